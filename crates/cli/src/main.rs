@@ -1,0 +1,3 @@
+//! The halocline program.
+
+fn main() {}

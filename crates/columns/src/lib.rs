@@ -1,0 +1,1 @@
+//! Tables as encoded, zone-mapped columns in extents.

@@ -1,0 +1,1 @@
+//! The Elf multi-dimensional index.

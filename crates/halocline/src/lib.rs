@@ -1,0 +1,1 @@
+//! A two-tier memory engine: facade.

@@ -1,0 +1,1 @@
+//! Where bytes live: mapping, durability, and a crash model to test against.

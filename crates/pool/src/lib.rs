@@ -1,0 +1,1 @@
+//! The durable file: superblock, directory of named objects, extents.
