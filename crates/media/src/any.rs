@@ -1,0 +1,113 @@
+//! A medium whose kind is known at run time only.
+
+use crate::{Dram, FileMedium, MediaError, Medium, MediumKind};
+
+/// Any of the backings, told apart by one predictable branch a call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyMedium {
+    /// Anonymous memory.
+    Dram(Dram),
+    /// A file, DAX or page cache.
+    File(FileMedium),
+}
+
+impl AnyMedium {
+    /// The file, if it is one.
+    pub fn as_file(&self) -> Option<&FileMedium> {
+        match self {
+            AnyMedium::File(file) => Some(file),
+            _ => None,
+        }
+    }
+}
+
+impl From<Dram> for AnyMedium {
+    fn from(medium: Dram) -> AnyMedium {
+        AnyMedium::Dram(medium)
+    }
+}
+
+impl From<FileMedium> for AnyMedium {
+    fn from(medium: FileMedium) -> AnyMedium {
+        AnyMedium::File(medium)
+    }
+}
+
+macro_rules! forward {
+    ($self:ident, $medium:ident => $call:expr) => {
+        match $self {
+            AnyMedium::Dram($medium) => $call,
+            AnyMedium::File($medium) => $call,
+        }
+    };
+}
+
+impl Medium for AnyMedium {
+    fn kind(&self) -> MediumKind {
+        forward!(self, medium => medium.kind())
+    }
+
+    #[inline]
+    fn len(&self) -> u64 {
+        forward!(self, medium => medium.len())
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        forward!(self, medium => medium.grow(new_len))
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        forward!(self, medium => medium.refresh())
+    }
+
+    #[inline]
+    fn load(&self, offset: u64, into: &mut [u8]) {
+        forward!(self, medium => medium.load(offset, into));
+    }
+
+    #[inline]
+    fn load_u64(&self, offset: u64) -> u64 {
+        forward!(self, medium => medium.load_u64(offset))
+    }
+
+    #[allow(unsafe_code, reason = "hands the caller's promise on")]
+    #[inline]
+    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
+        // SAFETY: the caller's promise is the backing's.
+        forward!(self, medium => unsafe { medium.slice(offset, len) })
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        forward!(self, medium => medium.prefetch(offset));
+    }
+
+    #[inline]
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        forward!(self, medium => medium.store(offset, bytes));
+    }
+
+    #[inline]
+    fn store_u64(&self, offset: u64, value: u64) {
+        forward!(self, medium => medium.store_u64(offset, value));
+    }
+
+    #[inline]
+    fn flush(&self, offset: u64, len: u64) {
+        forward!(self, medium => medium.flush(offset, len));
+    }
+
+    #[inline]
+    fn fence(&self) -> Result<(), MediaError> {
+        forward!(self, medium => medium.fence())
+    }
+
+    fn sync(&self) -> Result<(), MediaError> {
+        forward!(self, medium => medium.sync())
+    }
+
+    fn fence_is_durable(&self) -> bool {
+        forward!(self, medium => medium.fence_is_durable())
+    }
+}

@@ -1,0 +1,92 @@
+//! Real blocks for a file, allocated before they are needed.
+//!
+//! A store to a mapped page without a block behind it kills the process when the disk is full. So blocks are allocated
+//! first, beyond the end of the file, and only then is the length set: either all of the new length has blocks or the
+//! length stays as it was.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use crate::MediaError;
+
+/// Extends the file from `old_len` to `new_len` with zeroes that have blocks.
+pub(crate) fn extend(file: &File, path: &Path, old_len: u64, new_len: u64) -> Result<(), MediaError> {
+    let wanted = new_len - old_len;
+    check_room(file, path, wanted)?;
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, old_len, wanted) {
+        Ok(()) => {}
+        Err(Errno::NOTSUP | Errno::NOSYS) => return write_zeroes(file, path, old_len, new_len),
+        Err(error) => {
+            give_back(file, old_len);
+            return Err(growth_error(path, wanted, error.into()));
+        }
+    }
+    rustix::fs::ftruncate(file, new_len).map_err(|error| growth_error(path, wanted, error.into()))
+}
+
+/// Gives blocks to a file that has fewer than its length needs. Keeps all contents.
+pub(crate) fn fill_holes(file: &File, path: &Path, len: u64) -> Result<(), MediaError> {
+    let found = file.metadata().map_err(|error| growth_error(path, 0, error))?;
+    let stored = found.blocks() * 512;
+    if len == 0 || stored >= len {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, len) {
+        Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(growth_error(path, len - stored, error.into())),
+    }
+}
+
+/// Refuses what the file system cannot hold before it fills up trying.
+fn check_room(file: &File, path: &Path, wanted: u64) -> Result<(), MediaError> {
+    match rustix::fs::fstatvfs(file) {
+        Ok(room) if room.f_blocks > 0 && wanted > room.f_bfree.saturating_mul(room.f_frsize) => {
+            Err(MediaError::DiskFull {
+                path: path.to_path_buf(),
+                wanted,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Frees blocks beyond the end that a failed allocation may have left; if that fails too they are only unused.
+fn give_back(file: &File, len: u64) {
+    if let Err(error) = rustix::fs::ftruncate(file, len) {
+        tracing::warn!(%error, "blocks beyond the end of the file stay allocated");
+    }
+}
+
+/// For file systems that cannot allocate ahead.
+fn write_zeroes(file: &File, path: &Path, old_len: u64, new_len: u64) -> Result<(), MediaError> {
+    let zeroes = vec![0; 1 << 20];
+    let mut at = old_len;
+    while at < new_len {
+        let count = (new_len - at).min(zeroes.len() as u64);
+        if let Err(error) = file.write_all_at(&zeroes[..count as usize], at) {
+            give_back(file, old_len);
+            return Err(growth_error(path, new_len - old_len, error));
+        }
+        at += count;
+    }
+    Ok(())
+}
+
+fn growth_error(path: &Path, wanted: u64, source: io::Error) -> MediaError {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MediaError::DiskFull {
+            path: path.to_path_buf(),
+            wanted,
+        },
+        _ => MediaError::Io {
+            action: "grow",
+            path: path.to_path_buf(),
+            source,
+        },
+    }
+}

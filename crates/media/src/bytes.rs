@@ -1,0 +1,47 @@
+//! Read access to immutable bytes, wherever they live.
+
+use std::sync::Arc;
+
+use crate::flush;
+
+/// Immutable bytes that are cheap to clone: an extent of a pool, a DRAM copy of one, a slice of a test.
+///
+/// An index reads through this trait, so that an emulated medium can count and delay what is read; on a real medium
+/// [`touch`](Bytes::touch) compiles to nothing.
+pub trait Bytes: Clone + Send + Sync + 'static {
+    /// All of the bytes; the same slice at each call.
+    fn as_slice(&self) -> &[u8];
+
+    /// Says that `len` bytes from `offset` on are about to be read. Costs nothing on a real medium.
+    #[inline(always)]
+    fn touch(&self, offset: usize, len: usize) {
+        let _ = (offset, len);
+    }
+
+    /// Asks the CPU to fetch the line at `offset`; out of range it does no harm.
+    #[inline(always)]
+    fn prefetch(&self, offset: usize) {
+        flush::prefetch(self.as_slice().as_ptr().wrapping_add(offset));
+    }
+}
+
+impl Bytes for Arc<[u8]> {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Bytes for Arc<Vec<u8>> {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Bytes for &'static [u8] {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        self
+    }
+}

@@ -1,0 +1,198 @@
+//! Copies between private memory and bytes that other threads or processes may access at the same time.
+//!
+//! Shared bytes are only ever accessed as aligned atomic words, so a race is never undefined: a partial word is loaded
+//! whole and cut, or replaced by compare-and-swap. Long copies use string and streaming instructions, for which the
+//! argument is with their assembly.
+#![allow(unsafe_code, reason = "copies to and from addresses the region has checked")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const WORD: usize = 8;
+
+/// From this many bytes on a copy uses the CPU's string or streaming instructions.
+pub(crate) const BULK: usize = 64 << 10;
+
+/// Copies `into.len()` bytes from `from`.
+///
+/// # Safety
+/// All words that overlap the range are mapped and readable, and are only changed atomically.
+#[inline]
+pub(crate) unsafe fn load(from: *const u8, into: &mut [u8]) {
+    if into.len() >= BULK && bulk::AVAILABLE {
+        // SAFETY: the caller's promise is the callee's.
+        return unsafe { bulk::load(from, into) };
+    }
+    let skip = from.addr() % WORD;
+    let mut word = from.wrapping_sub(skip).cast::<u64>();
+    let (head, body) = into.split_at_mut(if skip == 0 {
+        0
+    } else {
+        (WORD - skip).min(into.len())
+    });
+    if !head.is_empty() {
+        // SAFETY: this word overlaps the range.
+        let value = unsafe { load_word(word) };
+        head.copy_from_slice(&value[skip..skip + head.len()]);
+        word = word.wrapping_add(1);
+    }
+    let mut chunks = body.chunks_exact_mut(WORD);
+    for chunk in &mut chunks {
+        // SAFETY: this word is inside the range.
+        chunk.copy_from_slice(&unsafe { load_word(word) });
+        word = word.wrapping_add(1);
+    }
+    let tail = chunks.into_remainder();
+    if !tail.is_empty() {
+        // SAFETY: this word overlaps the range.
+        let value = unsafe { load_word(word) };
+        tail.copy_from_slice(&value[..tail.len()]);
+    }
+}
+
+/// Copies `bytes` to `to`.
+///
+/// # Safety
+/// All words that overlap the range are mapped and writable, and are only accessed atomically.
+#[inline]
+pub(crate) unsafe fn store(to: *mut u8, bytes: &[u8]) {
+    if bytes.len() >= BULK && bulk::AVAILABLE {
+        // SAFETY: the caller's promise is the callee's.
+        return unsafe { bulk::store(to, bytes) };
+    }
+    // SAFETY: as above.
+    unsafe { store_words(to, bytes) }
+}
+
+#[inline]
+unsafe fn store_words(to: *mut u8, bytes: &[u8]) {
+    let skip = to.addr() % WORD;
+    let mut word = to.wrapping_sub(skip).cast::<u64>();
+    let (head, body) = bytes.split_at(if skip == 0 {
+        0
+    } else {
+        (WORD - skip).min(bytes.len())
+    });
+    if !head.is_empty() {
+        // SAFETY: this word overlaps the range.
+        unsafe { store_part(word, skip, head) };
+        word = word.wrapping_add(1);
+    }
+    let (words, tail) = body.as_chunks::<WORD>();
+    for value in words {
+        // SAFETY: this word is inside the range, mapped and aligned.
+        unsafe { AtomicU64::from_ptr(word) }.store(u64::from_le_bytes(*value), Ordering::Relaxed);
+        word = word.wrapping_add(1);
+    }
+    if !tail.is_empty() {
+        // SAFETY: this word overlaps the range.
+        unsafe { store_part(word, 0, tail) };
+    }
+}
+
+/// # Safety
+/// The word is mapped, readable and aligned.
+#[inline]
+unsafe fn load_word(word: *const u64) -> [u8; WORD] {
+    // SAFETY: the caller's promise; a relaxed load does not write, so a read-only mapping will do.
+    unsafe { AtomicU64::from_ptr(word.cast_mut()) }
+        .load(Ordering::Relaxed)
+        .to_le_bytes()
+}
+
+/// Replaces some bytes of a word and leaves its others as they are, even if another thread changes those meanwhile.
+///
+/// # Safety
+/// The word is mapped, writable and aligned.
+#[inline]
+unsafe fn store_part(word: *mut u64, skip: usize, bytes: &[u8]) {
+    // SAFETY: the caller's promise.
+    let word = unsafe { AtomicU64::from_ptr(word) };
+    let mut old = word.load(Ordering::Relaxed);
+    loop {
+        let mut new = old.to_le_bytes();
+        new[skip..skip + bytes.len()].copy_from_slice(bytes);
+        match word.compare_exchange_weak(old, u64::from_le_bytes(new), Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => old = now,
+        }
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod bulk {
+    use std::arch::asm;
+
+    pub(super) const AVAILABLE: bool = true;
+
+    /// Copies with `rep movsb`, which beats every loop at this length.
+    ///
+    /// # Safety
+    /// As [`super::load`].
+    pub(super) unsafe fn load(from: *const u8, into: &mut [u8]) {
+        // SAFETY: reads the range the caller vouches for, writes a slice that is ours. Assembly is not bound by the
+        // rules for plain loads; it does what a loop of relaxed atomic loads might do, with words never torn, as the CPU
+        // copies them whole. The direction flag is clear by the calling convention.
+        unsafe {
+            asm!(
+                "rep movsb",
+                inout("rcx") into.len() => _,
+                inout("rdi") into.as_mut_ptr() => _,
+                inout("rsi") from => _,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    /// Streams past the caches: what is written in bulk is not read again soon, and to fetch each line before it is
+    /// overwritten would cost a third of the bandwidth.
+    ///
+    /// # Safety
+    /// As [`super::store`].
+    pub(super) unsafe fn store(to: *mut u8, bytes: &[u8]) {
+        let head = to.align_offset(64).min(bytes.len());
+        let (head, rest) = bytes.split_at(head);
+        // SAFETY: the head is part of the range the caller vouches for.
+        unsafe { super::store_words(to, head) };
+        let (lines, tail) = rest.as_chunks::<64>();
+        let mut to = to.wrapping_add(head.len());
+        for line in lines {
+            // SAFETY: the line is in the range the caller vouches for and aligned to 64 bytes; streaming stores of 16
+            // bytes are atomic in each of their words, so this does what eight relaxed atomic stores do. The fence below
+            // orders them with all that follows.
+            unsafe {
+                asm!(
+                    "movdqu {a}, [{from}]",
+                    "movdqu {b}, [{from} + 16]",
+                    "movdqu {c}, [{from} + 32]",
+                    "movdqu {d}, [{from} + 48]",
+                    "movntdq [{to}], {a}",
+                    "movntdq [{to} + 16], {b}",
+                    "movntdq [{to} + 32], {c}",
+                    "movntdq [{to} + 48], {d}",
+                    from = in(reg) line.as_ptr(),
+                    to = in(reg) to,
+                    a = out(xmm_reg) _,
+                    b = out(xmm_reg) _,
+                    c = out(xmm_reg) _,
+                    d = out(xmm_reg) _,
+                    options(nostack, preserves_flags)
+                );
+            }
+            to = to.wrapping_add(64);
+        }
+        crate::flush::store_fence();
+        // SAFETY: the tail is part of the range the caller vouches for.
+        unsafe { super::store_words(to, tail) };
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod bulk {
+    pub(super) const AVAILABLE: bool = false;
+
+    /// Never called.
+    pub(super) unsafe fn load(_from: *const u8, _into: &mut [u8]) {}
+
+    /// Never called.
+    pub(super) unsafe fn store(_to: *mut u8, _bytes: &[u8]) {}
+}

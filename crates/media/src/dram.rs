@@ -1,0 +1,117 @@
+//! Anonymous memory of this process, with huge pages advised: for tests, temporary pools, and as the fast tier.
+
+use std::sync::Mutex;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::region::{Region, round_up};
+use crate::{MediaError, Medium, MediumKind, PAGE};
+
+/// A medium of anonymous memory. A fence only orders stores: nothing here outlives the process.
+#[derive(Debug)]
+pub struct Dram {
+    region: Region,
+    growth: Mutex<()>,
+}
+
+impl Dram {
+    /// `len` zeroed bytes (rounded up to [`PAGE`]) that can grow as far as there is memory.
+    ///
+    /// # Errors
+    /// [`MediaError::OutOfMemory`].
+    pub fn new(len: u64) -> Result<Dram, MediaError> {
+        Dram::with_reserve(len, 0)
+    }
+
+    /// As [`new`](Dram::new), with `reserve` bytes of addresses set aside, the most it can grow to (0: about a TiB).
+    ///
+    /// # Errors
+    /// [`MediaError::OutOfMemory`].
+    pub fn with_reserve(len: u64, reserve: u64) -> Result<Dram, MediaError> {
+        let dram = Dram {
+            region: Region::reserve(reserve, len, true)?,
+            growth: Mutex::new(()),
+        };
+        dram.grow(len)?;
+        Ok(dram)
+    }
+}
+
+impl Medium for Dram {
+    fn kind(&self) -> MediumKind {
+        MediumKind::Dram
+    }
+
+    #[inline]
+    fn len(&self) -> u64 {
+        self.region.len()
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        self.region.check_fits(new_len)?;
+        let new_len = round_up(new_len, PAGE);
+        let _growing = self
+            .growth
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if new_len <= self.len() {
+            Ok(())
+        } else {
+            self.region.extend_anonymous(new_len)
+        }
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        Ok(self.len())
+    }
+
+    #[inline]
+    fn load(&self, offset: u64, into: &mut [u8]) {
+        self.region.load(offset, into);
+    }
+
+    #[inline]
+    fn load_u64(&self, offset: u64) -> u64 {
+        self.region.load_u64(offset)
+    }
+
+    #[allow(unsafe_code, reason = "hands the caller's promise on")]
+    #[inline]
+    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
+        // SAFETY: the caller's promise is the region's.
+        unsafe { self.region.slice(offset, len) }
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        self.region.prefetch(offset);
+    }
+
+    #[inline]
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        self.region.store(offset, bytes);
+    }
+
+    #[inline]
+    fn store_u64(&self, offset: u64, value: u64) {
+        self.region.store_u64(offset, value);
+    }
+
+    #[inline]
+    fn flush(&self, offset: u64, len: u64) {
+        self.region.check_range(offset, len);
+    }
+
+    #[inline]
+    fn fence(&self) -> Result<(), MediaError> {
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), MediaError> {
+        self.fence()
+    }
+
+    fn fence_is_durable(&self) -> bool {
+        false
+    }
+}

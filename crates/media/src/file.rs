@@ -1,0 +1,338 @@
+//! A file as a medium: DAX if the file system can, else through the page cache.
+//!
+//! The file is mapped from its start, without gaps, up to its length at the last look. Growth first allocates the
+//! blocks and then sets the length, so that no reader ever sees a length without blocks behind it, which would end
+//! in SIGBUS on a full disk.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::mm::MapFlags;
+
+use crate::dirty::DirtyPages;
+use crate::flush::store_fence;
+use crate::latch::Latch;
+use crate::region::{self, Region, round_up};
+use crate::{MediaError, Medium, MediumKind, PAGE, blocks};
+
+/// How to open a file as a medium.
+#[derive(Debug, Clone, Default)]
+pub struct FileOptions {
+    /// Map it for reading only: stores panic, growth is refused.
+    pub read_only: bool,
+    /// Create the file if it does not exist.
+    pub create: bool,
+    /// Page cache only: make each fence an `msync`.
+    pub strict: bool,
+    /// Treat the page cache as if it were DAX: for measurements on DRAM-backed files, as nothing is durable. Overrides
+    /// `strict`.
+    pub assume_dax: bool,
+    /// Bytes of addresses to set aside, the most the file can grow to while it is open; 0: a TiB, or less if the
+    /// system is short of addresses.
+    pub reserve: u64,
+}
+
+/// A mapped file. Other processes may map the same file; that only one of them writes is for the caller to see to.
+///
+/// Nobody may cut the file off while it is mapped: to touch bytes that are no longer there kills the process. A
+/// [`refresh`](Medium::refresh) tells.
+#[derive(Debug)]
+pub struct FileMedium {
+    region: Region,
+    file: File,
+    path: PathBuf,
+    kind: MediumKind,
+    growth: Mutex<()>,
+    dirty: DirtyPages,
+    /// The name of the file may not be durable yet.
+    new_name: AtomicBool,
+    latch: Latch,
+}
+
+impl FileMedium {
+    /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), else through the page
+    /// cache; [`kind`](Medium::kind) says which. A new file is empty: [`grow`](Medium::grow) it. If a file that is to be
+    /// written has holes (as copies sometimes do), they get blocks first.
+    ///
+    /// # Errors
+    /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the holes),
+    /// [`MediaError::OutOfMemory`] (no addresses) or [`MediaError::Io`].
+    pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<FileMedium, MediaError> {
+        let path = path.as_ref().to_path_buf();
+        let file = open_file(&path, options)?;
+        let len = file_len(&file, &path)?;
+        if !options.read_only {
+            blocks::fill_holes(&file, &path, len)?;
+        }
+        let region = Region::reserve(options.reserve, len, !options.read_only)?;
+        let kind = if region::grants_map_sync(file.as_fd(), !options.read_only) {
+            MediumKind::Dax
+        } else if options.assume_dax {
+            MediumKind::AssumedDax
+        } else {
+            MediumKind::PageCache {
+                strict: options.strict,
+            }
+        };
+        let medium = FileMedium {
+            region,
+            file,
+            path,
+            kind,
+            growth: Mutex::new(()),
+            dirty: DirtyPages::default(),
+            new_name: AtomicBool::new(options.create),
+            latch: Latch::default(),
+        };
+        medium.map(len)?;
+        tracing::debug!(path = %medium.path.display(), kind = %kind, len, "mapped");
+        Ok(medium)
+    }
+
+    /// The path it was opened with.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it was opened for reading only.
+    pub fn read_only(&self) -> bool {
+        !self.region.writable()
+    }
+
+    fn map(&self, len: u64) -> Result<(), MediaError> {
+        let flags = match self.kind {
+            MediumKind::Dax => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+            _ => MapFlags::SHARED,
+        };
+        self.region.check_fits(len)?;
+        self.region
+            .extend_file(self.file.as_fd(), len, flags)
+            .map_err(|error| self.io("map", error))
+    }
+
+    fn io(&self, action: &'static str, error: impl Into<std::io::Error>) -> MediaError {
+        MediaError::Io {
+            action,
+            path: self.path.clone(),
+            source: error.into(),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The file's length, or the error that it is shorter than what is mapped. The caller holds the lock of growth.
+    fn checked_len(&self) -> Result<u64, MediaError> {
+        let actual = file_len(&self.file, &self.path)?;
+        let expected = self.region.len();
+        if actual < expected {
+            return Err(MediaError::Truncated {
+                path: self.path.clone(),
+                expected,
+                actual,
+            });
+        }
+        Ok(actual)
+    }
+
+    /// Makes the file's length, and if it is new its name, durable.
+    fn sync_metadata(&self) -> Result<(), MediaError> {
+        rustix::fs::fsync(&self.file).map_err(|error| self.io("sync", error))?;
+        self.sync_name()
+    }
+
+    fn sync_name(&self) -> Result<(), MediaError> {
+        if self.new_name.swap(false, Ordering::Relaxed) {
+            let folder = match self.path.parent() {
+                Some(folder) if folder != Path::new("") => folder,
+                _ => Path::new("."),
+            };
+            File::open(folder)
+                .and_then(|folder| folder.sync_all())
+                .map_err(|error| self.io("sync the folder of", error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes back what was flushed since the last fence. One range is one `msync`; several are one `fdatasync`, as each
+    /// call waits for the disk's own cache.
+    fn write_back(&self) -> Result<(), MediaError> {
+        self.dirty.write_back(|ranges| match ranges {
+            [] => Ok(()),
+            [(from, to)] => self
+                .region
+                .msync(*from, *to)
+                .map_err(|error| self.io("write back", error)),
+            _ => rustix::fs::fdatasync(&self.file).map_err(|error| self.io("write back", error)),
+        })
+    }
+}
+
+impl AsFd for FileMedium {
+    /// The open file, to lock it.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Medium for FileMedium {
+    fn kind(&self) -> MediumKind {
+        self.kind
+    }
+
+    #[inline]
+    fn len(&self) -> u64 {
+        self.region.len()
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        if self.read_only() {
+            return Err(MediaError::ReadOnly { name: self.name() });
+        }
+        self.latch.check(|| self.name())?;
+        self.region.check_fits(new_len)?;
+        let new_len = round_up(new_len, PAGE);
+        let _growing = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        if new_len <= self.len() {
+            return Ok(());
+        }
+        let old_len = self.checked_len()?;
+        if new_len > old_len {
+            match blocks::extend(&self.file, &self.path, old_len, new_len) {
+                Err(full @ MediaError::DiskFull { .. }) => return Err(full),
+                other => self.latch.keep(other)?,
+            }
+            if self.fence_is_durable() {
+                self.latch.keep(self.sync_metadata())?;
+            }
+        }
+        self.map(new_len.max(old_len))
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        let _growing = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        let len = self.checked_len()?;
+        if len > self.region.len() {
+            self.map(len)?;
+        }
+        Ok(len)
+    }
+
+    #[inline]
+    fn load(&self, offset: u64, into: &mut [u8]) {
+        self.region.load(offset, into);
+    }
+
+    #[inline]
+    fn load_u64(&self, offset: u64) -> u64 {
+        self.region.load_u64(offset)
+    }
+
+    #[allow(unsafe_code, reason = "hands the caller's promise on")]
+    #[inline]
+    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
+        // SAFETY: the caller's promise is the region's.
+        unsafe { self.region.slice(offset, len) }
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        self.region.prefetch(offset);
+    }
+
+    #[inline]
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        self.region.store(offset, bytes);
+    }
+
+    #[inline]
+    fn store_u64(&self, offset: u64, value: u64) {
+        self.region.store_u64(offset, value);
+    }
+
+    #[inline]
+    fn flush(&self, offset: u64, len: u64) {
+        match self.kind {
+            MediumKind::PageCache { strict: true } if len > 0 => {
+                self.region.check_range(offset, len);
+                self.dirty.add(offset, offset + len);
+            }
+            MediumKind::PageCache { .. } => self.region.check_range(offset, len),
+            _ => self.region.flush(offset, len),
+        }
+    }
+
+    #[inline]
+    fn fence(&self) -> Result<(), MediaError> {
+        self.latch.check(|| self.name())?;
+        match self.kind {
+            MediumKind::PageCache { strict: true } => self.latch.keep(self.write_back()),
+            MediumKind::PageCache { .. } => {
+                fence(Ordering::Release);
+                Ok(())
+            }
+            _ => {
+                store_fence();
+                Ok(())
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<(), MediaError> {
+        if self.read_only() {
+            return Ok(());
+        }
+        self.latch.check(|| self.name())?;
+        store_fence();
+        let result = rustix::fs::fdatasync(&self.file).map_err(|error| self.io("sync", error));
+        self.latch.keep(result.and_then(|()| self.sync_name()))
+    }
+
+    fn fence_is_durable(&self) -> bool {
+        self.kind != MediumKind::PageCache { strict: false }
+    }
+}
+
+fn open_file(path: &Path, options: &FileOptions) -> Result<File, MediaError> {
+    let io = |source| MediaError::Io {
+        action: "open",
+        path: path.to_path_buf(),
+        source,
+    };
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            return Err(MediaError::NotAFile {
+                path: path.to_path_buf(),
+            });
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !options.create => {
+            return Err(MediaError::NotFound {
+                path: path.to_path_buf(),
+            });
+        }
+        _ => {}
+    }
+    let create = options.create && !options.read_only;
+    File::options()
+        .read(true)
+        .write(!options.read_only)
+        .create(create)
+        .truncate(false)
+        .open(path)
+        .map_err(io)
+}
+
+fn file_len(file: &File, path: &Path) -> Result<u64, MediaError> {
+    match file.metadata() {
+        Ok(found) => Ok(found.len()),
+        Err(source) => Err(MediaError::Io {
+            action: "look up",
+            path: path.to_path_buf(),
+            source,
+        }),
+    }
+}

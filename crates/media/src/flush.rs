@@ -1,0 +1,153 @@
+//! The CPU's part of durability: write a line back, wait until it has left the CPU, fetch a line ahead.
+//!
+//! The instruction is chosen at run time: `clwb` keeps the line in the cache, `clflushopt` drops it, `clflush` drops it
+//! and is slow, as each waits for the one before. Where there is none of them ([`FlushInstruction::None`]) a file is
+//! never taken for DAX.
+#![allow(unsafe_code, reason = "flush, fence and prefetch instructions")]
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::LINE;
+
+/// The instruction that writes a line back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushInstruction {
+    /// `clwb`: writes back and keeps the line cached.
+    Clwb,
+    /// `clflushopt`: writes back and drops the line.
+    Clflushopt,
+    /// `clflush`: writes back and drops the line, one after the other.
+    Clflush,
+    /// This CPU (or this build) has none.
+    None,
+}
+
+impl fmt::Display for FlushInstruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FlushInstruction::Clwb => "clwb",
+            FlushInstruction::Clflushopt => "clflushopt",
+            FlushInstruction::Clflush => "clflush",
+            FlushInstruction::None => "none",
+        })
+    }
+}
+
+/// The best flush instruction of this CPU.
+pub fn flush_instruction() -> FlushInstruction {
+    static CHOSEN: OnceLock<FlushInstruction> = OnceLock::new();
+    *CHOSEN.get_or_init(imp::detect)
+}
+
+/// Flushes `count` lines from `start` on.
+///
+/// # Safety
+/// The lines are mapped, and `start` is at the start of one.
+pub(crate) unsafe fn flush_lines(start: *const u8, count: u64) {
+    let lines = (0..count).map(|line| start.wrapping_add((line * LINE) as usize));
+    match flush_instruction() {
+        // SAFETY: the CPU has the instruction, and the caller vouches for the line.
+        FlushInstruction::Clwb => lines.for_each(|line| unsafe { imp::clwb(line) }),
+        // SAFETY: as above.
+        FlushInstruction::Clflushopt => lines.for_each(|line| unsafe { imp::clflushopt(line) }),
+        // SAFETY: as above.
+        FlushInstruction::Clflush => lines.for_each(|line| unsafe { imp::clflush(line) }),
+        FlushInstruction::None => {}
+    }
+}
+
+pub(crate) use imp::{prefetch, store_fence};
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod imp {
+    use std::arch::asm;
+    use std::arch::x86_64::{__cpuid, __cpuid_count, _MM_HINT_T0, _mm_prefetch};
+
+    use super::FlushInstruction;
+
+    pub(super) fn detect() -> FlushInstruction {
+        const CLFLUSHOPT: u32 = 1 << 23;
+        const CLWB: u32 = 1 << 24;
+        let extended = if __cpuid(0).eax >= 7 {
+            __cpuid_count(7, 0).ebx
+        } else {
+            0
+        };
+        if extended & CLWB != 0 {
+            FlushInstruction::Clwb
+        } else if extended & CLFLUSHOPT != 0 {
+            FlushInstruction::Clflushopt
+        } else {
+            FlushInstruction::Clflush
+        }
+    }
+
+    /// # Safety
+    /// The CPU has `clwb`, and the line is mapped.
+    #[inline]
+    pub(super) unsafe fn clwb(line: *const u8) {
+        // SAFETY: writes a mapped line back; memory keeps its contents. Not `nomem`: earlier stores must stay before it.
+        unsafe { asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)) };
+    }
+
+    /// # Safety
+    /// The CPU has `clflushopt`, and the line is mapped.
+    #[inline]
+    pub(super) unsafe fn clflushopt(line: *const u8) {
+        // SAFETY: as for clwb.
+        unsafe { asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags)) };
+    }
+
+    /// # Safety
+    /// The line is mapped.
+    #[inline]
+    pub(super) unsafe fn clflush(line: *const u8) {
+        // SAFETY: as for clwb.
+        unsafe { asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags)) };
+    }
+
+    /// Waits for flushes and streaming stores of this thread.
+    #[inline]
+    pub(crate) fn store_fence() {
+        // SAFETY: orders stores, touches nothing. Not `nomem`: no access may be moved across it.
+        unsafe { asm!("sfence", options(nostack, preserves_flags)) };
+    }
+
+    /// Asks for the line at `address`, which may be any.
+    #[inline]
+    pub(crate) fn prefetch(address: *const u8) {
+        // SAFETY: a prefetch never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod imp {
+    use std::sync::atomic::{Ordering, fence};
+
+    use super::FlushInstruction;
+
+    pub(super) fn detect() -> FlushInstruction {
+        FlushInstruction::None
+    }
+
+    /// Never called: `detect` does not offer it.
+    pub(super) unsafe fn clwb(_line: *const u8) {}
+
+    /// Never called: `detect` does not offer it.
+    pub(super) unsafe fn clflushopt(_line: *const u8) {}
+
+    /// Never called: `detect` does not offer it.
+    pub(super) unsafe fn clflush(_line: *const u8) {}
+
+    /// Orders stores.
+    #[inline]
+    pub(crate) fn store_fence() {
+        fence(Ordering::SeqCst);
+    }
+
+    /// Does nothing.
+    #[inline]
+    pub(crate) fn prefetch(_address: *const u8) {}
+}

@@ -1,0 +1,214 @@
+//! One suite over every backing: what [`Medium`] promises, tried on each.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use halocline_media::{AnyMedium, Dram, FileMedium, FileOptions, LINE, Medium, PAGE};
+
+const MIB: u64 = 1 << 20;
+
+/// Opens the same medium anew, as another process would; `None` where that is impossible.
+type Again = Box<dyn Fn(bool) -> Option<AnyMedium>>;
+
+struct Backing {
+    name: &'static str,
+    medium: AnyMedium,
+    again: Again,
+    _folder: Option<tempfile::TempDir>,
+}
+
+fn file_backing(name: &'static str, options: FileOptions) -> Backing {
+    let folder = tempfile::tempdir().unwrap();
+    let path: PathBuf = folder.path().join("medium");
+    let medium = FileMedium::open(
+        &path,
+        &FileOptions {
+            create: true,
+            ..options.clone()
+        },
+    )
+    .unwrap();
+    let again: Again = Box::new(move |read_only| {
+        Some(
+            FileMedium::open(
+                &path,
+                &FileOptions {
+                    read_only,
+                    ..options.clone()
+                },
+            )
+            .unwrap()
+            .into(),
+        )
+    });
+    Backing {
+        name,
+        medium: medium.into(),
+        again,
+        _folder: Some(folder),
+    }
+}
+
+fn backings() -> Vec<Backing> {
+    vec![
+        Backing {
+            name: "dram",
+            medium: Dram::new(0).unwrap().into(),
+            again: Box::new(|_| None),
+            _folder: None,
+        },
+        file_backing("page cache", FileOptions::default()),
+        file_backing(
+            "page cache, strict",
+            FileOptions {
+                strict: true,
+                ..FileOptions::default()
+            },
+        ),
+        file_backing(
+            "assumed DAX",
+            FileOptions {
+                assume_dax: true,
+                ..FileOptions::default()
+            },
+        ),
+    ]
+}
+
+fn on_each(test: impl Fn(&Backing)) {
+    for backing in backings() {
+        test(&backing);
+    }
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+fn loaded(medium: &AnyMedium, offset: u64, len: usize) -> Vec<u8> {
+    let mut into = vec![0xEE; len];
+    medium.load(offset, &mut into);
+    into
+}
+
+#[test]
+fn what_is_stored_is_loaded_at_every_alignment_and_length() {
+    on_each(|backing| {
+        let medium = &backing.medium;
+        medium.grow(MIB).unwrap();
+        for len in (0..40).chain([63, 64, 65, 4095, 4096, 65_535, 65_536, 65_600, 300_001]) {
+            let wanted = bytes(len);
+            for offset in [8192, 8193, 8197, 8199, 8192 + 57] {
+                medium.store(offset - 16, &vec![0xAA; len + 32]);
+                medium.store(offset, &wanted);
+                assert_eq!(
+                    loaded(medium, offset, len),
+                    wanted,
+                    "{} len {len} at {offset}",
+                    backing.name
+                );
+                assert_eq!(loaded(medium, offset - 16, 16), [0xAA; 16]);
+                assert_eq!(loaded(medium, offset + len as u64, 16), [0xAA; 16]);
+            }
+        }
+    });
+}
+
+#[test]
+fn words_are_little_endian_and_atomic() {
+    on_each(|backing| {
+        let medium = &backing.medium;
+        medium.grow(PAGE).unwrap();
+        medium.store_u64(64, 0x0102_0304_0506_0708);
+        assert_eq!(medium.load_u64(64), 0x0102_0304_0506_0708);
+        assert_eq!(loaded(medium, 64, 8), [8, 7, 6, 5, 4, 3, 2, 1]);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..20_000_u64 {
+                    medium.store_u64(128, (round << 32) | round);
+                    medium.store(136, &[round as u8; 8]);
+                    medium.store(147, &[round as u8; 3]);
+                }
+                done.store(true, Ordering::Release);
+            });
+            while !done.load(Ordering::Acquire) {
+                let word = medium.load_u64(128);
+                assert_eq!(word >> 32, word & 0xFFFF_FFFF);
+                let other = loaded(medium, 136, 8);
+                assert!(other.iter().all(|byte| *byte == other[0]), "torn: {other:?}");
+                medium.store(144, &[9; 3]);
+            }
+        });
+        assert_eq!(loaded(medium, 144, 8), [9, 9, 9, 31, 31, 31, 0, 0]);
+    });
+}
+
+#[test]
+fn growth_moves_nothing_and_brings_zeroes() {
+    on_each(|backing| {
+        let medium = &backing.medium;
+        medium.grow(100).unwrap();
+        assert_eq!(medium.len(), PAGE);
+        medium.store(0, &bytes(4096));
+        // SAFETY: nobody stores to the first page while the slice lives.
+        #[allow(unsafe_code, reason = "the suite tries every call")]
+        let before = unsafe { medium.slice(0, 4096) };
+        for len in [3 * PAGE, MIB, 9 * MIB, 5 * PAGE] {
+            medium.grow(len).unwrap();
+            assert!(medium.len() >= len);
+            let end = medium.len();
+            assert_eq!(loaded(medium, end - 100, 100), [0; 100]);
+            medium.store(end - 8, &[1; 8]);
+            medium.store(end - 8, &[0; 8]);
+        }
+        assert_eq!(medium.len(), 9 * MIB);
+        assert_eq!(before, bytes(4096));
+        assert_eq!(loaded(medium, 0, 4096), bytes(4096));
+    });
+}
+
+#[test]
+fn flushes_of_every_alignment_are_taken() {
+    on_each(|backing| {
+        let medium = &backing.medium;
+        medium.grow(MIB).unwrap();
+        for (offset, len) in [
+            (0, 0),
+            (0, 1),
+            (63, 2),
+            (LINE - 1, LINE + 2),
+            (4095, 2),
+            (MIB - 1, 1),
+            (MIB, 0),
+            (0, MIB),
+        ] {
+            medium.store(offset, &bytes(len as usize));
+            medium.flush(offset, len);
+            medium.fence().unwrap();
+            medium.persist(offset, len).unwrap();
+        }
+        medium.sync().unwrap();
+        medium.prefetch(0);
+        medium.prefetch(u64::MAX);
+    });
+}
+
+#[test]
+fn another_mapping_sees_stores_and_after_a_refresh_growth() {
+    on_each(|backing| {
+        let medium = &backing.medium;
+        medium.grow(PAGE).unwrap();
+        let Some(other) = (backing.again)(true) else {
+            return;
+        };
+        medium.store(10, b"seen at once");
+        assert_eq!(loaded(&other, 10, 12), b"seen at once");
+        medium.grow(4 * MIB).unwrap();
+        medium.store_u64(3 * MIB, 77);
+        assert_eq!(other.len(), PAGE);
+        assert_eq!(other.refresh().unwrap(), 4 * MIB);
+        assert_eq!(other.load_u64(3 * MIB), 77);
+        assert_eq!(medium.refresh().unwrap(), 4 * MIB);
+    });
+}
