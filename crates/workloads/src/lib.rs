@@ -1,1 +1,36 @@
-//! Data and query generators.
+//! Data and query generators: what the experiments, the demo and the tests run on.
+//!
+//! - [`UniformTable`]: rows x dimensions x cardinality, as in the Elf papers;
+//! - [`Zipf`]: skewed row choice after Gray et al. (SIGMOD'94), and [`queries`] made of it: exact match, range and
+//!   partial match;
+//! - [`TpchTable`]: the TPC-H tables as Arrow batches, and [`write_tpch_parquet`];
+//! - [`tpch_selections`] and [`tpch_q6_sql`]: the selections over `lineitem` that TPC-H asks for;
+//! - [`ConjunctionGenerator`]: random conjunctions over `lineitem` with a wanted selectivity.
+//!
+//! Invariant: the same seed gives the same data and the same queries in every release and on every machine, whatever
+//! the number of threads. That is why the random numbers are our own ([`SplitMix64`]) and not those of a crate whose
+//! streams may change.
+
+mod conjunctions;
+mod literal;
+mod parquet_file;
+pub mod queries;
+mod rng;
+mod sample;
+mod selection;
+mod tpch;
+mod tpch_sql;
+mod uniform;
+mod zipf;
+
+pub use conjunctions::ConjunctionGenerator;
+pub use literal::Literal;
+pub use parquet_file::{ParquetCompression, ParquetOptions, write_parquet, write_tpch_parquet};
+pub use queries::RangeQuery;
+pub use rng::SplitMix64;
+pub use sample::LineitemSample;
+pub use selection::{Condition, Predicate, Selection};
+pub use tpch::TpchTable;
+pub use tpch_sql::{lineitem_selection_columns, tpch_q6_sql, tpch_selections};
+pub use uniform::{UniformSpec, UniformTable};
+pub use zipf::{Zipf, ZipfError};
