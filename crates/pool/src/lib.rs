@@ -1,1 +1,52 @@
 //! The durable file: superblock, directory of named objects, extents.
+//!
+//! A [`Pool`] is one file (or any other [`Medium`](halocline_media::Medium)) that holds named objects. An object is a
+//! little metadata and any number of *extents*: large immutable bytes with a checksum. One writer at a time changes
+//! objects in a [`Txn`] and publishes all its changes by one atomic switch, as the next *generation*; any number of
+//! readers, here and in other processes, see one generation each, as a [`Snapshot`], for as long as they like.
+//!
+//! ```
+//! use halocline_pool::{ObjectKind, Pool, PoolOptions};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("example.pool");
+//! let pool = Pool::create(&path, &PoolOptions::default())?;
+//! let txn = pool.begin()?;
+//! let mut writer = txn.alloc(1 << 20)?;
+//! writer.append(b"immutable from now on");
+//! let len = writer.position();
+//! let extent = writer.finish(len)?;
+//! txn.put("table/first", ObjectKind::TABLE, b"{}", vec![extent])?;
+//! txn.commit()?;
+//!
+//! let snapshot = pool.snapshot()?;
+//! let bytes = snapshot.object("table/first")?.extent(0)?;
+//! assert_eq!(&*bytes, b"immutable from now on");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What is durable when, and why no crash can tear a generation, is argued in `docs/format.md`.
+
+mod bytes;
+mod directory;
+mod error;
+mod layout;
+mod locks;
+mod open;
+mod pins;
+mod pool;
+mod snapshot;
+mod space;
+mod superblock;
+mod txn;
+mod writer;
+
+pub use bytes::ExtentBytes;
+pub use directory::{ExtentRef, ObjectKind};
+pub use error::PoolError;
+pub use layout::{FORMAT_VERSION, MAX_META, MAX_NAME};
+pub use pool::{Pool, PoolInfo, PoolOptions};
+pub use snapshot::{Object, Snapshot};
+pub use txn::Txn;
+pub use writer::{ExtentWriter, FrozenScratch, Scratch};

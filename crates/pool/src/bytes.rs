@@ -1,0 +1,90 @@
+//! Read access to extents: [`ExtentBytes`].
+#![allow(
+    unsafe_code,
+    reason = "hands out slices of the mapping, which its pin keeps immutable"
+)]
+
+use std::fmt;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use halocline_media::{Bytes, Medium};
+
+use crate::snapshot::Pinned;
+
+/// The bytes of an extent, where they lie in the pool: nothing is copied. Cheap to clone.
+///
+/// Keeps the mapping and its generation's pin alive, so the bytes stay as they are even when the object is replaced or
+/// the pool is closed meanwhile.
+#[derive(Clone)]
+pub struct ExtentBytes {
+    start: NonNull<u8>,
+    len: usize,
+    _pinned: Arc<Pinned>,
+}
+
+// SAFETY: the bytes are immutable while the pin lives (see `ExtentBytes::new`), so sharing them is sharing a `&[u8]`;
+// what keeps them alive is `Send` and `Sync` itself.
+unsafe impl Send for ExtentBytes {}
+// SAFETY: as above.
+unsafe impl Sync for ExtentBytes {}
+
+impl ExtentBytes {
+    /// The `len` bytes at `offset`.
+    ///
+    /// # Safety
+    /// The range is a finished extent that nobody stores to again while the pin lives: one that the pinned generation
+    /// names, or one that a transaction on it has finished (whose space is not given back while the pin is shared).
+    pub(crate) unsafe fn new(pinned: Arc<Pinned>, offset: u64, len: usize) -> ExtentBytes {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { pinned.medium().slice(offset, len) };
+        let start = NonNull::from(bytes).cast();
+        ExtentBytes {
+            start,
+            len,
+            _pinned: pinned,
+        }
+    }
+}
+
+impl Deref for ExtentBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the range was a valid slice in `new`. The mapping does not move and lives as long as the medium, which
+        // the pin holds; by the promise made to `new`, nobody stores to it.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Bytes for ExtentBytes {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsRef<[u8]> for ExtentBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for ExtentBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExtentBytes")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads a range that is about to be summed, unpinned.
+///
+/// # Safety
+/// As long as the slice lives, nobody stores to the range.
+pub(crate) unsafe fn unpinned(medium: &dyn Medium, offset: u64, len: u64) -> &[u8] {
+    // SAFETY: the caller's promise.
+    unsafe { medium.slice(offset, len as usize) }
+}

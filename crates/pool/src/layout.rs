@@ -1,0 +1,143 @@
+//! The durable bytes: every constant and structure of the format, and nothing else. `docs/format.md` shows the same as
+//! tables, which a test compares with this file.
+//!
+//! Invariants: all integers are little-endian, structures have no padding and alignment 1, reserved bytes are zero, and
+//! durable bytes hold offsets from the start of the pool, never addresses.
+
+use std::mem::{offset_of, size_of};
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The newest format this build reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The first bytes of each superblock, in every version of the format.
+pub(crate) const MAGIC: [u8; 8] = *b"HALOCLIN";
+
+/// The first bytes of each directory.
+pub(crate) const DIRECTORY_MAGIC: [u8; 8] = *b"HLDIRECT";
+
+/// Offset of the first byte that extents may use; before it are the superblocks.
+pub(crate) const DATA_START: u64 = 16 << 10;
+
+/// Bytes from one superblock copy to the next: each has a page of its own.
+pub(crate) const SLOT_SIZE: u64 = 4 << 10;
+
+/// Superblock copies: 0 and 1 are written in turns by publishes, 2 and 3 by syncs.
+pub(crate) const SLOTS: usize = 4;
+
+/// Extents start and end at multiples of this.
+pub(crate) const BLOCK: u64 = 4 << 10;
+
+/// Extents of at least this many bytes start at a multiple of it, so that huge pages can map them.
+pub(crate) const HUGE: u64 = 2 << 20;
+
+/// Bytes of a new pool.
+pub(crate) const INITIAL_LEN: u64 = 2 << 20;
+
+/// The longest name of an object, in bytes.
+pub const MAX_NAME: usize = 255;
+
+/// The longest metadata of an object, in bytes.
+pub const MAX_META: usize = 64 << 20;
+
+/// Where the lock bytes lie: far beyond any data, where locking is all that can be done to a byte.
+pub(crate) const LOCK_BASE: u64 = 1 << 62;
+
+/// The writer's lock.
+pub(crate) const LOCK_WRITER: u64 = LOCK_BASE;
+
+/// The lock of whoever writes the synced superblocks.
+pub(crate) const LOCK_SYNC: u64 = LOCK_BASE + 1;
+
+/// A classic lock beside the writer's, from which others learn its process id.
+pub(crate) const LOCK_WRITER_PID: u64 = LOCK_BASE + 2;
+
+/// The lock of the readers of generation 0; generation g has the byte g further on.
+pub(crate) const LOCK_READERS: u64 = LOCK_BASE + 4096;
+
+/// A superblock: which directory is the pool's, by one of its four copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct Superblock {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: U32,
+    pub(crate) reserved_a: U32,
+    pub(crate) uuid: [u8; 16],
+    pub(crate) generation: U64,
+    pub(crate) synced_generation: U64,
+    pub(crate) boot_id: [u8; 16],
+    pub(crate) file_len: U64,
+    pub(crate) directory_offset: U64,
+    pub(crate) directory_len: U64,
+    pub(crate) directory_checksum: U64,
+    pub(crate) reserved_b: [u8; 24],
+    pub(crate) checksum: U64,
+}
+
+/// Start of a directory; behind it come the objects, the extents and the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct DirectoryHeader {
+    pub(crate) magic: [u8; 8],
+    pub(crate) generation: U64,
+    pub(crate) object_count: U64,
+    pub(crate) extent_count: U64,
+    pub(crate) heap_len: U64,
+    pub(crate) reserved: [u8; 24],
+}
+
+/// One object of a directory. Name and metadata are ranges of the heap, extents a range of the directory's extents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct ObjectEntry {
+    pub(crate) name_offset: U64,
+    pub(crate) meta_offset: U64,
+    pub(crate) name_len: U32,
+    pub(crate) meta_len: U32,
+    pub(crate) kind: U32,
+    pub(crate) reserved: U32,
+    pub(crate) first_extent: U64,
+    pub(crate) extent_count: U64,
+}
+
+/// One extent of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct ExtentEntry {
+    pub(crate) offset: U64,
+    pub(crate) len: U64,
+    pub(crate) checksum: U64,
+    pub(crate) reserved: U64,
+}
+
+/// Bytes of a superblock that its checksum covers: all before it.
+pub(crate) const SUPERBLOCK_SUMMED: usize = offset_of!(Superblock, checksum);
+
+const _: () = {
+    assert!(size_of::<Superblock>() == 128);
+    assert!(offset_of!(Superblock, version) == 8);
+    assert!(offset_of!(Superblock, uuid) == 16);
+    assert!(offset_of!(Superblock, generation) == 32);
+    assert!(offset_of!(Superblock, boot_id) == 48);
+    assert!(offset_of!(Superblock, file_len) == 64);
+    assert!(offset_of!(Superblock, directory_checksum) == 88);
+    assert!(offset_of!(Superblock, checksum) == 120);
+    assert!(size_of::<DirectoryHeader>() == 64);
+    assert!(size_of::<ObjectEntry>() == 48);
+    assert!(size_of::<ExtentEntry>() == 32);
+    assert!(SLOTS as u64 * SLOT_SIZE == DATA_START);
+    assert!(DATA_START.is_multiple_of(BLOCK) && HUGE.is_multiple_of(BLOCK) && INITIAL_LEN > DATA_START);
+    assert!(BLOCK.is_multiple_of(halocline_media::PAGE));
+};
+
+/// Checksum of durable bytes: xxh3, 64 bit, seed 0.
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}
+
+/// Space an extent of `len` bytes takes.
+pub(crate) fn blocks(len: u64) -> u64 {
+    len.next_multiple_of(BLOCK)
+}

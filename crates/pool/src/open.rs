@@ -1,0 +1,280 @@
+//! Creating and opening pools.
+//!
+//! A pool's file appears under its name only when it is whole: it is written beside it and renamed. Opening reads the
+//! superblocks and the directory, no data.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use halocline_media::{AnyMedium, FileMedium, FileOptions, Medium};
+
+use crate::PoolError;
+use crate::directory::{ExtentRef, Objects, encode};
+use crate::layout::{DATA_START, MAGIC, Superblock, checksum};
+use crate::locks::LockFile;
+use crate::pins::Pins;
+use crate::pool::{Geometry, Inner, Pool, PoolOptions};
+use crate::superblock::{Slots, read_newest};
+
+impl Pool<AnyMedium> {
+    /// Creates an empty pool in a new file and opens it. The file survives power loss from then on, and is there whole or
+    /// not at all.
+    ///
+    /// # Errors
+    /// [`PoolError::AlreadyExists`], [`PoolError::DiskFull`], [`PoolError::ReadOnly`] if the options say so, or what the
+    /// file system reports.
+    pub fn create(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
+        let path = path.as_ref();
+        if options.read_only {
+            return Err(PoolError::ReadOnly {
+                path: path.to_owned(),
+            });
+        }
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(PoolError::AlreadyExists {
+                path: path.to_owned(),
+            });
+        }
+        let unfinished = Unfinished(unfinished_name(path));
+        let file = FileOptions {
+            create: true,
+            ..file_options(options)
+        };
+        let medium = FileMedium::open(&unfinished.0, &file)?;
+        initialise(&medium, Geometry::default())?;
+        drop(medium);
+        unfinished.become_pool(path)?;
+        Pool::open(path, options)
+    }
+
+    /// Opens a pool's file. Takes the time to read the directory, whatever the size of the data.
+    ///
+    /// # Errors
+    /// [`PoolError::NotFound`], [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::NewerFormat`],
+    /// [`PoolError::DamagedSuperblock`], [`PoolError::DamagedDirectory`], [`PoolError::UnsyncedAfterReboot`], or what the
+    /// file system reports.
+    pub fn open(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
+        let path = path.as_ref();
+        let (medium, locks) = open_file(path, options)?;
+        let pins = Pins::new(Some(locks), path.into());
+        finish_open(Inner::new(
+            Arc::new(medium),
+            path.into(),
+            pins,
+            options.read_only,
+            Geometry::default(),
+        ))
+    }
+}
+
+impl<M: Medium> Pool<M> {
+    /// Creates an empty pool on a medium, which is grown as needed.
+    ///
+    /// Without a file there are no locks: open a medium by one handle at a time (and its clones).
+    ///
+    /// # Errors
+    /// [`PoolError::AlreadyExists`] if a pool is on it, or what the medium reports.
+    pub fn create_on(medium: Arc<M>) -> Result<Pool<M>, PoolError> {
+        Pool::create_with(medium, Geometry::default())
+    }
+
+    /// Opens the pool on a medium. Without a file there are no locks: open a medium by one handle at a time (and its
+    /// clones).
+    ///
+    /// # Errors
+    /// As [`Pool::open`].
+    pub fn open_on(medium: Arc<M>) -> Result<Pool<M>, PoolError> {
+        Pool::open_with(medium, Geometry::default(), halocline_media::boot_id())
+    }
+
+    pub(crate) fn create_with(medium: Arc<M>, geometry: Geometry) -> Result<Pool<M>, PoolError> {
+        let path = medium_name(&*medium);
+        if medium.len() >= DATA_START && Slots::read(&*medium).valid().next().is_some() {
+            return Err(PoolError::AlreadyExists {
+                path: path.to_path_buf(),
+            });
+        }
+        initialise(&*medium, geometry)?;
+        Pool::open_with(medium, geometry, halocline_media::boot_id())
+    }
+
+    pub(crate) fn open_with(
+        medium: Arc<M>,
+        geometry: Geometry,
+        boot_id: [u8; 16],
+    ) -> Result<Pool<M>, PoolError> {
+        let path = medium_name(&*medium);
+        let pins = Pins::new(None, Arc::clone(&path));
+        let mut inner = Inner::new(medium, path, pins, false, geometry);
+        inner.boot_id = boot_id;
+        finish_open(inner)
+    }
+}
+
+/// Opens the file of a pool and a second descriptor for its locks, after a look at how it starts.
+pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(AnyMedium, LockFile), PoolError> {
+    look(path)?;
+    let medium = FileMedium::open(path, &file_options(options))?;
+    let locks = File::options().read(true).write(!options.read_only).open(path);
+    let locks = locks.map_err(|error| PoolError::io("open", path, error))?;
+    Ok((AnyMedium::from(medium), LockFile::new(locks)))
+}
+
+/// Refuses what is clearly not a pool before it is mapped.
+fn look(path: &Path) -> Result<(), PoolError> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(PoolError::NotFound {
+                path: path.to_owned(),
+            });
+        }
+        Err(error) => return Err(PoolError::io("open", path, error)),
+    };
+    let metadata = file
+        .metadata()
+        .map_err(|error| PoolError::io("look at", path, error))?;
+    let foreign = |reason| {
+        Err(PoolError::NotAPool {
+            path: path.to_owned(),
+            reason,
+        })
+    };
+    if !metadata.is_file() {
+        return foreign("it is not a regular file");
+    }
+    if metadata.len() == 0 {
+        return foreign("it is empty");
+    }
+    if metadata.len() < DATA_START {
+        let mut start = [0; MAGIC.len()];
+        return match file.read_exact(&mut start) {
+            Ok(()) if start == MAGIC => Err(PoolError::Truncated {
+                path: path.to_owned(),
+                expected: DATA_START,
+                actual: metadata.len(),
+            }),
+            _ => foreign("it is too short"),
+        };
+    }
+    Ok(())
+}
+
+fn finish_open<M: Medium>(inner: Inner<M>) -> Result<Pool<M>, PoolError> {
+    let newest = read_newest(&*inner.medium, &inner.path)?;
+    let synced = Slots::read(&*inner.medium).synced_generation();
+    if newest.generation.get() > synced && newest.boot_id != inner.boot_id {
+        let newest = newest.generation.get();
+        return Err(PoolError::UnsyncedAfterReboot {
+            path: inner.path.to_path_buf(),
+            newest,
+            synced,
+        });
+    }
+    inner.pin_newest()?;
+    Ok(Pool {
+        inner: Arc::new(inner),
+    })
+}
+
+/// Writes an empty pool, durable on return.
+fn initialise<M: Medium>(medium: &M, geometry: Geometry) -> Result<(), PoolError> {
+    const FIRST: u64 = 1;
+    medium.grow(geometry.initial_len)?;
+    let directory = encode(FIRST, &Objects::new());
+    let extent = ExtentRef {
+        offset: DATA_START,
+        len: directory.len() as u64,
+        checksum: checksum(&directory),
+    };
+    medium.store(extent.offset, &directory);
+    medium.flush(extent.offset, extent.len);
+    let boot_id = halocline_media::boot_id();
+    let mut superblock = Superblock::new(new_uuid()?, boot_id, FIRST, geometry.initial_len, &extent);
+    superblock.synced_generation = superblock.generation;
+    superblock.write(medium, 0);
+    superblock.write(medium, 2);
+    medium.fence()?;
+    medium.sync()?;
+    Ok(())
+}
+
+/// A random number that tells this pool from all others (version 4, variant 1 of RFC 9562).
+fn new_uuid() -> Result<[u8; 16], PoolError> {
+    const SOURCE: &str = "/dev/urandom";
+    let mut uuid = [0; 16];
+    let read = File::open(SOURCE).and_then(|mut source| source.read_exact(&mut uuid));
+    read.map_err(|error| PoolError::io("read", Path::new(SOURCE), error))?;
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    Ok(uuid)
+}
+
+fn file_options(options: &PoolOptions) -> FileOptions {
+    FileOptions {
+        read_only: options.read_only,
+        strict: options.strict,
+        assume_dax: options.assume_dax,
+        ..FileOptions::default()
+    }
+}
+
+fn medium_name<M: Medium>(medium: &M) -> Arc<Path> {
+    PathBuf::from(format!("<{}>", medium.kind())).into()
+}
+
+/// A file that is not a pool yet; removed unless it becomes one.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn become_pool(self, path: &Path) -> Result<(), PoolError> {
+        rename_to_new(&self.0, path)?;
+        let parent = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let synced = File::open(parent).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| PoolError::io("sync the directory of", path, error))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Gone already if it has become a pool; if it cannot be removed, the error that led here matters more.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Renames without replacing what may have appeared meanwhile.
+fn rename_to_new(from: &Path, to: &Path) -> Result<(), PoolError> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    let refused = || PoolError::AlreadyExists { path: to.to_owned() };
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) => Err(refused()),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::hard_link(from, to) {
+            Ok(()) => fs::remove_file(from).map_err(|error| PoolError::io("remove", from, error)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(refused()),
+            Err(error) => Err(PoolError::io("create", to, error)),
+        },
+        Err(error) => Err(PoolError::io("create", to, error)),
+    }
+}
+
+/// A name beside the pool's that no other creation uses.
+fn unfinished_name(path: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(
+        ".{}-{}.new",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    ));
+    path.with_file_name(name)
+}

@@ -1,0 +1,385 @@
+//! The handle of an open pool: [`Pool`].
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use halocline_media::{AnyMedium, Medium, MediumKind};
+
+use crate::PoolError;
+use crate::directory::Directory;
+use crate::layout::{DATA_START, FORMAT_VERSION, INITIAL_LEN, Superblock, blocks, checksum};
+use crate::pins::Pins;
+use crate::snapshot::{Pinned, Snapshot};
+use crate::space::Space;
+use crate::superblock::{Slots, read_newest};
+use crate::txn::Txn;
+
+/// How to open or create a pool's file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// Open it for reading only: any number may read beside one writer.
+    pub read_only: bool,
+    /// On the page cache, make every publish survive power loss, at the price of an `msync` each. If not set, publishes
+    /// survive the death of the process, and power loss up to the last [`Pool::sync`].
+    pub strict: bool,
+    /// Treat the page cache as if it were DAX: for benchmarks on DRAM-backed files only, nothing is durable.
+    pub assume_dax: bool,
+}
+
+/// What [`Pool::info`] tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolInfo {
+    /// The file, or the medium's name in angle brackets.
+    pub path: PathBuf,
+    /// What the pool lies on.
+    pub kind: MediumKind,
+    /// Length of the file in bytes.
+    pub len: u64,
+    /// Bytes that the newest generation names, superblocks and directory included.
+    pub used: u64,
+    /// All other bytes; those that older snapshots see among them.
+    pub free: u64,
+    /// The newest published generation.
+    pub generation: u64,
+    /// The newest generation that power loss cannot harm.
+    pub synced_generation: u64,
+    /// How many objects there are.
+    pub objects: usize,
+    /// Given at creation, never changed.
+    pub uuid: [u8; 16],
+    /// Version of the format.
+    pub version: u32,
+}
+
+/// Sizes that tests make small.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Geometry {
+    /// Bytes of a new pool.
+    pub(crate) initial_len: u64,
+    /// The least a pool grows by; its length is a multiple of this afterwards.
+    pub(crate) growth: u64,
+}
+
+impl Default for Geometry {
+    fn default() -> Geometry {
+        Geometry {
+            initial_len: INITIAL_LEN,
+            growth: 4 << 20,
+        }
+    }
+}
+
+/// What only the writer uses, and whether there is one in this handle.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    pub(crate) busy: bool,
+    pub(crate) space: Option<Space>,
+}
+
+/// What all clones of a handle share.
+pub(crate) struct Inner<M: Medium> {
+    pub(crate) medium: Arc<M>,
+    pub(crate) path: Arc<Path>,
+    pub(crate) pins: Arc<Pins>,
+    pub(crate) writer: Mutex<Writer>,
+    pub(crate) geometry: Geometry,
+    pub(crate) boot_id: [u8; 16],
+    /// Newest generation that a sync of this handle has made durable and written to a synced superblock: unlike what a
+    /// superblock of another handle says, this is known to be durable.
+    pub(crate) known_synced: AtomicU64,
+    /// Newest generation this handle has published without syncing it; 0 if there is none.
+    pub(crate) unsynced: AtomicU64,
+    /// Set when a publish failed half-way: the medium must say that it still works before the next one.
+    pub(crate) failed: AtomicBool,
+    read_only: bool,
+    current: Mutex<Option<Arc<Directory>>>,
+    syncing: Mutex<()>,
+}
+
+/// An open pool. Cheap to clone; clones share the writer's lock and all state.
+///
+/// Any number of threads and processes may read while one writes. The last clone to go syncs what it has published; use
+/// [`close`](Pool::close) to learn whether it could.
+pub struct Pool<M: Medium = AnyMedium> {
+    pub(crate) inner: Arc<Inner<M>>,
+}
+
+impl<M: Medium> Clone for Pool<M> {
+    fn clone(&self) -> Pool<M> {
+        Pool {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<M: Medium> Pool<M> {
+    /// The file, or the medium's name in angle brackets.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// What the pool lies on.
+    pub fn kind(&self) -> MediumKind {
+        self.inner.medium.kind()
+    }
+
+    /// The newest published generation, pinned. Costs two loads when nothing was published since the last call.
+    ///
+    /// # Errors
+    /// [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`] or [`PoolError::DamagedDirectory`] if the file was
+    /// damaged while it is open; [`PoolError::Io`] if the file system has no locks.
+    pub fn snapshot(&self) -> Result<Snapshot, PoolError> {
+        self.inner
+            .pin_newest()
+            .map(|(_, pinned)| Snapshot::new(Arc::new(pinned)))
+    }
+
+    /// Starts the one transaction that may write, on the newest generation. It holds the writer's lock to its end.
+    ///
+    /// # Errors
+    /// [`PoolError::Locked`] at once if any other handle or thread has one, [`PoolError::ReadOnly`], and all of
+    /// [`snapshot`](Pool::snapshot).
+    pub fn begin(&self) -> Result<Txn<M>, PoolError> {
+        Txn::begin(&self.inner)
+    }
+
+    /// Makes the newest generation survive power loss, and lets the space that earlier ones freed be used again. Fine
+    /// beside a writer, here or in another process; what it has not published is not part of it.
+    ///
+    /// # Errors
+    /// [`PoolError::ReadOnly`], [`PoolError::Media`] if the disk fails.
+    pub fn sync(&self) -> Result<(), PoolError> {
+        self.inner.sync()
+    }
+
+    /// Syncs what this handle has published, and closes it. Snapshots live on.
+    ///
+    /// # Errors
+    /// As [`sync`](Pool::sync).
+    pub fn close(self) -> Result<(), PoolError> {
+        self.inner.sync_own()
+    }
+
+    /// Facts about the pool and its newest generation. Linear in the number of extents.
+    ///
+    /// # Errors
+    /// As [`snapshot`](Pool::snapshot).
+    pub fn info(&self) -> Result<PoolInfo, PoolError> {
+        let inner = &self.inner;
+        let len = inner.medium.refresh()?;
+        let (superblock, pinned) = inner.pin_newest()?;
+        let directory = pinned.directory();
+        let mut extents: Vec<_> = directory
+            .extents()
+            .map(|extent| (extent.offset, extent.len))
+            .collect();
+        extents.sort_unstable();
+        extents.dedup();
+        let used = DATA_START + extents.iter().map(|(_, len)| blocks(*len)).sum::<u64>();
+        Ok(PoolInfo {
+            path: inner.path.to_path_buf(),
+            kind: inner.medium.kind(),
+            len,
+            used,
+            free: len.saturating_sub(used),
+            generation: directory.generation,
+            synced_generation: Slots::read(&*inner.medium).synced_generation(),
+            objects: directory.objects.len(),
+            uuid: superblock.uuid,
+            version: FORMAT_VERSION,
+        })
+    }
+}
+
+impl<M: Medium> Inner<M> {
+    pub(crate) fn new(
+        medium: Arc<M>,
+        path: Arc<Path>,
+        pins: Pins,
+        read_only: bool,
+        geometry: Geometry,
+    ) -> Inner<M> {
+        Inner {
+            medium,
+            path,
+            pins: Arc::new(pins),
+            writer: Mutex::default(),
+            geometry,
+            boot_id: halocline_media::boot_id(),
+            known_synced: AtomicU64::new(0),
+            unsynced: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            read_only,
+            current: Mutex::default(),
+            syncing: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn writable(&self) -> Result<(), PoolError> {
+        if self.read_only {
+            Err(PoolError::ReadOnly {
+                path: self.path.to_path_buf(),
+            })
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Pins the newest generation: reads the superblock, pins, and looks again whether it is still the newest, as only
+    /// then its writer is sure to have seen the pin.
+    pub(crate) fn pin_newest(&self) -> Result<(Superblock, Pinned), PoolError> {
+        let mut superblock = read_newest(&*self.medium, &self.path)?;
+        loop {
+            let generation = superblock.generation.get();
+            self.pins.pin(generation)?;
+            let again = read_newest(&*self.medium, &self.path);
+            match again {
+                Ok(newest) if newest.generation.get() != generation => superblock = newest,
+                Ok(_) => break,
+                Err(error) => {
+                    self.pins.unpin(generation);
+                    return Err(error);
+                }
+            }
+            self.pins.unpin(generation);
+        }
+        match self.directory_of(&superblock) {
+            Ok(directory) => {
+                let medium = Arc::clone(&self.medium) as Arc<dyn Medium>;
+                let pinned = Pinned::new(medium, directory, Arc::clone(&self.pins), Arc::clone(&self.path));
+                Ok((superblock, pinned))
+            }
+            Err(error) => {
+                self.pins.unpin(superblock.generation.get());
+                Err(error)
+            }
+        }
+    }
+
+    /// The directory of a pinned superblock, from memory if it is the one read last.
+    fn directory_of(&self, superblock: &Superblock) -> Result<Arc<Directory>, PoolError> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(directory) = &*current
+            && directory.generation == superblock.generation.get()
+            && directory.extent == superblock.directory()
+        {
+            return Ok(Arc::clone(directory));
+        }
+        let directory = Arc::new(read_directory(&*self.medium, &self.path, superblock)?);
+        *current = Some(Arc::clone(&directory));
+        Ok(directory)
+    }
+
+    /// Remembers the directory that this handle has just published.
+    pub(crate) fn set_current(&self, directory: Directory) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(directory));
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), PoolError> {
+        self.writable()?;
+        let _here = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _elsewhere = SyncLock::take(&self.pins, &self.path)?;
+        let newest = read_newest(&*self.medium, &self.path)?;
+        let generation = newest.generation.get();
+        if self.known_synced.load(Ordering::Acquire) < generation {
+            self.write_synced(newest)?;
+            self.known_synced.fetch_max(generation, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Makes a generation durable, then the superblock that vouches for it. The caller has the lock of syncs.
+    fn write_synced(&self, mut superblock: Superblock) -> Result<(), PoolError> {
+        let medium = &*self.medium;
+        let durable = medium.fence_is_durable();
+        if !(durable && superblock.is_synced()) {
+            medium.sync()?;
+        }
+        superblock.synced_generation = superblock.generation;
+        superblock.boot_id = self.boot_id;
+        superblock.write(medium, Slots::read(medium).sync_target());
+        medium.fence()?;
+        if !durable {
+            medium.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Syncs if this handle has published something that is not synced.
+    fn sync_own(&self) -> Result<(), PoolError> {
+        if self.unsynced.load(Ordering::Acquire) > self.known_synced.load(Ordering::Acquire) {
+            self.sync()
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl<M: Medium> Drop for Inner<M> {
+    fn drop(&mut self) {
+        if let Err(error) = self.sync_own() {
+            tracing::warn!(path = %self.path.display(), %error, "closed without syncing the last changes");
+        }
+    }
+}
+
+/// Reads the directory of a superblock that [`check_reach`](crate::superblock::check_reach) has passed.
+///
+/// # Errors
+/// [`PoolError::DamagedDirectory`].
+pub(crate) fn read_directory(
+    medium: &dyn Medium,
+    path: &Path,
+    superblock: &Superblock,
+) -> Result<Directory, PoolError> {
+    let extent = superblock.directory();
+    let generation = superblock.generation.get();
+    let damaged = |reason| PoolError::DamagedDirectory {
+        path: path.to_owned(),
+        generation,
+        reason,
+    };
+    let mut bytes = vec![0; extent.len as usize];
+    medium.load(extent.offset, &mut bytes);
+    if checksum(&bytes) != extent.checksum {
+        return Err(damaged("its checksum is wrong"));
+    }
+    Directory::decode(&bytes, extent, generation, superblock.file_len.get()).map_err(damaged)
+}
+
+/// The lock that only one handle at a time writes synced superblocks.
+struct SyncLock<'a>(&'a Pins);
+
+impl SyncLock<'_> {
+    fn take<'a>(pins: &'a Pins, path: &Path) -> Result<SyncLock<'a>, PoolError> {
+        if let Some(locks) = pins.locks() {
+            locks
+                .lock_sync()
+                .map_err(|error| PoolError::io("lock", path, error))?;
+        }
+        Ok(SyncLock(pins))
+    }
+}
+
+impl Drop for SyncLock<'_> {
+    fn drop(&mut self) {
+        if let Some(locks) = self.0.locks() {
+            locks.unlock_sync();
+        }
+    }
+}
+
+impl<M: Medium> fmt::Debug for Pool<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("path", &self.inner.path)
+            .field("kind", &self.kind())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,220 @@
+//! One generation as a reader sees it: [`Snapshot`] and [`Object`].
+#![allow(unsafe_code, reason = "vouches for extents of a pinned generation")]
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use halocline_media::Medium;
+
+use crate::PoolError;
+use crate::bytes::ExtentBytes;
+use crate::directory::{Directory, ExtentRef, ObjectKind, Record};
+use crate::layout::checksum;
+use crate::pins::Pins;
+
+/// Extents up to this length are verified when they are first read.
+const SMALL: u64 = 64 << 10;
+
+/// A pinned generation: what it names is not overwritten while this lives.
+pub(crate) struct Pinned {
+    medium: Arc<dyn Medium>,
+    directory: Arc<Directory>,
+    pins: Arc<Pins>,
+    path: Arc<Path>,
+}
+
+impl Pinned {
+    /// Takes over a pin of the directory's generation.
+    pub(crate) fn new(
+        medium: Arc<dyn Medium>,
+        directory: Arc<Directory>,
+        pins: Arc<Pins>,
+        path: Arc<Path>,
+    ) -> Pinned {
+        Pinned {
+            medium,
+            directory,
+            pins,
+            path,
+        }
+    }
+
+    pub(crate) fn medium(&self) -> &dyn Medium {
+        &*self.medium
+    }
+
+    pub(crate) fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.pins.unpin(self.directory.generation);
+    }
+}
+
+impl fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pinned")
+            .field("generation", &self.directory.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One published generation of a pool, whole and unchanging, however long it is held and whatever is published, replaced
+/// or dropped meanwhile, here or in another process. Cheap to clone.
+///
+/// Space that later generations free is not used again while an older snapshot lives: drop it when it is done.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pinned: Arc<Pinned>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(pinned: Arc<Pinned>) -> Snapshot {
+        Snapshot { pinned }
+    }
+
+    /// The number of this generation; each publish makes the next.
+    pub fn generation(&self) -> u64 {
+        self.pinned.directory.generation
+    }
+
+    /// All objects in the order of their names.
+    pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
+        let objects = self.pinned.directory.objects.iter();
+        objects
+            .map(|(name, record)| Object::new(Arc::clone(&self.pinned), Arc::clone(name), Arc::clone(record)))
+    }
+
+    /// The object of this name, if there is one.
+    pub fn get(&self, name: &str) -> Option<Object> {
+        let (name, record) = self.pinned.directory.objects.get_key_value(name)?;
+        Some(Object::new(
+            Arc::clone(&self.pinned),
+            Arc::clone(name),
+            Arc::clone(record),
+        ))
+    }
+
+    /// The object of this name.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchObject`].
+    pub fn object(&self, name: &str) -> Result<Object, PoolError> {
+        let missing = || PoolError::NoSuchObject {
+            path: self.pinned.path.to_path_buf(),
+            name: name.to_owned(),
+        };
+        self.get(name).ok_or_else(missing)
+    }
+}
+
+/// A named object of a snapshot or a transaction: metadata and extents. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Object {
+    pinned: Arc<Pinned>,
+    name: Arc<str>,
+    record: Arc<Record>,
+}
+
+impl Object {
+    /// An object whose extents the pinned generation names, or a transaction that works on it has finished.
+    pub(crate) fn new(pinned: Arc<Pinned>, name: Arc<str>, record: Arc<Record>) -> Object {
+        Object { pinned, name, record }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> ObjectKind {
+        self.record.kind
+    }
+
+    /// Its metadata, covered by the directory's checksum.
+    pub fn meta(&self) -> &[u8] {
+        &self.record.meta
+    }
+
+    /// How many extents it has.
+    pub fn extent_count(&self) -> usize {
+        self.record.extents.len()
+    }
+
+    /// Bytes in its extents, metadata not counted.
+    pub fn bytes(&self) -> u64 {
+        self.record.extents.iter().map(|extent| extent.len).sum()
+    }
+
+    /// Where extent `index` lies, for an object of a later transaction to keep it.
+    ///
+    /// # Panics
+    /// If `index` is not below [`extent_count`](Object::extent_count).
+    pub fn extent_ref(&self, index: usize) -> ExtentRef {
+        self.record.extents[index]
+    }
+
+    /// The bytes of extent `index`. Small ones (up to 64 KiB) are verified when they are first read, larger ones by
+    /// [`extent_verified`](Object::extent_verified) and `check` only: opening a pool must not read its data.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`].
+    pub fn extent(&self, index: usize) -> Result<ExtentBytes, PoolError> {
+        let extent = self.find(index)?;
+        if extent.len <= SMALL {
+            self.verify(index, extent)
+        } else {
+            Ok(self.bytes_of(extent))
+        }
+    }
+
+    /// The bytes of extent `index`, found to match their checksum now or earlier.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`].
+    pub fn extent_verified(&self, index: usize) -> Result<ExtentBytes, PoolError> {
+        let extent = self.find(index)?;
+        self.verify(index, extent)
+    }
+
+    fn find(&self, index: usize) -> Result<ExtentRef, PoolError> {
+        self.record
+            .extents
+            .get(index)
+            .copied()
+            .ok_or_else(|| PoolError::NoSuchExtent {
+                path: self.pinned.path.to_path_buf(),
+                object: self.name().to_owned(),
+                extent: index,
+                count: self.extent_count(),
+            })
+    }
+
+    fn verify(&self, index: usize, extent: ExtentRef) -> Result<ExtentBytes, PoolError> {
+        let bytes = self.bytes_of(extent);
+        let verified = &self.record.verified[index];
+        if !verified.load(Ordering::Relaxed) {
+            if checksum(&bytes) != extent.checksum {
+                let path = self.pinned.path.to_path_buf();
+                return Err(PoolError::ChecksumMismatch {
+                    path,
+                    object: self.name().to_owned(),
+                    extent: index,
+                });
+            }
+            verified.store(true, Ordering::Relaxed);
+        }
+        Ok(bytes)
+    }
+
+    fn bytes_of(&self, extent: ExtentRef) -> ExtentBytes {
+        // SAFETY: `new` was given extents of the pinned generation, or finished by a transaction that works on it.
+        unsafe { ExtentBytes::new(Arc::clone(&self.pinned), extent.offset, extent.len as usize) }
+    }
+}

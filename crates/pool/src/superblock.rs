@@ -1,0 +1,296 @@
+//! The four copies of the superblock: reading, choosing, writing.
+//!
+//! A publish overwrites the older of copies 0 and 1, a sync the older of copies 2 and 3, so that a torn write never hits
+//! the copy that is needed if it fails. A copy counts if its checksum is right; the newest generation among all four is
+//! the pool's. Magic, version and checksum keep their places in every version of the format.
+
+use std::path::Path;
+
+use halocline_media::Medium;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::PoolError;
+use crate::directory::{ExtentRef, in_bounds};
+use crate::layout::{
+    DATA_START, FORMAT_VERSION, MAGIC, SLOT_SIZE, SLOTS, SUPERBLOCK_SUMMED, Superblock, checksum,
+};
+
+/// How often both publish copies may be found torn before they count as damaged: a writer in another process may have
+/// published twice while they were read.
+const READS: usize = 100;
+
+impl Superblock {
+    /// The superblock of a publish, not yet summed.
+    pub(crate) fn new(
+        uuid: [u8; 16],
+        boot_id: [u8; 16],
+        generation: u64,
+        file_len: u64,
+        directory: &ExtentRef,
+    ) -> Superblock {
+        Superblock {
+            magic: MAGIC,
+            version: U32::new(FORMAT_VERSION),
+            reserved_a: U32::new(0),
+            uuid,
+            generation: U64::new(generation),
+            synced_generation: U64::new(0),
+            boot_id,
+            file_len: U64::new(file_len),
+            directory_offset: U64::new(directory.offset),
+            directory_len: U64::new(directory.len),
+            directory_checksum: U64::new(directory.checksum),
+            reserved_b: [0; 24],
+            checksum: U64::new(0),
+        }
+    }
+
+    pub(crate) fn directory(&self) -> ExtentRef {
+        ExtentRef {
+            offset: self.directory_offset.get(),
+            len: self.directory_len.get(),
+            checksum: self.directory_checksum.get(),
+        }
+    }
+
+    /// Whether power loss cannot harm the generation: its publish or a sync has made it durable.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.synced_generation == self.generation
+    }
+
+    fn sum(&self) -> u64 {
+        checksum(&self.as_bytes()[..SUPERBLOCK_SUMMED])
+    }
+
+    /// Writes the superblock to a copy and flushes it; a fence makes it durable.
+    pub(crate) fn write(mut self, medium: &dyn Medium, slot: usize) {
+        self.checksum = U64::new(self.sum());
+        let offset = slot_offset(slot);
+        medium.store(offset, self.as_bytes());
+        medium.flush(offset, size_of::<Superblock>() as u64);
+    }
+}
+
+/// What one copy holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Slot {
+    /// Never written.
+    Empty,
+    /// A superblock of this version of the format.
+    Valid(Superblock),
+    /// A superblock of a newer version.
+    Newer(u32),
+    /// A superblock once, torn or damaged.
+    Damaged,
+    /// Nothing that was ever a superblock.
+    Foreign,
+}
+
+/// All copies.
+#[derive(Debug)]
+pub(crate) struct Slots([Slot; SLOTS]);
+
+impl Slots {
+    pub(crate) fn read(medium: &dyn Medium) -> Slots {
+        Slots(std::array::from_fn(|slot| read_slot(medium, slot)))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.0.iter()
+    }
+
+    /// All valid copies with where they are.
+    pub(crate) fn valid(&self) -> impl Iterator<Item = (usize, &Superblock)> {
+        self.0.iter().enumerate().filter_map(|(index, slot)| match slot {
+            Slot::Valid(superblock) => Some((index, superblock)),
+            _ => None,
+        })
+    }
+
+    /// The newest generation that power loss cannot harm; 0 if there is none.
+    pub(crate) fn synced_generation(&self) -> u64 {
+        let synced = self.valid().filter(|(_, superblock)| superblock.is_synced());
+        synced
+            .map(|(_, superblock)| superblock.generation.get())
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The newest generation a sync has written; 0 if there is none.
+    pub(crate) fn sync_copy_generation(&self) -> u64 {
+        self.valid()
+            .filter(|(slot, _)| *slot >= 2)
+            .map(|(_, superblock)| superblock.generation.get())
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The copy that the next publish writes: the damaged or older one.
+    pub(crate) fn publish_target(&self) -> usize {
+        self.older(0)
+    }
+
+    /// The copy that the next sync writes.
+    pub(crate) fn sync_target(&self) -> usize {
+        self.older(2)
+    }
+
+    fn older(&self, first: usize) -> usize {
+        let generation = |slot: usize| match &self.0[slot] {
+            Slot::Valid(superblock) => superblock.generation.get(),
+            _ => 0,
+        };
+        if generation(first) <= generation(first + 1) {
+            first
+        } else {
+            first + 1
+        }
+    }
+}
+
+/// The newest superblock of the pool. Fine beside a publish.
+///
+/// # Errors
+/// [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`], [`PoolError::NewerFormat`].
+pub(crate) fn read_newest(medium: &dyn Medium, path: &Path) -> Result<Superblock, PoolError> {
+    if medium.len() < DATA_START {
+        return Err(too_short(medium, path));
+    }
+    let mut slots = Slots::read(medium);
+    for _ in 1..READS {
+        if slots.valid().any(|(slot, _)| slot < 2) {
+            break;
+        }
+        std::thread::yield_now();
+        slots = Slots::read(medium);
+    }
+    for slot in slots.iter() {
+        if let Slot::Newer(found) = *slot {
+            return Err(PoolError::NewerFormat {
+                path: path.to_owned(),
+                found,
+                supported: FORMAT_VERSION,
+            });
+        }
+    }
+    if !slots.valid().any(|(slot, _)| slot < 2) {
+        return Err(if slots.iter().all(|slot| matches!(slot, Slot::Empty)) {
+            PoolError::NotAPool {
+                path: path.to_owned(),
+                reason: "it is empty",
+            }
+        } else if slots
+            .iter()
+            .all(|slot| matches!(slot, Slot::Empty | Slot::Foreign))
+        {
+            PoolError::NotAPool {
+                path: path.to_owned(),
+                reason: "it does not start like a pool",
+            }
+        } else {
+            PoolError::DamagedSuperblock {
+                path: path.to_owned(),
+            }
+        });
+    }
+    let newest = slots
+        .valid()
+        .map(|(_, superblock)| *superblock)
+        .max_by_key(|superblock| superblock.generation.get());
+    let newest = newest.ok_or_else(|| PoolError::DamagedSuperblock {
+        path: path.to_owned(),
+    })?;
+    check_reach(&newest, medium, path)?;
+    Ok(newest)
+}
+
+/// Makes sure that the medium has all that the superblock's generation names.
+///
+/// # Errors
+/// [`PoolError::Truncated`], [`PoolError::DamagedDirectory`].
+pub(crate) fn check_reach(
+    superblock: &Superblock,
+    medium: &dyn Medium,
+    path: &Path,
+) -> Result<(), PoolError> {
+    let expected = superblock.file_len.get();
+    let actual = if medium.len() < expected {
+        medium.refresh()?
+    } else {
+        medium.len()
+    };
+    if actual < expected {
+        return Err(PoolError::Truncated {
+            path: path.to_owned(),
+            expected,
+            actual,
+        });
+    }
+    let directory = superblock.directory();
+    if !in_bounds(directory.offset, directory.len, expected) {
+        let generation = superblock.generation.get();
+        return Err(PoolError::DamagedDirectory {
+            path: path.to_owned(),
+            generation,
+            reason: "it is outside of the file",
+        });
+    }
+    Ok(())
+}
+
+fn too_short(medium: &dyn Medium, path: &Path) -> PoolError {
+    let mut start = [0; MAGIC.len()];
+    if medium.len() >= start.len() as u64 {
+        medium.load(0, &mut start);
+    }
+    match start == MAGIC {
+        true => PoolError::Truncated {
+            path: path.to_owned(),
+            expected: DATA_START,
+            actual: medium.len(),
+        },
+        false if medium.is_empty() => PoolError::NotAPool {
+            path: path.to_owned(),
+            reason: "it is empty",
+        },
+        false => PoolError::NotAPool {
+            path: path.to_owned(),
+            reason: "it is too short",
+        },
+    }
+}
+
+fn slot_offset(slot: usize) -> u64 {
+    slot as u64 * SLOT_SIZE
+}
+
+fn read_slot(medium: &dyn Medium, slot: usize) -> Slot {
+    let mut superblock = Superblock::new_zeroed();
+    medium.load(slot_offset(slot), superblock.as_mut_bytes());
+    if superblock.magic != MAGIC {
+        let empty = superblock.as_bytes().iter().all(|byte| *byte == 0);
+        // A damaged magic is told from a foreign file by the checksum of the rest.
+        let damaged = Superblock {
+            magic: MAGIC,
+            ..superblock
+        }
+        .sum()
+            == superblock.checksum.get();
+        return if empty {
+            Slot::Empty
+        } else if damaged {
+            Slot::Damaged
+        } else {
+            Slot::Foreign
+        };
+    }
+    if superblock.sum() != superblock.checksum.get() {
+        return Slot::Damaged;
+    }
+    match superblock.version.get() {
+        FORMAT_VERSION => Slot::Valid(superblock),
+        newer if newer > FORMAT_VERSION => Slot::Newer(newer),
+        _ => Slot::Damaged,
+    }
+}

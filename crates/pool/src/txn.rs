@@ -1,0 +1,541 @@
+//! The one writer: [`Txn`].
+//!
+//! Invariants: what is stored before a publish goes to space that no generation names and no reader can see; it is
+//! durable before the superblock that names it is stored; of the two superblocks that publishes write, the older one is
+//! overwritten. So at any moment a crash leaves the generation before, or the new one, whole.
+#![allow(
+    unsafe_code,
+    reason = "vouches for extents that the transaction has finished or the pool has published"
+)]
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use halocline_media::{AnyMedium, Medium};
+
+use crate::PoolError;
+use crate::bytes::ExtentBytes;
+use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode};
+use crate::layout::{DATA_START, MAX_META, MAX_NAME, Superblock, blocks, checksum};
+use crate::pool::{Inner, Writer};
+use crate::snapshot::{Object, Pinned};
+use crate::space::Space;
+use crate::superblock::Slots;
+use crate::writer::{ExtentWriter, Scratch};
+
+/// A transaction: writes extents, puts and removes objects, and publishes all of it at once by [`commit`](Txn::commit).
+/// Dropped without that, it leaves no trace.
+///
+/// Threads may share it: any number of [`ExtentWriter`]s can be in use at a time. Readers see nothing of it before the
+/// commit.
+pub struct Txn<M: Medium = AnyMedium> {
+    pub(crate) inner: Arc<Inner<M>>,
+    base: Arc<Pinned>,
+    superblock: Superblock,
+    state: Mutex<State>,
+    /// The thread whose fences the commit relies on.
+    thread: ThreadId,
+    // Last, so that all else is done when it goes.
+    _lock: WriterLock<M>,
+}
+
+#[derive(Debug)]
+struct State {
+    objects: Objects,
+    changed: BTreeSet<Arc<str>>,
+    /// Space that is taken: by offset, the bytes.
+    reserved: HashMap<u64, u64>,
+    finished: HashMap<u64, ExtentRef>,
+}
+
+impl<M: Medium> Txn<M> {
+    pub(crate) fn begin(inner: &Arc<Inner<M>>) -> Result<Txn<M>, PoolError> {
+        inner.writable()?;
+        let lock = WriterLock::take(inner)?;
+        if inner.failed.load(Ordering::Acquire) {
+            inner.medium.fence()?;
+            inner.failed.store(false, Ordering::Release);
+        }
+        let len = inner.medium.refresh()?;
+        let (superblock, base) = inner.pin_newest()?;
+        inner.adopt(&superblock, base.directory(), len)?;
+        let objects = base.directory().objects.clone();
+        let state = State {
+            objects,
+            changed: BTreeSet::new(),
+            reserved: HashMap::new(),
+            finished: HashMap::new(),
+        };
+        Ok(Txn {
+            inner: Arc::clone(inner),
+            base: Arc::new(base),
+            superblock,
+            state: Mutex::new(state),
+            thread: thread::current().id(),
+            _lock: lock,
+        })
+    }
+
+    /// The generation this transaction builds on.
+    pub fn base_generation(&self) -> u64 {
+        self.base.directory().generation
+    }
+
+    /// Space for an extent of at most `max_len` bytes. What is not used goes back when it is finished, all of it if it is
+    /// dropped unfinished.
+    ///
+    /// # Errors
+    /// [`PoolError::DiskFull`], [`PoolError::Media`].
+    pub fn alloc(&self, max_len: u64) -> Result<ExtentWriter<'_, M>, PoolError> {
+        Ok(ExtentWriter::new(self, self.reserve(max_len)?, max_len))
+    }
+
+    /// Space of the pool for `len` bytes that are needed only while the transaction runs: to spill what does not fit the
+    /// memory budget.
+    ///
+    /// # Errors
+    /// [`PoolError::DiskFull`], [`PoolError::Media`].
+    pub fn scratch(&self, len: u64) -> Result<Scratch<'_, M>, PoolError> {
+        Ok(Scratch::new(self, self.reserve(len)?, len))
+    }
+
+    /// Creates or replaces an object. Its extents are any that this transaction has finished or that a published object
+    /// names (to keep, share or rename them).
+    ///
+    /// # Errors
+    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`], [`PoolError::UnknownExtent`];
+    /// the transaction stays as it was.
+    pub fn put(
+        &self,
+        name: &str,
+        kind: ObjectKind,
+        meta: &[u8],
+        extents: Vec<ExtentRef>,
+    ) -> Result<(), PoolError> {
+        check_name(name)?;
+        if meta.len() > MAX_META {
+            return Err(PoolError::MetaTooLong {
+                name: name.to_owned(),
+                len: meta.len(),
+                max: MAX_META,
+            });
+        }
+        let mut state = self.state();
+        for extent in &extents {
+            self.check_known(&state, name, extent)?;
+        }
+        let name: Arc<str> = name.into();
+        state.objects.insert(
+            Arc::clone(&name),
+            Arc::new(Record::new(kind, meta.into(), extents.into())),
+        );
+        state.changed.insert(name);
+        Ok(())
+    }
+
+    /// Removes an object. Snapshots keep it; its space is used again when none of them is left.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchObject`].
+    pub fn remove(&self, name: &str) -> Result<(), PoolError> {
+        let mut state = self.state();
+        let Some((name, _)) = state.objects.remove_entry(name) else {
+            return Err(PoolError::NoSuchObject {
+                path: self.inner.path.to_path_buf(),
+                name: name.to_owned(),
+            });
+        };
+        state.changed.insert(name);
+        Ok(())
+    }
+
+    /// The object of this name as the transaction has it.
+    pub fn get(&self, name: &str) -> Option<Object> {
+        let state = self.state();
+        let (name, record) = state.objects.get_key_value(name)?;
+        Some(Object::new(
+            Arc::clone(&self.base),
+            Arc::clone(name),
+            Arc::clone(record),
+        ))
+    }
+
+    /// All objects as the transaction has them, in the order of their names.
+    pub fn objects(&self) -> Vec<Object> {
+        let state = self.state();
+        let object = |(name, record): (&Arc<str>, &Arc<Record>)| {
+            Object::new(Arc::clone(&self.base), Arc::clone(name), Arc::clone(record))
+        };
+        state.objects.iter().map(object).collect()
+    }
+
+    /// The bytes of an extent that this transaction has finished or that is published. They stay as they are while the
+    /// result lives, even if the transaction is rolled back.
+    ///
+    /// # Errors
+    /// [`PoolError::UnknownExtent`].
+    pub fn extent(&self, extent: &ExtentRef) -> Result<ExtentBytes, PoolError> {
+        let state = self.state();
+        self.check_known(&state, "", extent)?;
+        // SAFETY: the extent is finished by this transaction, whose end leaves its space alone while the pin is shared,
+        // or named by the base generation, which the pin keeps. The state is locked, so it cannot end meanwhile.
+        Ok(unsafe { ExtentBytes::new(Arc::clone(&self.base), extent.offset, extent.len as usize) })
+    }
+
+    /// Publishes everything at once; returns the new generation. Without any change, nothing is published and the
+    /// generation is that of before.
+    ///
+    /// When this returns, the generation survives the death of the process; it survives power loss if fences on this
+    /// medium do ([`Medium::fence_is_durable`]), or else from the next [`Pool::sync`](crate::Pool::sync) on.
+    ///
+    /// # Errors
+    /// [`PoolError::DiskFull`], [`PoolError::Media`]. The transaction is rolled back. After a failed write, whether it is
+    /// published may be unknown until the pool is opened again; what was published before is safe in any case.
+    pub fn commit(self) -> Result<u64, PoolError> {
+        let state = self.state();
+        if state.changed.is_empty() {
+            return Ok(self.base_generation());
+        }
+        let inner = &*self.inner;
+        let medium = &*inner.medium;
+        let generation = self.base_generation() + 1;
+        let bytes = encode(generation, &state.objects);
+        drop(state);
+        let offset = self.reserve(bytes.len() as u64)?;
+        let directory = ExtentRef {
+            offset,
+            len: bytes.len() as u64,
+            checksum: checksum(&bytes),
+        };
+        medium.store(offset, &bytes);
+        medium.flush(offset, directory.len);
+        if thread::current().id() != self.thread {
+            // The fence below is not that of the thread that flushed these.
+            self.state()
+                .finished
+                .values()
+                .for_each(|extent| medium.flush(extent.offset, extent.len));
+        }
+        medium.fence()?;
+        if let Err(error) = self.publish(generation, &directory) {
+            // Whether the superblock is durable is unknown: nothing may be written to what it names.
+            inner.failed.store(true, Ordering::Release);
+            inner.writer().space = None;
+            return Err(error);
+        }
+        self.settle(generation, directory);
+        Ok(generation)
+    }
+
+    /// The switch: stores the new superblock over the older copy and makes it durable.
+    fn publish(&self, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
+        let inner = &*self.inner;
+        let medium = &*inner.medium;
+        let slots = Slots::read(medium);
+        let mut superblock = Superblock::new(
+            self.superblock.uuid,
+            inner.boot_id,
+            generation,
+            medium.len(),
+            directory,
+        );
+        let durable = medium.fence_is_durable();
+        superblock.synced_generation = if durable {
+            generation
+        } else {
+            slots.sync_copy_generation()
+        }
+        .into();
+        superblock.write(medium, slots.publish_target());
+        medium.fence()?;
+        if !durable {
+            inner.unsynced.store(generation, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Follows the publish in memory.
+    fn settle(&self, generation: u64, directory: ExtentRef) {
+        let mut state = self.state();
+        let base = self.base.directory();
+        let records = |objects: &Objects| -> Vec<Arc<Record>> {
+            state
+                .changed
+                .iter()
+                .filter_map(|name| objects.get(name).cloned())
+                .collect()
+        };
+        let (named, dropped) = (records(&state.objects), records(&base.objects));
+        let named = named
+            .iter()
+            .flat_map(|record| record.extents.iter())
+            .chain([&directory]);
+        let dropped = dropped
+            .iter()
+            .flat_map(|record| record.extents.iter())
+            .chain([&base.extent]);
+        if let Some(space) = &mut self.inner.writer().space {
+            space.publish(generation, named, dropped);
+            state.reserved.retain(|offset, _| !space.is_named(*offset));
+        }
+        let objects = std::mem::take(&mut state.objects);
+        self.inner.set_current(Directory {
+            generation,
+            objects,
+            extent: directory,
+        });
+    }
+
+    /// Takes space for this transaction. Empty extents need none.
+    fn reserve(&self, len: u64) -> Result<u64, PoolError> {
+        if len == 0 {
+            return Ok(DATA_START);
+        }
+        let offset = self.inner.allocate(len)?;
+        self.state().reserved.insert(offset, blocks(len));
+        Ok(offset)
+    }
+
+    /// Gives back the end of what was reserved at `offset`, all but `len` bytes of it.
+    pub(crate) fn trim(&self, offset: u64, len: u64) {
+        let keep = blocks(len);
+        let mut state = self.state();
+        let Some(reserved) = state.reserved.get_mut(&offset) else {
+            return;
+        };
+        let freed = offset + keep..offset + *reserved;
+        *reserved = keep;
+        if keep == 0 {
+            state.reserved.remove(&offset);
+        }
+        drop(state);
+        if let Some(space) = &mut self.inner.writer().space {
+            space.release(freed);
+        }
+    }
+
+    /// Takes note of an extent whose bytes are stored and flushed.
+    pub(crate) fn finished(&self, extent: ExtentRef) -> Result<(), PoolError> {
+        if thread::current().id() != self.thread {
+            // The commit's fence is that of another thread, and does not wait for what this one has flushed.
+            self.inner.medium.fence()?;
+        }
+        if extent.len > 0 {
+            self.state().finished.insert(extent.offset, extent);
+        }
+        Ok(())
+    }
+
+    fn check_known(&self, state: &State, object: &str, extent: &ExtentRef) -> Result<(), PoolError> {
+        let finished = || state.finished.get(&extent.offset) == Some(extent);
+        let published = || {
+            self.inner
+                .writer()
+                .space
+                .as_ref()
+                .is_some_and(|space| space.is_live(extent))
+        };
+        if extent.len == 0 && extent.offset == DATA_START || finished() || published() {
+            return Ok(());
+        }
+        Err(PoolError::UnknownExtent {
+            object: object.to_owned(),
+            offset: extent.offset,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M: Medium> Drop for Txn<M> {
+    /// Gives back what is reserved and not published: at once, or, if someone still reads it, when the next generation
+    /// is there and nobody has this one any more.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let generation = self.base.directory().generation;
+        let shared = Arc::get_mut(&mut self.base).is_none();
+        if let Some(space) = &mut self.inner.writer().space {
+            for (offset, len) in state.reserved.drain() {
+                match shared {
+                    true => space.release_after_readers(offset..offset + len, generation),
+                    false => space.release(offset..offset + len),
+                }
+            }
+        }
+    }
+}
+
+impl<M: Medium> Inner<M> {
+    /// Prepares for writing on a base that another handle may have published.
+    fn adopt(&self, superblock: &Superblock, directory: &Directory, len: u64) -> Result<(), PoolError> {
+        let generation = superblock.generation.get();
+        let mut writer = self.writer();
+        if let Some(space) = &mut writer.space
+            && space.generation() == generation
+        {
+            space.extend(len);
+            return Ok(());
+        }
+        writer.space = None;
+        if self.medium.fence_is_durable() {
+            if superblock.is_synced() {
+                // Whoever published it may have died before the superblock was flushed.
+                self.medium.persist(0, DATA_START)?;
+            } else {
+                self.sync()?;
+            }
+        } else if Slots::read(&*self.medium).sync_copy_generation() < superblock.synced_generation.get() {
+            // The base was published with durable fences. Power loss must not cost it, so it needs a synced superblock
+            // before publishes that can tear overwrite its own.
+            self.sync()?;
+        }
+        writer.space = Some(Space::new(directory, len));
+        Ok(())
+    }
+
+    /// Finds space for `len` bytes, not 0: free space, else what readers and superblocks have let go since, else the file
+    /// grows. To let go may need a sync, which is done when it frees a good part of what growth would add.
+    fn allocate(&self, len: u64) -> Result<u64, PoolError> {
+        let mut writer = self.writer();
+        let Writer {
+            space: Some(space), ..
+        } = &mut *writer
+        else {
+            return Err(PoolError::Locked {
+                path: self.path.to_path_buf(),
+                pid: None,
+            });
+        };
+        if let Some(offset) = space.alloc(len) {
+            return Ok(offset);
+        }
+        let generation = space.generation();
+        let oldest = self.pins.oldest_before(generation)?;
+        space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+        if let Some(offset) = space.alloc(len) {
+            return Ok(offset);
+        }
+        let worth = if self.medium.fence_is_durable() {
+            1
+        } else {
+            self.growth(space.len()) / 2
+        };
+        if space.reclaimable(oldest, generation) >= len.max(worth) {
+            self.sync()?;
+            space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+            if let Some(offset) = space.alloc(len) {
+                return Ok(offset);
+            }
+        }
+        match self.grow(space, len) {
+            Err(PoolError::DiskFull { .. }) if space.reclaimable(oldest, generation) >= len => {
+                self.sync()?;
+                space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+            }
+            other => other?,
+        }
+        space.alloc(len).ok_or_else(|| PoolError::DiskFull {
+            path: self.path.to_path_buf(),
+            wanted: len,
+        })
+    }
+
+    /// Grows the medium so that `len` bytes fit behind its present end; by more if the disk has room.
+    fn grow(&self, space: &mut Space, len: u64) -> Result<(), PoolError> {
+        let full = || PoolError::DiskFull {
+            path: self.path.to_path_buf(),
+            wanted: len,
+        };
+        let least = space.end_for(len).ok_or_else(full)?;
+        let generous = least.max(space.len() + self.growth(space.len()));
+        let generous = generous
+            .checked_next_multiple_of(self.geometry.growth)
+            .ok_or_else(full)?;
+        match self.medium.grow(generous).map_err(PoolError::from) {
+            Err(PoolError::DiskFull { .. }) => self.medium.grow(least)?,
+            other => other?,
+        }
+        space.extend(self.medium.len());
+        Ok(())
+    }
+
+    /// The step to grow by: an eighth, but not too little.
+    fn growth(&self, len: u64) -> u64 {
+        (len / 8).max(self.geometry.growth)
+    }
+}
+
+/// The writer's lock, in this handle and towards others.
+struct WriterLock<M: Medium>(Arc<Inner<M>>);
+
+impl<M: Medium> WriterLock<M> {
+    fn take(inner: &Arc<Inner<M>>) -> Result<WriterLock<M>, PoolError> {
+        let mut writer = inner.writer();
+        if writer.busy {
+            return Err(PoolError::Locked {
+                path: inner.path.to_path_buf(),
+                pid: None,
+            });
+        }
+        if let Some(locks) = inner.pins.locks()
+            && !locks
+                .try_writer()
+                .map_err(|error| PoolError::io("lock", &inner.path, error))?
+        {
+            return Err(PoolError::Locked {
+                path: inner.path.to_path_buf(),
+                pid: locks.writer_pid(),
+            });
+        }
+        writer.busy = true;
+        drop(writer);
+        Ok(WriterLock(Arc::clone(inner)))
+    }
+}
+
+impl<M: Medium> Drop for WriterLock<M> {
+    fn drop(&mut self) {
+        let mut writer = self.0.writer();
+        if let Some(locks) = self.0.pins.locks() {
+            locks.release_writer();
+        }
+        writer.busy = false;
+    }
+}
+
+impl<M: Medium> fmt::Debug for Txn<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Txn")
+            .field("path", &self.inner.path)
+            .field("base", &self.base_generation())
+            .finish_non_exhaustive()
+    }
+}
+
+fn check_name(name: &str) -> Result<(), PoolError> {
+    let invalid = |reason| {
+        Err(PoolError::InvalidName {
+            name: name.to_owned(),
+            reason,
+        })
+    };
+    if name.is_empty() {
+        return invalid("it is empty");
+    }
+    if name.len() > MAX_NAME {
+        return Err(PoolError::NameTooLong {
+            name: name.to_owned(),
+            len: name.len(),
+            max: MAX_NAME,
+        });
+    }
+    if name.chars().any(char::is_control) {
+        return invalid("it holds control characters");
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! What a transaction writes: [`ExtentWriter`] for extents to publish, [`Scratch`] for bytes that go with it.
+//!
+//! Both borrow the transaction, so no store can come after its end, when the space may belong to someone else.
+#![allow(unsafe_code, reason = "reads back ranges that nobody can store to any more")]
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use halocline_media::{AnyMedium, Medium};
+
+use crate::PoolError;
+use crate::bytes::unpinned;
+use crate::directory::ExtentRef;
+use crate::layout::{DATA_START, checksum};
+use crate::txn::Txn;
+
+/// An extent that is being written: at any place from several threads, or from start to end.
+///
+/// Bytes that were never written hold anything.
+pub struct ExtentWriter<'t, M: Medium = AnyMedium> {
+    space: Reserved<'t, M>,
+    position: u64,
+}
+
+impl<'t, M: Medium> ExtentWriter<'t, M> {
+    pub(crate) fn new(txn: &'t Txn<M>, offset: u64, capacity: u64) -> ExtentWriter<'t, M> {
+        ExtentWriter {
+            space: Reserved {
+                txn,
+                offset,
+                capacity,
+            },
+            position: 0,
+        }
+    }
+
+    /// The most bytes it can take.
+    pub fn capacity(&self) -> u64 {
+        self.space.capacity
+    }
+
+    /// Writes `bytes` at `offset` from the extent's start. Threads may do so at once, each at its own range.
+    ///
+    /// # Panics
+    /// If the range reaches beyond the [`capacity`](ExtentWriter::capacity).
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) {
+        self.space.store(offset, bytes);
+    }
+
+    /// Writes `bytes` behind what was appended before.
+    ///
+    /// # Panics
+    /// If they do not fit the [`capacity`](ExtentWriter::capacity).
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.space.store(self.position, bytes);
+        self.position += bytes.len() as u64;
+    }
+
+    /// Appends zeros up to a multiple of `alignment`, at most 4096; extents start at such a multiple.
+    ///
+    /// # Panics
+    /// If they do not fit the [`capacity`](ExtentWriter::capacity), or `alignment` is 0 or more than 4096.
+    pub fn align(&mut self, alignment: u64) {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let padding = self.position.next_multiple_of(alignment) - self.position;
+        self.append(&ZEROS[..padding as usize]);
+    }
+
+    /// How many bytes were appended.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Ends the extent at `len` bytes, sums and flushes it, and gives the rest of its space back. To be published it must
+    /// be put into an object. Reads the extent once.
+    ///
+    /// # Errors
+    /// [`PoolError::Media`].
+    ///
+    /// # Panics
+    /// If `len` is more than the [`capacity`](ExtentWriter::capacity).
+    pub fn finish(mut self, len: u64) -> Result<ExtentRef, PoolError> {
+        let space = &mut self.space;
+        assert!(
+            len <= space.capacity,
+            "an extent of {} bytes cannot end at {len}",
+            space.capacity
+        );
+        let (txn, medium) = (space.txn, &*space.txn.inner.medium);
+        // SAFETY: only this writer stores to its space, and it is not lent out any more.
+        let bytes = unsafe { unpinned(medium, space.offset, len) };
+        let offset = if len == 0 { DATA_START } else { space.offset };
+        let extent = ExtentRef {
+            offset,
+            len,
+            checksum: checksum(bytes),
+        };
+        medium.flush(space.offset, len);
+        txn.finished(extent)?;
+        if space.capacity > 0 {
+            txn.trim(space.offset, len);
+            space.capacity = 0;
+        }
+        Ok(extent)
+    }
+}
+
+impl<M: Medium> io::Write for ExtentWriter<'_, M> {
+    /// Appends as much as fits; [`io::ErrorKind::WriteZero`] follows from `write_all` when nothing does.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = (self.space.capacity - self.position).min(bytes.len() as u64) as usize;
+        self.append(&bytes[..fits]);
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<M: Medium> fmt::Debug for ExtentWriter<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ExtentWriter");
+        debug
+            .field("offset", &self.space.offset)
+            .field("capacity", &self.space.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes in the pool that live as long as this does, and never longer than the transaction. Never flushed.
+pub struct Scratch<'t, M: Medium = AnyMedium> {
+    space: Reserved<'t, M>,
+}
+
+impl<'t, M: Medium> Scratch<'t, M> {
+    pub(crate) fn new(txn: &'t Txn<M>, offset: u64, capacity: u64) -> Scratch<'t, M> {
+        Scratch {
+            space: Reserved {
+                txn,
+                offset,
+                capacity,
+            },
+        }
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        self.space.capacity
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.space.capacity == 0
+    }
+
+    /// Writes `bytes` at `offset`. Threads may do so at once.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) {
+        self.space.store(offset, bytes);
+    }
+
+    /// Copies bytes from `offset` on; those never written are anything.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) {
+        let at = self.space.at(offset, into.len());
+        self.space.txn.inner.medium.load(at, into);
+    }
+
+    /// Ends writing, for the bytes to be read in place.
+    pub fn freeze(self) -> FrozenScratch<'t, M> {
+        FrozenScratch {
+            space: self.space,
+            _bytes: PhantomData,
+        }
+    }
+}
+
+impl<M: Medium> fmt::Debug for Scratch<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a [`Scratch`], to be read only.
+pub struct FrozenScratch<'t, M: Medium = AnyMedium> {
+    space: Reserved<'t, M>,
+    _bytes: PhantomData<&'t [u8]>,
+}
+
+impl<M: Medium> Deref for FrozenScratch<'_, M> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `freeze` has consumed the only way to store to this space, and it is given back when `self` goes.
+        unsafe {
+            unpinned(
+                &*self.space.txn.inner.medium,
+                self.space.offset,
+                self.space.capacity,
+            )
+        }
+    }
+}
+
+impl<M: Medium> fmt::Debug for FrozenScratch<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrozenScratch")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Space of a transaction; given back when it goes, unless it was made the space of an extent.
+struct Reserved<'t, M: Medium> {
+    txn: &'t Txn<M>,
+    offset: u64,
+    capacity: u64,
+}
+
+impl<M: Medium> Reserved<'_, M> {
+    fn at(&self, offset: u64, len: usize) -> u64 {
+        let inside = offset
+            .checked_add(len as u64)
+            .is_some_and(|end| end <= self.capacity);
+        assert!(
+            inside,
+            "{len} bytes at {offset} do not fit into {}",
+            self.capacity
+        );
+        self.offset + offset
+    }
+
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        let at = self.at(offset, bytes.len());
+        if !bytes.is_empty() {
+            self.txn.inner.medium.store(at, bytes);
+        }
+    }
+}
+
+impl<M: Medium> Drop for Reserved<'_, M> {
+    fn drop(&mut self) {
+        if self.capacity > 0 {
+            self.txn.trim(self.offset, 0);
+        }
+    }
+}
