@@ -111,8 +111,8 @@ impl Directory {
         if header.magic != DIRECTORY_MAGIC {
             return Err("it does not start like a directory");
         }
-        if header.generation.get() != generation {
-            return Err("it belongs to another generation");
+        if header.generation.get() > generation {
+            return Err("it belongs to a later generation");
         }
         let (entries, rest) = split::<ObjectEntry>(rest, header.object_count.get())?;
         let (extents, heap) = split::<ExtentEntry>(rest, header.extent_count.get())?;

@@ -28,7 +28,9 @@
 //!
 //! What is durable when, and why no crash can tear a generation, is argued in `docs/format.md`.
 
+mod alloc;
 mod bytes;
+mod check;
 mod directory;
 mod error;
 mod layout;
@@ -36,6 +38,7 @@ mod locks;
 mod open;
 mod pins;
 mod pool;
+mod repair;
 mod snapshot;
 mod space;
 mod superblock;
@@ -43,10 +46,12 @@ mod txn;
 mod writer;
 
 pub use bytes::ExtentBytes;
+pub use check::{CheckProgress, CheckReport, Problem};
 pub use directory::{ExtentRef, ObjectKind};
 pub use error::PoolError;
 pub use layout::{FORMAT_VERSION, MAX_META, MAX_NAME};
 pub use pool::{Pool, PoolInfo, PoolOptions};
+pub use repair::RepairReport;
 pub use snapshot::{Object, Snapshot};
 pub use txn::Txn;
 pub use writer::{ExtentWriter, FrozenScratch, Scratch};

@@ -1,0 +1,117 @@
+//! How the writer comes to space: taking over a base, allocating, reclaiming, growing.
+
+use std::sync::atomic::Ordering;
+
+use halocline_media::Medium;
+
+use crate::PoolError;
+use crate::directory::Directory;
+use crate::layout::{DATA_START, Superblock};
+use crate::pool::{Inner, Writer};
+use crate::space::Space;
+use crate::superblock::Slots;
+
+impl<M: Medium> Inner<M> {
+    /// Prepares for writing on a base that another handle may have published.
+    pub(crate) fn adopt(
+        &self,
+        superblock: &Superblock,
+        directory: &Directory,
+        len: u64,
+    ) -> Result<(), PoolError> {
+        let generation = superblock.generation.get();
+        let mut writer = self.writer();
+        if let Some(space) = &mut writer.space
+            && space.generation() == generation
+        {
+            space.extend(len);
+            return Ok(());
+        }
+        writer.space = None;
+        if self.medium.fence_is_durable() {
+            if superblock.is_synced() {
+                // Whoever published it may have died before the superblock was flushed.
+                self.medium.persist(0, DATA_START)?;
+            } else {
+                self.sync()?;
+            }
+        } else if Slots::read(&*self.medium).sync_copy_generation() < superblock.synced_generation.get() {
+            // The base was published with durable fences. Power loss must not cost it, so it needs a synced superblock
+            // before publishes that can tear overwrite its own.
+            self.sync()?;
+        }
+        writer.space = Some(Space::new(directory, len));
+        Ok(())
+    }
+
+    /// Finds space for `len` bytes, not 0: free space, else what readers and superblocks have let go since, else the file
+    /// grows. To let go may need a sync, which is done when it frees a good part of what growth would add.
+    pub(crate) fn allocate(&self, len: u64) -> Result<u64, PoolError> {
+        let mut writer = self.writer();
+        let Writer {
+            space: Some(space), ..
+        } = &mut *writer
+        else {
+            return Err(PoolError::Locked {
+                path: self.path.to_path_buf(),
+                pid: None,
+            });
+        };
+        if let Some(offset) = space.alloc(len) {
+            return Ok(offset);
+        }
+        let generation = space.generation();
+        let oldest = self.pins.oldest_before(generation)?;
+        space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+        if let Some(offset) = space.alloc(len) {
+            return Ok(offset);
+        }
+        let worth = if self.medium.fence_is_durable() {
+            1
+        } else {
+            self.growth(space.len()) / 2
+        };
+        if space.reclaimable(oldest, generation) >= len.max(worth) {
+            self.sync()?;
+            space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+            if let Some(offset) = space.alloc(len) {
+                return Ok(offset);
+            }
+        }
+        match self.grow(space, len) {
+            Err(PoolError::DiskFull { .. }) if space.reclaimable(oldest, generation) >= len => {
+                self.sync()?;
+                space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+            }
+            other => other?,
+        }
+        space.alloc(len).ok_or_else(|| PoolError::DiskFull {
+            path: self.path.to_path_buf(),
+            wanted: len,
+        })
+    }
+
+    /// Grows the medium so that `len` bytes fit behind its present end; by more if the disk has room.
+    fn grow(&self, space: &mut Space, len: u64) -> Result<(), PoolError> {
+        let full = || PoolError::DiskFull {
+            path: self.path.to_path_buf(),
+            wanted: len,
+        };
+        let least = space.end_for(len).ok_or_else(full)?;
+        let generous = least.max(space.len() + self.growth(space.len()));
+        let generous = generous
+            .checked_next_multiple_of(self.geometry.growth)
+            .ok_or_else(full)?;
+        match self.medium.grow(generous).map_err(PoolError::from) {
+            Err(PoolError::DiskFull { .. }) => self.medium.grow(least)?,
+            other => other?,
+        }
+        space.extend(self.medium.len());
+        Ok(())
+    }
+
+    /// The step to grow by: an eighth, but not too little.
+    fn growth(&self, len: u64) -> u64 {
+        (len / 8).max(self.geometry.growth)
+    }
+}

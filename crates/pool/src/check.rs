@@ -1,0 +1,224 @@
+//! Verifying every byte that a generation names: [`Pool::check`], and the part of it that repair uses.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use halocline_media::Medium;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::PoolError;
+use crate::bytes::unpinned;
+use crate::directory::{Directory, ExtentRef};
+use crate::pool::{Pool, read_directory};
+use crate::superblock::{Slot, Slots};
+
+/// Bytes summed between two reports of progress.
+const CHUNK: u64 = 4 << 20;
+
+/// How far a check has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckProgress {
+    /// Bytes summed.
+    pub done: u64,
+    /// Bytes to sum.
+    pub total: u64,
+}
+
+/// One thing that is wrong with a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A generation cannot be read at all.
+    Generation {
+        /// Which.
+        generation: u64,
+        /// Why not, as text.
+        reason: String,
+    },
+    /// An extent does not match its checksum.
+    Extent {
+        /// The object that names it (the first, if several share it).
+        object: String,
+        /// Which of the object's extents.
+        extent: usize,
+        /// Its first byte in the pool.
+        offset: u64,
+        /// Its length in bytes.
+        len: u64,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Generation { generation, reason } => {
+                write!(f, "generation {generation} cannot be read: {reason}")
+            }
+            Problem::Extent {
+                object,
+                extent,
+                offset,
+                len,
+            } => {
+                write!(
+                    f,
+                    "extent {extent} of '{object}' ({len} bytes at {offset}) does not match its checksum"
+                )
+            }
+        }
+    }
+}
+
+/// What [`Pool::check`] has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckReport {
+    /// The generation that was checked: the newest.
+    pub generation: u64,
+    /// Its objects.
+    pub objects: usize,
+    /// Its extents; those that several objects share count once.
+    pub extents: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// All that is wrong, not only the first.
+    pub problems: Vec<Problem>,
+    /// Superblock copies that are torn or damaged and not needed, by number. A crash during a publish leaves one; the next
+    /// publishes and syncs overwrite it.
+    pub damaged_copies: Vec<usize>,
+}
+
+impl CheckReport {
+    /// Whether everything that is published is intact.
+    pub fn is_intact(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+impl<M: Medium> Pool<M> {
+    /// Reads the newest generation whole, on all cores, and verifies its directory, that no extents overlap, and every
+    /// checksum. Writers and readers go on meanwhile. `progress` is called from several threads, every few MiB.
+    ///
+    /// # Errors
+    /// As [`snapshot`](Pool::snapshot), if it cannot be read at all; what is merely damaged is in the report.
+    pub fn check(&self, progress: impl Fn(CheckProgress) + Sync) -> Result<CheckReport, PoolError> {
+        let inner = &*self.inner;
+        let medium: &dyn Medium = &*inner.medium;
+        let (superblock, pinned) = inner.pin_newest()?;
+        let slots = Slots::read(medium);
+        let damaged = slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| matches!(slot, Slot::Damaged | Slot::Foreign));
+        let mut report = CheckReport {
+            generation: superblock.generation.get(),
+            objects: 0,
+            extents: 0,
+            bytes: 0,
+            problems: Vec::new(),
+            damaged_copies: damaged.map(|(index, _)| index).collect(),
+        };
+        // The directory in memory may be older than the damage.
+        match read_directory(medium, &inner.path, &superblock) {
+            Ok(directory) => {
+                let extents = distinct(&directory);
+                report.objects = directory.objects.len();
+                report.extents = extents.len();
+                report.bytes = extents.iter().map(|named| named.extent.len).sum();
+                report.problems = verify(medium, &extents, &progress);
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                report.problems.push(Problem::Generation {
+                    generation: report.generation,
+                    reason,
+                });
+            }
+        }
+        drop(pinned);
+        Ok(report)
+    }
+}
+
+/// An extent with its first name.
+pub(crate) struct Named<'a> {
+    object: &'a str,
+    index: usize,
+    extent: ExtentRef,
+}
+
+/// All extents of the objects, shared ones once.
+pub(crate) fn distinct(directory: &Directory) -> Vec<Named<'_>> {
+    let mut seen = HashMap::new();
+    for (name, record) in &directory.objects {
+        for (index, extent) in record.extents.iter().enumerate() {
+            seen.entry((extent.offset, extent.len)).or_insert(Named {
+                object: name,
+                index,
+                extent: *extent,
+            });
+        }
+    }
+    let mut extents: Vec<_> = seen.into_values().collect();
+    // The longest first, so that no thread is left alone with one at the end.
+    extents.sort_by_key(|named| (std::cmp::Reverse(named.extent.len), named.extent.offset));
+    extents
+}
+
+/// Sums extents that are pinned, or that the writer's lock protects, on all cores; returns those that are damaged in the
+/// order of their objects.
+pub(crate) fn verify(
+    medium: &dyn Medium,
+    extents: &[Named<'_>],
+    progress: &(dyn Fn(CheckProgress) + Sync),
+) -> Vec<Problem> {
+    let total = extents.iter().map(|named| named.extent.len).sum();
+    let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let damaged = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(named) = extents.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let report = |bytes| {
+                let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+                progress(CheckProgress { done, total });
+            };
+            if sum(medium, &named.extent, report) != named.extent.checksum {
+                damaged.lock().unwrap_or_else(PoisonError::into_inner).push(named);
+            }
+        }
+    };
+    let threads = thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(extents.len());
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut damaged = damaged.into_inner().unwrap_or_else(PoisonError::into_inner);
+    damaged.sort_by_key(|named| (named.object, named.index));
+    let problem = |named: &Named<'_>| Problem::Extent {
+        object: named.object.to_owned(),
+        extent: named.index,
+        offset: named.extent.offset,
+        len: named.extent.len,
+    };
+    damaged.into_iter().map(problem).collect()
+}
+
+#[allow(unsafe_code, reason = "reads extents where they lie")]
+fn sum(medium: &dyn Medium, extent: &ExtentRef, mut report: impl FnMut(u64)) -> u64 {
+    let mut hasher = Xxh3::new();
+    let mut at = 0;
+    while at < extent.len {
+        let len = CHUNK.min(extent.len - at);
+        // SAFETY: the caller of `verify` has pinned the extent or keeps writers away.
+        hasher.update(unsafe { unpinned(medium, extent.offset + at, len) });
+        report(len);
+        at += len;
+    }
+    hasher.digest()
+}
