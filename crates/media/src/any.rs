@@ -1,6 +1,6 @@
 //! A medium whose kind is known at run time only.
 
-use crate::{Dram, FileMedium, MediaError, Medium, MediumKind};
+use crate::{Dram, FileMedium, MediaError, Medium, MediumKind, Tracked};
 
 /// Any of the backings, told apart by one predictable branch a call.
 #[derive(Debug)]
@@ -10,6 +10,8 @@ pub enum AnyMedium {
     Dram(Dram),
     /// A file, DAX or page cache.
     File(FileMedium),
+    /// Memory that records what is done to it.
+    Tracked(Tracked),
 }
 
 impl AnyMedium {
@@ -34,11 +36,18 @@ impl From<FileMedium> for AnyMedium {
     }
 }
 
+impl From<Tracked> for AnyMedium {
+    fn from(medium: Tracked) -> AnyMedium {
+        AnyMedium::Tracked(medium)
+    }
+}
+
 macro_rules! forward {
     ($self:ident, $medium:ident => $call:expr) => {
         match $self {
             AnyMedium::Dram($medium) => $call,
             AnyMedium::File($medium) => $call,
+            AnyMedium::Tracked($medium) => $call,
         }
     };
 }

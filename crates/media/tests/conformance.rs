@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use halocline_media::{AnyMedium, Dram, FileMedium, FileOptions, LINE, Medium, PAGE};
+use halocline_media::{AnyMedium, Dram, FileMedium, FileOptions, LINE, Medium, PAGE, Tracked};
 
 const MIB: u64 = 1 << 20;
 
@@ -49,14 +49,19 @@ fn file_backing(name: &'static str, options: FileOptions) -> Backing {
     }
 }
 
+fn memory_backing(name: &'static str, medium: AnyMedium) -> Backing {
+    Backing {
+        name,
+        medium,
+        again: Box::new(|_| None),
+        _folder: None,
+    }
+}
+
 fn backings() -> Vec<Backing> {
     vec![
-        Backing {
-            name: "dram",
-            medium: Dram::new(0).unwrap().into(),
-            again: Box::new(|_| None),
-            _folder: None,
-        },
+        memory_backing("dram", Dram::new(0).unwrap().into()),
+        memory_backing("tracked", Tracked::new(0).unwrap().into()),
         file_backing("page cache", FileOptions::default()),
         file_backing(
             "page cache, strict",
@@ -132,7 +137,9 @@ fn words_are_little_endian_and_atomic() {
                 }
                 done.store(true, Ordering::Release);
             });
-            while !done.load(Ordering::Acquire) {
+            let mut last = false;
+            while !last {
+                last = done.load(Ordering::Acquire);
                 let word = medium.load_u64(128);
                 assert_eq!(word >> 32, word & 0xFFFF_FFFF);
                 let other = loaded(medium, 136, 8);
