@@ -1,0 +1,88 @@
+//! Settings of a session: `SET halocline.index = …`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use datafusion::common::config::{ConfigExtension, ConfigField, Visit};
+use datafusion::common::extensions_options;
+use datafusion::error::{DataFusionError, Result};
+
+/// When a selection goes through an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IndexMode {
+    /// Never.
+    Off,
+    /// Where the estimate says that it is cheaper than a scan.
+    #[default]
+    Auto,
+    /// Wherever a condition stands on one of its columns.
+    Force,
+}
+
+impl fmt::Display for IndexMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Auto => "auto",
+            Self::Force => "force",
+        })
+    }
+}
+
+impl FromStr for IndexMode {
+    type Err = DataFusionError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            // DataFusion reads a bare `on` or `off` as a boolean in some positions.
+            "off" | "false" => Ok(Self::Off),
+            "auto" | "on" | "true" => Ok(Self::Auto),
+            "force" => Ok(Self::Force),
+            other => Err(DataFusionError::Configuration(format!(
+                "halocline.index is off, auto or force, not '{other}'"
+            ))),
+        }
+    }
+}
+
+impl ConfigField for IndexMode {
+    fn visit<V: Visit>(&self, visitor: &mut V, key: &str, description: &'static str) {
+        visitor.some(key, self, description);
+    }
+
+    fn set(&mut self, _key: &str, value: &str) -> Result<()> {
+        *self = value.parse()?;
+        Ok(())
+    }
+
+    fn reset(&mut self, _key: &str) -> Result<()> {
+        *self = Self::default();
+        Ok(())
+    }
+}
+
+extensions_options! {
+    /// The settings under `halocline.`.
+    pub struct Settings {
+        /// When a selection goes through an index: off, auto (by estimated cost) or force
+        pub index: IndexMode, default = IndexMode::Auto
+    }
+}
+
+impl ConfigExtension for Settings {
+    const PREFIX: &'static str = "halocline";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_read_what_they_write() {
+        for mode in [IndexMode::Off, IndexMode::Auto, IndexMode::Force] {
+            assert_eq!(mode.to_string().parse::<IndexMode>().unwrap(), mode);
+        }
+        let text = "fast".parse::<IndexMode>().unwrap_err().to_string();
+        assert!(text.contains("off, auto or force, not 'fast'"), "{text}");
+    }
+}

@@ -1,0 +1,3 @@
+//! Filters as code predicates.
+
+mod intervals;

@@ -1,0 +1,97 @@
+//! What an import is told, and what it tells.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arrow_schema::SchemaRef;
+
+use crate::EngineError;
+
+/// Format of an input file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// By the file's first bytes, then by its name.
+    #[default]
+    Auto,
+    /// Apache Parquet.
+    Parquet,
+    /// Text with a delimiter, quotes and (usually) a header.
+    Csv,
+    /// `|`-separated lines that end in `|`, as TPC's generators write them.
+    Tbl,
+    /// Arrow IPC, file or stream.
+    Arrow,
+}
+
+/// How files are read.
+#[derive(Debug, Clone)]
+pub struct ImportOptions {
+    /// Their format.
+    pub format: Format,
+    /// The columns, where they are not to be taken from the file. [`ImportOptions::parse_schema`] reads SQL types.
+    pub schema: Option<SchemaRef>,
+    /// CSV: does the first line name the columns.
+    pub has_header: bool,
+    /// CSV: what separates values; a comma if not given.
+    pub delimiter: Option<u8>,
+    /// CSV and tbl: the text that stands for NULL; by default the empty one (in tbl: none for text columns).
+    pub null: Option<String>,
+    /// CSV: rows that type inference looks at in each file; all if none.
+    pub sample_rows: Option<usize>,
+    /// Rows per batch between decoder and encoder.
+    pub batch_rows: usize,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self {
+            format: Format::Auto,
+            schema: None,
+            has_header: true,
+            delimiter: None,
+            null: None,
+            sample_rows: None,
+            batch_rows: 65_536,
+        }
+    }
+}
+
+impl ImportOptions {
+    /// Reads a column list in SQL: `a int, b decimal(15,2) not null, c varchar`.
+    ///
+    /// # Errors
+    /// The text is not a column list, or names a type that cannot be stored.
+    pub fn parse_schema(text: &str) -> Result<SchemaRef, EngineError> {
+        todo!("{text}")
+    }
+}
+
+/// How far an import is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportProgress {
+    /// The file being read.
+    pub file: PathBuf,
+    /// Its number, from 0.
+    pub file_number: usize,
+    /// Files in all.
+    pub files: usize,
+    /// Rows stored so far.
+    pub rows: u64,
+    /// Bytes of all files read so far.
+    pub bytes: u64,
+    /// Bytes of all files.
+    pub total_bytes: u64,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportReport {
+    /// Rows stored.
+    pub rows: u64,
+    /// Bytes of the table in the pool.
+    pub stored_bytes: u64,
+    /// Bytes of the input files.
+    pub input_bytes: u64,
+    /// From the first byte read to the published table.
+    pub elapsed: Duration,
+}
