@@ -20,9 +20,14 @@ pub fn boot_id() -> [u8; 16] {
 fn of_this_process() -> [u8; 16] {
     let mut id = [0; 16];
     for half in id.as_chunks_mut::<8>().0 {
-        *half = RandomState::new().hash_one(std::process::id()).to_le_bytes();
+        *half = random_word().to_le_bytes();
     }
     id
+}
+
+/// A number that nobody else is likely to draw.
+pub(crate) fn random_word() -> u64 {
+    RandomState::new().hash_one(std::process::id())
 }
 
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {

@@ -298,6 +298,7 @@ impl Medium for FileMedium {
 }
 
 fn open_file(path: &Path, options: &FileOptions) -> Result<File, MediaError> {
+    let create = options.create && !options.read_only;
     let io = |source| MediaError::Io {
         action: "open",
         path: path.to_path_buf(),
@@ -309,14 +310,13 @@ fn open_file(path: &Path, options: &FileOptions) -> Result<File, MediaError> {
                 path: path.to_path_buf(),
             });
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !options.create => {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !create => {
             return Err(MediaError::NotFound {
                 path: path.to_path_buf(),
             });
         }
         _ => {}
     }
-    let create = options.create && !options.read_only;
     File::options()
         .read(true)
         .write(!options.read_only)
@@ -334,5 +334,37 @@ fn file_len(file: &File, path: &Path) -> Result<u64, MediaError> {
             path: path.to_path_buf(),
             source,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_latches() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = FileOptions {
+            create: true,
+            strict: true,
+            ..FileOptions::default()
+        };
+        let mut medium = FileMedium::open(folder.path().join("medium"), &options).unwrap();
+        medium.grow(PAGE).unwrap();
+        let Ok(broken) = File::options().read(true).write(true).open("/dev/full") else {
+            return;
+        };
+        let whole = std::mem::replace(&mut medium.file, broken);
+        // A device without a disk behind it cannot be synced.
+        let first = medium.sync().unwrap_err();
+        assert!(matches!(first, MediaError::Io { action: "sync", .. }), "{first}");
+        medium.file = whole;
+        medium.store_u64(0, 1);
+        for result in [medium.persist(0, 8), medium.sync(), medium.grow(2 * PAGE)] {
+            let error = result.unwrap_err();
+            assert!(matches!(error, MediaError::Poisoned { .. }), "{error}");
+            assert!(error.to_string().contains(&first.to_string()), "{error}");
+        }
+        assert_eq!(medium.load_u64(0), 1);
     }
 }

@@ -31,6 +31,17 @@ pub enum MediumKind {
     Tracked,
 }
 
+impl MediumKind {
+    /// Bytes of the memory's own unit of access: 256 for DAX (that of Optane), a page for a page-cache file, else a line.
+    pub fn unit(self) -> u64 {
+        match self {
+            MediumKind::Dax => 256,
+            MediumKind::PageCache { .. } => PAGE,
+            MediumKind::Dram | MediumKind::AssumedDax | MediumKind::Tracked => LINE,
+        }
+    }
+}
+
 impl fmt::Display for MediumKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -104,7 +115,7 @@ pub trait Medium: Send + Sync + 'static {
     fn prefetch(&self, offset: u64);
 
     /// Copies `bytes` to `offset`: visible, not durable. Stays behind earlier stores of this thread. Aligned 8-byte words
-    /// are written whole and, in stores of less than 64 KiB, in ascending order.
+    /// are written whole and, in stores of less than 16 KiB, in ascending order.
     fn store(&self, offset: u64, bytes: &[u8]);
 
     /// Stores the aligned little-endian word at `offset` with release order: visible, not durable.

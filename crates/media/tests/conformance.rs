@@ -1,5 +1,6 @@
 //! One suite over every backing: what [`Medium`] promises, tried on each.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -101,7 +102,9 @@ fn what_is_stored_is_loaded_at_every_alignment_and_length() {
     on_each(|backing| {
         let medium = &backing.medium;
         medium.grow(MIB).unwrap();
-        for len in (0..40).chain([63, 64, 65, 4095, 4096, 65_535, 65_536, 65_600, 300_001]) {
+        for len in (0..40).chain([
+            63, 64, 65, 2047, 2048, 2049, 4096, 16_383, 16_384, 16_450, 300_001,
+        ]) {
             let wanted = bytes(len);
             for offset in [8192, 8193, 8197, 8199, 8192 + 57] {
                 medium.store(offset - 16, &vec![0xAA; len + 32]);
@@ -198,6 +201,35 @@ fn flushes_of_every_alignment_are_taken() {
         medium.sync().unwrap();
         medium.prefetch(0);
         medium.prefetch(u64::MAX);
+    });
+}
+
+#[test]
+fn what_is_out_of_range_panics_and_touches_nothing() {
+    on_each(|backing| {
+        let medium = &backing.medium;
+        medium.grow(PAGE).unwrap();
+        let calls: [(&str, &dyn Fn()); 9] = [
+            ("load", &|| medium.load(PAGE - 1, &mut [0; 2])),
+            ("load far", &|| medium.load(u64::MAX, &mut [0; 2])),
+            ("load_u64", &|| assert_eq!(medium.load_u64(PAGE), 0)),
+            ("load_u64 unaligned", &|| assert_eq!(medium.load_u64(4), 0)),
+            ("store", &|| medium.store(PAGE - 1, &[1; 2])),
+            ("store far", &|| medium.store(u64::MAX - 1, &[1; 2])),
+            ("store_u64", &|| medium.store_u64(PAGE, 1)),
+            ("store_u64 unaligned", &|| medium.store_u64(PAGE - 4, 1)),
+            ("flush", &|| medium.flush(PAGE - 1, 2)),
+        ];
+        for (name, call) in calls {
+            assert!(
+                catch_unwind(AssertUnwindSafe(call)).is_err(),
+                "{name} on {}",
+                backing.name
+            );
+        }
+        assert_eq!(loaded(medium, 0, PAGE as usize), [0; PAGE as usize]);
+        medium.load(PAGE, &mut []);
+        medium.store(PAGE, &[]);
     });
 }
 
