@@ -1,8 +1,8 @@
 //! Real blocks for a file, allocated before they are needed.
 //!
-//! A store to a mapped page without a block behind it kills the process when the disk is full. So blocks are allocated
-//! first, beyond the end of the file, and only then is the length set: either all of the new length has blocks or the
-//! length stays as it was.
+//! A store to a mapped page without a block behind it kills the process when the disk is full. So blocks are
+//! allocated first, beyond the end of the file, and only then is the length set: either all of the new length
+//! has blocks or the length stays as it was.
 
 use std::fs::File;
 use std::io;
@@ -55,7 +55,8 @@ fn check_room(file: &File, path: &Path, wanted: u64) -> Result<(), MediaError> {
     }
 }
 
-/// Frees blocks beyond the end that a failed allocation may have left; if that fails too they are only unused.
+/// Frees blocks beyond the end that a failed allocation may have left; if that fails too they are only
+/// unused.
 fn give_back(file: &File, len: u64) {
     if let Err(error) = rustix::fs::ftruncate(file, len) {
         tracing::warn!(%error, "blocks beyond the end of the file stay allocated");

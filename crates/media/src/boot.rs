@@ -3,10 +3,11 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// A number that stays the same until the machine is started anew: as long as it does, pages of the page cache that a
-/// dead process has written are intact.
+/// A number that stays the same until the machine is started anew: as long as it does, pages of the page
+/// cache that a dead process has written are intact.
 ///
-/// Where the system gives none, it is random for each process: everything then looks like a reboot, the safe side.
+/// Where the system gives none, it is random for each process: everything then looks like a reboot, the safe
+/// side.
 pub fn boot_id() -> [u8; 16] {
     static BOOT_ID: OnceLock<[u8; 16]> = OnceLock::new();
     *BOOT_ID.get_or_init(|| {

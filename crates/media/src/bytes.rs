@@ -6,8 +6,8 @@ use crate::flush;
 
 /// Immutable bytes that are cheap to clone: an extent of a pool, a DRAM copy of one, a slice of a test.
 ///
-/// An index reads through this trait, so that an emulated medium can count and delay what is read; on a real medium
-/// [`touch`](Bytes::touch) compiles to nothing.
+/// An index reads through this trait, so that an emulated medium can count and delay what is read; on a real
+/// medium [`touch`](Bytes::touch) compiles to nothing.
 pub trait Bytes: Clone + Send + Sync + 'static {
     /// All of the bytes; the same slice at each call.
     fn as_slice(&self) -> &[u8];

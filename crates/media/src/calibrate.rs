@@ -1,7 +1,7 @@
 //! A quick measurement of a medium: what it is, said in numbers.
 //!
-//! It takes about a second, so it is good for a line of output and for a rough choice of plan, not for a publication:
-//! figures vary by some ten percent from run to run, more on a busy machine.
+//! It takes about a second, so it is good for a line of output and for a rough choice of plan, not for a
+//! publication: figures vary by some ten percent from run to run, more on a busy machine.
 #![allow(unsafe_code, reason = "reads the scratch medium without a copy")]
 
 use std::fmt;
@@ -55,7 +55,8 @@ impl fmt::Display for Profile {
     }
 }
 
-/// How to measure. The default ranges over 256 MiB with up to as many threads as there are CPUs, for about a second.
+/// How to measure. The default ranges over 256 MiB with up to as many threads as there are CPUs, for about a
+/// second.
 #[derive(Debug, Clone)]
 pub struct CalibrateOptions {
     /// Bytes to range over; at least 1 MiB for each thread.
@@ -94,7 +95,8 @@ pub fn calibrate(medium: &mut impl Medium, options: &CalibrateOptions) -> Result
     }
     let time = options.time / (2 * threads as u32 + 2);
     let read = |at| {
-        // SAFETY: the medium is borrowed exclusively by `calibrate`, and no measurement stores while this one reads.
+        // SAFETY: the medium is borrowed exclusively by `calibrate`, and no measurement stores while this one
+        // reads.
         let words = unsafe { medium.slice(at, CHUNK as usize) }.as_chunks::<8>().0;
         std::hint::black_box(
             words
@@ -161,22 +163,23 @@ pub fn calibrate_beside(
     calibrate(&mut medium, options)
 }
 
+/// Each offset depends on the word read before; a state of 64 bits, of which an offset takes a part, keeps the
+/// walk from running into a short circle that the caches hold.
 fn random_read(medium: &impl Medium, bytes: u64, time: Duration) -> f64 {
     let lines = bytes / LINE;
-    let (mut line, mut reads) = (0, 0_u32);
+    let (mut state, mut reads) = (1_u64, 0_u32);
     let start = Instant::now();
     while reads == 0 || start.elapsed() < time {
         for _ in 0..1000 {
-            let word = medium.load_u64(line * LINE);
-            line = (line ^ word)
+            let word = medium.load_u64((state >> 8) % lines * LINE);
+            state = (state ^ word)
                 .wrapping_add(1)
                 .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-                .rotate_right(29)
-                % lines;
+                .rotate_right(29);
         }
         reads += 1000;
     }
-    std::hint::black_box(line);
+    std::hint::black_box(state);
     nanoseconds(start.elapsed(), reads)
 }
 
@@ -194,7 +197,8 @@ fn persist(medium: &impl Medium, bytes: u64, time: Duration) -> Result<f64, Medi
     Ok(nanoseconds(start.elapsed(), count))
 }
 
-/// Bytes per second of `threads` threads that call `each` for the chunks of a part of their own, round and round.
+/// Bytes per second of `threads` threads that call `each` for the chunks of a part of their own, round and
+/// round.
 fn bandwidth(
     bytes: u64,
     threads: usize,

@@ -1,19 +1,20 @@
 //! Copies between private memory and bytes that other threads or processes may access at the same time.
 //!
-//! Shared bytes are only ever accessed as aligned atomic words, so a race is never undefined: a partial word is loaded
-//! whole and cut, or replaced by compare-and-swap. Long copies use string and streaming instructions, for which the
-//! argument is with their assembly.
+//! Shared bytes are only ever accessed as aligned atomic words, so a race is never undefined: a partial word
+//! is loaded whole and cut, or replaced by compare-and-swap. Long copies move whole lines by vector
+//! instructions, for which the argument is with their assembly: it is not bound by the rules for plain accesses
+//! and does what a run of relaxed atomic accesses does.
 #![allow(unsafe_code, reason = "copies to and from addresses the region has checked")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const WORD: usize = 8;
 
-/// From this many bytes on a load uses the CPU's string instruction.
-const STRING_FROM: usize = 2 << 10;
+/// From this many bytes on a load goes line by line.
+const LINES_FROM: usize = 2 << 10;
 
-/// From this many bytes on a store streams past the caches: twice as fast where the bytes are not cached, and slower by as
-/// much where they are, which long stores to a medium seldom find.
+/// From this many bytes on a store streams past the caches: twice as fast where the bytes are not cached, and
+/// slower by as much where they are, which long stores to a medium seldom find.
 const STREAM_FROM: usize = 16 << 10;
 
 /// Copies `into.len()` bytes from `from`.
@@ -22,10 +23,16 @@ const STREAM_FROM: usize = 16 << 10;
 /// All words that overlap the range are mapped and readable, and are only changed atomically.
 #[inline]
 pub(crate) unsafe fn load(from: *const u8, into: &mut [u8]) {
-    if into.len() >= STRING_FROM && bulk::AVAILABLE {
+    if into.len() >= LINES_FROM && bulk::AVAILABLE {
         // SAFETY: the caller's promise is the callee's.
         return unsafe { bulk::load(from, into) };
     }
+    // SAFETY: as above.
+    unsafe { load_words(from, into) }
+}
+
+#[inline]
+unsafe fn load_words(from: *const u8, into: &mut [u8]) {
     let skip = from.addr() % WORD;
     let mut word = from.wrapping_sub(skip).cast::<u64>();
     let (head, body) = into.split_at_mut(if skip == 0 {
@@ -103,7 +110,8 @@ unsafe fn load_word(word: *const u64) -> [u8; WORD] {
         .to_le_bytes()
 }
 
-/// Replaces some bytes of a word and leaves its others as they are, even if another thread changes those meanwhile.
+/// Replaces some bytes of a word and leaves its others as they are, even if another thread changes those
+/// meanwhile.
 ///
 /// # Safety
 /// The word is mapped, writable and aligned.
@@ -128,27 +136,47 @@ mod bulk {
 
     pub(super) const AVAILABLE: bool = true;
 
-    /// Copies with `rep movsb`, which beats every loop at this length.
+    /// Copies line by line, which loads as fast as the memory gives, where a loop over words does not.
     ///
     /// # Safety
     /// As [`super::load`].
     pub(super) unsafe fn load(from: *const u8, into: &mut [u8]) {
-        // SAFETY: reads the range the caller vouches for, writes a slice that is ours. Assembly is not bound by the
-        // rules for plain loads; it does what a loop of relaxed atomic loads might do, with words never torn, as the CPU
-        // copies them whole. The direction flag is clear by the calling convention.
-        unsafe {
-            asm!(
-                "rep movsb",
-                inout("rcx") into.len() => _,
-                inout("rdi") into.as_mut_ptr() => _,
-                inout("rsi") from => _,
-                options(nostack, preserves_flags)
-            );
+        let head = from.align_offset(64).min(into.len());
+        let (head, rest) = into.split_at_mut(head);
+        // SAFETY: the head is part of the range the caller vouches for.
+        unsafe { super::load_words(from, head) };
+        let (lines, tail) = rest.as_chunks_mut::<64>();
+        let mut from = from.wrapping_add(head.len());
+        for line in lines {
+            // SAFETY: the line is in the range the caller vouches for and aligned to 64 bytes; aligned loads of
+            // 16 bytes are atomic in each of their words, so this does what eight relaxed atomic loads do.
+            unsafe {
+                asm!(
+                    "movdqa {a}, [{from}]",
+                    "movdqa {b}, [{from} + 16]",
+                    "movdqa {c}, [{from} + 32]",
+                    "movdqa {d}, [{from} + 48]",
+                    "movdqu [{to}], {a}",
+                    "movdqu [{to} + 16], {b}",
+                    "movdqu [{to} + 32], {c}",
+                    "movdqu [{to} + 48], {d}",
+                    from = in(reg) from,
+                    to = in(reg) line.as_mut_ptr(),
+                    a = out(xmm_reg) _,
+                    b = out(xmm_reg) _,
+                    c = out(xmm_reg) _,
+                    d = out(xmm_reg) _,
+                    options(nostack, preserves_flags)
+                );
+            }
+            from = from.wrapping_add(64);
         }
+        // SAFETY: the tail is part of the range the caller vouches for.
+        unsafe { super::load_words(from, tail) };
     }
 
-    /// Streams past the caches: what is written in bulk is not read again soon, and to fetch each line before it is
-    /// overwritten would cost a third of the bandwidth.
+    /// Streams past the caches: what is written in bulk is not read again soon, and to fetch each line before
+    /// it is overwritten would cost a third of the bandwidth.
     ///
     /// # Safety
     /// As [`super::store`].
@@ -160,9 +188,9 @@ mod bulk {
         let (lines, tail) = rest.as_chunks::<64>();
         let mut to = to.wrapping_add(head.len());
         for line in lines {
-            // SAFETY: the line is in the range the caller vouches for and aligned to 64 bytes; streaming stores of 16
-            // bytes are atomic in each of their words, so this does what eight relaxed atomic stores do. The fence below
-            // orders them with all that follows.
+            // SAFETY: the line is in the range the caller vouches for and aligned to 64 bytes; streaming
+            // stores of 16 bytes are atomic in each of their words, so this does what eight relaxed atomic
+            // stores do. The fence below orders them with all that follows.
             unsafe {
                 asm!(
                     "movdqu {a}, [{from}]",

@@ -1,4 +1,5 @@
-//! Anonymous memory of this process, with huge pages advised: for tests, temporary pools, and as the fast tier.
+//! Anonymous memory of this process, with huge pages advised: for tests, temporary pools, and as the fast
+//! tier.
 
 use std::sync::Mutex;
 use std::sync::atomic::{Ordering, fence};
@@ -22,7 +23,8 @@ impl Dram {
         Dram::with_reserve(len, 0)
     }
 
-    /// As [`new`](Dram::new), with `reserve` bytes of addresses set aside, the most it can grow to (0: about a TiB).
+    /// As [`new`](Dram::new), with `reserve` bytes of addresses set aside, the most it can grow to (0: about
+    /// a TiB).
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -103,7 +105,7 @@ impl Medium for Dram {
 
     #[inline]
     fn fence(&self) -> Result<(), MediaError> {
-        fence(Ordering::SeqCst);
+        fence(Ordering::Release);
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! A file as a medium: DAX if the file system can, else through the page cache.
 //!
-//! The file is mapped from its start, without gaps, up to its length at the last look. Growth first allocates the
-//! blocks and then sets the length, so that no reader ever sees a length without blocks behind it, which would end
-//! in SIGBUS on a full disk.
+//! The file is mapped from its start, without gaps, up to its length at the last look. Growth first allocates
+//! the blocks and then sets the length, so that no reader ever sees a length without blocks behind it, which
+//! would end in SIGBUS on a full disk.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,18 +27,19 @@ pub struct FileOptions {
     pub create: bool,
     /// Page cache only: make each fence an `msync`.
     pub strict: bool,
-    /// Treat the page cache as if it were DAX: for measurements on DRAM-backed files, as nothing is durable. Overrides
-    /// `strict`.
+    /// Treat the page cache as if it were DAX: for measurements on DRAM-backed files, as nothing is durable.
+    /// Overrides `strict`.
     pub assume_dax: bool,
-    /// Bytes of addresses to set aside, the most the file can grow to while it is open; 0: a TiB, or less if the
-    /// system is short of addresses.
+    /// Bytes of addresses to set aside, the most the file can grow to while it is open; 0: a TiB, or less if
+    /// the system is short of addresses.
     pub reserve: u64,
 }
 
-/// A mapped file. Other processes may map the same file; that only one of them writes is for the caller to see to.
+/// A mapped file. Other processes may map the same file; that only one of them writes is for the caller to
+/// see to.
 ///
-/// Nobody may cut the file off while it is mapped: to touch bytes that are no longer there kills the process. A
-/// [`refresh`](Medium::refresh) tells.
+/// Nobody may cut the file off while it is mapped: to touch bytes that are no longer there kills the process.
+/// A [`refresh`](Medium::refresh) tells.
 #[derive(Debug)]
 pub struct FileMedium {
     region: Region,
@@ -53,13 +54,13 @@ pub struct FileMedium {
 }
 
 impl FileMedium {
-    /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), else through the page
-    /// cache; [`kind`](Medium::kind) says which. A new file is empty: [`grow`](Medium::grow) it. If a file that is to be
-    /// written has holes (as copies sometimes do), they get blocks first.
+    /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), else
+    /// through the page cache; [`kind`](Medium::kind) says which. A new file is empty: [`grow`](Medium::grow)
+    /// it. If a file that is to be written has holes (as copies sometimes do), they get blocks first.
     ///
     /// # Errors
-    /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the holes),
-    /// [`MediaError::OutOfMemory`] (no addresses) or [`MediaError::Io`].
+    /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the
+    /// holes), [`MediaError::OutOfMemory`] (no addresses) or [`MediaError::Io`].
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<FileMedium, MediaError> {
         let path = path.as_ref().to_path_buf();
         let file = open_file(&path, options)?;
@@ -125,7 +126,8 @@ impl FileMedium {
         self.path.display().to_string()
     }
 
-    /// The file's length, or the error that it is shorter than what is mapped. The caller holds the lock of growth.
+    /// The file's length, or the error that it is shorter than what is mapped. The caller holds the lock of
+    /// growth.
     fn checked_len(&self) -> Result<u64, MediaError> {
         let actual = file_len(&self.file, &self.path)?;
         let expected = self.region.len();
@@ -158,8 +160,8 @@ impl FileMedium {
         Ok(())
     }
 
-    /// Writes back what was flushed since the last fence. One range is one `msync`; several are one `fdatasync`, as each
-    /// call waits for the disk's own cache.
+    /// Writes back what was flushed since the last fence. One range is one `msync`; several are one
+    /// `fdatasync`, as each call waits for the disk's own cache.
     fn write_back(&self) -> Result<(), MediaError> {
         self.dirty.write_back(|ranges| match ranges {
             [] => Ok(()),

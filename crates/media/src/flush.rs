@@ -1,8 +1,8 @@
 //! The CPU's part of durability: write a line back, wait until it has left the CPU, fetch a line ahead.
 //!
-//! The instruction is chosen at run time: `clwb` keeps the line in the cache, `clflushopt` drops it, `clflush` drops it
-//! and is slow, as each waits for the one before. Where there is none of them ([`FlushInstruction::None`]) a file is
-//! never taken for DAX.
+//! The instruction is chosen at run time: `clwb` keeps the line in the cache, `clflushopt` drops it,
+//! `clflush` drops it and is slow, as each waits for the one before. Where there is none of them
+//! ([`FlushInstruction::None`]) a file is never taken for DAX.
 #![allow(unsafe_code, reason = "flush, fence and prefetch instructions")]
 
 use std::fmt;
@@ -87,7 +87,8 @@ mod imp {
     /// The CPU has `clwb`, and the line is mapped.
     #[inline]
     pub(super) unsafe fn clwb(line: *const u8) {
-        // SAFETY: writes a mapped line back; memory keeps its contents. Not `nomem`: earlier stores must stay before it.
+        // SAFETY: writes a mapped line back; memory keeps its contents. Not `nomem`: earlier stores must stay
+        // before it.
         unsafe { asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)) };
     }
 

@@ -1,8 +1,8 @@
 //! Large buffers of DRAM on huge pages: sort buffers and DRAM copies of what is read at random.
 //!
-//! With 4 KiB pages a random read costs nearly twice as much as with huge ones. A [`HugeVec`] is a vector whose memory is
-//! mapped for itself: aligned to 2 MiB when it is that long, zeroed by the system only where it is touched, and given
-//! back as soon as it is dropped.
+//! With 4 KiB pages a random read costs nearly twice as much as with huge ones. A [`HugeVec`] is a vector
+//! whose memory is mapped for itself: aligned to 2 MiB when it is that long, zeroed by the system only where
+//! it is touched, and given back as soon as it is dropped.
 #![allow(unsafe_code, reason = "owns a mapping and lends it as a slice")]
 
 use std::fmt;
@@ -125,7 +125,8 @@ impl<T: FromZeros + Copy> HugeVec<T> {
         if len > self.len {
             self.make_room(len - self.len);
             let added = self.as_mut_ptr().wrapping_add(self.len);
-            // SAFETY: there is room for `len` values in memory that is ours, and zero bytes are a valid value.
+            // SAFETY: there is room for `len` values in memory that is ours, and zero bytes are a valid
+            // value.
             unsafe { ptr::write_bytes(added, 0, len - self.len) };
         }
         self.len = len;
@@ -155,8 +156,9 @@ impl<T> Deref for HugeVec<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the first `len` values lie in the mapping, which is ours and aligned to a page, and are initialised: by
-        // a write, or by the system with zero bytes, which `T: FromZeros` allows (no array is made without that bound).
+        // SAFETY: the first `len` values lie in the mapping, which is ours and aligned to a page, and are
+        // initialised: by a write, or by the system with zero bytes, which `T: FromZeros` allows (no array is
+        // made without that bound).
         unsafe { std::slice::from_raw_parts(self.pages.start.as_ptr().cast(), self.len) }
     }
 }

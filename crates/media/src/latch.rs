@@ -1,7 +1,7 @@
 //! The first I/O error of a medium, kept for good.
 //!
-//! After a failed `msync` the kernel marks the pages clean although they never reached the disk, so a second try
-//! "succeeds". Hence the rule: once latched, every later call that promises durability fails.
+//! After a failed `msync` the kernel marks the pages clean although they never reached the disk, so a second
+//! try "succeeds". Hence the rule: once latched, every later call that promises durability fails.
 
 use std::sync::OnceLock;
 

@@ -18,13 +18,13 @@ pub enum MediumKind {
     Dram,
     /// A file on a DAX file system, mapped with `MAP_SYNC`: a fence is durable.
     Dax,
-    /// A file mapped through the page cache that is *treated* as DAX: a flush is issued, a fence counted as durable
-    /// although it is not. For measurements on DRAM-backed files; says so wherever it is displayed.
+    /// A file mapped through the page cache that is *treated* as DAX: a flush is issued, a fence counted as
+    /// durable although it is not. For measurements on DRAM-backed files; says so wherever it is displayed.
     AssumedDax,
     /// A file mapped through the page cache.
     PageCache {
-        /// Whether each fence is an `msync`. If not, a fence orders stores and survives the end of the process; power
-        /// loss is survived up to the last [`Medium::sync`].
+        /// Whether each fence is an `msync`. If not, a fence orders stores and survives the end of the
+        /// process; power loss is survived up to the last [`Medium::sync`].
         strict: bool,
     },
     /// Memory that records every store, for crash tests; behaves as DAX.
@@ -32,7 +32,8 @@ pub enum MediumKind {
 }
 
 impl MediumKind {
-    /// Bytes of the memory's own unit of access: 256 for DAX (that of Optane), a page for a page-cache file, else a line.
+    /// Bytes of the memory's own unit of access: 256 for DAX (that of Optane), a page for a page-cache file,
+    /// else a line.
     pub fn unit(self) -> u64 {
         match self {
             MediumKind::Dax => 256,
@@ -57,17 +58,18 @@ impl fmt::Display for MediumKind {
 
 /// A growable range of bytes in one kind of memory, addressed by offset.
 ///
-/// Any number of threads may load and store at once. Loads and stores that overlap do not tear within an aligned
-/// 8-byte word; which words of a longer range are old and which new is not promised, so that whoever lets them race
-/// must find out afterwards (version counter, checksum) or order them with [`load_u64`](Medium::load_u64) and
-/// [`store_u64`](Medium::store_u64).
+/// Any number of threads may load and store at once. Loads and stores that overlap do not tear within an
+/// aligned 8-byte word; which words of a longer range are old and which new is not promised, so that whoever
+/// lets them race must find out afterwards (version counter, checksum) or order them with
+/// [`load_u64`](Medium::load_u64) and [`store_u64`](Medium::store_u64).
 ///
-/// Durability: a store is *visible* at once and *durable* when its lines were flushed after it and a fence came after
-/// that, if [`fence_is_durable`](Medium::fence_is_durable); else at the next [`sync`](Medium::sync).
+/// Durability: a store is *visible* at once and *durable* when its lines were flushed after it and a fence
+/// came after that, if [`fence_is_durable`](Medium::fence_is_durable); else at the next
+/// [`sync`](Medium::sync).
 ///
 /// # Panics
-/// Every call that takes an offset panics when it reaches beyond [`len`](Medium::len), every store when the medium was
-/// opened read-only, `load_u64` and `store_u64` when the offset is not a multiple of 8.
+/// Every call that takes an offset panics when it reaches beyond [`len`](Medium::len), every store when the
+/// medium was opened read-only, `load_u64` and `store_u64` when the offset is not a multiple of 8.
 pub trait Medium: Send + Sync + 'static {
     /// What this medium is.
     fn kind(&self) -> MediumKind;
@@ -80,9 +82,9 @@ pub trait Medium: Send + Sync + 'static {
         self.len() == 0
     }
 
-    /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`]; a shorter `new_len` changes nothing. The new bytes
-    /// are zero and backed by real blocks; nothing that is mapped moves. On return the length is as durable as a
-    /// fence would make it.
+    /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`]; a shorter `new_len` changes nothing.
+    /// The new bytes are zero and backed by real blocks; nothing that is mapped moves. On return the length
+    /// is as durable as a fence would make it.
     ///
     /// # Errors
     /// [`MediaError::DiskFull`] (nothing changed; try again later), [`MediaError::AddressSpace`],
@@ -93,8 +95,8 @@ pub trait Medium: Send + Sync + 'static {
     /// Maps what another process has added; returns [`len`](Medium::len).
     ///
     /// # Errors
-    /// [`MediaError::Truncated`] if the file has become shorter than what is mapped: stop using it, as to touch the
-    /// missing part kills the process.
+    /// [`MediaError::Truncated`] if the file has become shorter than what is mapped: stop using it, as to
+    /// touch the missing part kills the process.
     fn refresh(&self) -> Result<u64, MediaError>;
 
     /// Copies the bytes from `offset` on into `into`. Stores that were visible before are seen.
@@ -106,16 +108,16 @@ pub trait Medium: Send + Sync + 'static {
     /// The bytes themselves.
     ///
     /// # Safety
-    /// As long as the slice lives, nobody (no thread, no process that maps the same file) may store to the range, and
-    /// the file must not be cut off.
+    /// As long as the slice lives, nobody (no thread, no process that maps the same file) may store to the
+    /// range, and the file must not be cut off.
     #[allow(unsafe_code, reason = "the caller must keep writers away")]
     unsafe fn slice(&self, offset: u64, len: usize) -> &[u8];
 
     /// Asks the CPU to fetch the line at `offset`. Does nothing when it is out of range.
     fn prefetch(&self, offset: u64);
 
-    /// Copies `bytes` to `offset`: visible, not durable. Stays behind earlier stores of this thread. Aligned 8-byte words
-    /// are written whole and, in stores of less than 16 KiB, in ascending order.
+    /// Copies `bytes` to `offset`: visible, not durable. Stays behind earlier stores of this thread. Aligned
+    /// 8-byte words are written whole and, in stores of less than 16 KiB, in ascending order.
     fn store(&self, offset: u64, bytes: &[u8]);
 
     /// Stores the aligned little-endian word at `offset` with release order: visible, not durable.
@@ -128,7 +130,8 @@ pub trait Medium: Send + Sync + 'static {
     /// [`fence_is_durable`](Medium::fence_is_durable) is false.
     ///
     /// # Errors
-    /// In strict mode [`MediaError::Io`] if the system could not write; [`MediaError::Poisoned`] after any such error.
+    /// In strict mode [`MediaError::Io`] if the system could not write; [`MediaError::Poisoned`] after any
+    /// such error.
     fn fence(&self) -> Result<(), MediaError>;
 
     /// Flushes the range and fences.
@@ -140,14 +143,14 @@ pub trait Medium: Send + Sync + 'static {
         self.fence()
     }
 
-    /// Makes everything stored so far survive power loss, flushed or not, on every kind of file. Does nothing on
-    /// [`MediumKind::Dram`], which no call can make durable.
+    /// Makes everything stored so far survive power loss, flushed or not, on every kind of file. Does nothing
+    /// on [`MediumKind::Dram`], which no call can make durable.
     ///
     /// # Errors
     /// [`MediaError::Io`], then [`MediaError::Poisoned`].
     fn sync(&self) -> Result<(), MediaError>;
 
-    /// Whether a fence protects against power loss: true for DAX, strict page cache and tracked memory (and assumed for
-    /// [`MediumKind::AssumedDax`]); false for DRAM and the page cache's default.
+    /// Whether a fence protects against power loss: true for DAX, strict page cache and tracked memory (and
+    /// assumed for [`MediumKind::AssumedDax`]); false for DRAM and the page cache's default.
     fn fence_is_durable(&self) -> bool;
 }

@@ -1,8 +1,8 @@
 //! Reserved addresses, of which the first `len` bytes are mapped.
 //!
-//! Invariants: `[base, base + reserved)` belongs to this region until it is dropped; its first `len` bytes are mapped
-//! readable (and writable if `writable`) and `len` never shrinks; `base` is a multiple of 2 MiB. Hence an offset that
-//! has been checked against `len` is valid for as long as the region lives.
+//! Invariants: `[base, base + reserved)` belongs to this region until it is dropped; its first `len` bytes
+//! are mapped readable (and writable if `writable`) and `len` never shrinks; `base` is a multiple of 2 MiB.
+//! Hence an offset that has been checked against `len` is valid for as long as the region lives.
 #![allow(unsafe_code, reason = "maps memory and turns checked offsets into addresses")]
 
 use std::os::fd::BorrowedFd;
@@ -31,14 +31,15 @@ pub(crate) struct Region {
     len: AtomicU64,
 }
 
-// SAFETY: the region owns its mapping, and all access through `&Region` is atomic, or by contract exclusive (`slice`).
+// SAFETY: the region owns its mapping, and all access through `&Region` is atomic, or by contract exclusive
+// (`slice`).
 unsafe impl Send for Region {}
 // SAFETY: as for Send.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves `wanted` bytes of addresses (0: as many as usual, fewer if the system is short of them), never less than
-    /// `least`.
+    /// Reserves `wanted` bytes of addresses (0: as many as usual, fewer if the system is short of them),
+    /// never less than `least`.
     pub(crate) fn reserve(wanted: u64, least: u64, writable: bool) -> Result<Region, MediaError> {
         let least = round_up(least.max(PAGE), PAGE);
         let mut size = if wanted == 0 {
@@ -102,7 +103,8 @@ impl Region {
         let from = self.len();
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
         let start = self.base.as_ptr().wrapping_add(from as usize).cast();
-        // SAFETY: the range from `from` to `len` is inside the reservation and not yet mapped by anything but it.
+        // SAFETY: the range from `from` to `len` is inside the reservation and not yet mapped by anything but
+        // it.
         let result = unsafe { mm::mmap_anonymous(start, (len - from) as usize, self.protection(), flags) };
         result.map_err(|error| MediaError::OutOfMemory {
             bytes: len - from,
@@ -113,7 +115,8 @@ impl Region {
         Ok(())
     }
 
-    /// Maps the file up to `len`, its length, with `flags` (besides `FIXED`). The caller holds the lock of growth.
+    /// Maps the file up to `len`, its length, with `flags` (besides `FIXED`). The caller holds the lock of
+    /// growth.
     #[allow(clippy::disallowed_methods, reason = "the one place that maps a file")]
     pub(crate) fn extend_file(
         &self,
@@ -131,8 +134,8 @@ impl Region {
             let flags = flags | MapFlags::FIXED;
             let start = self.base.as_ptr().wrapping_add(from as usize).cast();
             let len = (to - from) as usize;
-            // SAFETY: the range from `from` to `to` is inside the reservation (asserted above) and not yet mapped by
-            // anything but it.
+            // SAFETY: the range from `from` to `to` is inside the reservation (asserted above) and not yet
+            // mapped by anything but it.
             unsafe { mm::mmap(start, len, self.protection(), flags, file, from) }?;
             self.advise_huge(from, to);
         }
@@ -140,11 +143,11 @@ impl Region {
         Ok(())
     }
 
-    /// Writes the pages of the range back and waits.
+    /// Writes the pages that overlap `from..to` back and waits; `from` is in range.
     #[allow(clippy::disallowed_methods, reason = "the one place that calls msync")]
     pub(crate) fn msync(&self, from: u64, to: u64) -> Result<(), rustix::io::Errno> {
         let from = from / PAGE * PAGE;
-        let len = (to - from) as usize;
+        let len = (to.min(self.len()) - from) as usize;
         let start = self.at(from, len).cast();
         // SAFETY: `at` has checked that the range is mapped, and it starts at a page.
         unsafe { mm::msync(start, len, MsyncFlags::SYNC) }
@@ -170,8 +173,8 @@ impl Region {
     #[inline]
     pub(crate) unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
         let start = self.at(offset, len);
-        // SAFETY: `at` has checked that the range is mapped, where it stays while `self` lives; the caller promises that
-        // nobody stores to it.
+        // SAFETY: `at` has checked that the range is mapped, where it stays while `self` lives; the caller
+        // promises that nobody stores to it.
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 
@@ -189,8 +192,8 @@ impl Region {
         self.check_writable();
         let to = self.at(offset, bytes.len());
         fence(Ordering::Release);
-        // SAFETY: `at` has checked that the range is mapped, `check_writable` that it may be written; the mapping starts
-        // and ends at multiples of 8.
+        // SAFETY: `at` has checked that the range is mapped, `check_writable` that it may be written; the
+        // mapping starts and ends at multiples of 8.
         unsafe { copy::store(to, bytes) };
     }
 
@@ -285,7 +288,8 @@ pub(crate) fn round_up(value: u64, unit: u64) -> u64 {
         .unwrap_or_else(|| panic!("{value} bytes are beyond any address"))
 }
 
-/// Whether the file can be mapped so that a flush alone makes stores durable (`MAP_SYNC`), and the CPU can flush.
+/// Whether the file can be mapped so that a flush alone makes stores durable (`MAP_SYNC`), and the CPU can
+/// flush.
 #[allow(clippy::disallowed_methods, reason = "tries a mapping of one page")]
 pub(crate) fn grants_map_sync(file: BorrowedFd<'_>, writable: bool) -> bool {
     if flush_instruction() == FlushInstruction::None {
@@ -297,7 +301,8 @@ pub(crate) fn grants_map_sync(file: BorrowedFd<'_>, writable: bool) -> bool {
         ProtFlags::READ
     };
     let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
-    // SAFETY: a new mapping at an address of the system's choice touches no existing one, and it is never accessed.
+    // SAFETY: a new mapping at an address of the system's choice touches no existing one, and it is never
+    // accessed.
     let Ok(page) = (unsafe { mm::mmap(ptr::null_mut(), PAGE as usize, protection, flags, file, 0) }) else {
         return false;
     };

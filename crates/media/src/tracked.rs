@@ -1,7 +1,7 @@
 //! A medium that remembers every store, flush and fence, for crash tests.
 //!
-//! Loads and stores work on plain memory, as on any medium. While it records, each call is also noted in order;
-//! the [`explore::Explorer`](crate::explore::Explorer) derives from the notes what a crash may leave.
+//! Loads and stores work on plain memory, as on any medium. While it records, each call is also noted in
+//! order; the [`explore::Explorer`](crate::explore::Explorer) derives from the notes what a crash may leave.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,13 +44,14 @@ impl Tracked {
         image
     }
 
-    /// Notes that the workload begins an operation, a number of its choice: until it is acknowledged (or the next one
-    /// begins) a crash may leave it done or undone.
+    /// Notes that the workload begins an operation, a number of its choice: until it is acknowledged (or the
+    /// next one begins) a crash may leave it done or undone.
     pub fn begin(&self, operation: u64) {
         self.note(&mut self.lock(), || Event::Begin { operation });
     }
 
-    /// Notes that the workload has told its caller that the operation is durable: no crash from now on may undo it.
+    /// Notes that the workload has told its caller that the operation is durable: no crash from now on may
+    /// undo it.
     pub fn acknowledge(&self, operation: u64) {
         self.note(&mut self.lock(), || Event::Acknowledge { operation });
     }

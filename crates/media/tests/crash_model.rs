@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use halocline_media::explore::Explorer;
+use halocline_media::explore::{Explorer, Mutation, Report};
 use halocline_media::{LINE, Medium, PAGE, Tracked};
 use proptest::prelude::*;
 
@@ -57,8 +57,8 @@ struct Piece {
 
 /// Every image (its arena and its length) that the definition allows at any moment.
 ///
-/// At a moment, each line holds some first part of its pieces stored so far, at least those with a flush of their line
-/// after them and a fence after that flush.
+/// At a moment, each line holds some first part of its pieces stored so far, at least those with a flush of
+/// their line after them and a fence after that flush.
 fn brute_force(calls: &[Call]) -> BTreeSet<(Vec<u8>, u64)> {
     let mut images = BTreeSet::new();
     let mut pieces: Vec<Piece> = Vec::new();
@@ -146,27 +146,55 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_explorer_opens_exactly_the_images_the_model_allows(calls in prop::collection::vec(call(), 0..14)) {
-        let mut opened = BTreeSet::new();
-        let explorer = Explorer { limit: usize::MAX, ..Explorer::default() };
-        let report = explorer.run(
-            |medium| medium.grow(PAGE).unwrap(),
-            |medium| calls.iter().for_each(|call| call.on(medium)),
-            |medium, _| -> Result<(), String> {
-                let mut image = medium.image();
-                if image[ARENA..].iter().any(|byte| *byte != 0) {
-                    return Err("stray bytes".to_string());
-                }
-                image.truncate(ARENA);
-                opened.insert((image, medium.len()));
-                // What a check does to its image must not show in the next one.
-                medium.store(3, &[0xFF; 100]);
-                medium.store_u64(medium.len() - 8, 1);
-                Ok(())
-            },
-        ).unwrap();
-        prop_assert!(report.exhaustive());
-        prop_assert_eq!(report.images, opened.len());
-        prop_assert_eq!(opened, brute_force(&calls));
+    fn the_explorer_opens_exactly_the_images_the_model_allows(
+        calls in prop::collection::vec(call(), 0..14),
+        left_out in 0..6_usize,
+    ) {
+        let nth = |wanted: fn(&Call) -> bool| {
+            calls.iter().enumerate().filter(|(_, call)| wanted(call)).map(|(at, _)| at).nth(left_out)
+        };
+        let without = |at: Option<usize>| {
+            let kept = calls.iter().enumerate().filter(|(other, _)| Some(*other) != at);
+            kept.map(|(_, call)| call.clone()).collect::<Vec<_>>()
+        };
+        let flush = nth(|call| matches!(call, Call::Flush { .. }));
+        let fence = nth(|call| matches!(call, Call::Fence));
+        for (mutation, left) in [
+            (None, without(None)),
+            (Some(Mutation::SkipFlush(left_out)), without(flush)),
+            (Some(Mutation::SkipFence(left_out)), without(fence)),
+        ] {
+            let (opened, report) = explored(&calls, mutation);
+            prop_assert!(report.exhaustive());
+            prop_assert_eq!(report.images, opened.len());
+            prop_assert_eq!(opened, brute_force(&left), "{:?}", mutation);
+        }
     }
+}
+
+/// The images that the explorer opens.
+fn explored(calls: &[Call], mutation: Option<Mutation>) -> (BTreeSet<(Vec<u8>, u64)>, Report) {
+    let mut opened = BTreeSet::new();
+    let explorer = Explorer {
+        limit: usize::MAX,
+        mutation,
+        ..Explorer::default()
+    };
+    let report = explorer.run(
+        |medium| medium.grow(PAGE).unwrap(),
+        |medium| calls.iter().for_each(|call| call.on(medium)),
+        |medium, _| -> Result<(), String> {
+            let mut image = medium.image();
+            if image[ARENA..].iter().any(|byte| *byte != 0) {
+                return Err("stray bytes".to_string());
+            }
+            image.truncate(ARENA);
+            opened.insert((image, medium.len()));
+            // What a check does to its image must not show in the next one.
+            medium.store(3, &[0xFF; 100]);
+            medium.store_u64(medium.len() - 8, 1);
+            Ok(())
+        },
+    );
+    (opened, report.unwrap())
 }

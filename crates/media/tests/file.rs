@@ -181,13 +181,17 @@ fn a_file_that_was_cut_off_is_an_error() {
 fn a_length_that_is_no_multiple_of_a_page_is_served_as_it_is() {
     let (_folder, path) = folder();
     std::fs::write(&path, b"twenty-one bytes long").unwrap();
-    let medium = FileMedium::open(&path, &FileOptions::default()).unwrap();
+    let strict = FileOptions {
+        strict: true,
+        ..FileOptions::default()
+    };
+    let medium = FileMedium::open(&path, &strict).unwrap();
     assert_eq!(medium.len(), 21);
     let mut last = [0; 4];
     medium.load(17, &mut last);
     assert_eq!(&last, b"long");
     assert!(catch_unwind(AssertUnwindSafe(|| medium.load(18, &mut [0; 4]))).is_err());
-    medium.flush(20, 1);
+    medium.persist(20, 1).unwrap();
     medium.grow(22).unwrap();
     medium.store(4090, b"behind");
     assert_eq!(
@@ -277,6 +281,22 @@ fn holes_get_blocks_before_they_are_written() {
     let medium = FileMedium::open(&path, &FileOptions::default()).unwrap();
     assert!(blocks() * 512 >= 4 * MIB, "{} blocks", blocks());
     medium.store_u64(3 * MIB, 1);
+}
+
+#[test]
+fn growing_often_takes_no_more_mappings() {
+    let (_folder, path) = folder();
+    let medium = FileMedium::open(&path, &create()).unwrap();
+    for pages in 1..=500 {
+        medium.grow(pages * PAGE).unwrap();
+    }
+    let path = path.to_str().unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    assert_eq!(
+        maps.lines().filter(|line| line.ends_with(path)).count(),
+        1,
+        "{maps}"
+    );
 }
 
 #[test]

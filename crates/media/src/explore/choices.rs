@@ -15,9 +15,9 @@ pub(crate) struct Choices {
     pub(crate) exhaustive: bool,
 }
 
-/// All combinations if they are at most `limit`; else the extremes (nothing arrived, everything arrived, each line alone
-/// arrived, each line alone missing; lines drawn by `seed` where twice their number is beyond `limit`), filled up to
-/// `limit` with combinations drawn by `seed`.
+/// All combinations if they are at most `limit`; else the extremes (nothing arrived, everything arrived, each
+/// line alone arrived, each line alone missing; lines drawn by `seed` where twice their number is beyond
+/// `limit`), filled up to `limit` with combinations drawn by `seed`.
 ///
 /// `states` holds the number of states of each line, at least 1.
 pub(crate) fn choose(states: &[u32], limit: usize, seed: u64) -> Choices {

@@ -6,8 +6,8 @@ use super::model::{CrashModel, Line, lines_of};
 use crate::trace::Event;
 use crate::{LINE, MediaError, Medium, Tracked};
 
-/// Media that hold crash images, one after the other: as images differ in few lines from what is durable, one medium is
-/// kept and only those lines are written.
+/// Media that hold crash images, one after the other: as images differ in few lines from what is durable, one
+/// medium is kept and only those lines are written.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     kept: Option<Arc<Tracked>>,

@@ -26,9 +26,9 @@
 //! # Ok::<(), Box<halocline_media::explore::Violation>>(())
 //! ```
 //!
-//! The workload runs once and is recorded; images are then derived from the record, so a flush or fence can be left out
-//! of it without running it again. The states at a fence include those of every moment since the fence before, as
-//! each is a state in which less has arrived.
+//! The workload runs once and is recorded; images are then derived from the record, so a flush or fence can
+//! be left out of it without running it again. The states at a fence include those of every moment since the
+//! fence before, as each is a state in which less has arrived.
 
 mod choices;
 mod images;
@@ -53,8 +53,9 @@ use crate::{LINE, Tracked};
 /// How to explore. The default tries up to 4096 images at each crash point.
 #[derive(Debug, Clone)]
 pub struct Explorer {
-    /// Images at one crash point up to which all are tried; beyond it a sample of about this size, which always has the
-    /// extremes: nothing pending arrived, all arrived, each line alone arrived, each line alone missing.
+    /// Images at one crash point up to which all are tried; beyond it a sample of about this size, which
+    /// always has the extremes: nothing pending arrived, all arrived, each line alone arrived, each line
+    /// alone missing.
     pub limit: usize,
     /// Draws the sample.
     pub seed: u64,
@@ -76,12 +77,13 @@ impl Default for Explorer {
 type Passed = HashSet<(ImageHash, u64, usize, Option<u64>)>;
 
 impl Explorer {
-    /// Prepares an empty medium with `setup`, runs `workload` on it and calls `check` with every image (or a sample, see
-    /// [`limit`](Explorer::limit)) that a crash may leave at any moment of the workload.
+    /// Prepares an empty medium with `setup`, runs `workload` on it and calls `check` with every image (or a
+    /// sample, see [`limit`](Explorer::limit)) that a crash may leave at any moment of the workload.
     ///
     /// What `setup` leaves counts as durable. The workload marks its operations with [`Tracked::begin`] and
-    /// [`Tracked::acknowledge`]. The check gets a fresh medium that it may change (recovery does), and fails by an error
-    /// or by a panic. Workloads of several threads are explored in the order their calls happened to have.
+    /// [`Tracked::acknowledge`]. The check gets a fresh medium that it may change (recovery does), and fails
+    /// by an error or by a panic. Workloads of several threads are explored in the order their calls happened
+    /// to have.
     ///
     /// # Errors
     /// The first image that the check did not accept.
@@ -97,8 +99,8 @@ impl Explorer {
         self.explore(&record(setup, workload), &mut Passed::default(), &mut check)
     }
 
-    /// As [`run`](Explorer::run), and then once more for each flush and each fence of the workload with that one left
-    /// out. A crash test that is worth its name has none [`missed`](MutantReport::missed).
+    /// As [`run`](Explorer::run), and then once more for each flush and each fence of the workload with that
+    /// one left out. A crash test that is worth its name has none [`missed`](MutantReport::missed).
     ///
     /// # Errors
     /// The first image that the check did not accept of the unchanged workload.

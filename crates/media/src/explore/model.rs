@@ -30,14 +30,16 @@ impl Piece {
     }
 }
 
-/// Stores to one line that may or may not have arrived, oldest first; the first `flushed` of them are flushed.
+/// Stores to one line that may or may not have arrived, oldest first; the first `flushed` of them are
+/// flushed.
 #[derive(Debug, Default)]
 struct Pending {
     pieces: Vec<Piece>,
     flushed: usize,
 }
 
-/// The contents a line may have after a crash, each once, in the order of arrival; the first is the durable one.
+/// The contents a line may have after a crash, each once, in the order of arrival; the first is the durable
+/// one.
 #[derive(Debug, Clone)]
 pub(crate) struct LineStates {
     /// Which line: its offset divided by [`LINE`].
@@ -184,8 +186,8 @@ pub(crate) fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = u64> {
     offset / LINE..end
 }
 
-/// A hash of a whole image that can be updated line by line: the sum of the hashes of its lines, of which zeroed ones count
-/// nothing.
+/// A hash of a whole image that can be updated line by line: the sum of the hashes of its lines, of which
+/// zeroed ones count nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct ImageHash(u128);
 

@@ -106,8 +106,8 @@ pub struct ArrivedLine {
     pub of: u32,
 }
 
-/// A crash image that the check did not accept. `Display` tells the whole story; [`image`](Violation::image) and
-/// [`replay`](Violation::replay) help to debug it.
+/// A crash image that the check did not accept. `Display` tells the whole story; [`image`](Violation::image)
+/// and [`replay`](Violation::replay) help to debug it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.story())]
 #[non_exhaustive]
@@ -193,11 +193,11 @@ pub struct MutantReport {
     pub unchanged: Report,
     /// Mutants the check noticed.
     pub caught: usize,
-    /// Mutants it did not notice: either the flush or fence is not needed, or the check is too weak. With the call's
-    /// description.
+    /// Mutants it did not notice: either the flush or fence is not needed, or the check is too weak. With the
+    /// call's description.
     pub missed: Vec<(Mutation, String)>,
-    /// Flushes of lines with nothing new in them and fences with nothing flushed before: they do nothing in this
-    /// workload, so leaving them out cannot be noticed.
+    /// Flushes of lines with nothing new in them and fences with nothing flushed before: they do nothing in
+    /// this workload, so leaving them out cannot be noticed.
     pub idle: Vec<(Mutation, String)>,
 }
 
