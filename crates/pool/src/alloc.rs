@@ -7,6 +7,7 @@ use halocline_media::Medium;
 use crate::PoolError;
 use crate::directory::Directory;
 use crate::layout::{DATA_START, Superblock};
+use crate::mistake::{Mistake, made};
 use crate::pool::{Inner, Writer};
 use crate::space::Space;
 use crate::superblock::Slots;
@@ -30,12 +31,18 @@ impl<M: Medium> Inner<M> {
         writer.space = None;
         if self.medium.fence_is_durable() {
             if superblock.is_synced() {
-                // Whoever published it may have died before the superblock was flushed.
-                self.medium.persist(0, DATA_START)?;
+                // Whoever wrote these copies may have died before they were flushed.
+                let synced = Slots::read(&*self.medium).sync_copy_generation();
+                if !made(Mistake::TrustSuperblocks) {
+                    self.medium.persist(0, DATA_START)?;
+                }
+                self.known_synced.fetch_max(synced, Ordering::AcqRel);
             } else {
                 self.sync()?;
             }
-        } else if Slots::read(&*self.medium).sync_copy_generation() < superblock.synced_generation.get() {
+        } else if Slots::read(&*self.medium).sync_copy_generation() < superblock.synced_generation.get()
+            && !made(Mistake::SkipSyncedBase)
+        {
             // The base was published with durable fences. Power loss must not cost it, so it needs a synced superblock
             // before publishes that can tear overwrite its own.
             self.sync()?;
@@ -61,8 +68,11 @@ impl<M: Medium> Inner<M> {
             return Ok(offset);
         }
         let generation = space.generation();
-        let oldest = self.pins.oldest_before(generation)?;
-        space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+        let oldest = match made(Mistake::IgnoreReaders) {
+            true => u64::MAX,
+            false => self.pins.oldest_before(generation)?,
+        };
+        space.reclaim(oldest, self.reusable_up_to());
         if let Some(offset) = space.alloc(len) {
             return Ok(offset);
         }
@@ -73,7 +83,7 @@ impl<M: Medium> Inner<M> {
         };
         if space.reclaimable(oldest, generation) >= len.max(worth) {
             self.sync()?;
-            space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+            space.reclaim(oldest, self.reusable_up_to());
             if let Some(offset) = space.alloc(len) {
                 return Ok(offset);
             }
@@ -81,7 +91,7 @@ impl<M: Medium> Inner<M> {
         match self.grow(space, len) {
             Err(PoolError::DiskFull { .. }) if space.reclaimable(oldest, generation) >= len => {
                 self.sync()?;
-                space.reclaim(oldest, self.known_synced.load(Ordering::Acquire));
+                space.reclaim(oldest, self.reusable_up_to());
             }
             other => other?,
         }
@@ -89,6 +99,15 @@ impl<M: Medium> Inner<M> {
             path: self.path.to_path_buf(),
             wanted: len,
         })
+    }
+
+    /// What generations up to this one have freed, no superblock that may still be needed names.
+    fn reusable_up_to(&self) -> u64 {
+        if made(Mistake::IgnoreSynced) {
+            u64::MAX
+        } else {
+            self.known_synced.load(Ordering::Acquire)
+        }
     }
 
     /// Grows the medium so that `len` bytes fit behind its present end; by more if the disk has room.

@@ -175,7 +175,7 @@ pub(crate) fn verify(
     extents: &[Named<'_>],
     progress: &(dyn Fn(CheckProgress) + Sync),
 ) -> Vec<Problem> {
-    let total = extents.iter().map(|named| named.extent.len).sum();
+    let total: u64 = extents.iter().map(|named| named.extent.len).sum();
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
     let damaged = Mutex::new(Vec::new());
     let work = || {
@@ -189,9 +189,12 @@ pub(crate) fn verify(
             }
         }
     };
+    let useful = usize::try_from(total / CHUNK)
+        .unwrap_or(usize::MAX)
+        .min(extents.len());
     let threads = thread::available_parallelism()
         .map_or(1, NonZero::get)
-        .min(extents.len());
+        .min(useful);
     thread::scope(|scope| {
         for _ in 1..threads {
             scope.spawn(work);

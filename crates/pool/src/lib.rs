@@ -35,6 +35,7 @@ mod directory;
 mod error;
 mod layout;
 mod locks;
+mod mistake;
 mod open;
 mod pins;
 mod pool;
@@ -55,3 +56,6 @@ pub use repair::RepairReport;
 pub use snapshot::{Object, Snapshot};
 pub use txn::Txn;
 pub use writer::{ExtentWriter, FrozenScratch, Scratch};
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ use crate::PoolError;
 use crate::directory::{ExtentRef, Objects, encode};
 use crate::layout::{DATA_START, MAGIC, Superblock, checksum};
 use crate::locks::LockFile;
+use crate::mistake::{Mistake, made};
 use crate::pins::Pins;
 use crate::pool::{Geometry, Inner, Pool, PoolOptions};
 use crate::superblock::{Slots, read_newest};
@@ -167,7 +168,8 @@ fn look(path: &Path) -> Result<(), PoolError> {
 fn finish_open<M: Medium>(inner: Inner<M>) -> Result<Pool<M>, PoolError> {
     let newest = read_newest(&*inner.medium, &inner.path)?;
     let synced = Slots::read(&*inner.medium).synced_generation();
-    if newest.generation.get() > synced && newest.boot_id != inner.boot_id {
+    let rebooted = newest.boot_id != inner.boot_id && !made(Mistake::TrustNewestAfterReboot);
+    if newest.generation.get() > synced && rebooted {
         let newest = newest.generation.get();
         return Err(PoolError::UnsyncedAfterReboot {
             path: inner.path.to_path_buf(),
@@ -192,13 +194,12 @@ fn initialise<M: Medium>(medium: &M, geometry: Geometry) -> Result<(), PoolError
         checksum: checksum(&directory),
     };
     medium.store(extent.offset, &directory);
-    medium.flush(extent.offset, extent.len);
     let boot_id = halocline_media::boot_id();
     let mut superblock = Superblock::new(new_uuid()?, boot_id, FIRST, geometry.initial_len, &extent);
     superblock.synced_generation = superblock.generation;
-    superblock.write(medium, 0);
-    superblock.write(medium, 2);
-    medium.fence()?;
+    superblock.store(medium, 0);
+    superblock.store(medium, 2);
+    // Of any of this a crash may leave a part, and no pool then: only the end is a promise.
     medium.sync()?;
     Ok(())
 }

@@ -15,6 +15,7 @@ use crate::directory::{ExtentRef, in_bounds};
 use crate::layout::{
     DATA_START, FORMAT_VERSION, MAGIC, SLOT_SIZE, SLOTS, SUPERBLOCK_SUMMED, Superblock, checksum,
 };
+use crate::mistake::{Mistake, made};
 
 /// How often both publish copies may be found torn before they count as damaged: a writer in another process may have
 /// published twice while they were read.
@@ -63,12 +64,16 @@ impl Superblock {
         checksum(&self.as_bytes()[..SUPERBLOCK_SUMMED])
     }
 
-    /// Writes the superblock to a copy and flushes it; a fence makes it durable.
-    pub(crate) fn write(mut self, medium: &dyn Medium, slot: usize) {
+    /// Stores the superblock to a copy: visible, not flushed.
+    pub(crate) fn store(mut self, medium: &dyn Medium, slot: usize) {
         self.checksum = U64::new(self.sum());
-        let offset = slot_offset(slot);
-        medium.store(offset, self.as_bytes());
-        medium.flush(offset, size_of::<Superblock>() as u64);
+        medium.store(slot_offset(slot), self.as_bytes());
+    }
+
+    /// Stores the superblock to a copy and flushes it; a fence makes it durable.
+    pub(crate) fn write(self, medium: &dyn Medium, slot: usize) {
+        self.store(medium, slot);
+        medium.flush(slot_offset(slot), size_of::<Superblock>() as u64);
     }
 }
 
@@ -128,7 +133,7 @@ impl Slots {
 
     /// The copy that the next publish writes: the damaged or older one.
     pub(crate) fn publish_target(&self) -> usize {
-        self.older(0)
+        self.older(0) ^ usize::from(made(Mistake::OverwriteNewest))
     }
 
     /// The copy that the next sync writes.

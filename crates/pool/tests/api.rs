@@ -31,7 +31,8 @@ fn write<M: Medium>(txn: &Txn<M>, bytes: &[u8]) -> ExtentRef {
 fn put(pool: &Pool, name: &str, contents: &[u8]) -> u64 {
     let txn = pool.begin().unwrap();
     let extent = write(&txn, contents);
-    txn.put(name, ObjectKind::TABLE, name.as_bytes(), vec![extent]).unwrap();
+    txn.put(name, ObjectKind::TABLE, name.as_bytes(), vec![extent])
+        .unwrap();
     txn.commit().unwrap()
 }
 
@@ -50,17 +51,39 @@ fn what_is_committed_is_there_after_reopening() {
     assert_eq!(put(&pool, "table/b", &bytes(2, 5_000_000)), 3);
     drop(pool);
 
-    for options in [options(), PoolOptions { read_only: true, ..options() }] {
+    for options in [
+        options(),
+        PoolOptions {
+            read_only: true,
+            ..options()
+        },
+    ] {
         let pool = Pool::open(&path, &options).unwrap();
         let snapshot = pool.snapshot().unwrap();
-        let names: Vec<_> = snapshot.objects().map(|object| object.name().to_owned()).collect();
+        let names: Vec<_> = snapshot
+            .objects()
+            .map(|object| object.name().to_owned())
+            .collect();
         assert_eq!(names, ["table/a", "table/b"]);
         let object = snapshot.object("table/b").unwrap();
-        assert_eq!((object.kind(), object.meta(), object.bytes()), (ObjectKind::TABLE, &b"table/b"[..], 5_000_000));
+        assert_eq!(
+            (object.kind(), object.meta(), object.bytes()),
+            (ObjectKind::TABLE, &b"table/b"[..], 5_000_000)
+        );
         assert_eq!(&*object.extent_verified(0).unwrap(), bytes(2, 5_000_000));
-        assert_eq!(object.extent_ref(0).offset % (2 << 20), 0, "long extents can be mapped by huge pages");
-        assert!(matches!(object.extent(1), Err(PoolError::NoSuchExtent { count: 1, .. })));
-        assert!(matches!(snapshot.object("table/c"), Err(PoolError::NoSuchObject { .. })));
+        assert_eq!(
+            object.extent_ref(0).offset % (2 << 20),
+            0,
+            "long extents can be mapped by huge pages"
+        );
+        assert!(matches!(
+            object.extent(1),
+            Err(PoolError::NoSuchExtent { count: 1, .. })
+        ));
+        assert!(matches!(
+            snapshot.object("table/c"),
+            Err(PoolError::NoSuchObject { .. })
+        ));
         assert!(pool.check(|_| ()).unwrap().is_intact());
     }
 }
@@ -81,9 +104,16 @@ fn a_transaction_that_is_dropped_leaves_no_trace() {
         assert!(txn.get("a").is_none() && txn.objects().is_empty());
         assert!(matches!(txn.remove("a"), Err(PoolError::NoSuchObject { .. })));
     }
-    assert_eq!(&*pool.snapshot().unwrap().object("a").unwrap().extent(0).unwrap(), b"old");
+    assert_eq!(
+        &*pool.snapshot().unwrap().object("a").unwrap().extent(0).unwrap(),
+        b"old"
+    );
     assert_eq!(pool.info().unwrap().free, free);
-    assert_eq!(pool.begin().unwrap().commit().unwrap(), 2, "nothing to publish, nothing published");
+    assert_eq!(
+        pool.begin().unwrap().commit().unwrap(),
+        2,
+        "nothing to publish, nothing published"
+    );
 }
 
 #[test]
@@ -102,7 +132,10 @@ fn a_snapshot_keeps_what_is_replaced_dropped_and_overwritten() {
     put(&pool, "b", &bytes(99, 3_000_000));
     assert_eq!(&*extent, bytes(1, 300_000));
     drop(pool);
-    assert_eq!(&*snapshot.object("a").unwrap().extent_verified(0).unwrap(), bytes(1, 300_000));
+    assert_eq!(
+        &*snapshot.object("a").unwrap().extent_verified(0).unwrap(),
+        bytes(1, 300_000)
+    );
 }
 
 #[test]
@@ -117,13 +150,25 @@ fn space_is_used_again_once_nobody_sees_it() {
         let info = pool.info().unwrap();
         assert!(info.len <= 16 << 20, "{info:?}");
         assert_eq!(info.used + info.free, info.len);
-        assert_eq!(&*pool.snapshot().unwrap().object("a").unwrap().extent_verified(0).unwrap(), bytes(99, 1 << 20));
+        assert_eq!(
+            &*pool
+                .snapshot()
+                .unwrap()
+                .object("a")
+                .unwrap()
+                .extent_verified(0)
+                .unwrap(),
+            bytes(99, 1 << 20)
+        );
 
         let snapshot = pool.snapshot().unwrap();
         for round in 0..100 {
             put(&pool, "a", &bytes(round, 1 << 20));
         }
-        assert!(pool.info().unwrap().len > 100 << 20, "a snapshot keeps all that came after it");
+        assert!(
+            pool.info().unwrap().len > 100 << 20,
+            "a snapshot keeps all that came after it"
+        );
         drop(snapshot);
         let len = pool.info().unwrap().len;
         for round in 0..100 {
@@ -211,7 +256,14 @@ fn bytes_of_a_rolled_back_transaction_stay_while_someone_reads_them() {
 #[test]
 fn threads_write_one_extent_and_scratch_space() {
     let (_directory, path) = place();
-    let pool = Pool::create(&path, &PoolOptions { strict: true, ..options() }).unwrap();
+    let pool = Pool::create(
+        &path,
+        &PoolOptions {
+            strict: true,
+            ..options()
+        },
+    )
+    .unwrap();
     let txn = pool.begin().unwrap();
     let expected = bytes(9, 400_000);
     let writer = txn.alloc(1 << 20).unwrap();
@@ -233,7 +285,16 @@ fn threads_write_one_extent_and_scratch_space() {
     let extent = std::thread::scope(|scope| scope.spawn(|| writer.finish(400_000).unwrap()).join().unwrap());
     txn.put("a", ObjectKind::TABLE, b"", vec![extent]).unwrap();
     std::thread::scope(|scope| scope.spawn(|| txn.commit().unwrap()).join().unwrap());
-    assert_eq!(&*pool.snapshot().unwrap().object("a").unwrap().extent_verified(0).unwrap(), expected);
+    assert_eq!(
+        &*pool
+            .snapshot()
+            .unwrap()
+            .object("a")
+            .unwrap()
+            .extent_verified(0)
+            .unwrap(),
+        expected
+    );
 }
 
 #[test]
@@ -249,7 +310,10 @@ fn appending_aligns_and_refuses_what_does_not_fit() {
     assert_eq!((writer.position(), writer.capacity()), (100, 100));
     let extent = writer.finish(66).unwrap();
     let read = txn.extent(&extent).unwrap();
-    assert_eq!((&read[..3], &read[3..64], &read[64..]), (&b"abc"[..], &[0; 61][..], &[1, 1][..]));
+    assert_eq!(
+        (&read[..3], &read[3..64], &read[64..]),
+        (&b"abc"[..], &[0; 61][..], &[1, 1][..])
+    );
 }
 
 #[test]
@@ -260,7 +324,10 @@ fn names_and_metadata_are_checked() {
     let put = |name: &str| txn.put(name, ObjectKind::TABLE, b"", vec![]);
     put(&"x".repeat(MAX_NAME)).unwrap();
     put("table/Größe in m²").unwrap();
-    assert!(matches!(put(&"x".repeat(MAX_NAME + 1)), Err(PoolError::NameTooLong { len: 256, .. })));
+    assert!(matches!(
+        put(&"x".repeat(MAX_NAME + 1)),
+        Err(PoolError::NameTooLong { len: 256, .. })
+    ));
     assert!(matches!(put(""), Err(PoolError::InvalidName { .. })));
     assert!(matches!(put("a\nb"), Err(PoolError::InvalidName { .. })));
 }
@@ -276,11 +343,21 @@ fn the_second_writer_is_refused_at_once() {
         assert!(matches!(error, PoolError::Locked { .. }), "{error}");
         assert!(error.to_string().contains("test.pool"));
     }
-    assert!(matches!(Pool::repair(&path, |_| ()), Err(PoolError::Locked { .. })));
+    assert!(matches!(
+        Pool::repair(&path, |_| ()),
+        Err(PoolError::Locked { .. })
+    ));
     drop(txn);
     other.begin().unwrap();
     pool.begin().unwrap();
-    let reader = Pool::open(&path, &PoolOptions { read_only: true, ..options() }).unwrap();
+    let reader = Pool::open(
+        &path,
+        &PoolOptions {
+            read_only: true,
+            ..options()
+        },
+    )
+    .unwrap();
     assert!(matches!(reader.begin(), Err(PoolError::ReadOnly { .. })));
     assert!(matches!(reader.sync(), Err(PoolError::ReadOnly { .. })));
 }
@@ -300,31 +377,67 @@ fn handles_on_one_file_see_and_respect_each_other() {
         let reader = if round % 2 == 0 { &second } else { &first };
         let now = reader.snapshot().unwrap();
         assert_eq!(now.generation(), u64::from(round) + 3);
-        assert_eq!(&*now.object("a").unwrap().extent_verified(0).unwrap(), bytes(round, 500_000));
-        assert_eq!(&*snapshot.object("a").unwrap().extent_verified(0).unwrap(), bytes(1, 500_000));
+        assert_eq!(
+            &*now.object("a").unwrap().extent_verified(0).unwrap(),
+            bytes(round, 500_000)
+        );
+        assert_eq!(
+            &*snapshot.object("a").unwrap().extent_verified(0).unwrap(),
+            bytes(1, 500_000)
+        );
     }
     drop(snapshot);
     let len = first.info().unwrap().len;
     for round in 0..40 {
-        put(if round % 2 == 0 { &first } else { &second }, "a", &bytes(round, 500_000));
+        put(
+            if round % 2 == 0 { &first } else { &second },
+            "a",
+            &bytes(round, 500_000),
+        );
     }
-    assert_eq!(first.info().unwrap().len, len, "nothing leaks between two writers");
+    assert_eq!(
+        first.info().unwrap().len,
+        len,
+        "nothing leaks between two writers"
+    );
 }
 
 #[test]
 fn a_foreign_file_is_refused_and_left_alone() {
     let (directory, path) = place();
-    assert!(matches!(Pool::open(&path, &options()), Err(PoolError::NotFound { .. })));
-    for contents in [&b""[..], b"short", &[0; 100_000], &[7; 100_000], &bytes(5, 16 << 10)] {
+    assert!(matches!(
+        Pool::open(&path, &options()),
+        Err(PoolError::NotFound { .. })
+    ));
+    for contents in [
+        &b""[..],
+        b"short",
+        &[0; 100_000],
+        &[7; 100_000],
+        &bytes(5, 16 << 10),
+    ] {
         fs::write(&path, contents).unwrap();
         let error = Pool::open(&path, &options()).unwrap_err();
         assert!(matches!(error, PoolError::NotAPool { .. }), "{error}");
-        assert!(matches!(Pool::repair(&path, |_| ()), Err(PoolError::NotAPool { .. })));
-        assert!(matches!(Pool::create(&path, &options()), Err(PoolError::AlreadyExists { .. })));
+        assert!(matches!(
+            Pool::repair(&path, |_| ()),
+            Err(PoolError::NotAPool { .. })
+        ));
+        assert!(matches!(
+            Pool::create(&path, &options()),
+            Err(PoolError::AlreadyExists { .. })
+        ));
         assert_eq!(fs::read(&path).unwrap(), contents);
     }
-    assert!(matches!(Pool::open(directory.path(), &options()), Err(PoolError::NotAPool { .. })));
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside the pool");
+    assert!(matches!(
+        Pool::open(directory.path(), &options()),
+        Err(PoolError::NotAPool { .. })
+    ));
+    assert_eq!(
+        fs::read_dir(directory.path()).unwrap().count(),
+        1,
+        "nothing is left beside the pool"
+    );
 }
 
 #[test]
@@ -335,8 +448,14 @@ fn a_pool_lives_in_dram_too() {
     let extent = write(&txn, b"volatile");
     txn.put("a", ObjectKind::TABLE, b"", vec![extent]).unwrap();
     txn.commit().unwrap();
-    assert!(matches!(Pool::create_on(std::sync::Arc::clone(&medium)), Err(PoolError::AlreadyExists { .. })));
+    assert!(matches!(
+        Pool::create_on(std::sync::Arc::clone(&medium)),
+        Err(PoolError::AlreadyExists { .. })
+    ));
     drop(pool);
     let pool = Pool::open_on(medium).unwrap();
-    assert_eq!(&*pool.snapshot().unwrap().object("a").unwrap().extent(0).unwrap(), b"volatile");
+    assert_eq!(
+        &*pool.snapshot().unwrap().object("a").unwrap().extent(0).unwrap(),
+        b"volatile"
+    );
 }

@@ -1,0 +1,55 @@
+//! Mistakes that a test can put in, to prove that it would notice them. In a build without tests there are none.
+
+/// A rule of this crate to break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// A publish overwrites the newer superblock.
+    OverwriteNewest,
+    /// Space is used again though a reader may see it.
+    IgnoreReaders,
+    /// Space is used again though the synced superblock names it.
+    IgnoreSynced,
+    /// A reader does not look again, after its pin, whether the generation is still the newest.
+    SkipSecondLook,
+    /// A writer trusts that the superblocks it finds are durable.
+    TrustSuperblocks,
+    /// A sync writes its superblock before the data is durable.
+    SyncSuperblockFirst,
+    /// A writer whose publishes can tear starts from one that could not, without a synced superblock for it.
+    SkipSyncedBase,
+    /// After power loss the newest superblock is trusted.
+    TrustNewestAfterReboot,
+}
+
+/// Whether the running test has put this mistake in.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) fn made(_mistake: Mistake) -> bool {
+    false
+}
+
+#[cfg(test)]
+pub(crate) use tests::{made, with};
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::Mistake;
+
+    thread_local! {
+        static MADE: Cell<Option<Mistake>> = const { Cell::new(None) };
+    }
+
+    pub(crate) fn made(mistake: Mistake) -> bool {
+        MADE.get() == Some(mistake)
+    }
+
+    /// Runs something with a mistake in this thread.
+    pub(crate) fn with<T>(mistake: Mistake, run: impl FnOnce() -> T) -> T {
+        MADE.set(Some(mistake));
+        let result = run();
+        MADE.set(None);
+        result
+    }
+}

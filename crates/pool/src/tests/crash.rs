@@ -1,0 +1,168 @@
+//! Every crash of small workloads where fences are durable, and each flush and fence left out.
+
+use std::sync::Arc;
+
+use halocline_media::Tracked;
+use halocline_media::explore::{Crash, Explorer, MutantReport};
+
+use super::model::{BOOT, SMALL, State, Step, find, goes_on, run, states, without_copy};
+use crate::{Pool, PoolError};
+
+/// Accepts an image if it holds what was acknowledged (the operation in flight wholly or not at all), if a copy of the
+/// superblock more or less costs at most the newest generation and never a wrong byte, and if writing goes on after it.
+fn check(medium: &Arc<Tracked>, crash: &Crash<'_>, states: &[State], done: usize) -> Result<(), String> {
+    let open = || Pool::open_with(Arc::clone(medium), SMALL, BOOT);
+    let first = done + crash.acknowledged.len();
+    let last = first + usize::from(crash.in_flight.is_some());
+    let pool = open().map_err(|error| error.to_string())?;
+    let at = find(&pool, states, first, last)?;
+    let generation = pool.snapshot().map_err(|error| error.to_string())?.generation();
+    for slot in 0..4 {
+        without_copy(medium, slot, || match open() {
+            Ok(pool) => {
+                find(&pool, states, 0, last)?;
+                let found = pool.snapshot().map_err(|error| error.to_string())?.generation();
+                if found + 1 < generation {
+                    Err(format!("back from {generation} to {found}"))
+                } else {
+                    Ok(())
+                }
+            }
+            Err(PoolError::DamagedSuperblock { .. }) if slot < 2 => Ok(()),
+            Err(error) => Err(error.to_string()),
+        })
+        .map_err(|error| format!("without copy {slot}: {error}"))?;
+    }
+    goes_on(&pool, states, at)
+}
+
+/// Explores the steps on a pool where those of the setup are done, with every flush and fence left out in turn.
+fn explore(setup: &[Step], steps: &[Step]) -> MutantReport {
+    let states = states(&[setup, steps].concat());
+    let explorer = Explorer {
+        limit: 1024,
+        ..Explorer::default()
+    };
+    let report = explorer.mutants(
+        |medium| {
+            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            run(&pool, setup, |_| (), |_| ());
+        },
+        |medium| {
+            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            run(
+                &pool,
+                steps,
+                |step| medium.begin(step),
+                |step| medium.acknowledge(step),
+            );
+        },
+        |medium, crash| check(&medium, crash, &states, setup.len()),
+    );
+    let report = report.unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.missed.is_empty(), "{report}");
+    report
+}
+
+#[test]
+fn creation() {
+    let report = Explorer::default().mutants(
+        |_| (),
+        |medium| {
+            medium.begin(0);
+            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            medium.acknowledge(0);
+            drop(pool);
+        },
+        |medium, crash| {
+            let opened = Pool::open_with(Arc::clone(&medium), SMALL, BOOT);
+            match opened {
+                Ok(pool) => goes_on(&pool, &[State::new()], 0),
+                Err(error) if crash.acknowledged.is_empty() => {
+                    let typed = matches!(
+                        error,
+                        PoolError::NotAPool { .. }
+                            | PoolError::DamagedSuperblock { .. }
+                            | PoolError::DamagedDirectory { .. }
+                    );
+                    if typed { Ok(()) } else { Err(error.to_string()) }
+                }
+                Err(error) => Err(error.to_string()),
+            }
+        },
+    );
+    let report = report.unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.missed.is_empty(), "{report}");
+}
+
+#[test]
+fn objects_put_replaced_and_removed() {
+    explore(
+        &[],
+        &[
+            Step::Put("a", 1, &[100, 60]),
+            Step::Put("b", 2, &[64]),
+            Step::Put("a", 3, &[130]),
+            Step::Remove("b"),
+        ],
+    );
+}
+
+#[test]
+fn growth_and_long_extents() {
+    explore(
+        &[Step::Put("a", 1, &[100])],
+        &[Step::Put("b", 2, &[5000, 20_000]), Step::Put("c", 3, &[30_000])],
+    );
+}
+
+#[test]
+fn freed_space_is_used_again() {
+    let fill: &[Step] = &[
+        Step::Put("a", 1, &[4000]),
+        Step::Put("b", 2, &[100]),
+        Step::Remove("a"),
+    ];
+    explore(
+        fill,
+        &[
+            Step::Put("c", 3, &[100]),
+            Step::Put("d", 4, &[200]),
+            Step::Put("c", 5, &[300]),
+            Step::Remove("d"),
+        ],
+    );
+    let replace: &[Step] = &[
+        Step::Put("a", 1, &[100]),
+        Step::Put("a", 2, &[100]),
+        Step::Rollback(5000),
+        Step::Put("a", 3, &[100]),
+        Step::Put("a", 4, &[100]),
+        Step::Put("a", 5, &[100]),
+        Step::Put("a", 6, &[100]),
+    ];
+    let report = explore(&[], replace);
+    assert_eq!(
+        report.unchanged.growths, 0,
+        "all of it found room in four blocks: {report}"
+    );
+}
+
+#[test]
+fn freed_space_waits_for_snapshots() {
+    explore(
+        &[Step::Put("a", 1, &[100])],
+        &[
+            Step::Pin,
+            Step::Put("a", 2, &[200]),
+            Step::Put("a", 3, &[100]),
+            Step::Put("a", 4, &[60]),
+            Step::Unpin,
+            // Takes all that is free, what the generation before still has included: with its superblock gone, a lost
+            // synced copy shows.
+            Step::Put("a", 5, &[120; 7]),
+            Step::Sync,
+            Step::Put("a", 6, &[120; 3]),
+        ],
+    );
+}

@@ -1,0 +1,181 @@
+//! Rules broken on purpose: each must be noticed.
+
+use std::sync::Arc;
+
+use halocline_media::explore::Explorer;
+use halocline_media::{Medium, Tracked};
+
+use super::lazy::Lazy;
+use super::model::{BOOT, SMALL, State, Step, find, goes_on, run, states, without_copy};
+use crate::layout::{DATA_START, SLOT_SIZE};
+use crate::mistake::{self, Mistake};
+use crate::{Pool, PoolError};
+
+fn explorer() -> Explorer {
+    Explorer {
+        limit: 300,
+        ..Explorer::default()
+    }
+}
+
+/// Whether some crash of the steps where fences are durable leaves something else than it should.
+fn noticed(mistake: Option<Mistake>, steps: &[Step]) -> bool {
+    let states = states(steps);
+    let work = |medium: &Arc<Tracked>| {
+        let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+        run(
+            &pool,
+            steps,
+            |step| medium.begin(step),
+            |step| medium.acknowledge(step),
+        );
+    };
+    let result = explorer().run(
+        |medium| drop(Pool::create_with(Arc::clone(medium), SMALL).unwrap()),
+        |medium| match mistake {
+            Some(mistake) => mistake::with(mistake, || work(medium)),
+            None => work(medium),
+        },
+        |medium, crash| {
+            let open = || Pool::open_with(Arc::clone(&medium), SMALL, BOOT);
+            let first = crash.acknowledged.len();
+            let last = first + usize::from(crash.in_flight.is_some());
+            let at = find(&open().map_err(|error| error.to_string())?, &states, first, last)?;
+            for slot in 0..4 {
+                without_copy(&medium, slot, || match open() {
+                    Ok(pool) => find(&pool, &states, 0, last).map(drop),
+                    Err(PoolError::DamagedSuperblock { .. }) => Ok(()),
+                    Err(error) => Err(error.to_string()),
+                })?;
+            }
+            goes_on(&open().map_err(|error| error.to_string())?, &states, at)
+        },
+    );
+    result.is_err()
+}
+
+const REPLACE: &[Step] = &[
+    Step::Put("a", 1, &[100]),
+    Step::Put("a", 2, &[100]),
+    Step::Put("a", 3, &[100]),
+    Step::Put("a", 4, &[100; 3]),
+];
+
+#[test]
+fn the_newer_superblock_overwritten() {
+    assert!(!noticed(None, REPLACE));
+    assert!(noticed(Some(Mistake::OverwriteNewest), REPLACE));
+}
+
+#[test]
+fn space_used_again_before_a_second_superblock_names_it_not() {
+    assert!(noticed(Some(Mistake::IgnoreSynced), REPLACE));
+}
+
+#[test]
+fn space_used_again_under_a_snapshot() {
+    let steps = [&[Step::Put("a", 1, &[100]), Step::Pin], REPLACE].concat();
+    let work = || {
+        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+        run(&pool, &steps, |_| (), |_| ());
+    };
+    work();
+    let broken = std::panic::catch_unwind(|| mistake::with(Mistake::IgnoreReaders, work));
+    assert!(broken.is_err());
+}
+
+/// A writer dies between the store of the superblock and its flush; the next one builds on what it sees.
+fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String> {
+    let before = [Step::Put("a", 1, &[100]), Step::Put("a", 2, &[100])];
+    let dying = [Step::Put("a", 3, &[100])];
+    let after = [Step::Put("a", 4, &[100; 4])];
+    let states = states(&[&before[..], &dying, &after].concat());
+    let work = |medium: &Arc<Tracked>| {
+        let copy = Arc::new(Tracked::from_image(&medium.image()).unwrap());
+        run(
+            &Pool::open_with(Arc::clone(&copy), SMALL, BOOT).unwrap(),
+            &dying,
+            |_| (),
+            |_| (),
+        );
+        let (old, new) = (medium.image(), copy.image());
+        medium.begin(0);
+        // What the dying writer had flushed, and then what it had not.
+        let data = DATA_START as usize..old.len();
+        medium.store(DATA_START, &new[data]);
+        medium.persist(DATA_START, old.len() as u64 - DATA_START).unwrap();
+        for slot in 0..2 {
+            let start = slot * SLOT_SIZE as usize;
+            medium.store(start as u64, &new[start..start + 128]);
+        }
+        let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+        medium.begin(1);
+        run(&pool, &after, |_| (), |_| ());
+        medium.acknowledge(1);
+    };
+    let result = explorer().run(
+        |medium| {
+            run(
+                &Pool::create_with(Arc::clone(medium), SMALL).unwrap(),
+                &before,
+                |_| (),
+                |_| (),
+            )
+        },
+        |medium| match mistake {
+            Some(mistake) => mistake::with(mistake, || work(medium)),
+            None => work(medium),
+        },
+        |medium, crash| {
+            let first = if crash.acknowledged.is_empty() { 2 } else { 4 };
+            let pool = Pool::open_with(medium, SMALL, BOOT).map_err(|error| error.to_string())?;
+            find(&pool, &states, first, 4).map(drop)
+        },
+    );
+    result.map(drop).map_err(|violation| violation.to_string())
+}
+
+#[test]
+fn superblocks_of_a_dead_writer_trusted() {
+    after_a_death_before_the_flush(None).unwrap();
+    assert!(after_a_death_before_the_flush(Some(Mistake::TrustSuperblocks)).is_err());
+}
+
+/// Publishes with durable fences, then one whose fences are not: power loss must not cost the former.
+fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
+    // So that hardly any space is left, or a sync would be implied.
+    let strict = [Step::Put("a", 1, &[100, 100])];
+    let lazy = [Step::Put("a", 2, &[100]), Step::Put("a", 3, &[100])];
+    let states: Vec<State> = states(&[&strict[..], &lazy].concat());
+    let work = |medium: &Arc<Tracked>| {
+        let pool = Pool::open_with(Arc::new(Lazy(Arc::clone(medium))), SMALL, BOOT).unwrap();
+        run(&pool, &lazy, |_| (), |_| ());
+        std::mem::forget(pool);
+    };
+    let result = explorer().run(
+        |medium| {
+            run(
+                &Pool::create_with(Arc::clone(medium), SMALL).unwrap(),
+                &strict,
+                |_| (),
+                |_| (),
+            )
+        },
+        |medium| match mistake {
+            Some(mistake) => mistake::with(mistake, || work(medium)),
+            None => work(medium),
+        },
+        |medium, _| {
+            let open = || Pool::open_with(Arc::clone(&medium), SMALL, [9; 16]);
+            let pool = open().or_else(|_| Pool::repair_on(&medium, |_| ()).and_then(|_| open()));
+            find(&pool.map_err(|error| error.to_string())?, &states, 1, 3).map(drop)
+        },
+    );
+    result.map(drop).map_err(|violation| violation.to_string())
+}
+
+#[test]
+fn strict_publishes_lost_by_later_ones() {
+    after_strict_publishes(None).unwrap();
+    assert!(after_strict_publishes(Some(Mistake::SkipSyncedBase)).is_err());
+}

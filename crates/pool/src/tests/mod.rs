@@ -1,0 +1,9 @@
+//! Tests that need the inside of the crate: crash images, small geometry, mistakes put in.
+
+mod crash;
+mod lazy;
+mod mistakes;
+mod model;
+mod power;
+mod race;
+mod space;

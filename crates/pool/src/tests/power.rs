@@ -1,0 +1,227 @@
+//! Power loss where fences are not durable: the last synced state is always there, what came after it only if it is
+//! intact, and never by surprise.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use halocline_media::Tracked;
+use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
+
+use super::lazy::Lazy;
+use super::model::{BOOT, NEXT_BOOT, SMALL, State, Step, find, goes_on, run, states};
+use crate::mistake::{self, Mistake};
+use crate::{Pool, PoolError};
+
+/// Accepts an image that opens, or says that it needs repair and then opens, with a state that is not older than the last
+/// acknowledged sync.
+fn check(
+    medium: &Arc<Tracked>,
+    crash: &Crash<'_>,
+    steps: &[Step],
+    done: usize,
+    states: &[State],
+) -> Result<(), String> {
+    let synced = crash
+        .acknowledged
+        .iter()
+        .rev()
+        .find(|step| matches!(steps[**step as usize], Step::Sync));
+    let first = synced.map_or(done, |step| *step as usize + 1);
+    let last = done + crash.acknowledged.len() + usize::from(crash.in_flight.is_some());
+    let open = || Pool::open_with(Arc::new(Lazy(Arc::clone(medium))), SMALL, NEXT_BOOT);
+    let pool = match open() {
+        Ok(pool) => pool,
+        Err(PoolError::UnsyncedAfterReboot { .. } | PoolError::DamagedSuperblock { .. }) => {
+            Pool::repair_on(medium, |_| ()).map_err(|error| error.to_string())?;
+            open().map_err(|error| format!("after repair: {error}"))?
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let at = find(&pool, states, first, last)?;
+    goes_on(&pool, states, at)
+}
+
+/// Explores the steps on a pool where those of the setup are done by the same handle, and the last of them is a sync.
+fn explore(
+    explorer: &Explorer,
+    setup: &[Step],
+    steps: &[Step],
+    mutants: bool,
+) -> Result<MutantReport, Box<Violation>> {
+    let all = [setup, steps].concat();
+    let states = states(&all);
+    let pool = RefCell::new(None);
+    let prepare = |medium: &Arc<Tracked>| {
+        let created = Pool::create_with(Arc::new(Lazy(Arc::clone(medium))), SMALL).unwrap();
+        run(&created, setup, |_| (), |_| ());
+        pool.replace(Some(created));
+    };
+    let work = |medium: &Arc<Tracked>| {
+        let number = |step| step + setup.len() as u64;
+        let pool = pool.take().unwrap();
+        run(
+            &pool,
+            steps,
+            |step| medium.begin(number(step)),
+            |step| medium.acknowledge(number(step)),
+        );
+        // Nobody closes it.
+        std::mem::forget(pool);
+    };
+    let check = |medium: Arc<Tracked>, crash: &Crash<'_>| check(&medium, crash, &all, setup.len(), &states);
+    if mutants {
+        return explorer.mutants(prepare, work, check);
+    }
+    let unchanged = explorer.run(prepare, work, check)?;
+    let mut report = MutantReport::default();
+    report.unchanged = unchanged;
+    Ok(report)
+}
+
+/// Space in plenty, so that no sync is implied.
+const SETUP: &[Step] = &[
+    Step::Put("a", 1, &[100]),
+    Step::Put("big", 2, &[60_000]),
+    Step::Remove("big"),
+    Step::Sync,
+];
+
+/// After each sync both superblocks that publishes write are overwritten, and so is what the sync let go.
+const STEPS: &[Step] = &[
+    Step::Put("a", 3, &[60, 60]),
+    Step::Put("b", 4, &[100]),
+    Step::Sync,
+    Step::Put("a", 5, &[100]),
+    Step::Remove("b"),
+    Step::Put("a", 6, &[50; 3]),
+    Step::Sync,
+    Step::Put("c", 7, &[100]),
+    Step::Put("a", 8, &[50; 3]),
+    Step::Put("a", 9, &[100]),
+];
+
+#[test]
+fn synced_states_survive_power_loss() {
+    let explorer = Explorer {
+        limit: 500,
+        ..Explorer::default()
+    };
+    let report = explore(&explorer, SETUP, STEPS, true).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.missed.is_empty(), "{report}");
+}
+
+#[test]
+fn space_is_let_go_by_an_implied_sync() {
+    let explorer = Explorer {
+        limit: 500,
+        ..Explorer::default()
+    };
+    let mut steps = Vec::new();
+    for seed in 1..12 {
+        steps.push(Step::Put("a", seed, &[100, 100]));
+    }
+    steps.push(Step::Sync);
+    let report = explore(&explorer, &[], &steps, false).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.unchanged.growths < 3, "{report}");
+}
+
+#[test]
+fn a_rule_broken_is_noticed() {
+    let explorer = Explorer {
+        limit: 200,
+        ..Explorer::default()
+    };
+    // Without space in plenty.
+    let (setup, steps) = (
+        [Step::Put("a", 1, &[100]), Step::Sync],
+        [Step::Put("a", 2, &[100]); 4],
+    );
+    explore(&explorer, &setup, &steps, false).unwrap_or_else(|violation| panic!("{violation}"));
+    let result = mistake::with(Mistake::IgnoreSynced, || {
+        explore(&explorer, &setup, &steps, false)
+    });
+    assert!(result.is_err());
+    for mistake in [Mistake::SyncSuperblockFirst, Mistake::TrustNewestAfterReboot] {
+        let result = mistake::with(mistake, || explore(&explorer, SETUP, STEPS, false));
+        assert!(result.is_err(), "{mistake:?} was not noticed");
+    }
+}
+
+#[test]
+fn a_clean_restart_needs_no_repair() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let lazy = Arc::new(Lazy(Arc::clone(&medium)));
+    let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
+    run(
+        &pool,
+        &[Step::Put("a", 1, &[100]), Step::Put("b", 1, &[100])],
+        |_| (),
+        |_| (),
+    );
+    drop(pool);
+    let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
+    let info = pool.info().unwrap();
+    assert_eq!((info.generation, info.synced_generation, info.objects), (3, 3, 2));
+    run(&pool, &[Step::Put("c", 1, &[100])], |_| (), |_| ());
+    std::mem::forget(pool);
+    // The process has died, the page cache has not.
+    let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
+    assert_eq!(pool.snapshot().unwrap().generation(), 4);
+    // Now the machine has.
+    let error = Pool::open_with(Arc::clone(&lazy), SMALL, BOOT).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            PoolError::UnsyncedAfterReboot {
+                newest: 4,
+                synced: 3,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn repair_keeps_what_is_intact_and_else_goes_back() {
+    for damage in [false, true] {
+        let medium = Arc::new(Tracked::new(0).unwrap());
+        let lazy = Arc::new(Lazy(Arc::clone(&medium)));
+        let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
+        run(
+            &pool,
+            &[Step::Put("a", 1, &[100]), Step::Sync, Step::Put("a", 2, &[100])],
+            |_| (),
+            |_| (),
+        );
+        let offset = pool.snapshot().unwrap().object("a").unwrap().extent_ref(0).offset;
+        std::mem::forget(pool);
+        if damage {
+            halocline_media::Medium::store_u64(&*lazy, offset, 0);
+        }
+        let error = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                PoolError::UnsyncedAfterReboot {
+                    newest: 3,
+                    synced: 2,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        let report = Pool::repair_on(&lazy, |_| ()).unwrap();
+        assert_eq!(
+            (report.newest, report.lost_changes(), report.problems.len()),
+            (3, damage, usize::from(damage))
+        );
+        assert_eq!(
+            (report.kept, report.generation),
+            if damage { (2, 4) } else { (3, 3) }
+        );
+        let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
+        let seed = if damage { 1 } else { 2 };
+        find(&pool, &[State::from([("a", (seed, vec![100]))])], 0, 0).unwrap();
+    }
+}
