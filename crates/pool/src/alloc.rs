@@ -76,10 +76,9 @@ impl<M: Medium> Inner<M> {
         if let Some(offset) = space.alloc(len) {
             return Ok(offset);
         }
-        let worth = if self.medium.fence_is_durable() {
-            1
-        } else {
-            self.growth(space.len()) / 2
+        let worth = match self.medium.fence_is_durable() {
+            true => 1,
+            false => (space.len() / 16).max(self.geometry.worth),
         };
         if space.reclaimable(oldest, generation) >= len.max(worth) {
             self.sync()?;

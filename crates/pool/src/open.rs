@@ -49,7 +49,9 @@ impl Pool<AnyMedium> {
         initialise(&medium, Geometry::default())?;
         drop(medium);
         unfinished.become_pool(path)?;
-        Pool::open(path, options)
+        let pool = Pool::open(path, options)?;
+        pool.inner.known_synced.fetch_max(FIRST, Ordering::AcqRel);
+        Ok(pool)
     }
 
     /// Opens a pool's file. Takes the time to read the directory, whatever the size of the data.
@@ -100,7 +102,9 @@ impl<M: Medium> Pool<M> {
             });
         }
         initialise(&*medium, geometry)?;
-        Pool::open_with(medium, geometry, halocline_media::boot_id())
+        let pool = Pool::open_with(medium, geometry, halocline_media::boot_id())?;
+        pool.inner.known_synced.fetch_max(FIRST, Ordering::AcqRel);
+        Ok(pool)
     }
 
     pub(crate) fn open_with(
@@ -183,9 +187,11 @@ fn finish_open<M: Medium>(inner: Inner<M>) -> Result<Pool<M>, PoolError> {
     })
 }
 
+/// The generation of an empty pool.
+const FIRST: u64 = 1;
+
 /// Writes an empty pool, durable on return.
 fn initialise<M: Medium>(medium: &M, geometry: Geometry) -> Result<(), PoolError> {
-    const FIRST: u64 = 1;
     medium.grow(geometry.initial_len)?;
     let directory = encode(FIRST, &Objects::new());
     let extent = ExtentRef {

@@ -61,6 +61,8 @@ pub(crate) struct Geometry {
     pub(crate) initial_len: u64,
     /// The least a pool grows by; its length is a multiple of this afterwards.
     pub(crate) growth: u64,
+    /// Where a sync is slow, the least space that makes one worth while to let it go.
+    pub(crate) worth: u64,
 }
 
 impl Default for Geometry {
@@ -68,6 +70,7 @@ impl Default for Geometry {
         Geometry {
             initial_len: INITIAL_LEN,
             growth: 4 << 20,
+            worth: 1 << 20,
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{Medium, Tracked};
 
-use super::lazy::Lazy;
 use super::model::{BOOT, SMALL, State, Step, find, goes_on, run, states, without_copy};
+use super::wrapped::Wrapped;
 use crate::layout::{DATA_START, SLOT_SIZE};
 use crate::mistake::{self, Mistake};
 use crate::{Pool, PoolError};
@@ -148,7 +148,7 @@ fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
     let lazy = [Step::Put("a", 2, &[100]), Step::Put("a", 3, &[100])];
     let states: Vec<State> = states(&[&strict[..], &lazy].concat());
     let work = |medium: &Arc<Tracked>| {
-        let pool = Pool::open_with(Arc::new(Lazy(Arc::clone(medium))), SMALL, BOOT).unwrap();
+        let pool = Pool::open_with(Wrapped::lazy(medium), SMALL, BOOT).unwrap();
         run(&pool, &lazy, |_| (), |_| ());
         std::mem::forget(pool);
     };

@@ -1,9 +1,10 @@
 //! Tests that need the inside of the crate: crash images, small geometry, mistakes put in.
 
 mod crash;
-mod lazy;
+mod failures;
 mod mistakes;
 mod model;
 mod power;
 mod race;
 mod space;
+mod wrapped;

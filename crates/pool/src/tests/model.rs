@@ -13,6 +13,7 @@ use crate::{ExtentRef, ObjectKind, Pool, PoolError, Txn};
 pub(crate) const SMALL: Geometry = Geometry {
     initial_len: DATA_START + (16 << 10),
     growth: 16 << 10,
+    worth: 8 << 10,
 };
 
 /// The boot of all tests, and the one after it.

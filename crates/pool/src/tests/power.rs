@@ -7,8 +7,8 @@ use std::sync::Arc;
 use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
 
-use super::lazy::Lazy;
 use super::model::{BOOT, NEXT_BOOT, SMALL, State, Step, find, goes_on, run, states};
+use super::wrapped::Wrapped;
 use crate::mistake::{self, Mistake};
 use crate::{Pool, PoolError};
 
@@ -28,7 +28,7 @@ fn check(
         .find(|step| matches!(steps[**step as usize], Step::Sync));
     let first = synced.map_or(done, |step| *step as usize + 1);
     let last = done + crash.acknowledged.len() + usize::from(crash.in_flight.is_some());
-    let open = || Pool::open_with(Arc::new(Lazy(Arc::clone(medium))), SMALL, NEXT_BOOT);
+    let open = || Pool::open_with(Wrapped::lazy(medium), SMALL, NEXT_BOOT);
     let pool = match open() {
         Ok(pool) => pool,
         Err(PoolError::UnsyncedAfterReboot { .. } | PoolError::DamagedSuperblock { .. }) => {
@@ -52,7 +52,7 @@ fn explore(
     let states = states(&all);
     let pool = RefCell::new(None);
     let prepare = |medium: &Arc<Tracked>| {
-        let created = Pool::create_with(Arc::new(Lazy(Arc::clone(medium))), SMALL).unwrap();
+        let created = Pool::create_with(Wrapped::lazy(medium), SMALL).unwrap();
         run(&created, setup, |_| (), |_| ());
         pool.replace(Some(created));
     };
@@ -150,7 +150,7 @@ fn a_rule_broken_is_noticed() {
 #[test]
 fn a_clean_restart_needs_no_repair() {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let lazy = Arc::new(Lazy(Arc::clone(&medium)));
+    let lazy = Wrapped::lazy(&medium);
     let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
     run(
         &pool,
@@ -186,7 +186,7 @@ fn a_clean_restart_needs_no_repair() {
 fn repair_keeps_what_is_intact_and_else_goes_back() {
     for damage in [false, true] {
         let medium = Arc::new(Tracked::new(0).unwrap());
-        let lazy = Arc::new(Lazy(Arc::clone(&medium)));
+        let lazy = Wrapped::lazy(&medium);
         let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
         run(
             &pool,

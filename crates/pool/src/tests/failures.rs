@@ -1,0 +1,102 @@
+//! A full disk and a broken one: a typed error, and nothing that was published is lost.
+
+use std::sync::Arc;
+
+use halocline_media::{MediaError, Tracked};
+
+use super::model::{BOOT, SMALL, State, Step, contents, find, run, write};
+use super::wrapped::Wrapped;
+use crate::{ObjectKind, Pool, PoolError};
+
+fn state(seed: u8) -> State {
+    State::from([("a", (seed, vec![100]))])
+}
+
+#[test]
+fn a_full_disk_fails_the_transaction_only() {
+    for lazy in [false, true] {
+        let tracked = Arc::new(Tracked::new(0).unwrap());
+        let medium = if lazy {
+            Wrapped::lazy(&tracked)
+        } else {
+            Wrapped::new(&tracked)
+        };
+        let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+        run(
+            &pool,
+            &[Step::Put("a", 1, &[100]), Step::Put("big", 2, &[20_000])],
+            |_| (),
+            |_| (),
+        );
+        medium.limit(pool.info().unwrap().len);
+        let txn = pool.begin().unwrap();
+        let small = write(&txn, &contents(3, 0, 100));
+        let error = txn.alloc(50_000).unwrap_err();
+        assert!(
+            matches!(&error, PoolError::DiskFull { wanted, .. } if *wanted >= 50_000),
+            "{error}"
+        );
+        assert!(error.to_string().contains("small disk"));
+        // The transaction can still be used.
+        txn.remove("big").unwrap();
+        txn.put("a", ObjectKind::TABLE, &[3; 20], vec![small]).unwrap();
+        txn.commit().unwrap();
+        find(&pool, &[state(3)], 0, 0).unwrap();
+        // What was freed is used again as a last resort, even if that takes a sync.
+        for seed in 4..40 {
+            run(&pool, &[Step::Put("a", seed, &[100])], |_| (), |_| ());
+        }
+        // A little more room than what is needed, less than one would like to have.
+        let len = pool.info().unwrap().len;
+        medium.limit(len + 24_576);
+        run(&pool, &[Step::Put("big", 5, &[24_000, 12_000])], |_| (), |_| ());
+        assert!(pool.info().unwrap().len > len);
+        assert!(pool.check(|_| ()).unwrap().is_intact());
+    }
+}
+
+#[test]
+fn a_failed_fence_fails_the_publish_and_all_after_it() {
+    let mut published = Vec::new();
+    while published.last() != Some(&true) {
+        let tracked = Arc::new(Tracked::new(0).unwrap());
+        let medium = Wrapped::new(&tracked);
+        let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+        run(&pool, &[Step::Put("a", 1, &[100])], |_| (), |_| ());
+        let txn = pool.begin().unwrap();
+        let extent = write(&txn, &contents(2, 0, 100));
+        txn.put("a", ObjectKind::TABLE, &[2; 20], vec![extent]).unwrap();
+        medium.fail_after(published.len() as u64);
+        let result = txn.commit();
+        published.push(result.is_ok());
+        if let Err(error) = result {
+            assert!(
+                matches!(error, PoolError::Media(MediaError::Poisoned { .. })),
+                "{error}"
+            );
+            // Whatever is visible is whole, and no other publish pretends to work.
+            find(&pool, &[state(1), state(2)], 0, 1).unwrap();
+            let next = pool.begin().and_then(|txn| {
+                txn.remove("a")?;
+                txn.commit()
+            });
+            assert!(
+                matches!(next, Err(PoolError::Media(MediaError::Poisoned { .. }))),
+                "{next:?}"
+            );
+        }
+        // The disk is looked after, the pool opened again.
+        drop(pool);
+        let pool = Pool::open_with(tracked, SMALL, BOOT).unwrap();
+        let first = usize::from(published.last() == Some(&true));
+        find(&pool, &[state(1), state(2)], first, 1).unwrap();
+        run(
+            &pool,
+            &[Step::Put("a", 3, &[100]), Step::Put("a", 4, &[100, 100])],
+            |_| (),
+            |_| (),
+        );
+        assert!(pool.check(|_| ()).unwrap().is_intact());
+    }
+    assert!(published.len() > 2, "a publish has two fences: {published:?}");
+}

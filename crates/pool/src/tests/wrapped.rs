@@ -1,0 +1,161 @@
+//! Tracked memory with other manners: durable by syncs only, full, failing, or interrupted.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use halocline_media::{MediaError, Medium, MediumKind, Tracked};
+
+/// What happens between two loads.
+pub(crate) type Interruption = Box<dyn FnOnce() + Send>;
+
+pub(crate) struct Wrapped {
+    medium: Arc<Tracked>,
+    lazy: bool,
+    /// The length beyond which it does not grow.
+    limit: AtomicU64,
+    /// Fences left before one fails, and all after it.
+    fences: AtomicU64,
+    /// Loads left before the interruption.
+    loads: AtomicU64,
+    then: Mutex<Option<Interruption>>,
+}
+
+impl Wrapped {
+    /// As it is: durable by fences.
+    pub(crate) fn new(medium: &Arc<Tracked>) -> Arc<Wrapped> {
+        Wrapped::with(medium, false)
+    }
+
+    /// Durable like the page cache's default: by a sync only.
+    pub(crate) fn lazy(medium: &Arc<Tracked>) -> Arc<Wrapped> {
+        Wrapped::with(medium, true)
+    }
+
+    fn with(medium: &Arc<Tracked>, lazy: bool) -> Arc<Wrapped> {
+        Arc::new(Wrapped {
+            medium: Arc::clone(medium),
+            lazy,
+            limit: AtomicU64::new(u64::MAX),
+            fences: AtomicU64::new(u64::MAX),
+            loads: AtomicU64::new(0),
+            then: Mutex::default(),
+        })
+    }
+
+    /// From now on it does not grow beyond `len` bytes.
+    pub(crate) fn limit(&self, len: u64) {
+        self.limit.store(len, Ordering::SeqCst);
+    }
+
+    /// After so many more fences, each fails.
+    pub(crate) fn fail_after(&self, fences: u64) {
+        self.fences.store(fences, Ordering::SeqCst);
+    }
+
+    /// After so many more loads, something else happens.
+    pub(crate) fn interrupt_after(&self, loads: u64, then: Interruption) {
+        *self.then.lock().unwrap() = Some(then);
+        self.loads.store(loads, Ordering::SeqCst);
+    }
+
+    /// Whether the interruption has not come yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.then.lock().unwrap().is_some()
+    }
+}
+
+impl Medium for Wrapped {
+    fn kind(&self) -> MediumKind {
+        if self.lazy {
+            MediumKind::PageCache { strict: false }
+        } else {
+            self.medium.kind()
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.medium.len()
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        if new_len > self.limit.load(Ordering::SeqCst) {
+            return Err(MediaError::DiskFull {
+                path: PathBuf::from("small disk"),
+                wanted: new_len - self.len(),
+            });
+        }
+        self.medium.grow(new_len)
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        self.medium.refresh()
+    }
+
+    fn load(&self, offset: u64, into: &mut [u8]) {
+        self.medium.load(offset, into);
+        let left = self.loads.load(Ordering::SeqCst);
+        self.loads.store(left.saturating_sub(1), Ordering::SeqCst);
+        if left == 1 {
+            let then = self.then.lock().unwrap().take();
+            if let Some(then) = then {
+                then();
+            }
+        }
+    }
+
+    fn load_u64(&self, offset: u64) -> u64 {
+        self.medium.load_u64(offset)
+    }
+
+    #[allow(unsafe_code, reason = "hands the caller's promise on")]
+    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
+        // SAFETY: the caller's promise is the memory's.
+        unsafe { self.medium.slice(offset, len) }
+    }
+
+    fn prefetch(&self, offset: u64) {
+        self.medium.prefetch(offset);
+    }
+
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        self.medium.store(offset, bytes);
+    }
+
+    fn store_u64(&self, offset: u64, value: u64) {
+        self.medium.store_u64(offset, value);
+    }
+
+    fn flush(&self, offset: u64, len: u64) {
+        if !self.lazy {
+            self.medium.flush(offset, len);
+        }
+    }
+
+    fn fence(&self) -> Result<(), MediaError> {
+        let left = self.fences.load(Ordering::SeqCst);
+        if left == 0 {
+            return Err(MediaError::Poisoned {
+                name: "broken disk".to_owned(),
+                first: "it broke".to_owned(),
+            });
+        }
+        if left < u64::MAX {
+            self.fences.store(left - 1, Ordering::SeqCst);
+        }
+        if self.lazy { Ok(()) } else { self.medium.fence() }
+    }
+
+    /// Where it is lazy, a flush and a fence of everything, so that the explorer can leave them out.
+    fn sync(&self) -> Result<(), MediaError> {
+        if self.lazy {
+            self.medium.persist(0, self.medium.len())
+        } else {
+            self.medium.sync()
+        }
+    }
+
+    fn fence_is_durable(&self) -> bool {
+        !self.lazy
+    }
+}

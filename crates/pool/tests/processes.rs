@@ -1,0 +1,265 @@
+//! Several real processes on one pool: this test starts itself as the others.
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use halocline_pool::{ObjectKind, Pool, PoolError, PoolOptions};
+
+const ROLE: &str = "HALOCLINE_POOL_TEST_ROLE";
+const POOL: &str = "HALOCLINE_POOL_TEST_POOL";
+
+fn bytes(seed: u64, len: usize) -> Vec<u8> {
+    (0..len as u64)
+        .map(|at| (seed.wrapping_mul(0x9E37_79B9) ^ at.wrapping_mul(seed + 1) ^ (at >> 8)) as u8)
+        .collect()
+}
+
+/// Length and contents of an object in its n-th version.
+fn version(number: u64) -> Vec<u8> {
+    bytes(number, 1 + (number as usize * 7919) % 300_000)
+}
+
+fn put(pool: &Pool, number: u64) -> u64 {
+    let txn = pool.begin().unwrap();
+    let contents = version(number);
+    let mut writer = txn.alloc(contents.len() as u64 + 10_000).unwrap();
+    writer.append(&contents);
+    let extent = writer.finish(contents.len() as u64).unwrap();
+    let name = format!("object/{}", number % 3);
+    txn.put(&name, ObjectKind::TABLE, &number.to_le_bytes(), vec![extent])
+        .unwrap();
+    txn.commit().unwrap()
+}
+
+/// Asserts that an object is one of its versions, whole; returns its number.
+fn verify(object: &halocline_pool::Object) -> u64 {
+    let number = u64::from_le_bytes(object.meta().try_into().unwrap());
+    assert_eq!(
+        *object.extent_verified(0).unwrap(),
+        *version(number),
+        "version {number}"
+    );
+    number
+}
+
+/// A process that runs the test `child` below in a role.
+struct Other {
+    process: Child,
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Other {
+    fn start(role: &str, pool: &Path) -> Other {
+        let mut process = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .env(POOL, pool)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let commands = process.stdin.take().unwrap();
+        let answers = BufReader::new(process.stdout.take().unwrap());
+        Other {
+            process,
+            commands,
+            answers,
+        }
+    }
+
+    /// The next line that is an answer, or nothing when the process has ended.
+    fn answer(&mut self) -> Option<String> {
+        for line in (&mut self.answers).lines() {
+            // The test runner prints before it, even on the same line.
+            if let Some((_, answer)) = line.ok()?.split_once("> ") {
+                return Some(answer.to_owned());
+            }
+        }
+        None
+    }
+
+    fn ask(&mut self, command: &str) -> Option<String> {
+        writeln!(self.commands, "{command}").unwrap();
+        self.answer()
+    }
+
+    fn end(mut self) {
+        drop(self.commands);
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+fn answer(text: impl std::fmt::Display) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "> {text}").unwrap();
+    out.flush().unwrap();
+}
+
+#[test]
+#[ignore = "started by the other tests"]
+fn child() {
+    let (Ok(role), Some(path)) = (env::var(ROLE), env::var_os(POOL)) else {
+        return;
+    };
+    let pool = Pool::open(path, &PoolOptions::default()).unwrap();
+    match role.as_str() {
+        // Publishes versions without end, and tells of each.
+        "writer" => {
+            let first = pool.snapshot().unwrap().generation();
+            for number in first.. {
+                answer(put(&pool, number));
+            }
+        }
+        // Holds a transaction until it is told to end.
+        "holder" => {
+            let txn = pool.begin().unwrap();
+            answer(std::process::id());
+            std::io::stdin().lines().for_each(drop);
+            drop(txn);
+        }
+        "reader" => {
+            let mut held = None;
+            for command in std::io::stdin().lines() {
+                match command.unwrap().as_str() {
+                    "hold" => held = Some(pool.snapshot().unwrap()),
+                    "drop" => held = None,
+                    "newest" => {}
+                    other => panic!("{other}"),
+                }
+                if let Some(snapshot) = &held {
+                    assert!(
+                        snapshot
+                            .objects()
+                            .all(|object| verify(&object) + 2 <= snapshot.generation())
+                    );
+                }
+                let newest = pool.snapshot().unwrap();
+                let last = newest.objects().map(|object| verify(&object)).max();
+                assert_eq!(last, Some(newest.generation() - 2));
+                answer(newest.generation());
+            }
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_writer_in_another_process_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.pool");
+    let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+    let mut holder = Other::start("holder", &path);
+    let id: u32 = holder.answer().unwrap().parse().unwrap();
+    let error = pool.begin().unwrap_err();
+    assert!(
+        matches!(error, PoolError::Locked { pid: Some(pid), .. } if pid == id),
+        "{error}"
+    );
+    assert!(error.to_string().contains(&format!("process {id}")));
+    holder.process.kill().unwrap();
+    holder.process.wait().unwrap();
+    put(&pool, 1);
+}
+
+#[test]
+fn readers_in_other_processes_keep_their_snapshots() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.pool");
+    let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+    for number in 0..3 {
+        put(&pool, number);
+    }
+    let mut reader = Other::start("reader", &path);
+    assert_eq!(reader.ask("hold").unwrap(), "4");
+    let mut generation = 4;
+    for number in 3..60 {
+        generation = put(&pool, number);
+        if number % 10 == 0 {
+            pool.sync().unwrap();
+            assert_eq!(reader.ask("newest").unwrap(), generation.to_string());
+        }
+    }
+    let grown = pool.info().unwrap().len;
+    assert!(
+        grown >= 8 << 20,
+        "the reader keeps all that came after it: {grown}"
+    );
+    assert_eq!(reader.ask("drop").unwrap(), generation.to_string());
+    for number in 60..120 {
+        put(&pool, number);
+    }
+    assert_eq!(
+        pool.info().unwrap().len,
+        grown,
+        "what the reader has let go is used again"
+    );
+    assert_eq!(reader.ask("newest").unwrap(), (generation + 60).to_string());
+    assert_eq!(reader.ask("hold").unwrap(), (generation + 60).to_string());
+    // A reader that dies lets go as well.
+    reader.process.kill().unwrap();
+    reader.process.wait().unwrap();
+    for number in 120..180 {
+        put(&pool, number);
+    }
+    assert_eq!(pool.info().unwrap().len, grown);
+    let reader = Other::start("reader", &path);
+    reader.end();
+}
+
+#[test]
+fn a_writer_killed_at_any_moment_loses_nothing_it_has_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.pool");
+    drop(Pool::create(&path, &PoolOptions::default()).unwrap());
+    let mut longest = 0;
+    for round in 0..30_u64 {
+        let mut writer = Other::start("writer", &path);
+        // Killed while it is busy with what comes after so many publishes; what has been said until then counts.
+        let mut acknowledged = 0;
+        for _ in 0..1 + round * 7 % 23 {
+            acknowledged = writer.answer().unwrap().parse().unwrap();
+        }
+        writer.process.kill().unwrap();
+        while let Some(generation) = writer.answer() {
+            acknowledged = generation.parse().unwrap();
+        }
+        writer.process.wait().unwrap();
+
+        let pool = Pool::open(&path, &PoolOptions::default()).unwrap();
+        let snapshot = pool.snapshot().unwrap();
+        assert!(
+            snapshot.generation() >= acknowledged,
+            "{} after {acknowledged}",
+            snapshot.generation()
+        );
+        assert!(snapshot.generation() <= acknowledged + 1);
+        let numbers: Vec<u64> = snapshot.objects().map(|object| verify(&object)).collect();
+        assert_eq!(
+            numbers.iter().max(),
+            Some(&(snapshot.generation() - 1)),
+            "the last version is there"
+        );
+        let report = pool.check(|_| ()).unwrap();
+        assert!(report.is_intact(), "{report:?}");
+        longest = longest.max(pool.info().unwrap().len);
+    }
+    let pool = Pool::open(&path, &PoolOptions::default()).unwrap();
+    let info = pool.info().unwrap();
+    assert_eq!(info.used + info.free, info.len);
+    assert!(
+        longest <= 12 << 20,
+        "three objects of at most 300 kB never need {longest} bytes"
+    );
+    // All that is free can be had in one transaction.
+    let txn = pool.begin().unwrap();
+    let mut taken = 0;
+    let mut pieces = Vec::new();
+    while pool.info().unwrap().len == info.len {
+        pieces.push(txn.alloc(4096).unwrap());
+        taken += 4096;
+    }
+    assert_eq!(taken - 4096, info.free);
+}
