@@ -2,6 +2,7 @@
 
 mod crash;
 mod failures;
+mod format;
 mod mistakes;
 mod model;
 mod power;

@@ -1,0 +1,102 @@
+//! `docs/format.md` says what the code does: every table of it, row by row.
+
+use std::mem::{offset_of, size_of};
+
+use crate::layout::{
+    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, HUGE, LOCK_READERS,
+    LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, MAGIC, MAX_META, MAX_NAME, ObjectEntry, SLOT_SIZE, SLOTS,
+    Superblock,
+};
+
+const DOCUMENT: &str = include_str!("../../../../docs/format.md");
+
+/// The cells of the rows of the first table after a heading or line that starts with `start`, without the table's head.
+fn table(start: &str) -> Vec<Vec<String>> {
+    let section = DOCUMENT.lines().skip_while(|line| !line.starts_with(start));
+    let rows = section
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| {
+        row.trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().trim_matches('`').to_owned())
+            .collect()
+    };
+    rows.skip(2).map(cells).collect()
+}
+
+macro_rules! fields {
+    ($structure:ty: $($field:ident),*) => {{
+        let empty: $structure = zerocopy::FromZeros::new_zeroed();
+        vec![$((offset_of!($structure, $field), size_of_val(&empty.$field), stringify!($field))),*]
+    }};
+}
+
+fn compare(heading: &str, size: usize, fields: &[(usize, usize, &str)]) {
+    let heading = format!("{heading} ({size} bytes)");
+    let rows = table(&heading);
+    assert_eq!(rows.len(), fields.len(), "rows of {heading}");
+    let mut end = 0;
+    for (row, (offset, size, name)) in rows.iter().zip(fields) {
+        assert_eq!(
+            row[..3],
+            [offset.to_string(), size.to_string(), (*name).to_owned()],
+            "{heading}"
+        );
+        assert_eq!(*offset, end, "no gaps in {heading}");
+        end = offset + size;
+    }
+    assert_eq!(end, size, "{heading} is described to its end");
+}
+
+#[test]
+fn structures_are_as_documented() {
+    compare(
+        "### Superblock",
+        size_of::<Superblock>(),
+        &fields!(Superblock: magic, version, reserved_a, uuid, generation, synced_generation, boot_id, file_len,
+            directory_offset, directory_len, directory_checksum, reserved_b, checksum),
+    );
+    compare(
+        "#### DirectoryHeader",
+        size_of::<DirectoryHeader>(),
+        &fields!(DirectoryHeader: magic, generation, object_count, extent_count, heap_len, reserved),
+    );
+    compare(
+        "#### ObjectEntry",
+        size_of::<ObjectEntry>(),
+        &fields!(ObjectEntry: name_offset, meta_offset, name_len, meta_len, kind, reserved, first_extent, extent_count),
+    );
+    compare(
+        "#### ExtentEntry",
+        size_of::<ExtentEntry>(),
+        &fields!(ExtentEntry: offset, len, checksum, reserved),
+    );
+}
+
+#[test]
+fn constants_are_as_documented() {
+    let constants = [
+        ("FORMAT_VERSION", u64::from(FORMAT_VERSION)),
+        ("SLOT_SIZE", SLOT_SIZE),
+        ("SLOTS", SLOTS as u64),
+        ("DATA_START", DATA_START),
+        ("BLOCK", BLOCK),
+        ("HUGE", HUGE),
+        ("MAX_NAME", MAX_NAME as u64),
+        ("MAX_META", MAX_META as u64),
+        ("LOCK_WRITER", LOCK_WRITER),
+        ("LOCK_SYNC", LOCK_SYNC),
+        ("LOCK_WRITER_PID", LOCK_WRITER_PID),
+        ("LOCK_READERS", LOCK_READERS),
+    ];
+    let rows = table("## The pool file");
+    let found: Vec<(&str, u64)> = rows
+        .iter()
+        .map(|row| (row[0].as_str(), row[1].parse().unwrap()))
+        .collect();
+    assert_eq!(found, constants);
+    let magic = |heading: &str| table(heading)[0][3].clone();
+    assert_eq!(magic("### Superblock").as_bytes(), MAGIC);
+    assert_eq!(magic("#### DirectoryHeader").as_bytes(), DIRECTORY_MAGIC);
+}
