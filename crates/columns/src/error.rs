@@ -1,6 +1,7 @@
 //! What can go wrong in tables, and what to do about it.
 
 use arrow_schema::{ArrowError, DataType};
+use halocline_pool::PoolError;
 
 /// An error of this crate. Every message names the column (and row or chunk) it is about.
 #[derive(Debug, thiserror::Error)]
@@ -118,6 +119,9 @@ pub enum ColumnsError {
         /// What is too large.
         what: String,
     },
+    /// The pool refused.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
     /// Arrow refused; a defect of this program unless the data is damaged.
     #[error(transparent)]
     Arrow(#[from] ArrowError),

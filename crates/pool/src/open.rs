@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_media::{AnyMedium, FileMedium, FileOptions, MediaError, Medium};
+use halocline_media::{AnyMedium, FileMedium, FileOptions, Medium};
 
 use crate::PoolError;
 use crate::directory::{ExtentRef, Objects, encode};
@@ -45,10 +45,9 @@ impl Pool<AnyMedium> {
             create: true,
             ..file_options(options)
         };
-        let written = FileMedium::open(&unfinished.0, &file).map_err(PoolError::from);
-        written
-            .and_then(|medium| initialise(&medium, Geometry::default()))
-            .map_err(|error| cannot_create(path, error))?;
+        let medium = FileMedium::open(&unfinished.0, &file)?;
+        initialise(&medium, Geometry::default())?;
+        drop(medium);
         unfinished.become_pool(path)?;
         let pool = Pool::open(path, options)?;
         pool.inner.known_synced.fetch_max(FIRST, Ordering::AcqRel);
@@ -233,19 +232,6 @@ fn file_options(options: &PoolOptions) -> FileOptions {
 
 fn medium_name<M: Medium>(medium: &M) -> Arc<Path> {
     PathBuf::from(format!("<{}>", medium.kind())).into()
-}
-
-/// An error of the unfinished file, as one of the pool's.
-fn cannot_create(path: &Path, error: PoolError) -> PoolError {
-    match error {
-        PoolError::DiskFull { wanted, .. } => PoolError::DiskFull {
-            path: path.to_owned(),
-            wanted,
-        },
-        PoolError::NotFound { .. } => PoolError::io("create", path, io::Error::from(io::ErrorKind::NotFound)),
-        PoolError::Media(MediaError::Io { action, source, .. }) => PoolError::io(action, path, source),
-        other => other,
-    }
 }
 
 /// A file that is not a pool yet; removed unless it becomes one.

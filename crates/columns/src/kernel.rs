@@ -1,0 +1,236 @@
+//! The one file of this crate with `unsafe`: bit packing (fastlanes), string decompression (FSST) and the compare
+//! loop built for AVX2. Every function here is safe to call; what the crates demand is asserted first.
+//!
+//! A block is 1024 values. It is packed in lanes of the smallest width that holds its values ([`Lane`]): a block of
+//! width w takes `128 * w` bytes whatever the lane.
+#![allow(
+    unsafe_code,
+    reason = "the packing crates take run-time widths and lengths unchecked"
+)]
+
+use crate::format::BLOCK;
+use fastlanes::BitPacking;
+use fsst::{Decompressor, ESCAPE_CODE};
+use std::mem::MaybeUninit;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// An unsigned integer that blocks are packed in.
+pub(crate) trait Lane:
+    BitPacking + FromBytes + IntoBytes + Immutable + Copy + Default + Ord + Send + Sync + 'static
+{
+    /// Bits of the lane.
+    const BITS: usize;
+    /// The value as 64 bits.
+    fn widen(self) -> u64;
+    /// The low bits of `value`.
+    fn truncate(value: u64) -> Self;
+    /// Whether `self - lo <= span`, wrapping: `lo <= self <= lo + span` in one comparison.
+    fn within(self, lo: Self, span: Self) -> bool;
+}
+
+macro_rules! lane {
+    ($($t:ty),*) => {$(impl Lane for $t {
+        const BITS: usize = <$t>::BITS as usize;
+        #[inline(always)]
+        fn widen(self) -> u64 {
+            self as u64
+        }
+        #[inline(always)]
+        fn truncate(value: u64) -> Self {
+            value as $t
+        }
+        #[inline(always)]
+        fn within(self, lo: Self, span: Self) -> bool {
+            self.wrapping_sub(lo) <= span
+        }
+    })*};
+}
+lane!(u8, u16, u32, u64);
+
+/// Runs `$body` with `$L` bound to the lane type for `$width` (0..=64) bits.
+macro_rules! with_lane {
+    ($width:expr, $L:ident => $body:expr) => {
+        match $width {
+            0..=8 => {
+                type $L = u8;
+                $body
+            }
+            9..=16 => {
+                type $L = u16;
+                $body
+            }
+            17..=32 => {
+                type $L = u32;
+                $body
+            }
+            _ => {
+                type $L = u64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_lane;
+
+/// Lanes that a packed block takes.
+fn packed_len<L: Lane>(width: usize) -> usize {
+    BLOCK * width / L::BITS
+}
+
+/// Packs the low `width` bits of each value; appends `128 * width` bytes to `out`.
+///
+/// # Panics
+/// If `width` exceeds the lane.
+pub(crate) fn pack<L: Lane>(width: usize, values: &[L; BLOCK], out: &mut [L]) {
+    assert!(
+        width <= L::BITS && out.len() == packed_len::<L>(width),
+        "packed block of the wrong size"
+    );
+    // SAFETY: width and both lengths were just checked.
+    unsafe { L::unchecked_pack(width, values, out) }
+}
+
+/// Unpacks a block.
+///
+/// # Panics
+/// If `packed` is not exactly one block of `width` bits.
+pub(crate) fn unpack<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) {
+    assert!(
+        width <= L::BITS && packed.len() == packed_len::<L>(width),
+        "packed block of the wrong size"
+    );
+    // SAFETY: width and both lengths were just checked.
+    unsafe { L::unchecked_unpack(width, packed, out) }
+}
+
+/// Value `index` of a packed block.
+///
+/// # Panics
+/// If `packed` is not exactly one block of `width` bits, or `index >= 1024`.
+#[inline]
+pub(crate) fn unpack_one<L: Lane>(width: usize, packed: &[L], index: usize) -> L {
+    assert!(
+        width <= L::BITS && packed.len() == packed_len::<L>(width),
+        "packed block of the wrong size"
+    );
+    // SAFETY: width and length were just checked; the index is checked by the callee.
+    unsafe { L::unchecked_unpack_single(width, packed, index) }
+}
+
+/// Appends the string that `codes` stand for. Returns false, and appends nothing, if the codes end within an escape.
+///
+/// Symbol lengths must be at most 8 (checked when a chunk is opened, see `strings.rs`, and asserted there).
+pub(crate) fn fsst_decode(decompressor: &SafeDecompressor<'_>, codes: &[u8], out: &mut Vec<u8>) -> bool {
+    // A byte that is not an escape ends a token, so a run of escapes at the end pairs up from its start.
+    let escapes = codes
+        .iter()
+        .rev()
+        .take_while(|&&code| code == ESCAPE_CODE)
+        .count();
+    if escapes % 2 == 1 {
+        return false;
+    }
+    out.reserve(decompressor.0.max_decompression_capacity(codes));
+    let spare: &mut [MaybeUninit<u8>] = out.spare_capacity_mut();
+    let len = decompressor.0.decompress_into(codes, spare);
+    // SAFETY: the decompressor initialised `len` bytes of the spare capacity.
+    unsafe { out.set_len(out.len() + len) };
+    true
+}
+
+/// A decompressor whose symbol lengths are known to be at most 8, which `decompress_into` relies on.
+pub(crate) struct SafeDecompressor<'a>(Decompressor<'a>);
+
+impl<'a> SafeDecompressor<'a> {
+    /// `None` if a length exceeds 8.
+    pub(crate) fn new(symbols: &'a [fsst::Symbol; 255], lengths: &'a [u8; 255]) -> Option<Self> {
+        lengths
+            .iter()
+            .all(|&len| len <= 8)
+            .then(|| Self(Decompressor::new(symbols, lengths)))
+    }
+}
+
+/// `keep[i] &= lo <= values[i] <= lo + span`, as bytes 0 and 1.
+#[inline(always)]
+fn and_within_body<L: Lane>(values: &[L; BLOCK], lo: L, span: L, keep: &mut [u8; BLOCK]) {
+    for (keep, value) in keep.iter_mut().zip(values) {
+        *keep &= u8::from(value.within(lo, span));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn and_within_avx2<L: Lane>(values: &[L; BLOCK], lo: L, span: L, keep: &mut [u8; BLOCK]) {
+    and_within_body(values, lo, span, keep);
+}
+
+/// `keep[i] &= lo <= values[i] <= lo + span`, as bytes 0 and 1; with AVX2 where the machine has it.
+pub(crate) fn and_within<L: Lane>(values: &[L; BLOCK], lo: L, span: L, keep: &mut [u8; BLOCK]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the machine has AVX2.
+        return unsafe { and_within_avx2(values, lo, span, keep) };
+    }
+    and_within_body(values, lo, span, keep);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip<L: Lane>(width: usize) {
+        let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+        let values: [L; BLOCK] =
+            std::array::from_fn(|i| L::truncate((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) & mask));
+        let mut packed = vec![L::default(); packed_len::<L>(width)];
+        pack(width, &values, &mut packed);
+        let mut back = [L::default(); BLOCK];
+        unpack(width, &packed, &mut back);
+        assert!(back == values, "width {width}");
+        for (i, value) in values.iter().enumerate() {
+            assert!(
+                unpack_one(width, &packed, i) == *value,
+                "width {width}, value {i}"
+            );
+        }
+    }
+
+    #[test]
+    fn blocks_of_every_width_come_back() {
+        for width in 0..=64 {
+            with_lane!(width, L => round_trip::<L>(width));
+        }
+    }
+
+    #[test]
+    fn compare_loops_agree() {
+        let values: [u16; BLOCK] = std::array::from_fn(|i| (i * 37 % 1000) as u16);
+        let (mut fast, mut plain) = ([1; BLOCK], [1; BLOCK]);
+        and_within(&values, 100, 250, &mut fast);
+        and_within_body(&values, 100, 250, &mut plain);
+        assert_eq!(fast, plain);
+        assert_eq!(
+            fast.iter().filter(|&&keep| keep == 1).count(),
+            values.iter().filter(|v| (100..=350).contains(*v)).count()
+        );
+    }
+
+    #[test]
+    fn a_dangling_escape_is_refused() {
+        let (symbols, lengths) = ([fsst::Symbol::from_u8(b'x'); 255], [1; 255]);
+        let decompressor = SafeDecompressor::new(&symbols, &lengths).expect("short symbols");
+        let mut out = b"a".to_vec();
+        for (codes, expected) in [
+            (&[255u8, 255][..], Some(&b"\xff"[..])),
+            (&[255], None),
+            (&[0, 255, 255, 255], None),
+            (&[255, 7, 0], Some(b"\x07x")),
+        ] {
+            out.truncate(1);
+            let decoded = fsst_decode(&decompressor, codes, &mut out);
+            assert_eq!(decoded.then(|| &out[1..]), expected, "{codes:?}");
+        }
+        assert!(SafeDecompressor::new(&symbols, &[9; 255]).is_none());
+    }
+}

@@ -1,0 +1,262 @@
+//! Which rows of a block are kept, and the conditions on packed values that decide it.
+//!
+//! A condition on codes is first moved into a chunk's own packed values ([`Local`]), so that blocks are compared as
+//! they are unpacked, in their narrow lanes, without being turned into codes.
+
+use crate::chunk::PackedChunk;
+use crate::format::BLOCK;
+use crate::kernel::{Lane, and_within};
+use crate::{CodePredicate, kernel};
+
+/// One byte per row of a block: 1 = keep.
+pub(crate) type Keep = [u8; BLOCK];
+
+/// A condition on the packed values of one chunk.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Local {
+    Nothing,
+    All,
+    Within {
+        lo: u64,
+        hi: u64,
+    },
+    /// One of a few values.
+    Few(Vec<u64>),
+    /// A byte per packed value: 1 = keep.
+    Table(Vec<u8>),
+    /// One of many values, sorted.
+    Many(Vec<u64>),
+}
+
+/// Sets up to this size are compared value by value.
+const FEW: usize = 4;
+/// Chunks up to this width look sets up in a table.
+const TABLE_WIDTH: usize = 16;
+
+impl Local {
+    /// Moves `predicate` into the packed values of `chunk`. `shift` is what to add to a packed value (not NULL) to get
+    /// its code, `zone` the smallest and largest code of the chunk's values (NULL apart).
+    pub(crate) fn new(
+        predicate: &CodePredicate,
+        chunk: &PackedChunk<'_>,
+        shift: u64,
+        zone: (u64, u64),
+    ) -> Self {
+        let null = chunk.null().filter(|_| predicate.matches(0));
+        let only_nulls = chunk.null().is_some() && chunk.entry.nulls == chunk.entry.rows;
+        let values = match predicate {
+            _ if only_nulls => Self::Nothing,
+            CodePredicate::Any => Self::All,
+            CodePredicate::Nothing => Self::Nothing,
+            CodePredicate::Equal(code) => Self::within(*code, *code, shift, zone),
+            CodePredicate::Range { lo, hi } => Self::within(*lo, *hi, shift, zone),
+            CodePredicate::Set(codes) => {
+                let from = codes.partition_point(|&code| code < zone.0);
+                let to = codes.partition_point(|&code| code <= zone.1);
+                let inside = codes[from..to.max(from)]
+                    .iter()
+                    .map(|code| code.wrapping_sub(shift));
+                Self::one_of(inside.collect(), chunk.width())
+            }
+        };
+        values.and_null(chunk, null)
+    }
+
+    fn within(lo: u64, hi: u64, shift: u64, zone: (u64, u64)) -> Self {
+        if lo > zone.1 || hi < zone.0 {
+            return Self::Nothing;
+        }
+        if lo <= zone.0 && hi >= zone.1 {
+            return Self::All;
+        }
+        Self::Within {
+            lo: lo.max(zone.0).wrapping_sub(shift),
+            hi: hi.min(zone.1).wrapping_sub(shift),
+        }
+    }
+
+    fn one_of(values: Vec<u64>, width: usize) -> Self {
+        match values.len() {
+            0 => Self::Nothing,
+            1..=FEW => Self::Few(values),
+            _ if width <= TABLE_WIDTH => {
+                let mut table = vec![0; 1 << width];
+                values.iter().for_each(|&value| table[value as usize] = 1);
+                Self::Table(table)
+            }
+            _ => Self::Many(values),
+        }
+    }
+
+    /// Adds or excludes the chunk's NULLs, so far not thought of.
+    fn and_null(self, chunk: &PackedChunk<'_>, null: Option<u64>) -> Self {
+        let Some(marker) = chunk.null() else { return self };
+        match (self, null) {
+            (Self::All, Some(_)) => Self::All,
+            (Self::All, None) if marker == 0 => Self::Within { lo: 1, hi: u64::MAX },
+            // NULL is packed right below the smallest value.
+            (Self::Within { lo: 1, hi }, Some(0)) => Self::Within { lo: 0, hi },
+            (Self::Nothing, Some(marker)) if chunk.entry.nulls == chunk.entry.rows => {
+                debug_assert_eq!(marker, 0);
+                Self::All
+            }
+            (Self::Nothing, Some(marker)) => Self::Within {
+                lo: marker,
+                hi: marker,
+            },
+            (Self::Few(mut values), Some(marker)) => {
+                values.push(marker);
+                Self::Few(values)
+            }
+            (Self::Table(mut table), Some(marker)) => {
+                table[marker as usize] = 1;
+                Self::Table(table)
+            }
+            (Self::Many(mut values), Some(marker)) => {
+                let at = values.partition_point(|&value| value < marker);
+                values.insert(at, marker);
+                Self::Many(values)
+            }
+            (values, _) => values,
+        }
+    }
+
+    /// Share of the rows that it keeps, roughly, for the order of conditions.
+    pub(crate) fn selectivity(&self, chunk: &PackedChunk<'_>) -> f64 {
+        let domain = (chunk.entry.max - chunk.entry.min) as f64 + 1.0;
+        let kept = match self {
+            Self::Nothing => 0.0,
+            Self::All => domain,
+            Self::Within { lo, hi } => (hi - lo) as f64 + 1.0,
+            Self::Few(values) | Self::Many(values) => values.len() as f64,
+            Self::Table(table) => table.iter().filter(|&&keep| keep == 1).count() as f64,
+        };
+        (kept / domain).min(1.0)
+    }
+
+    /// Clears `keep` for the rows of a block that do not match. `values` is room for the unpacked block.
+    pub(crate) fn apply<L: Lane>(
+        &self,
+        chunk: &PackedChunk<'_>,
+        block: usize,
+        values: &mut [L; BLOCK],
+        keep: &mut Keep,
+    ) {
+        if matches!(self, Self::All) {
+            return;
+        }
+        kernel::unpack(chunk.width(), chunk.lanes::<L>(block), values);
+        match self {
+            Self::All => {}
+            Self::Nothing => keep.fill(0),
+            Self::Within { lo, hi } => {
+                let most = L::truncate(u64::MAX).widen();
+                if *lo > most {
+                    keep.fill(0);
+                } else {
+                    and_within(values, L::truncate(*lo), L::truncate((*hi).min(most) - lo), keep);
+                }
+            }
+            Self::Few(few) => {
+                let mut any = [0u8; BLOCK];
+                for &wanted in few {
+                    let wanted = L::truncate(wanted);
+                    any.iter_mut()
+                        .zip(values.iter())
+                        .for_each(|(any, value)| *any |= u8::from(*value == wanted));
+                }
+                keep.iter_mut().zip(any).for_each(|(keep, any)| *keep &= any);
+            }
+            Self::Table(table) => {
+                let look_up = |value: &L| table.get(value.widen() as usize).copied().unwrap_or(0);
+                keep.iter_mut()
+                    .zip(values.iter())
+                    .for_each(|(keep, value)| *keep &= look_up(value));
+            }
+            Self::Many(many) => {
+                for (keep, value) in keep.iter_mut().zip(values.iter()).filter(|(keep, _)| **keep == 1) {
+                    *keep = u8::from(many.binary_search(&value.widen()).is_ok());
+                }
+            }
+        }
+    }
+}
+
+/// The kept rows as bits: row i of the block is bit i % 64 of word i / 64.
+pub(crate) fn to_bits(keep: &Keep) -> [u64; BLOCK / 64] {
+    std::array::from_fn(|word| {
+        let bytes = &keep[word * 64..(word + 1) * 64];
+        bytes.chunks_exact(8).enumerate().fold(0, |bits, (i, eight)| {
+            let eight = eight.try_into().map_or(0, u64::from_le_bytes);
+            // Moves bit 0 of byte j to bit 56 + j.
+            bits | (eight.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (i * 8)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::encode_keys;
+    use crate::kernel::with_lane;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_become_bits() {
+        let keep: Keep = std::array::from_fn(|i| u8::from(i % 3 == 0 || i > 1000));
+        let bits = to_bits(&keep);
+        for (i, &keep) in keep.iter().enumerate() {
+            assert_eq!(bits[i / 64] >> (i % 64) & 1, u64::from(keep), "row {i}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn conditions_agree_with_codes(
+            width in 0u32..=64,
+            seed in proptest::collection::vec(proptest::option::weighted(0.85, any::<u64>()), 1..1024),
+            has_null in any::<bool>(),
+            below in 0u64..50,
+            a in any::<prop::sample::Index>(),
+            b in any::<prop::sample::Index>(),
+            others in proptest::collection::vec(any::<prop::sample::Index>(), 0..20),
+            kind in 0..6,
+            around in 0u64..3,
+        ) {
+            let mask = if width == 64 { u64::MAX >> 1 } else { (1 << width) - 1 };
+            // Codes of this chunk lie `below` above the column's smallest.
+            let mut codes: Vec<u64> = seed.iter().map(|code| match code {
+                None if has_null => 0,
+                code => (code.unwrap_or(3) & mask) + below + u64::from(has_null),
+            }).collect();
+            codes.sort_unstable();
+            let turn = a.index(codes.len());
+            codes.rotate_left(turn);
+            let pick = |index: prop::sample::Index| codes[index.index(codes.len())];
+            let (lo, hi) = (pick(a).min(pick(b)).saturating_sub(around), pick(a).max(pick(b)) + around);
+            let set = CodePredicate::set(others.iter().map(|&index| pick(index).saturating_sub(around)).collect());
+            let predicate = match kind {
+                0 => CodePredicate::Any,
+                1 => CodePredicate::Nothing,
+                2 => CodePredicate::Equal(lo),
+                3 => CodePredicate::range(lo, hi),
+                4 => CodePredicate::range(0, hi),
+                _ => set,
+            };
+            let nulls: Vec<u32> =
+                (0u32..).zip(&codes).filter(|(_, code)| has_null && **code == 0).map(|(row, _)| row).collect();
+            // Here keys are codes.
+            let encoded = encode_keys(&mut codes.clone(), &nulls);
+            let chunk = PackedChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
+            let local = Local::new(&predicate, &chunk, chunk.key_base(), (encoded.entry.min, encoded.entry.max));
+            let mut keep = [1; BLOCK];
+            with_lane!(chunk.width(), L => local.apply::<L>(&chunk, 0, &mut [L::default(); BLOCK], &mut keep));
+            if local == Local::Nothing {
+                keep.fill(0);
+            }
+            for (row, &code) in codes.iter().enumerate() {
+                prop_assert_eq!(keep[row] == 1, predicate.matches(code), "{:?} {:?} code {}", predicate, local, code);
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The scan kernel: conjunctions of conditions on codes, evaluated on packed chunks.
+//!
+//! Per chunk, zone maps decide what they can; the rest goes block by block, the most selective condition first, and a
+//! block is left as soon as no row of it is kept. Invariant: rows outside of the range asked for are never kept.
+
+use crate::chunk::PackedChunk;
+use crate::column::Column;
+use crate::format::BLOCK;
+use crate::kernel::{Lane, with_lane};
+use crate::mask::{Keep, Local, to_bits};
+use crate::table::Segment;
+use crate::{CodePredicate, Result};
+use roaring::RoaringBitmap;
+use std::ops::Range;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The kept rows of a block of 1024: row i is bit i % 64 of word i / 64.
+pub type BlockMask = [u64; BLOCK / 64];
+
+/// What a selection knows of some rows of a chunk.
+enum Found<'a> {
+    /// All of these rows of the segment match.
+    All(Range<usize>),
+    /// The matching rows of a block, whose first row this is.
+    Some(usize, &'a BlockMask),
+}
+
+impl Segment {
+    /// Rows within `rows` that match all of `predicates` (pairs of column and condition). Threads may each take a
+    /// range of their own, at best whole chunks.
+    ///
+    /// # Errors
+    /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes) for a condition on a column without codes,
+    /// [`ColumnsError::RowsOutOfRange`](crate::ColumnsError::RowsOutOfRange),
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn select(&self, predicates: &[(usize, CodePredicate)], rows: Range<usize>) -> Result<RoaringBitmap> {
+        let mut bitmap = RoaringBitmap::new();
+        // Row ids fit 32 bits: a segment has at most 2^31 rows.
+        self.find(predicates, rows, |found| match found {
+            Found::All(rows) => {
+                bitmap.insert_range(rows.start as u32..rows.end as u32);
+            }
+            Found::Some(first, mask) => add_block(&mut bitmap, first as u32, mask),
+        })?;
+        Ok(bitmap)
+    }
+
+    /// How many rows within `rows` match all of `predicates`.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select).
+    pub fn count(&self, predicates: &[(usize, CodePredicate)], rows: Range<usize>) -> Result<u64> {
+        let mut count = 0;
+        self.find(predicates, rows, |found| {
+            count += match found {
+                Found::All(rows) => rows.len() as u64,
+                Found::Some(_, mask) => mask.iter().map(|word| u64::from(word.count_ones())).sum(),
+            };
+        })?;
+        Ok(count)
+    }
+
+    /// Calls `each` with the first row and the matching rows of every block that has any, in order.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select).
+    pub fn select_blocks(
+        &self,
+        predicates: &[(usize, CodePredicate)],
+        rows: Range<usize>,
+        mut each: impl FnMut(usize, &BlockMask),
+    ) -> Result<()> {
+        self.find(predicates, rows, |found| match found {
+            Found::All(rows) => {
+                for block in rows.start / BLOCK..rows.end.div_ceil(BLOCK) {
+                    let mut mask = [u64::MAX; BLOCK / 64];
+                    clip(&mut mask, block * BLOCK, &rows);
+                    each(block * BLOCK, &mask);
+                }
+            }
+            Found::Some(first, mask) => each(first, mask),
+        })
+    }
+
+    fn find(
+        &self,
+        predicates: &[(usize, CodePredicate)],
+        rows: Range<usize>,
+        mut each: impl FnMut(Found<'_>),
+    ) -> Result<()> {
+        self.check_rows(&rows)?;
+        let mut columns: Vec<(&Column, &CodePredicate)> = Vec::with_capacity(predicates.len());
+        for (column, predicate) in predicates
+            .iter()
+            .filter(|(_, predicate)| *predicate != CodePredicate::Any)
+        {
+            let column = self.column(*column);
+            column.codes()?;
+            columns.push((column, predicate));
+        }
+        let chunk_ranges = |rows: Range<usize>| {
+            let size = self.chunk_rows();
+            let chunks = if rows.is_empty() {
+                0..0
+            } else {
+                rows.start / size..rows.end.div_ceil(size)
+            };
+            chunks.map(move |chunk| {
+                (
+                    chunk,
+                    rows.start.max(chunk * size)..rows.end.min((chunk + 1) * size),
+                )
+            })
+        };
+        let mut room = vec![0u64; BLOCK];
+        for (number, rows) in chunk_ranges(rows) {
+            let Some(conditions) = localise(&columns, number)? else {
+                continue;
+            };
+            if conditions.is_empty() {
+                each(Found::All(rows));
+                continue;
+            }
+            let chunk_start = number * self.chunk_rows();
+            for block in (rows.start - chunk_start) / BLOCK..(rows.end - chunk_start).div_ceil(BLOCK) {
+                let mut keep: Keep = [1; BLOCK];
+                let mut mask = [0; BLOCK / 64];
+                for (chunk, local) in &conditions {
+                    with_lane!(chunk.width(), L => local.apply(chunk, block, lanes::<L>(&mut room), &mut keep));
+                    mask = to_bits(&keep);
+                    if mask == [0; BLOCK / 64] {
+                        break;
+                    }
+                }
+                let first = chunk_start + block * BLOCK;
+                clip(&mut mask, first, &rows);
+                if mask != [0; BLOCK / 64] {
+                    each(Found::Some(first, &mask));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The conditions that a chunk's zone maps leave open, the most selective first; `None` if no row can match.
+fn localise<'a>(
+    columns: &[(&'a Column, &CodePredicate)],
+    number: usize,
+) -> Result<Option<Vec<(PackedChunk<'a>, Local)>>> {
+    let mut conditions = Vec::with_capacity(columns.len());
+    for (column, predicate) in columns {
+        let space = column.codes()?;
+        let chunk = column.packed(number)?;
+        let zone = if chunk.entry.nulls == chunk.entry.rows {
+            (0, 0)
+        } else {
+            (space.code(chunk.entry.min), space.code(chunk.entry.max))
+        };
+        let shift = chunk.key_base().wrapping_add(space.key_to_code());
+        match Local::new(predicate, &chunk, shift, zone) {
+            Local::Nothing => return Ok(None),
+            Local::All => {}
+            local => conditions.push((chunk, local)),
+        }
+    }
+    conditions.sort_by(|(a, left), (b, right)| left.selectivity(a).total_cmp(&right.selectivity(b)));
+    Ok(Some(conditions))
+}
+
+/// Room for a block of lanes, in words.
+fn lanes<L: Lane>(room: &mut [u64]) -> &mut [L; BLOCK] {
+    let bytes = &mut room.as_mut_bytes()[..BLOCK * size_of::<L>()];
+    let lanes = <[L]>::mut_from_bytes(bytes).expect("words are aligned for every lane");
+    lanes.try_into().expect("the length is that of a block")
+}
+
+/// Clears the bits of rows outside of `rows`; bit 0 is row `first`.
+fn clip(mask: &mut BlockMask, first: usize, rows: &Range<usize>) {
+    if rows.start <= first && first + BLOCK <= rows.end {
+        return;
+    }
+    for (word, bits) in mask.iter_mut().enumerate() {
+        let from = rows.start.saturating_sub(first + word * 64).min(64);
+        let to = rows.end.saturating_sub(first + word * 64).min(64);
+        let below = |n: usize| if n == 64 { u64::MAX } else { (1 << n) - 1 };
+        *bits &= below(to) & !below(from);
+    }
+}
+
+/// Rows of a block from which on it is added to a bitmap as bits rather than one by one.
+const DENSE: u32 = 64;
+
+fn add_block(bitmap: &mut RoaringBitmap, first: u32, mask: &BlockMask) {
+    let count: u32 = mask.iter().map(|word| word.count_ones()).sum();
+    if count >= DENSE {
+        let bytes: &[u8] = mask.as_bytes();
+        *bitmap |= RoaringBitmap::from_lsb0_bytes(first, bytes);
+        return;
+    }
+    for (word, &bits) in (0u32..).zip(mask) {
+        let mut bits = bits;
+        while bits != 0 {
+            let in_order = bitmap.try_push(first + word * 64 + bits.trailing_zeros());
+            debug_assert!(in_order.is_ok(), "blocks come in order");
+            bits &= bits - 1;
+        }
+    }
+}
