@@ -70,7 +70,7 @@ impl<M: Medium> Inner<M> {
         let generation = space.generation();
         let oldest = match made(Mistake::IgnoreReaders) {
             true => u64::MAX,
-            false => self.pins.oldest_before(generation)?,
+            false => self.access.oldest_before(generation)?,
         };
         space.reclaim(oldest, self.reusable_up_to());
         if let Some(offset) = space.alloc(len) {

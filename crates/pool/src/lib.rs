@@ -28,6 +28,7 @@
 //!
 //! What is durable when, and why no crash can tear a generation, is argued in `docs/format.md`.
 
+mod access;
 mod alloc;
 mod bytes;
 mod check;
@@ -37,7 +38,6 @@ mod layout;
 mod locks;
 mod mistake;
 mod open;
-mod pins;
 mod pool;
 mod repair;
 mod snapshot;

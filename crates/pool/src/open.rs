@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use halocline_media::{AnyMedium, FileMedium, FileOptions, Medium};
 
 use crate::PoolError;
+use crate::access::Access;
 use crate::directory::{ExtentRef, Objects, encode};
 use crate::layout::{DATA_START, MAGIC, Superblock, checksum};
 use crate::locks::LockFile;
 use crate::mistake::{Mistake, made};
-use crate::pins::Pins;
 use crate::pool::{Geometry, Inner, Pool, PoolOptions};
 use crate::superblock::{Slots, read_newest};
 
@@ -63,11 +63,11 @@ impl Pool<AnyMedium> {
     pub fn open(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
         let path = path.as_ref();
         let (medium, locks) = open_file(path, options)?;
-        let pins = Pins::new(Some(locks), path.into());
+        let access = Access::of_file(locks, path.into());
         finish_open(Inner::new(
             Arc::new(medium),
             path.into(),
-            pins,
+            access,
             options.read_only,
             Geometry::default(),
         ))
@@ -77,16 +77,13 @@ impl Pool<AnyMedium> {
 impl<M: Medium> Pool<M> {
     /// Creates an empty pool on a medium, which is grown as needed.
     ///
-    /// Without a file there are no locks: open a medium by one handle at a time (and its clones).
-    ///
     /// # Errors
     /// [`PoolError::AlreadyExists`] if a pool is on it, or what the medium reports.
     pub fn create_on(medium: Arc<M>) -> Result<Pool<M>, PoolError> {
         Pool::create_with(medium, Geometry::default())
     }
 
-    /// Opens the pool on a medium. Without a file there are no locks: open a medium by one handle at a time (and its
-    /// clones).
+    /// Opens the pool on a medium. Several handles on one `Arc` respect each other like handles on one file.
     ///
     /// # Errors
     /// As [`Pool::open`].
@@ -113,8 +110,8 @@ impl<M: Medium> Pool<M> {
         boot_id: [u8; 16],
     ) -> Result<Pool<M>, PoolError> {
         let path = medium_name(&*medium);
-        let pins = Pins::new(None, Arc::clone(&path));
-        let mut inner = Inner::new(medium, path, pins, false, geometry);
+        let access = Access::of_medium(&medium, &path);
+        let mut inner = Inner::new(medium, path, access, false, geometry);
         inner.boot_id = boot_id;
         finish_open(inner)
     }
@@ -230,7 +227,8 @@ fn file_options(options: &PoolOptions) -> FileOptions {
     }
 }
 
-fn medium_name<M: Medium>(medium: &M) -> Arc<Path> {
+/// What stands for a path where there is none.
+pub(crate) fn medium_name<M: Medium>(medium: &M) -> Arc<Path> {
     PathBuf::from(format!("<{}>", medium.kind())).into()
 }
 

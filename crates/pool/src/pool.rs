@@ -3,15 +3,15 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use halocline_media::{AnyMedium, Medium, MediumKind};
 
 use crate::PoolError;
+use crate::access::{Access, WriterLock};
 use crate::directory::Directory;
 use crate::layout::{DATA_START, FORMAT_VERSION, INITIAL_LEN, Superblock, blocks, checksum};
 use crate::mistake::{Mistake, made};
-use crate::pins::Pins;
 use crate::snapshot::{Pinned, Snapshot};
 use crate::space::Space;
 use crate::superblock::{Slots, read_newest};
@@ -79,6 +79,8 @@ impl Default for Geometry {
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     pub(crate) busy: bool,
+    /// The lock, as long as a transaction of this handle or what it has left behind holds it.
+    pub(crate) lock: Weak<WriterLock>,
     pub(crate) space: Option<Space>,
 }
 
@@ -86,7 +88,7 @@ pub(crate) struct Writer {
 pub(crate) struct Inner<M: Medium> {
     pub(crate) medium: Arc<M>,
     pub(crate) path: Arc<Path>,
-    pub(crate) pins: Arc<Pins>,
+    pub(crate) access: Arc<Access>,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) geometry: Geometry,
     pub(crate) boot_id: [u8; 16],
@@ -99,7 +101,6 @@ pub(crate) struct Inner<M: Medium> {
     pub(crate) failed: AtomicBool,
     read_only: bool,
     current: Mutex<Option<Arc<Directory>>>,
-    syncing: Mutex<()>,
 }
 
 /// An open pool. Cheap to clone; clones share the writer's lock and all state.
@@ -201,14 +202,14 @@ impl<M: Medium> Inner<M> {
     pub(crate) fn new(
         medium: Arc<M>,
         path: Arc<Path>,
-        pins: Pins,
+        access: Arc<Access>,
         read_only: bool,
         geometry: Geometry,
     ) -> Inner<M> {
         Inner {
             medium,
             path,
-            pins: Arc::new(pins),
+            access,
             writer: Mutex::default(),
             geometry,
             boot_id: halocline_media::boot_id(),
@@ -217,7 +218,6 @@ impl<M: Medium> Inner<M> {
             failed: AtomicBool::new(false),
             read_only,
             current: Mutex::default(),
-            syncing: Mutex::default(),
         }
     }
 
@@ -241,7 +241,7 @@ impl<M: Medium> Inner<M> {
         let mut superblock = read_newest(&*self.medium, &self.path)?;
         loop {
             let generation = superblock.generation.get();
-            self.pins.pin(generation)?;
+            self.access.pin(generation)?;
             if made(Mistake::SkipSecondLook) {
                 break;
             }
@@ -250,20 +250,25 @@ impl<M: Medium> Inner<M> {
                 Ok(newest) if newest.generation.get() != generation => superblock = newest,
                 Ok(_) => break,
                 Err(error) => {
-                    self.pins.unpin(generation);
+                    self.access.unpin(generation);
                     return Err(error);
                 }
             }
-            self.pins.unpin(generation);
+            self.access.unpin(generation);
         }
         match self.directory_of(&superblock) {
             Ok(directory) => {
                 let medium = Arc::clone(&self.medium) as Arc<dyn Medium>;
-                let pinned = Pinned::new(medium, directory, Arc::clone(&self.pins), Arc::clone(&self.path));
+                let pinned = Pinned::new(
+                    medium,
+                    directory,
+                    Arc::clone(&self.access),
+                    Arc::clone(&self.path),
+                );
                 Ok((superblock, pinned))
             }
             Err(error) => {
-                self.pins.unpin(superblock.generation.get());
+                self.access.unpin(superblock.generation.get());
                 Err(error)
             }
         }
@@ -290,8 +295,7 @@ impl<M: Medium> Inner<M> {
 
     pub(crate) fn sync(&self) -> Result<(), PoolError> {
         self.writable()?;
-        let _here = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let _elsewhere = SyncLock::take(&self.pins, &self.path)?;
+        let _lock = self.access.lock_sync()?;
         let newest = read_newest(&*self.medium, &self.path)?;
         let generation = newest.generation.get();
         if self.known_synced.load(Ordering::Acquire) < generation {
@@ -359,28 +363,6 @@ pub(crate) fn read_directory(
         return Err(damaged("its checksum is wrong"));
     }
     Directory::decode(&bytes, extent, generation, superblock.file_len.get()).map_err(damaged)
-}
-
-/// The lock that only one handle at a time writes synced superblocks.
-struct SyncLock<'a>(&'a Pins);
-
-impl SyncLock<'_> {
-    fn take<'a>(pins: &'a Pins, path: &Path) -> Result<SyncLock<'a>, PoolError> {
-        if let Some(locks) = pins.locks() {
-            locks
-                .lock_sync()
-                .map_err(|error| PoolError::io("lock", path, error))?;
-        }
-        Ok(SyncLock(pins))
-    }
-}
-
-impl Drop for SyncLock<'_> {
-    fn drop(&mut self) {
-        if let Some(locks) = self.0.locks() {
-            locks.unlock_sync();
-        }
-    }
 }
 
 impl<M: Medium> fmt::Debug for Pool<M> {

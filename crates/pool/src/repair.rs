@@ -10,10 +10,10 @@ use halocline_media::{AnyMedium, Medium};
 use zerocopy::little_endian::U64;
 
 use crate::PoolError;
+use crate::access::Access;
 use crate::check::{CheckProgress, Problem, distinct, verify};
 use crate::layout::{FORMAT_VERSION, Superblock};
-use crate::locks::LockFile;
-use crate::open::open_file;
+use crate::open::{medium_name, open_file};
 use crate::pool::{Pool, PoolOptions, read_directory};
 use crate::superblock::{Slot, Slots, check_reach};
 
@@ -51,13 +51,15 @@ impl Pool<AnyMedium> {
     ) -> Result<RepairReport, PoolError> {
         let path = path.as_ref();
         let (medium, locks) = open_file(path, &PoolOptions::default())?;
-        let _lock = RepairLock::take(&locks, path)?;
+        let access = Access::of_file(locks, path.into());
+        let _writer = access.lock_writer()?;
+        let _sync = access.lock_sync()?;
         repair(&medium, path, halocline_media::boot_id(), &progress)
     }
 }
 
 impl<M: Medium> Pool<M> {
-    /// [`repair`](Pool::repair) on a medium that no handle has open.
+    /// [`repair`](Pool::repair) on any medium.
     ///
     /// # Errors
     /// As [`repair`](Pool::repair).
@@ -65,8 +67,11 @@ impl<M: Medium> Pool<M> {
         medium: &Arc<M>,
         progress: impl Fn(CheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
-        let path = format!("<{}>", medium.kind());
-        repair(&**medium, Path::new(&path), halocline_media::boot_id(), &progress)
+        let path = medium_name(&**medium);
+        let access = Access::of_medium(medium, &path);
+        let _writer = access.lock_writer()?;
+        let _sync = access.lock_sync()?;
+        repair(&**medium, &path, halocline_media::boot_id(), &progress)
     }
 }
 
@@ -179,29 +184,4 @@ fn republish(
         medium.sync()?;
     }
     Ok(())
-}
-
-/// Keeps writers and syncs of other handles away.
-struct RepairLock<'a>(&'a LockFile);
-
-impl RepairLock<'_> {
-    fn take<'a>(locks: &'a LockFile, path: &Path) -> Result<RepairLock<'a>, PoolError> {
-        let failed = |error| PoolError::io("lock", path, error);
-        if !locks.try_writer().map_err(failed)? {
-            return Err(PoolError::Locked {
-                path: path.to_owned(),
-                pid: locks.writer_pid(),
-            });
-        }
-        let lock = RepairLock(locks);
-        locks.lock_sync().map_err(failed)?;
-        Ok(lock)
-    }
-}
-
-impl Drop for RepairLock<'_> {
-    fn drop(&mut self) {
-        self.0.unlock_sync();
-        self.0.release_writer();
-    }
 }

@@ -3,16 +3,16 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use halocline_media::Medium;
 
 use crate::PoolError;
+use crate::access::{Access, WriterLock};
 use crate::bytes::ExtentBytes;
 use crate::directory::{Directory, ExtentRef, ObjectKind, Record};
 use crate::layout::checksum;
-use crate::pins::Pins;
 
 /// Extents up to this length are verified when they are first read.
 const SMALL: u64 = 64 << 10;
@@ -21,8 +21,11 @@ const SMALL: u64 = 64 << 10;
 pub(crate) struct Pinned {
     medium: Arc<dyn Medium>,
     directory: Arc<Directory>,
-    pins: Arc<Pins>,
+    access: Arc<Access>,
     path: Arc<Path>,
+    /// Set when a transaction ends while what it has not published is still read: only its own handle, which knows what
+    /// to spare, may write meanwhile.
+    lock: OnceLock<Arc<WriterLock>>,
 }
 
 impl Pinned {
@@ -30,15 +33,21 @@ impl Pinned {
     pub(crate) fn new(
         medium: Arc<dyn Medium>,
         directory: Arc<Directory>,
-        pins: Arc<Pins>,
+        access: Arc<Access>,
         path: Arc<Path>,
     ) -> Pinned {
         Pinned {
             medium,
             directory,
-            pins,
+            access,
             path,
+            lock: OnceLock::new(),
         }
+    }
+
+    /// Holds the writer's lock from now on, for as long as anyone reads through this.
+    pub(crate) fn keep_lock(&self, lock: Arc<WriterLock>) {
+        self.lock.get_or_init(|| lock);
     }
 
     pub(crate) fn medium(&self) -> &dyn Medium {
@@ -52,7 +61,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        self.pins.unpin(self.directory.generation);
+        self.access.unpin(self.directory.generation);
     }
 }
 

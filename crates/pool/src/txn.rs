@@ -17,6 +17,7 @@ use std::thread::{self, ThreadId};
 use halocline_media::{AnyMedium, Medium};
 
 use crate::PoolError;
+use crate::access::WriterLock;
 use crate::bytes::ExtentBytes;
 use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode};
 use crate::layout::{DATA_START, MAX_META, MAX_NAME, Superblock, blocks, checksum};
@@ -37,8 +38,9 @@ pub struct Txn<M: Medium = AnyMedium> {
     state: Mutex<State>,
     /// The thread whose fences the commit relies on.
     thread: ThreadId,
-    // Last, so that all else is done when it goes.
-    _lock: WriterLock<M>,
+    // Last, so that all else is done when they go.
+    lock: Arc<WriterLock>,
+    _turn: Turn<M>,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,7 @@ struct State {
 impl<M: Medium> Txn<M> {
     pub(crate) fn begin(inner: &Arc<Inner<M>>) -> Result<Txn<M>, PoolError> {
         inner.writable()?;
-        let lock = WriterLock::take(inner)?;
+        let (turn, lock) = Turn::take(inner)?;
         if inner.failed.load(Ordering::Acquire) {
             inner.medium.fence()?;
             inner.failed.store(false, Ordering::Release);
@@ -74,7 +76,8 @@ impl<M: Medium> Txn<M> {
             superblock,
             state: Mutex::new(state),
             thread: thread::current().id(),
-            _lock: lock,
+            lock,
+            _turn: turn,
         })
     }
 
@@ -172,7 +175,7 @@ impl<M: Medium> Txn<M> {
     }
 
     /// The bytes of an extent that this transaction has finished or that is published. They stay as they are while the
-    /// result lives, even if the transaction is rolled back.
+    /// result lives, even if the transaction is rolled back; until then no other handle can write, as if it still ran.
     ///
     /// # Errors
     /// [`PoolError::UnknownExtent`].
@@ -353,11 +356,14 @@ impl<M: Medium> Txn<M> {
 
 impl<M: Medium> Drop for Txn<M> {
     /// Gives back what is reserved and not published: at once, or, if someone still reads it, when the next generation
-    /// is there and nobody has this one any more.
+    /// is there and nobody has this one any more. Until then other handles cannot write: they would take it for free.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let generation = self.base.directory().generation;
         let shared = Arc::get_mut(&mut self.base).is_none();
+        if shared && !state.reserved.is_empty() {
+            self.base.keep_lock(Arc::clone(&self.lock));
+        }
         if let Some(space) = &mut self.inner.writer().space {
             for (offset, len) in state.reserved.drain() {
                 match shared {
@@ -369,11 +375,12 @@ impl<M: Medium> Drop for Txn<M> {
     }
 }
 
-/// The writer's lock, in this handle and towards others.
-struct WriterLock<M: Medium>(Arc<Inner<M>>);
+/// That a handle's one transaction is running.
+struct Turn<M: Medium>(Arc<Inner<M>>);
 
-impl<M: Medium> WriterLock<M> {
-    fn take(inner: &Arc<Inner<M>>) -> Result<WriterLock<M>, PoolError> {
+impl<M: Medium> Turn<M> {
+    /// Takes the writer's lock, or finds that this handle still has it.
+    fn take(inner: &Arc<Inner<M>>) -> Result<(Turn<M>, Arc<WriterLock>), PoolError> {
         let mut writer = inner.writer();
         if writer.busy {
             return Err(PoolError::Locked {
@@ -381,29 +388,20 @@ impl<M: Medium> WriterLock<M> {
                 pid: None,
             });
         }
-        if let Some(locks) = inner.pins.locks()
-            && !locks
-                .try_writer()
-                .map_err(|error| PoolError::io("lock", &inner.path, error))?
-        {
-            return Err(PoolError::Locked {
-                path: inner.path.to_path_buf(),
-                pid: locks.writer_pid(),
-            });
-        }
+        let lock = match writer.lock.upgrade() {
+            Some(lock) => lock,
+            None => Arc::new(inner.access.lock_writer()?),
+        };
+        writer.lock = Arc::downgrade(&lock);
         writer.busy = true;
         drop(writer);
-        Ok(WriterLock(Arc::clone(inner)))
+        Ok((Turn(Arc::clone(inner)), lock))
     }
 }
 
-impl<M: Medium> Drop for WriterLock<M> {
+impl<M: Medium> Drop for Turn<M> {
     fn drop(&mut self) {
-        let mut writer = self.0.writer();
-        if let Some(locks) = self.0.pins.locks() {
-            locks.release_writer();
-        }
-        writer.busy = false;
+        self.0.writer().busy = false;
     }
 }
 

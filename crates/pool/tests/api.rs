@@ -254,6 +254,26 @@ fn bytes_of_a_rolled_back_transaction_stay_while_someone_reads_them() {
 }
 
 #[test]
+fn other_handles_spare_what_a_rolled_back_transaction_left_to_read() {
+    let (_directory, path) = place();
+    let first = Pool::create(&path, &options()).unwrap();
+    let second = Pool::open(&path, &options()).unwrap();
+    // The second handle has its own idea of what is free in this generation.
+    put(&first, "a", b"a");
+    drop(second.begin().unwrap());
+    let txn = first.begin().unwrap();
+    let extent = write(&txn, &bytes(1, 100_000));
+    let read = txn.extent(&extent).unwrap();
+    drop(txn);
+    assert!(matches!(second.begin(), Err(PoolError::Locked { .. })));
+    put(&first, "b", &bytes(2, 100_000));
+    assert_eq!(&*read, bytes(1, 100_000));
+    drop(read);
+    put(&second, "c", &bytes(3, 100_000));
+    put(&first, "d", &bytes(4, 100_000));
+}
+
+#[test]
 fn threads_write_one_extent_and_scratch_space() {
     let (_directory, path) = place();
     let pool = Pool::create(
@@ -452,6 +472,13 @@ fn a_pool_lives_in_dram_too() {
         Pool::create_on(std::sync::Arc::clone(&medium)),
         Err(PoolError::AlreadyExists { .. })
     ));
+    let second = Pool::open_on(std::sync::Arc::clone(&medium)).unwrap();
+    let txn = second.begin().unwrap();
+    assert!(
+        matches!(pool.begin(), Err(PoolError::Locked { .. })),
+        "handles on one medium respect each other"
+    );
+    drop((txn, second));
     drop(pool);
     let pool = Pool::open_on(medium).unwrap();
     assert_eq!(
