@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_media::{AnyMedium, FileMedium, FileOptions, Medium};
+use halocline_media::{AnyMedium, FileMedium, FileOptions, MediaError, Medium};
 
 use crate::PoolError;
 use crate::access::Access;
@@ -45,9 +45,10 @@ impl Pool<AnyMedium> {
             create: true,
             ..file_options(options)
         };
-        let medium = FileMedium::open(&unfinished.0, &file)?;
-        initialise(&medium, Geometry::default())?;
-        drop(medium);
+        let written = FileMedium::open(&unfinished.0, &file).map_err(PoolError::from);
+        written
+            .and_then(|medium| initialise(&medium, Geometry::default()))
+            .map_err(|error| cannot_create(path, error))?;
         unfinished.become_pool(path)?;
         let pool = Pool::open(path, options)?;
         pool.inner.known_synced.fetch_max(FIRST, Ordering::AcqRel);
@@ -230,6 +231,19 @@ fn file_options(options: &PoolOptions) -> FileOptions {
 /// What stands for a path where there is none.
 pub(crate) fn medium_name<M: Medium>(medium: &M) -> Arc<Path> {
     PathBuf::from(format!("<{}>", medium.kind())).into()
+}
+
+/// An error of the unfinished file, as one of the pool's.
+fn cannot_create(path: &Path, error: PoolError) -> PoolError {
+    match error {
+        PoolError::DiskFull { wanted, .. } => PoolError::DiskFull {
+            path: path.to_owned(),
+            wanted,
+        },
+        PoolError::NotFound { .. } => PoolError::io("create", path, io::Error::from(io::ErrorKind::NotFound)),
+        PoolError::Media(MediaError::Io { action, source, .. }) => PoolError::io(action, path, source),
+        other => other,
+    }
 }
 
 /// A file that is not a pool yet; removed unless it becomes one.

@@ -7,8 +7,10 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use halocline_media::{AnyMedium, Medium};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::PoolError;
 use crate::bytes::unpinned;
@@ -22,6 +24,10 @@ use crate::txn::Txn;
 pub struct ExtentWriter<'t, M: Medium = AnyMedium> {
     space: Reserved<'t, M>,
     position: u64,
+    /// Of what was appended, while it is still in the CPU's caches.
+    sum: Box<Xxh3>,
+    /// Whether anything was written otherwise, so that `sum` is not that of the extent.
+    scattered: AtomicBool,
 }
 
 impl<'t, M: Medium> ExtentWriter<'t, M> {
@@ -33,6 +39,8 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
                 capacity,
             },
             position: 0,
+            sum: Box::new(Xxh3::new()),
+            scattered: AtomicBool::new(false),
         }
     }
 
@@ -46,6 +54,7 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
     /// # Panics
     /// If the range reaches beyond the [`capacity`](ExtentWriter::capacity).
     pub fn write_at(&self, offset: u64, bytes: &[u8]) {
+        self.scattered.store(true, Ordering::Relaxed);
         self.space.store(offset, bytes);
     }
 
@@ -55,6 +64,7 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
     /// If they do not fit the [`capacity`](ExtentWriter::capacity).
     pub fn append(&mut self, bytes: &[u8]) {
         self.space.store(self.position, bytes);
+        self.sum.update(bytes);
         self.position += bytes.len() as u64;
     }
 
@@ -74,7 +84,7 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
     }
 
     /// Ends the extent at `len` bytes, sums and flushes it, and gives the rest of its space back. To be published it must
-    /// be put into an object. Reads the extent once.
+    /// be put into an object. Reads the extent once more, unless it was only appended to and ends where that ended.
     ///
     /// # Errors
     /// [`PoolError::Media`].
@@ -89,13 +99,17 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
             space.capacity
         );
         let (txn, medium) = (space.txn, &*space.txn.inner.medium);
-        // SAFETY: only this writer stores to its space, and it is not lent out any more.
-        let bytes = unsafe { unpinned(medium, space.offset, len) };
+        let checksum = if len == self.position && !*self.scattered.get_mut() {
+            self.sum.digest()
+        } else {
+            // SAFETY: only this writer stores to its space, and it is not lent out any more.
+            checksum(unsafe { unpinned(medium, space.offset, len) })
+        };
         let offset = if len == 0 { DATA_START } else { space.offset };
         let extent = ExtentRef {
             offset,
             len,
-            checksum: checksum(bytes),
+            checksum,
         };
         medium.flush(space.offset, len);
         txn.finished(extent)?;

@@ -461,6 +461,37 @@ fn a_foreign_file_is_refused_and_left_alone() {
 }
 
 #[test]
+fn a_pool_is_not_created_where_there_is_no_directory() {
+    let (directory, _path) = place();
+    let path = directory.path().join("missing").join("test.pool");
+    let error = Pool::create(&path, &options()).unwrap_err();
+    assert!(matches!(error, PoolError::Io { .. }), "{error:?}");
+    assert!(error.to_string().contains("missing/test.pool:"), "{error}");
+}
+
+#[test]
+fn appended_and_scattered_extents_have_the_same_checksum() {
+    let (_directory, path) = place();
+    let pool = Pool::create(&path, &options()).unwrap();
+    let txn = pool.begin().unwrap();
+    let appended = write(&txn, &bytes(1, 100_000));
+    let scattered = txn.alloc(100_000).unwrap();
+    scattered.write_at(0, &bytes(1, 100_000));
+    let scattered = scattered.finish(100_000).unwrap();
+    let mut patched = txn.alloc(200_000).unwrap();
+    patched.append(&[0; 10]);
+    patched.append(&bytes(1, 100_001)[10..]);
+    patched.write_at(0, &bytes(1, 10));
+    let patched = patched.finish(100_000).unwrap();
+    let mut cut = txn.alloc(200_000).unwrap();
+    cut.append(&bytes(1, 150_000));
+    let cut = cut.finish(100_000).unwrap();
+    for other in [scattered, patched, cut] {
+        assert_eq!(other.checksum, appended.checksum);
+    }
+}
+
+#[test]
 fn a_pool_lives_in_dram_too() {
     let medium = std::sync::Arc::new(Dram::new(0).unwrap());
     let pool = Pool::create_on(std::sync::Arc::clone(&medium)).unwrap();
