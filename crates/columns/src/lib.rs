@@ -14,6 +14,8 @@ mod column_writer;
 mod dictionary;
 mod error;
 mod format;
+#[cfg(test)]
+mod format_tests;
 mod interner;
 mod kernel;
 mod mask;
