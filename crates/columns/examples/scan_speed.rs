@@ -26,7 +26,7 @@ fn main() -> AnyResult {
     let path = std::env::args()
         .nth(2)
         .unwrap_or_else(|| "scan_speed.pool".into());
-    let reader = TpchTable::Lineitem.reader(scale, 1, 1);
+    let reader = TpchTable::Lineitem.reader(scale, 0, 1);
     let schema = reader.schema();
     let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>()?;
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();

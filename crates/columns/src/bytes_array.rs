@@ -1,131 +1,107 @@
 //! Building string and binary arrays of any of their six Arrow types.
+//!
+//! Values are collected one after the other with their ends, whatever the type; views are made of that at the end, so
+//! that UTF-8 is verified once for all bytes instead of string by string.
 
+use crate::kernel::{string_views, view};
 use crate::{ColumnsError, Result};
-use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray, LargeStringArray, StringArray};
-use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray,
+};
+use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_data::MAX_INLINE_VIEW_LEN;
 use arrow_schema::DataType;
 use std::sync::Arc;
-
-enum Sink {
-    /// Bytes and ends, for the types with offsets.
-    Offsets {
-        bytes: Vec<u8>,
-        ends: Vec<i64>,
-        nulls: NullBufferBuilder,
-    },
-    /// For the view types; with room to build one value.
-    Views(BinaryViewBuilder, Vec<u8>),
-}
 
 /// Collects values, then becomes an array of `data_type`.
 pub(crate) struct BytesBuilder {
     data_type: DataType,
-    sink: Sink,
+    bytes: Vec<u8>,
+    ends: Vec<i64>,
+    nulls: NullBufferBuilder,
 }
 
 impl BytesBuilder {
     pub(crate) fn new(data_type: &DataType, rows: usize) -> Self {
-        let sink = match data_type {
-            DataType::Utf8View | DataType::BinaryView => {
-                Sink::Views(BinaryViewBuilder::with_capacity(rows), Vec::new())
-            }
-            _ => {
-                let mut ends = Vec::with_capacity(rows + 1);
-                ends.push(0);
-                Sink::Offsets {
-                    bytes: Vec::new(),
-                    ends,
-                    nulls: NullBufferBuilder::new(rows),
-                }
-            }
-        };
+        let mut ends = Vec::with_capacity(rows + 1);
+        ends.push(0);
         Self {
             data_type: data_type.clone(),
-            sink,
+            bytes: Vec::new(),
+            ends,
+            nulls: NullBufferBuilder::new(rows),
         }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, value: &[u8]) {
-        match &mut self.sink {
-            Sink::Offsets { bytes, ends, nulls } => {
-                bytes.extend_from_slice(value);
-                ends.push(bytes.len() as i64);
-                nulls.append_non_null();
-            }
-            Sink::Views(builder, _) => builder.append_value(value),
-        }
+        self.bytes.extend_from_slice(value);
+        self.ends.push(self.bytes.len() as i64);
+        self.nulls.append_non_null();
     }
 
     pub(crate) fn push_null(&mut self) {
-        match &mut self.sink {
-            Sink::Offsets { bytes, ends, nulls } => {
-                ends.push(bytes.len() as i64);
-                nulls.append_null();
-            }
-            Sink::Views(builder, _) => builder.append_null(),
-        }
+        self.ends.push(self.bytes.len() as i64);
+        self.nulls.append_null();
     }
 
     /// Pushes the value that `write` appends to the bytes it gets; its result is handed on.
+    #[inline]
     pub(crate) fn push_with<R>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        match &mut self.sink {
-            Sink::Offsets { bytes, ends, nulls } => {
-                let result = write(bytes);
-                ends.push(bytes.len() as i64);
-                nulls.append_non_null();
-                result
-            }
-            Sink::Views(builder, value) => {
-                value.clear();
-                let result = write(value);
-                builder.append_value(&value[..]);
-                result
-            }
-        }
+        let result = write(&mut self.bytes);
+        self.ends.push(self.bytes.len() as i64);
+        self.nulls.append_non_null();
+        result
     }
 
     /// The array.
     ///
     /// # Errors
-    /// [`ColumnsError::TooLarge`] if the values pass 2 GiB and the type has 32-bit offsets;
-    /// [`ColumnsError::Arrow`] if the bytes are not the UTF-8 that the type promises (damaged).
-    pub(crate) fn finish(self) -> Result<ArrayRef> {
-        let (bytes, ends, nulls) = match self.sink {
-            Sink::Views(mut builder, _) => {
-                let array = builder.finish();
-                return Ok(match self.data_type {
-                    DataType::Utf8View => Arc::new(array.to_string_view()?),
-                    _ => Arc::new(array),
-                });
-            }
-            Sink::Offsets {
-                bytes,
-                ends,
-                mut nulls,
-            } => (Buffer::from_vec(bytes), ends, nulls.finish()),
-        };
-        let large = || OffsetBuffer::new(ScalarBuffer::from(ends.clone()));
-        let small = || -> Result<OffsetBuffer<i32>> {
-            if i32::try_from(bytes.len()).is_err() {
-                return Err(ColumnsError::TooLarge {
-                    what: format!(
-                        "{} bytes of strings in one array of type {}; read fewer rows at once",
-                        bytes.len(),
-                        self.data_type
-                    ),
-                });
-            }
-            Ok(OffsetBuffer::new(ends.iter().map(|&end| end as i32).collect()))
-        };
+    /// [`ColumnsError::TooLarge`] if the values pass 2 GiB and the type counts in 32 bits; [`ColumnsError::Arrow`] if
+    /// the bytes are not the UTF-8 that the type promises (damaged).
+    pub(crate) fn finish(mut self) -> Result<ArrayRef> {
+        let nulls = self.nulls.finish();
+        let large = matches!(self.data_type, DataType::LargeUtf8 | DataType::LargeBinary);
+        if !large && i32::try_from(self.bytes.len()).is_err() {
+            let what = format!(
+                "{} bytes of strings in one array of type {}; read fewer rows at once",
+                self.bytes.len(),
+                self.data_type
+            );
+            return Err(ColumnsError::TooLarge { what });
+        }
+        if matches!(self.data_type, DataType::Utf8View | DataType::BinaryView) {
+            return self.into_views(nulls);
+        }
+        let bytes = Buffer::from_vec(self.bytes);
+        let small = |ends: Vec<i64>| OffsetBuffer::new(ends.iter().map(|&end| end as i32).collect());
+        let large = |ends: Vec<i64>| OffsetBuffer::new(ScalarBuffer::from(ends));
         Ok(match self.data_type {
-            DataType::Utf8 => Arc::new(StringArray::try_new(small()?, bytes.clone(), nulls)?),
-            DataType::LargeUtf8 => Arc::new(LargeStringArray::try_new(large(), bytes.clone(), nulls)?),
-            DataType::LargeBinary => Arc::new(LargeBinaryArray::try_new(large(), bytes.clone(), nulls)?),
-            _ => Arc::new(BinaryArray::try_new(small()?, bytes.clone(), nulls)?),
+            DataType::Utf8 => Arc::new(StringArray::try_new(small(self.ends), bytes, nulls)?),
+            DataType::LargeUtf8 => Arc::new(LargeStringArray::try_new(large(self.ends), bytes, nulls)?),
+            DataType::LargeBinary => Arc::new(LargeBinaryArray::try_new(large(self.ends), bytes, nulls)?),
+            _ => Arc::new(BinaryArray::try_new(small(self.ends), bytes, nulls)?),
         })
+    }
+
+    fn into_views(self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        if self.data_type == DataType::Utf8View {
+            return string_views(self.bytes, &self.ends, nulls);
+        }
+        let mut all_inline = true;
+        let views = self.ends.windows(2).map(|ends| {
+            let value = &self.bytes[ends[0] as usize..ends[1] as usize];
+            all_inline &= value.len() <= MAX_INLINE_VIEW_LEN as usize;
+            view(value, ends[0] as usize)
+        });
+        let views: Vec<u128> = views.collect();
+        let buffers = if all_inline {
+            Vec::new()
+        } else {
+            vec![Buffer::from_vec(self.bytes)]
+        };
+        Ok(Arc::new(BinaryViewArray::try_new(views.into(), buffers, nulls)?))
     }
 }
 

@@ -10,11 +10,12 @@ use crate::space::CodeSpace;
 use crate::strings::StringsChunk;
 use crate::table::check_rows;
 use crate::{ColumnsError, Result};
+use arrow_array::ArrayRef;
 use arrow_schema::{DataType, FieldRef};
 use halocline_media::Bytes;
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use zerocopy::FromBytes;
 
 /// One column of one segment. Cheap to clone.
@@ -42,6 +43,8 @@ struct Inner {
     physical: Physical,
     entries: Range<usize>,
     space: Option<CodeSpace>,
+    /// The strings of a small dictionary, once they were read.
+    kept_strings: OnceLock<ArrayRef>,
 }
 
 impl Column {
@@ -93,6 +96,7 @@ impl Column {
                 entries,
                 space,
                 parts,
+                kept_strings: OnceLock::new(),
             }),
         })
     }
@@ -183,6 +187,10 @@ impl Column {
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn kept_strings(&self) -> &OnceLock<ArrayRef> {
+        &self.inner.kept_strings
     }
 
     pub(crate) fn physical(&self) -> Physical {

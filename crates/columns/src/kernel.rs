@@ -8,10 +8,16 @@
     reason = "the packing crates take run-time widths and lengths unchecked"
 )]
 
+use crate::Result;
 use crate::format::BLOCK;
+use arrow_array::{ArrayRef, StringViewArray};
+use arrow_buffer::{Buffer, NullBuffer};
+use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
+use arrow_schema::ArrowError;
 use fastlanes::BitPacking;
 use fsst::{Decompressor, ESCAPE_CODE};
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// An unsigned integer that blocks are packed in.
@@ -149,6 +155,59 @@ impl<'a> SafeDecompressor<'a> {
             .all(|&len| len <= 8)
             .then(|| Self(Decompressor::new(symbols, lengths)))
     }
+}
+
+/// A string view array of the strings that lie in `bytes` from `ends[i]` to `ends[i + 1]`.
+///
+/// # Errors
+/// [`ColumnsError::Arrow`](crate::ColumnsError::Arrow) if a string is not UTF-8.
+///
+/// # Panics
+/// If the ends descend or lie outside of `bytes`, and from 4 GiB on.
+pub(crate) fn string_views(bytes: Vec<u8>, ends: &[i64], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    assert!(u32::try_from(bytes.len()).is_ok(), "views count in 32 bits");
+    let not_utf8 = |_| ArrowError::InvalidArgumentError("a stored string is not UTF-8".into());
+    let text = std::str::from_utf8(&bytes).map_err(not_utf8)?;
+    let mut all_inline = true;
+    let mut views = Vec::with_capacity(ends.len().saturating_sub(1));
+    for ends in ends.windows(2) {
+        let range = ends[0] as usize..ends[1] as usize;
+        let Some(value) = text.get(range.clone()) else {
+            assert!(
+                range.start <= range.end && range.end <= text.len(),
+                "string outside of its bytes"
+            );
+            return Err(
+                ArrowError::InvalidArgumentError("a stored string ends within a character".into()).into(),
+            );
+        };
+        all_inline &= value.len() <= MAX_INLINE_VIEW_LEN as usize;
+        views.push(view(value.as_bytes(), range.start));
+    }
+    let buffers = if all_inline {
+        Vec::new()
+    } else {
+        vec![Buffer::from_vec(bytes)]
+    };
+    // SAFETY: each view was just made of a piece of the buffer (at its place there) that is valid UTF-8, and the
+    // buffer is there if a view points into it; `nulls` has their number, or the call panics.
+    let array = unsafe { StringViewArray::new_unchecked(views.into(), buffers, nulls) };
+    Ok(Arc::new(array))
+}
+
+/// The view of a value, which lies at `offset` of buffer 0 if it is too long to be inside the view.
+#[inline]
+pub(crate) fn view(value: &[u8], offset: usize) -> u128 {
+    let len = value.len() as u32;
+    if len <= MAX_INLINE_VIEW_LEN {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&len.to_le_bytes());
+        bytes[4..4 + value.len()].copy_from_slice(value);
+        return u128::from_le_bytes(bytes);
+    }
+    ByteView::new(len, &value[..4])
+        .with_offset(offset as u32)
+        .as_u128()
 }
 
 /// `keep[i] &= lo <= values[i] <= lo + span`, as bytes 0 and 1.

@@ -2,7 +2,39 @@
 //!
 //! A table is one pool object. Its rows lie in *segments*; a segment stores each column in *chunks* of 65,536 rows,
 //! bit-packed, with smallest and largest value per chunk. Values are stored as *codes* that sort like the values
-//! ([`CodeSpace`]), so that predicates ([`CodePredicate`]) are evaluated without decoding anything.
+//! ([`CodeSpace`]), so that conditions ([`CodePredicate`]) are evaluated without decoding anything.
+//!
+//! ```
+//! use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray};
+//! use halocline_columns::{Table, TableOptions, TableWriter};
+//! use halocline_pool::{Pool, PoolOptions};
+//! use std::{ops::Bound, sync::Arc};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("example.pool");
+//! let pool = Pool::create(&path, &PoolOptions::default())?;
+//! let year: ArrayRef = Arc::new(Int32Array::from(vec![1994, 1995, 1996, 1995]));
+//! let mode: ArrayRef = Arc::new(StringArray::from(vec![Some("AIR"), Some("RAIL"), None, Some("AIR")]));
+//! let batch = RecordBatch::try_from_iter([("year", year), ("mode", mode)])?;
+//!
+//! let txn = pool.begin()?;
+//! let mut writer = TableWriter::new(&txn, "trips", batch.schema(), TableOptions::default())?;
+//! writer.write(&batch)?;
+//! writer.finish()?;
+//! txn.commit()?;
+//!
+//! let table = Table::open(&pool.snapshot()?, "trips")?;
+//! let segment = &table.segments()[0];
+//! let codes = |column: usize| segment.column(column).code_space().expect("integers and few strings have codes");
+//! let from_1995 = codes(0).range(Bound::Included(&Int32Array::from(vec![1995])), Bound::Unbounded)?;
+//! let by_air = codes(1).equal(&StringArray::from(vec!["AIR"]))?;
+//! assert_eq!(codes(0).describe(&from_1995), ">= 1995");
+//! let rows: Vec<u32> = segment.select(&[(0, from_1995), (1, by_air)], 0..segment.rows())?.iter().collect();
+//! assert_eq!(rows, [3]);
+//! assert_eq!(&segment.column(0).gather(&rows)?, &(Arc::new(Int32Array::from(vec![1995])) as ArrayRef));
+//! # Ok(())
+//! # }
+//! ```
 
 mod blob;
 mod build;

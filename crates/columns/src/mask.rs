@@ -22,16 +22,18 @@ pub(crate) enum Local {
     },
     /// One of a few values.
     Few(Vec<u64>),
-    /// A byte per packed value: 1 = keep.
-    Table(Vec<u8>),
-    /// One of many values, sorted.
-    Many(Vec<u64>),
+    /// A bit per packed value: 1 = keep.
+    Table(Vec<u64>),
+    /// One of many values, sorted; with a bit for each remainder of a value by [`FILTER`], to pass most others by.
+    Many(Vec<u64>, Box<[u64; FILTER / 64]>),
 }
 
 /// Sets up to this size are compared value by value.
 const FEW: usize = 4;
-/// Chunks up to this width look sets up in a table.
-const TABLE_WIDTH: usize = 16;
+/// Chunks up to this width look sets up in a table, made per chunk: 256 KiB at most.
+const TABLE_WIDTH: usize = 21;
+/// Bits of the filter before a binary search.
+const FILTER: usize = 1 << 14;
 
 impl Local {
     /// Moves `predicate` into the packed values of `chunk`. `shift` is what to add to a packed value (not NULL) to get
@@ -80,11 +82,19 @@ impl Local {
             0 => Self::Nothing,
             1..=FEW => Self::Few(values),
             _ if width <= TABLE_WIDTH => {
-                let mut table = vec![0; 1 << width];
-                values.iter().for_each(|&value| table[value as usize] = 1);
+                let mut table = vec![0; (1 << width) / 64 + 1];
+                values
+                    .iter()
+                    .for_each(|&value| set_bit(&mut table, value as usize));
                 Self::Table(table)
             }
-            _ => Self::Many(values),
+            _ => {
+                let mut filter = Box::new([0; FILTER / 64]);
+                values
+                    .iter()
+                    .for_each(|&value| set_bit(&mut filter[..], value as usize % FILTER));
+                Self::Many(values, filter)
+            }
         }
     }
 
@@ -109,13 +119,14 @@ impl Local {
                 Self::Few(values)
             }
             (Self::Table(mut table), Some(marker)) => {
-                table[marker as usize] = 1;
+                set_bit(&mut table, marker as usize);
                 Self::Table(table)
             }
-            (Self::Many(mut values), Some(marker)) => {
+            (Self::Many(mut values, mut filter), Some(marker)) => {
                 let at = values.partition_point(|&value| value < marker);
                 values.insert(at, marker);
-                Self::Many(values)
+                set_bit(&mut filter[..], marker as usize % FILTER);
+                Self::Many(values, filter)
             }
             (values, _) => values,
         }
@@ -128,8 +139,8 @@ impl Local {
             Self::Nothing => 0.0,
             Self::All => domain,
             Self::Within { lo, hi } => (hi - lo) as f64 + 1.0,
-            Self::Few(values) | Self::Many(values) => values.len() as f64,
-            Self::Table(table) => table.iter().filter(|&&keep| keep == 1).count() as f64,
+            Self::Few(values) | Self::Many(values, _) => values.len() as f64,
+            Self::Table(table) => table.iter().map(|word| f64::from(word.count_ones())).sum(),
         };
         (kept / domain).min(1.0)
     }
@@ -168,18 +179,31 @@ impl Local {
                 keep.iter_mut().zip(any).for_each(|(keep, any)| *keep &= any);
             }
             Self::Table(table) => {
-                let look_up = |value: &L| table.get(value.widen() as usize).copied().unwrap_or(0);
-                keep.iter_mut()
-                    .zip(values.iter())
-                    .for_each(|(keep, value)| *keep &= look_up(value));
+                for (keep, value) in keep.iter_mut().zip(values.iter()) {
+                    *keep &= bit(table, value.widen() as usize);
+                }
             }
-            Self::Many(many) => {
-                for (keep, value) in keep.iter_mut().zip(values.iter()).filter(|(keep, _)| **keep == 1) {
-                    *keep = u8::from(many.binary_search(&value.widen()).is_ok());
+            Self::Many(many, filter) => {
+                for (keep, value) in keep.iter_mut().zip(values.iter()) {
+                    let value = value.widen();
+                    *keep &= bit(&filter[..], value as usize % FILTER);
+                    if *keep == 1 {
+                        *keep = u8::from(many.binary_search(&value).is_ok());
+                    }
                 }
             }
         }
     }
+}
+
+fn set_bit(bits: &mut [u64], at: usize) {
+    bits[at / 64] |= 1 << (at % 64);
+}
+
+/// The bit as 0 or 1; 0 beyond the end.
+#[inline]
+fn bit(bits: &[u64], at: usize) -> u8 {
+    bits.get(at / 64).map_or(0, |word| (word >> (at % 64) & 1) as u8)
 }
 
 /// The kept rows as bits: row i of the block is bit i % 64 of word i / 64.

@@ -9,9 +9,11 @@ use crate::kernel::{Lane, with_lane};
 use crate::physical::{Native, Physical, boolean_array, primitive_array, with_native};
 use crate::table::check_rows;
 use crate::{Result, RowId};
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};
+use arrow_select::take::take;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Which rows of a chunk are wanted.
 enum Wanted<'a> {
@@ -147,40 +149,65 @@ impl Column {
         len: usize,
         wanted: impl Iterator<Item = (usize, Wanted<'a>)>,
     ) -> Result<ArrayRef> {
-        let mut builder = BytesBuilder::new(self.data_type(), len);
-        // With many rows to read, look up each string once.
-        let strings: Vec<Option<&[u8]>> = if dictionary.len() <= len {
-            dictionary.iter().collect()
-        } else {
-            Vec::new()
-        };
+        let mut ranks: Vec<u32> = Vec::with_capacity(len);
+        let mut nulls = NullBufferBuilder::new(len);
         for (number, wanted) in wanted {
             let chunk = self.packed(number)?;
-            let (base, null) = (chunk.key_base(), chunk.null());
-            let mut missing = false;
-            wanted.for_each(&chunk, |value| {
-                if Some(value) == null {
-                    return builder.push_null();
+            // Ranks are below the dictionary's length, which fits 32 bits; larger ones are damage.
+            let (base, start) = (chunk.key_base(), ranks.len());
+            let rank = |value: u64| u32::try_from(base.wrapping_add(value)).unwrap_or(u32::MAX);
+            match chunk.null() {
+                None => {
+                    nulls.append_n_non_nulls(wanted.len());
+                    wanted.for_each(&chunk, |value| ranks.push(rank(value)));
                 }
-                let rank = base.wrapping_add(value);
-                let string = if strings.is_empty() {
-                    dictionary.get(rank)
-                } else {
-                    strings.get(rank as usize).copied().flatten()
-                };
-                match string {
-                    Some(string) => builder.push(string),
-                    None => missing = true,
-                }
-            });
-            if missing {
+                Some(null) => wanted.for_each(&chunk, |value| {
+                    nulls.append(value != null);
+                    ranks.push(if value == null { 0 } else { rank(value) });
+                }),
+            }
+            let largest = ranks[start..].iter().fold(0, |largest, &rank| largest.max(rank));
+            if largest as usize >= dictionary.len().max(1) {
                 return Err(damaged(
                     self.place(number),
                     "refers to a string that its dictionary lacks",
                 ));
             }
         }
-        builder.finish()
+        let nulls = nulls.finish();
+        let Some(strings) = self.dictionary_values(dictionary, len)? else {
+            let mut builder = BytesBuilder::new(self.data_type(), len);
+            for (row, &rank) in ranks.iter().enumerate() {
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    builder.push_null();
+                } else {
+                    builder.push(dictionary_string(dictionary, rank)?);
+                }
+            }
+            return builder.finish();
+        };
+        Ok(take(&strings, &UInt32Array::new(ranks.into(), nulls), None)?)
+    }
+
+    /// The strings of the dictionary as an array: kept, if it is small; made for `rows` to be read, if they are many.
+    fn dictionary_values(&self, dictionary: &Dictionary, rows: usize) -> Result<Option<ArrayRef>> {
+        if let Some(strings) = self.kept_strings().get() {
+            return Ok(Some(Arc::clone(strings)));
+        }
+        let small = dictionary.stored_bytes() <= KEPT_BYTES;
+        if dictionary.is_empty() || !small && dictionary.len() > rows {
+            return Ok(None);
+        }
+        let mut builder = BytesBuilder::new(self.data_type(), dictionary.len());
+        for rank in 0..dictionary.len() as u32 {
+            builder.push(dictionary_string(dictionary, rank)?);
+        }
+        let strings = builder.finish()?;
+        Ok(Some(if small {
+            Arc::clone(self.kept_strings().get_or_init(|| strings))
+        } else {
+            strings
+        }))
     }
 
     fn read_strings<'a>(
@@ -199,4 +226,16 @@ impl Column {
         }
         builder.finish()
     }
+}
+
+/// Dictionaries up to this size are kept as arrays in DRAM once they were read.
+const KEPT_BYTES: usize = 64 << 10;
+
+fn dictionary_string(dictionary: &Dictionary, rank: u32) -> Result<&[u8]> {
+    dictionary.get(rank.into()).ok_or_else(|| {
+        damaged(
+            format!("dictionary entry {rank}"),
+            "lies outside of the dictionary",
+        )
+    })
 }

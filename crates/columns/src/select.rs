@@ -37,15 +37,12 @@ impl Segment {
     /// # Panics
     /// If there is no such column.
     pub fn select(&self, predicates: &[(usize, CodePredicate)], rows: Range<usize>) -> Result<RoaringBitmap> {
-        let mut bitmap = RoaringBitmap::new();
-        // Row ids fit 32 bits: a segment has at most 2^31 rows.
+        let mut collector = Collector::default();
         self.find(predicates, rows, |found| match found {
-            Found::All(rows) => {
-                bitmap.insert_range(rows.start as u32..rows.end as u32);
-            }
-            Found::Some(first, mask) => add_block(&mut bitmap, first as u32, mask),
+            Found::All(rows) => collector.add_range(rows),
+            Found::Some(first, mask) => collector.add_block(first, mask),
         })?;
-        Ok(bitmap)
+        Ok(collector.finish())
     }
 
     /// How many rows within `rows` match all of `predicates`.
@@ -191,22 +188,45 @@ fn clip(mask: &mut BlockMask, first: usize, rows: &Range<usize>) {
     }
 }
 
-/// Rows of a block from which on it is added to a bitmap as bits rather than one by one.
-const DENSE: u32 = 64;
+/// Makes a bitmap of blocks that come in order, one container (64 blocks) at a time.
+#[derive(Default)]
+struct Collector {
+    bitmap: RoaringBitmap,
+    /// Bits of the container at hand; empty if it has none so far.
+    bits: Vec<u64>,
+    container: usize,
+}
 
-fn add_block(bitmap: &mut RoaringBitmap, first: u32, mask: &BlockMask) {
-    let count: u32 = mask.iter().map(|word| word.count_ones()).sum();
-    if count >= DENSE {
-        let bytes: &[u8] = mask.as_bytes();
-        *bitmap |= RoaringBitmap::from_lsb0_bytes(first, bytes);
-        return;
+impl Collector {
+    fn add_block(&mut self, first: usize, mask: &BlockMask) {
+        let container = first / CONTAINER;
+        if container != self.container {
+            self.flush();
+            self.container = container;
+        }
+        self.bits.resize(CONTAINER / 64, 0);
+        self.bits[first % CONTAINER / 64..][..mask.len()].copy_from_slice(mask);
     }
-    for (word, &bits) in (0u32..).zip(mask) {
-        let mut bits = bits;
-        while bits != 0 {
-            let in_order = bitmap.try_push(first + word * 64 + bits.trailing_zeros());
-            debug_assert!(in_order.is_ok(), "blocks come in order");
-            bits &= bits - 1;
+
+    fn add_range(&mut self, rows: Range<usize>) {
+        self.flush();
+        // Row ids fit 32 bits: a segment has at most 2^31 rows.
+        self.bitmap.insert_range(rows.start as u32..rows.end as u32);
+    }
+
+    fn flush(&mut self) {
+        if !self.bits.is_empty() {
+            let first = (self.container * CONTAINER) as u32;
+            self.bitmap |= RoaringBitmap::from_lsb0_bytes(first, self.bits.as_bytes());
+            self.bits.clear();
         }
     }
+
+    fn finish(mut self) -> RoaringBitmap {
+        self.flush();
+        self.bitmap
+    }
 }
+
+/// Rows of a container of a roaring bitmap.
+const CONTAINER: usize = 1 << 16;
