@@ -14,7 +14,7 @@ use crate::kernel::{Lane, with_lane};
 use crate::physical::{Physical, append_keys};
 use crate::sketch::Sketch;
 use crate::space::unpack_dictionary;
-use crate::strings::PendingStrings;
+use crate::strings_writer::PendingStrings;
 use crate::{ColumnsError, Result};
 use arrow_array::Array;
 use arrow_cast::display::array_value_to_string;

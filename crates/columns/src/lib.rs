@@ -59,6 +59,7 @@ mod select;
 mod sketch;
 mod space;
 mod strings;
+mod strings_writer;
 mod table;
 mod types;
 mod writer;
