@@ -6,7 +6,7 @@ use crate::error::damaged;
 use crate::format::{ChunkEntry, KIND_STRINGS, checksum};
 use crate::kernel::{Lane, with_lane};
 use crate::physical::is_text;
-use crate::strings::prefix_key;
+use crate::strings_writer::prefix_key;
 use crate::{ColumnsError, Result, Table};
 use rayon::prelude::*;
 use std::convert::Infallible;
