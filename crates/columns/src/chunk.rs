@@ -228,7 +228,7 @@ impl<'a> PackedChunk<'a> {
 }
 
 /// Rows wanted of one block from which on the whole block is unpacked (measured with `examples/scan_speed.rs`).
-const UNPACK_WHOLE: usize = 24;
+const UNPACK_WHOLE: usize = 48;
 
 /// The bytes of a chunk within its part.
 ///

@@ -275,7 +275,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
+        #![proptest_config(ProptestConfig::with_cases(30))]
 
         #[test]
         fn strings_come_back(
