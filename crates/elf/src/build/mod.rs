@@ -1,0 +1,224 @@
+//! Building an index: rows are packed into records (record.rs), sorted (sort.rs; merge.rs beyond the memory budget), and
+//! written as lists (packed/write.rs, published/write.rs).
+
+mod merge;
+pub(crate) mod output;
+pub(crate) mod record;
+mod sort;
+
+use crate::geometry::Geometry;
+use crate::header::{Header, MAX_DIMS, MAX_ROWS, Ranks, header_len, padded_len};
+use crate::histogram::{Histogram, SAMPLE};
+use crate::{ElfError, Layout, Result, Rows, packed, published};
+use output::{Buffered, Output, Spill};
+use record::{Encoder, Record, code};
+
+/// How to build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildOptions {
+    /// Which layout to write.
+    pub layout: Layout,
+    /// Threads to sort and write with.
+    pub threads: usize,
+    /// Bytes of memory for the sort; what is beyond goes to the spill. The rest of a build needs a few MiB more, and the
+    /// open lists on one path of the tree (16 bytes for each of their entries).
+    pub memory: usize,
+}
+
+impl Default for BuildOptions {
+    /// `packed`, all of the machine's threads, 1 GiB.
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            layout: Layout::Packed,
+            threads,
+            memory: 1 << 30,
+        }
+    }
+}
+
+/// What a build did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BuildStats {
+    /// Rows in the index.
+    pub rows: u64,
+    /// Bytes of the index.
+    pub len: u64,
+    /// Sorted runs that were spilled; 0 if all fitted the memory.
+    pub spilled_runs: usize,
+}
+
+/// Builds an index of `rows` into `out`, which must be empty. Without a `spill` everything is sorted in memory, whatever
+/// the budget. The same rows and layout give the same bytes for any number of threads and any budget.
+///
+/// O(n log n) time; memory as [`BuildOptions::memory`] says.
+///
+/// # Errors
+/// [`ElfError::TooLarge`], [`ElfError::CodeOutOfRange`], [`ElfError::Threads`], [`ElfError::Write`].
+pub fn build(
+    rows: &dyn Rows,
+    options: &BuildOptions,
+    spill: Option<&(dyn Spill + Sync)>,
+    out: &mut (dyn Output + Send),
+) -> Result<BuildStats> {
+    let too_large = |what, found: usize, limit: u64| {
+        if found as u64 > limit {
+            Err(ElfError::TooLarge {
+                what,
+                found: found as u64,
+                limit,
+            })
+        } else {
+            Ok(())
+        }
+    };
+    too_large("the number of rows", rows.rows(), MAX_ROWS)?;
+    too_large("the number of dimensions", rows.dims(), MAX_DIMS as u64)?;
+    if rows.dims() == 0 {
+        return Err(ElfError::WrongDimensions {
+            expected: 1,
+            found: 0,
+        });
+    }
+    let max_codes = (0..rows.dims()).map(|dim| rows.max_code(dim)).collect();
+    let geometry = Geometry::new(rows.rows() as u64, max_codes);
+    let threads = options.threads.max(1);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| ElfError::Threads {
+            threads,
+            reason: error.to_string(),
+        })?;
+    pool.install(|| {
+        let job = Job {
+            rows,
+            geometry,
+            options,
+            spill,
+        };
+        match job.geometry.words() {
+            0 | 1 => job.run::<1>(out),
+            2 => job.run::<2>(out),
+            3 => job.run::<3>(out),
+            4 => job.run::<4>(out),
+            5..=8 => job.run::<8>(out),
+            9..=16 => job.run::<16>(out),
+            _ => job.run::<72>(out),
+        }
+    })
+}
+
+/// Builds an index into memory; see [`build`].
+///
+/// # Errors
+/// As [`build`].
+pub fn build_vec(rows: &dyn Rows, options: &BuildOptions) -> Result<Vec<u8>> {
+    let mut bytes = vec![];
+    build(rows, options, None, &mut bytes)?;
+    Ok(bytes)
+}
+
+struct Job<'a> {
+    rows: &'a dyn Rows,
+    geometry: Geometry,
+    options: &'a BuildOptions,
+    spill: Option<&'a (dyn Spill + Sync)>,
+}
+
+impl Job<'_> {
+    fn run<const W: usize>(self, out: &mut dyn Output) -> Result<BuildStats> {
+        let encoder = Encoder {
+            rows: self.rows,
+            geometry: &self.geometry,
+        };
+        let rows = self.geometry.rows as usize;
+        let run_rows = (self.options.memory / size_of::<Record<W>>()).max(1024);
+        match self.spill {
+            Some(spill) if rows > run_rows => {
+                let area = merge::sort_spilling::<_, W>(&encoder, run_rows, spill)?;
+                let stats = self.write::<W>(merge::records(&*area)?, out)?;
+                Ok(BuildStats {
+                    spilled_runs: rows.div_ceil(run_rows),
+                    ..stats
+                })
+            }
+            _ => {
+                let mut records = merge::memory(rows)?;
+                sort::sort::<_, W>(&encoder, 0..rows, &mut records)?;
+                self.write::<W>(&records, out)
+            }
+        }
+    }
+
+    fn write<const W: usize>(&self, records: &[Record<W>], out: &mut dyn Output) -> Result<BuildStats> {
+        loop {
+            let stats = self.write_once(records, out)?;
+            if out.complete(stats.len).map_err(ElfError::Write)? {
+                return Ok(stats);
+            }
+        }
+    }
+
+    fn write_once<const W: usize>(&self, records: &[Record<W>], out: &mut dyn Output) -> Result<BuildStats> {
+        let geometry = &self.geometry;
+        let mut out = Buffered::new(out);
+        let nodes_start = header_len(geometry.dims()) as u64;
+        out.skip(nodes_start as usize).map_err(ElfError::Write)?;
+        let (root, rank_codes) = match self.options.layout {
+            _ if records.is_empty() => (nodes_start, vec![vec![]; geometry.dims()]),
+            Layout::Packed => (
+                packed::write::write(geometry, records, &mut out)?,
+                vec![vec![]; geometry.dims()],
+            ),
+            Layout::Published => published::write::write(geometry, records, &mut out)?,
+        };
+        let nodes_end = out.position();
+        let mut ranks = Vec::with_capacity(geometry.dims());
+        for codes in rank_codes {
+            let table = Ranks {
+                at: if codes.is_empty() { 0 } else { out.position() },
+                len: codes.len() as u64,
+            };
+            for code in codes {
+                out.append(&code.to_le_bytes()).map_err(ElfError::Write)?;
+            }
+            ranks.push(table);
+        }
+        let len = padded_len(out.position());
+        out.skip((len - out.position()) as usize)
+            .map_err(ElfError::Write)?;
+        let header = Header {
+            layout: self.options.layout,
+            len,
+            nodes_start,
+            nodes_end,
+            root,
+            geometry: geometry.clone(),
+            ranks,
+            histograms: histograms(geometry, records),
+        };
+        out.write_at(0, &header.to_bytes()).map_err(ElfError::Write)?;
+        out.flush().map_err(ElfError::Write)?;
+        Ok(BuildStats {
+            rows: geometry.rows,
+            len,
+            spilled_runs: 0,
+        })
+    }
+}
+
+fn histograms<const W: usize>(geometry: &Geometry, records: &[Record<W>]) -> Vec<Histogram> {
+    let count = records.len().min(SAMPLE);
+    let sample: Vec<&Record<W>> = (0..count).map(|i| &records[i * records.len() / count]).collect();
+    let histogram = |(&field, &max_code)| {
+        let mut codes: Vec<u64> = sample.iter().map(|record| code(record, field)).collect();
+        Histogram::new(&mut codes, geometry.rows, max_code)
+    };
+    geometry
+        .fields
+        .iter()
+        .zip(&geometry.max_codes)
+        .map(histogram)
+        .collect()
+}

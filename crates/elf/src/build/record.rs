@@ -1,0 +1,135 @@
+//! Full records as sort keys: `W` 64-bit words, the lowest first.
+
+use crate::geometry::{Field, Geometry};
+use crate::{ElfError, Result, Rows};
+use std::cmp::Ordering;
+
+/// A tuple and its TID, in the format of geometry.rs.
+pub(crate) type Record<const W: usize> = [u64; W];
+
+/// Order of tuples, equal tuples by TID.
+#[inline(always)]
+pub(crate) fn compare<const W: usize>(a: &Record<W>, b: &Record<W>) -> Ordering {
+    for word in (0..W).rev() {
+        match a[word].cmp(&b[word]) {
+            Ordering::Equal => {}
+            unequal => return unequal,
+        }
+    }
+    Ordering::Equal
+}
+
+/// The code in `field`.
+#[inline(always)]
+pub(crate) fn code<const W: usize>(record: &Record<W>, field: Field) -> u64 {
+    bits(record, field.bit()) & field.mask
+}
+
+/// 64 bits from `bit` on, zeros beyond the end.
+#[inline(always)]
+fn bits<const W: usize>(record: &Record<W>, bit: usize) -> u64 {
+    let (word, shift) = (bit / 64, bit % 64);
+    let low = record.get(word).copied().unwrap_or(0) >> shift;
+    match record.get(word + 1) {
+        Some(next) if shift > 0 => low | next << (64 - shift),
+        _ => low,
+    }
+}
+
+/// Finds the first dimension in which neighbouring records differ.
+#[derive(Debug)]
+pub(crate) struct Differ {
+    dim_of_bit: Vec<u8>,
+}
+
+impl Differ {
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let mut dim_of_bit = vec![geometry.dims() as u8; geometry.bits];
+        for (dim, field) in geometry.fields.iter().enumerate() {
+            dim_of_bit[field.bit()..field.bit() + field.width()].fill(dim as u8);
+        }
+        Self { dim_of_bit }
+    }
+
+    /// The first dimension in which the records differ; the number of dimensions if the tuples are equal.
+    #[inline(always)]
+    pub(crate) fn first<const W: usize>(&self, a: &Record<W>, b: &Record<W>) -> usize {
+        for word in (0..W).rev() {
+            let differ = a[word] ^ b[word];
+            if differ != 0 {
+                let bit = word * 64 + 63 - differ.leading_zeros() as usize;
+                return usize::from(self.dim_of_bit[bit]);
+            }
+        }
+        usize::from(self.dim_of_bit[0])
+    }
+}
+
+/// Reads rows and packs them into records.
+pub(crate) struct Encoder<'a, R: ?Sized> {
+    pub(crate) rows: &'a R,
+    pub(crate) geometry: &'a Geometry,
+}
+
+impl<R: Rows + ?Sized> Encoder<'_, R> {
+    /// Packs the first `dims` dimensions of the rows from `start` on; `codes` is scratch space.
+    pub(crate) fn encode<const W: usize>(
+        &self,
+        start: usize,
+        dims: usize,
+        out: &mut [Record<W>],
+        codes: &mut Vec<u64>,
+    ) -> Result<()> {
+        codes.resize(out.len(), 0);
+        for (i, record) in out.iter_mut().enumerate() {
+            *record = [0; W];
+            record[0] = (start + i) as u64;
+        }
+        for dim in 0..dims {
+            self.rows.read(dim, start, codes);
+            let max = self.geometry.max_codes[dim];
+            if codes.iter().fold(0, |highest, &code| highest.max(code)) > max {
+                let i = codes.iter().position(|&code| code > max).unwrap_or(0);
+                return Err(ElfError::CodeOutOfRange {
+                    dim,
+                    row: start + i,
+                    code: codes[i],
+                    max,
+                });
+            }
+            let field = self.geometry.fields[dim];
+            let (word, shift) = (field.bit() / 64, field.bit() % 64);
+            if field.width() == 0 {
+                continue;
+            }
+            for (record, code) in out.iter_mut().zip(codes.iter()) {
+                record[word] |= code << shift;
+            }
+            if shift + field.width() > 64 {
+                for (record, code) in out.iter_mut().zip(codes.iter()) {
+                    record[word + 1] |= code >> (64 - shift);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many of the first dimensions reach into the highest `bits` bits.
+    pub(crate) fn dims_within(&self, bits: usize) -> usize {
+        let from = self.geometry.bits - bits;
+        self.geometry
+            .fields
+            .iter()
+            .take_while(|field| field.bit() + field.width() > from)
+            .count()
+    }
+}
+
+/// The highest `bits` (at most 32) of a record.
+#[inline(always)]
+pub(crate) fn top_bits<const W: usize>(record: &Record<W>, geometry: &Geometry, bits_wanted: usize) -> usize {
+    if bits_wanted == 0 {
+        return 0;
+    }
+    (bits(record, geometry.bits - bits_wanted) & ((1 << bits_wanted) - 1)) as usize
+}

@@ -1,0 +1,265 @@
+//! An open index.
+
+use crate::header::Header;
+use crate::kernel::dispatch;
+use crate::packed::exact::{Exact, ExactBatch};
+use crate::packed::node::Tree;
+use crate::packed::select::Select;
+use crate::plan::Plan;
+use crate::published::search::Lists;
+use crate::sink::{Collect, Count, Sink, Visit};
+use crate::view::View;
+use crate::{CodePredicate, ElfError, Layout, Matches, Result, Tid, Tids, packed, published};
+use halocline_media::Bytes;
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// An Elf over bytes that may be anywhere.
+#[derive(Debug, Clone)]
+pub struct Elf<B> {
+    bytes: B,
+    header: Arc<Header>,
+}
+
+impl<B: Bytes> Elf<B> {
+    /// Opens an index: validates its header, reads nothing else. O(dimensions).
+    ///
+    /// # Errors
+    /// [`ElfError::NotAnElf`], [`ElfError::NewerVersion`], [`ElfError::Damaged`].
+    pub fn open(bytes: B) -> Result<Self> {
+        let header = Arc::new(Header::read(bytes.as_slice())?);
+        Ok(Self { bytes, header })
+    }
+
+    /// How its lists are laid out.
+    pub fn layout(&self) -> Layout {
+        self.header.layout
+    }
+
+    /// Indexed rows.
+    pub fn rows(&self) -> u64 {
+        self.header.geometry.rows
+    }
+
+    /// Dimensions.
+    pub fn dims(&self) -> usize {
+        self.header.geometry.dims()
+    }
+
+    /// Largest code that dimension `dim` can hold.
+    ///
+    /// # Panics
+    /// If `dim` is not below [`dims`](Self::dims).
+    pub fn max_code(&self, dim: usize) -> u64 {
+        self.header.geometry.max_codes[dim]
+    }
+
+    /// Bytes of the index.
+    pub fn size(&self) -> u64 {
+        self.header.len
+    }
+
+    /// The bytes it was opened on.
+    pub fn bytes(&self) -> &B {
+        &self.bytes
+    }
+
+    fn tree(&self) -> Tree<'_, B> {
+        Tree {
+            view: View::new(&self.bytes),
+            header: &self.header,
+        }
+    }
+
+    fn lists(&self) -> Lists<'_, B> {
+        Lists {
+            view: View::new(&self.bytes),
+            header: &self.header,
+        }
+    }
+
+    /// Rows that equal `point`, one code for each dimension (section 2 of the paper: exact match). O(dimensions * log n).
+    ///
+    /// # Errors
+    /// [`ElfError::WrongDimensions`]; [`ElfError::Damaged`] if the search meets damage.
+    pub fn exact(&self, point: &[u64]) -> Result<Tids<'_>> {
+        if point.len() != self.dims() {
+            return Err(ElfError::WrongDimensions {
+                expected: self.dims(),
+                found: point.len(),
+            });
+        }
+        if self.rows() == 0 {
+            return Ok(Tids::none());
+        }
+        match self.header.layout {
+            Layout::Packed => {
+                let tree = self.tree();
+                Ok(tree.tids(dispatch(Exact { tree, point })?))
+            }
+            Layout::Published => self.lists().exact(point),
+        }
+    }
+
+    /// Exact matches of many points, row-major in `points`. `out` is cleared and then holds the TIDs of each point. In
+    /// layout `packed` the searches are interleaved, so that their cache misses overlap.
+    ///
+    /// # Errors
+    /// [`ElfError::WrongDimensions`] if `points` is no whole number of points; [`ElfError::Damaged`].
+    pub fn exact_batch(&self, points: &[u64], out: &mut Matches) -> Result<()> {
+        out.clear();
+        if !points.len().is_multiple_of(self.dims()) {
+            return Err(ElfError::WrongDimensions {
+                expected: self.dims(),
+                found: points.len() % self.dims(),
+            });
+        }
+        if self.header.layout == Layout::Packed && self.rows() > 0 {
+            let tree = self.tree();
+            return Ok(dispatch(ExactBatch { tree, points, out })?);
+        }
+        for point in points.chunks_exact(self.dims()) {
+            out.push(self.exact(point)?);
+        }
+        Ok(())
+    }
+
+    /// The rows that match one predicate for each dimension; what is wanted of them is said on the [`Selection`].
+    ///
+    /// # Errors
+    /// [`ElfError::WrongDimensions`].
+    pub fn select(&self, predicates: &[CodePredicate]) -> Result<Selection<'_, B>> {
+        let mut plan = Plan::new(predicates, &self.header.geometry)?;
+        if self.layout() == Layout::Published {
+            plan = plan.and_then(|plan| self.lists().translate(&plan));
+        }
+        Ok(Selection { elf: self, plan })
+    }
+
+    /// Estimated number of rows that match: exact where the upper levels decide it, else from at most a few hundred lists
+    /// and the histograms. Microseconds.
+    ///
+    /// # Errors
+    /// [`ElfError::WrongDimensions`], [`ElfError::Damaged`].
+    pub fn estimate(&self, predicates: &[CodePredicate]) -> Result<f64> {
+        let Some(plan) = Plan::new(predicates, &self.header.geometry)? else {
+            return Ok(0.0);
+        };
+        if self.rows() == 0 {
+            return Ok(0.0);
+        }
+        match self.header.layout {
+            Layout::Packed => packed::estimate::estimate(self.tree(), &plan),
+            Layout::Published => {
+                let share = |&dim: &u8| {
+                    self.header.histograms[usize::from(dim)].selectivity(&plan.tests[usize::from(dim)])
+                };
+                Ok(self.rows() as f64 * plan.restricted().iter().map(share).product::<f64>())
+            }
+        }
+    }
+
+    /// Verifies every invariant of the bytes: lists sorted and linked once, every row exactly once. Reads everything.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`] with the place of the first damage.
+    pub fn check(&self) -> Result<()> {
+        if self.bytes.as_slice()[self.padding()]
+            .iter()
+            .any(|&byte| byte != 0)
+        {
+            return Err(ElfError::damaged(self.padding().start, "the padding is not zero"));
+        }
+        match self.header.layout {
+            Layout::Packed => packed::check::check(self.tree()),
+            Layout::Published => published::check::check(self.lists()),
+        }
+    }
+
+    fn padding(&self) -> std::ops::Range<usize> {
+        let ranks = self.header.ranks.iter().map(|ranks| ranks.at + ranks.len * 8);
+        ranks.fold(self.header.nodes_end, u64::max) as usize..self.header.len as usize
+    }
+}
+
+/// Rows that match, not yet looked for. Their order is not specified.
+#[derive(Debug, Clone)]
+pub struct Selection<'a, B> {
+    elf: &'a Elf<B>,
+    /// `None`: no row can match.
+    plan: Option<Plan>,
+}
+
+impl<B: Bytes> Selection<'_, B> {
+    fn run<S: Sink>(&self, sink: &mut S) -> Result<()> {
+        match &self.plan {
+            Some(plan) if self.elf.rows() > 0 => match self.elf.layout() {
+                Layout::Packed => dispatch(Select {
+                    tree: self.elf.tree(),
+                    plan,
+                    sink,
+                }),
+                Layout::Published => self.elf.lists().select(plan, sink),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls `visit` with each TID.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`]; rows found before the damage have been visited.
+    pub fn for_each(&self, mut visit: impl FnMut(Tid)) -> Result<()> {
+        self.for_each_slice(|tids| tids.iter().copied().for_each(&mut visit))
+    }
+
+    /// Calls `visit` with the TIDs, thousands at a time.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    pub fn for_each_slice(&self, visit: impl FnMut(&[Tid])) -> Result<()> {
+        let mut sink = Visit::new(visit, self.elf.rows());
+        self.run(&mut sink)?;
+        sink.finish()
+    }
+
+    /// How many rows match. A subtree below the last restricted dimension costs one look at its list.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`].
+    pub fn count(&self) -> Result<u64> {
+        let mut sink = Count::default();
+        self.run(&mut sink)?;
+        Ok(sink.rows)
+    }
+
+    /// The TIDs, in no particular order.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`].
+    pub fn tids(&self) -> Result<Vec<Tid>> {
+        let mut tids = vec![];
+        self.tids_into(&mut tids)?;
+        Ok(tids)
+    }
+
+    /// Appends the TIDs to a vector that may be used again and again.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`]; what was appended then is worthless.
+    pub fn tids_into(&self, tids: &mut Vec<Tid>) -> Result<()> {
+        let mut sink = Collect::new(tids, self.elf.rows());
+        self.run(&mut sink)?;
+        sink.finish()
+    }
+
+    /// The TIDs as a bitmap.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`].
+    pub fn bitmap(&self) -> Result<RoaringBitmap> {
+        let mut tids = self.tids()?;
+        tids.sort_unstable();
+        Ok(tids.into_iter().collect())
+    }
+}

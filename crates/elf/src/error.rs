@@ -1,0 +1,128 @@
+//! What can go wrong, in words that say what to do next.
+
+/// Errors of building, opening and searching an Elf.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// The bytes are no Elf at all.
+    #[error("not an Elf index: the bytes start with {found:02x?}; was another object opened?")]
+    NotAnElf {
+        /// The first bytes found (fewer than eight in a shorter buffer).
+        found: Vec<u8>,
+    },
+    /// Written by a newer program.
+    #[error(
+        "the index has format version {found}, this program reads up to {supported}; use a newer halocline"
+    )]
+    NewerVersion {
+        /// Version in the header.
+        found: u16,
+        /// Newest version this program reads.
+        supported: u16,
+    },
+    /// The bytes contradict themselves.
+    #[error(
+        "the index is damaged at offset {offset}: {what}; drop and rebuild it (`check` tells what else is damaged)"
+    )]
+    Damaged {
+        /// Offset in the index bytes.
+        offset: u64,
+        /// The invariant that does not hold.
+        what: &'static str,
+    },
+    /// A point or a predicate list of the wrong length.
+    #[error(
+        "the index has {expected} dimensions, the query gives {found}; give one value or predicate for each"
+    )]
+    WrongDimensions {
+        /// Dimensions of the index.
+        expected: usize,
+        /// What the query gave.
+        found: usize,
+    },
+    /// A row holds a code above what its dimension promised.
+    #[error(
+        "row {row} has code {code} in dimension {dim}, above the stated maximum {max}; fix `Rows::max_code`"
+    )]
+    CodeOutOfRange {
+        /// Dimension.
+        dim: usize,
+        /// Row with the code.
+        row: usize,
+        /// The code.
+        code: u64,
+        /// What `Rows::max_code` said.
+        max: u64,
+    },
+    /// Too many rows or dimensions for one index.
+    #[error(
+        "{what} is {found}, one index holds at most {limit}; split the table into segments or index fewer columns"
+    )]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        found: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Spilling or writing failed.
+    #[error("writing the index failed: {0}")]
+    Write(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// No index of this name in the pool.
+    #[error("there is no index `{name}` in the pool; the names of its objects are in `info`")]
+    NoSuchIndex {
+        /// The name asked for.
+        name: String,
+    },
+    /// An index's metadata cannot be understood.
+    #[error("the metadata of index `{name}` is damaged: {reason}; drop and rebuild it")]
+    DamagedMeta {
+        /// The index.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The table was written anew after the index was built.
+    #[error("index `{name}` was built on another version of table `{table}`; drop and rebuild it")]
+    Stale {
+        /// The index.
+        name: String,
+        /// Its table.
+        table: String,
+    },
+    /// A column that no codes can be given to.
+    #[error("column `{column}` cannot be indexed: {reason}; leave it out")]
+    NotIndexable {
+        /// The column.
+        column: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The pool refused.
+    #[error(transparent)]
+    Pool(#[from] halocline_pool::PoolError),
+    /// The table's columns could not be read.
+    #[error(transparent)]
+    Columns(#[from] halocline_columns::ColumnsError),
+    /// The build's threads could not be started.
+    #[error("cannot start {threads} build threads: {reason}; build with fewer")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl ElfError {
+    pub(crate) fn damaged(offset: usize, what: &'static str) -> Self {
+        Self::Damaged {
+            offset: offset as u64,
+            what,
+        }
+    }
+}
+
+/// What this crate's functions return.
+pub type Result<T, E = ElfError> = std::result::Result<T, E>;

@@ -1,0 +1,187 @@
+//! Where each dimension lies in a record.
+//!
+//! A *record* is a tuple's remaining dimensions and its TID as one little-endian integer: the TID in the lowest bits,
+//! above it the last dimension, then the one before, and so on up. Two things follow, and the whole crate rests on them:
+//! - a field's position does not depend on where in the tree the record was cut off, so one predicate test serves all
+//!   depths, and the record of a list at depth `d` is the lowest `record_len(d)` bytes of the full one;
+//! - the full record, compared as an integer, sorts by tuple and then by TID: it is its own sort key.
+//!
+//! A field never straddles more than eight bytes (it starts at a byte boundary where it otherwise would), so that one
+//! unaligned 64-bit load reads it.
+
+use crate::header::MAX_DIMS;
+
+/// Position of one field in a record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// First byte of the eight that hold the field.
+    pub(crate) byte: usize,
+    /// Bits to shift the load to the right.
+    pub(crate) shift: u32,
+    /// Width as a mask.
+    pub(crate) mask: u64,
+}
+
+impl Field {
+    /// First bit in the record.
+    pub(crate) fn bit(self) -> usize {
+        self.byte * 8 + self.shift as usize
+    }
+
+    /// Width in bits.
+    pub(crate) fn width(self) -> usize {
+        self.mask.count_ones() as usize
+    }
+}
+
+/// The fields again, an array for each of their parts, for vector loads of up to four dimensions from any one on.
+#[derive(Debug, Clone)]
+pub(crate) struct FieldTable {
+    pub(crate) byte: [u64; MAX_DIMS + 4],
+    pub(crate) shift: [u64; MAX_DIMS + 4],
+    pub(crate) mask: [u64; MAX_DIMS + 4],
+    /// First bit above the TID.
+    pub(crate) tail: [u64; MAX_DIMS + 4],
+}
+
+/// What a list of one depth looks like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Level {
+    /// Bytes of a value: 1, 2, 4 or 8; 0 below the last dimension.
+    pub(crate) value_len: usize,
+    /// All bits of a value.
+    pub(crate) value_mask: u64,
+    /// Bytes of a record.
+    pub(crate) record_len: usize,
+    /// All bits of a record above the TID, if one load can give them all.
+    pub(crate) tail_mask: Option<u64>,
+}
+
+/// The record format of one index and what follows from it.
+#[derive(Debug, Clone)]
+pub(crate) struct Geometry {
+    /// Rows in the index.
+    pub(crate) rows: u64,
+    /// Largest code of each dimension.
+    pub(crate) max_codes: Vec<u64>,
+    /// One field for each dimension.
+    pub(crate) fields: Vec<Field>,
+    /// The same for vector loads.
+    pub(crate) table: Box<FieldTable>,
+    /// Bits of a record below a list of depth `d`, for `d` in `0..=dims`.
+    pub(crate) record_bits: Vec<usize>,
+    /// One for each depth in `0..=dims`.
+    pub(crate) levels: Vec<Level>,
+    /// Bits of a TID.
+    pub(crate) tid_bits: usize,
+    /// Mask of the TID in a record's first four bytes.
+    pub(crate) tid_mask: u32,
+    /// Bits of the full record.
+    pub(crate) bits: usize,
+}
+
+pub(crate) fn bits_of(max: u64) -> usize {
+    (64 - max.leading_zeros()) as usize
+}
+
+fn value_len(max: u64) -> usize {
+    bits_of(max).div_ceil(8).next_power_of_two().max(1)
+}
+
+fn mask_of(bits: usize) -> u64 {
+    if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
+}
+
+impl Geometry {
+    pub(crate) fn new(rows: u64, max_codes: Vec<u64>) -> Self {
+        let dims = max_codes.len();
+        let tid_bits = bits_of(rows.saturating_sub(1)).max(1);
+        let mut fields = vec![Field::default(); dims];
+        let mut record_bits = vec![tid_bits; dims + 1];
+        let mut at = tid_bits;
+        for dim in (0..dims).rev() {
+            let width = bits_of(max_codes[dim]);
+            record_bits[dim] = at;
+            if at % 8 + width > 64 {
+                at = at.next_multiple_of(8);
+            }
+            fields[dim] = Field {
+                byte: at / 8,
+                shift: (at % 8) as u32,
+                mask: mask_of(width),
+            };
+            at += width;
+        }
+        let part = |part: fn(&Field) -> u64| std::array::from_fn(|dim| fields.get(dim).map_or(0, part));
+        let table = FieldTable {
+            byte: part(|field| field.byte as u64),
+            shift: part(|field| u64::from(field.shift)),
+            mask: part(|field| field.mask),
+            tail: std::array::from_fn(|dim| {
+                fields.get(dim).map_or(0, |field| (field.bit() - tid_bits) as u64)
+            }),
+        };
+        let levels = (0..=dims).map(|depth| {
+            let value_len = max_codes.get(depth).map_or(0, |&max| value_len(max));
+            let tail = record_bits[depth] - tid_bits;
+            Level {
+                value_len,
+                value_mask: mask_of(value_len * 8),
+                record_len: record_bits[depth].div_ceil(8),
+                tail_mask: (tail + tid_bits % 8 <= 64).then(|| mask_of(tail)),
+            }
+        });
+        Self {
+            rows,
+            levels: levels.collect(),
+            table: Box::new(table),
+            record_bits,
+            tid_bits,
+            tid_mask: mask_of(tid_bits) as u32,
+            bits: at,
+            max_codes,
+            fields,
+        }
+    }
+
+    pub(crate) fn dims(&self) -> usize {
+        self.max_codes.len()
+    }
+
+    /// 64-bit words of the full record.
+    pub(crate) fn words(&self) -> usize {
+        self.bits.div_ceil(64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_never_straddle_more_than_eight_bytes() {
+        for max in [0, 1, 99, 1 << 31, (1 << 60) - 1, u64::MAX] {
+            let geometry = Geometry::new(10_000_000, vec![max, 3, max, 0, 7, max]);
+            for (dim, field) in geometry.fields.iter().enumerate() {
+                assert!(field.shift as usize + field.width() <= 64);
+                if dim > 0 {
+                    assert!(field.bit() + field.width() <= geometry.fields[dim - 1].bit());
+                }
+                assert!(
+                    field.bit() + field.width() <= geometry.levels[dim.saturating_sub(1)].record_len * 8
+                        || dim == 0
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn uniform_tables_take_seven_bits_a_value() {
+        let geometry = Geometry::new(10_000_000, vec![99; 10]);
+        assert_eq!(geometry.bits, 94);
+        assert_eq!(geometry.words(), 2);
+        assert_eq!(geometry.levels[3].record_len, 9);
+        assert_eq!(geometry.levels[3].value_len, 1);
+        assert_eq!(geometry.levels[10].value_len, 0);
+    }
+}

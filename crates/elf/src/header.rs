@@ -1,0 +1,234 @@
+//! The durable header of an index: what docs/format.md calls the Elf header.
+//!
+//! Invariants: all numbers are little-endian; the header's checksum covers every byte before the nodes, so an index
+//! whose header passes [`Header::read`] has self-consistent lengths and dimensions. What follows the header is *not*
+//! covered: the pool's checksums (`check`) cover it, and searches survive any bytes there.
+
+use crate::geometry::Geometry;
+use crate::histogram::{BUCKETS, Histogram};
+use crate::view::PAD;
+use crate::{ElfError, Layout, Result};
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+const MAGIC: [u8; 8] = *b"HLCLELF\0";
+const VERSION: u16 = 1;
+
+/// Most rows of an index: a TID's top bit is the last-mark of layout `published`.
+pub(crate) const MAX_ROWS: u64 = 1 << 31;
+/// Most dimensions of an index.
+pub(crate) const MAX_DIMS: usize = 64;
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawHeader {
+    magic: [u8; 8],
+    version: U16,
+    layout: U16,
+    dims: U32,
+    rows: U64,
+    /// Bytes of the whole index.
+    len: U64,
+    /// First byte after the header and its tables.
+    nodes_start: U64,
+    /// First byte after the nodes.
+    nodes_end: U64,
+    /// Offset of the root list; equals `nodes_end` in an empty index.
+    root: U64,
+    /// xxh3 of the header and its tables, with this field zero.
+    checksum: U64,
+}
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawDim {
+    max_code: U64,
+    /// Estimated distinct codes.
+    distinct: U64,
+    /// Offset and number of the codes whose ranks stand for them (layout `published`); both zero if codes stand for themselves.
+    ranks_at: U64,
+    ranks: U64,
+    /// Equi-depth quantiles of the codes.
+    quantiles: [U64; BUCKETS + 1],
+}
+
+const _: () = assert!(size_of::<RawHeader>() == 64 && size_of::<RawDim>() == 552);
+
+/// Where the codes of a dimension are listed whose ranks the nodes hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ranks {
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+}
+
+/// A validated header.
+#[derive(Debug, Clone)]
+pub(crate) struct Header {
+    pub(crate) layout: Layout,
+    pub(crate) len: u64,
+    pub(crate) nodes_start: u64,
+    pub(crate) nodes_end: u64,
+    pub(crate) root: u64,
+    pub(crate) geometry: Geometry,
+    pub(crate) ranks: Vec<Ranks>,
+    pub(crate) histograms: Vec<Histogram>,
+}
+
+/// Bytes of the header and tables of an index with `dims` dimensions.
+pub(crate) fn header_len(dims: usize) -> usize {
+    (size_of::<RawHeader>() + dims * size_of::<RawDim>()).next_multiple_of(64)
+}
+
+/// Length of an index whose last used byte is before `end`.
+pub(crate) fn padded_len(end: u64) -> u64 {
+    (end + PAD as u64).next_multiple_of(64)
+}
+
+impl Layout {
+    fn number(self) -> u16 {
+        match self {
+            Self::Packed => 1,
+            Self::Published => 2,
+        }
+    }
+}
+
+impl Header {
+    /// The header as it is stored, `header_len(dims)` bytes.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let dims = self.geometry.dims();
+        let mut raw = RawHeader {
+            magic: MAGIC,
+            version: VERSION.into(),
+            layout: self.layout.number().into(),
+            dims: (dims as u32).into(),
+            rows: self.geometry.rows.into(),
+            len: self.len.into(),
+            nodes_start: self.nodes_start.into(),
+            nodes_end: self.nodes_end.into(),
+            root: self.root.into(),
+            checksum: 0.into(),
+        };
+        let mut bytes = raw.as_bytes().to_vec();
+        for ((max_code, ranks), histogram) in self
+            .geometry
+            .max_codes
+            .iter()
+            .zip(&self.ranks)
+            .zip(&self.histograms)
+        {
+            let dim = RawDim {
+                max_code: (*max_code).into(),
+                distinct: histogram.distinct.into(),
+                ranks_at: ranks.at.into(),
+                ranks: ranks.len.into(),
+                quantiles: histogram.quantiles.map(U64::new),
+            };
+            bytes.extend_from_slice(dim.as_bytes());
+        }
+        bytes.resize(header_len(dims), 0);
+        raw.checksum = xxh3_64(&bytes).into();
+        bytes[..size_of::<RawHeader>()].copy_from_slice(raw.as_bytes());
+        bytes
+    }
+
+    /// Reads and validates. O(dims).
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
+        let not_an_elf = || ElfError::NotAnElf {
+            found: bytes[..bytes.len().min(8)].to_vec(),
+        };
+        let (raw, _) = RawHeader::read_from_prefix(bytes).map_err(|_| not_an_elf())?;
+        if raw.magic != MAGIC {
+            return Err(not_an_elf());
+        }
+        if raw.version.get() > VERSION {
+            return Err(ElfError::NewerVersion {
+                found: raw.version.get(),
+                supported: VERSION,
+            });
+        }
+        let damaged = |what| ElfError::damaged(0, what);
+        let dims = raw.dims.get() as usize;
+        if !(1..=MAX_DIMS).contains(&dims) {
+            return Err(damaged("the header's number of dimensions is out of range"));
+        }
+        let tables = bytes
+            .get(..header_len(dims))
+            .ok_or_else(|| damaged("the index is shorter than its header"))?;
+        let mut zeroed = tables.to_vec();
+        zeroed[..size_of::<RawHeader>()].copy_from_slice(
+            RawHeader {
+                checksum: 0.into(),
+                ..raw
+            }
+            .as_bytes(),
+        );
+        if xxh3_64(&zeroed) != raw.checksum.get() {
+            return Err(damaged("the header's checksum does not match"));
+        }
+        let layout = match raw.layout.get() {
+            1 => Layout::Packed,
+            2 => Layout::Published,
+            _ => return Err(damaged("the layout is unknown")),
+        };
+        let (raw_dims, _) = <[RawDim]>::ref_from_prefix_with_elems(&tables[size_of::<RawHeader>()..], dims)
+            .map_err(|_| damaged("the dimension table is cut off"))?;
+        let header = Self {
+            layout,
+            len: raw.len.get(),
+            nodes_start: raw.nodes_start.get(),
+            nodes_end: raw.nodes_end.get(),
+            root: raw.root.get(),
+            geometry: Geometry::new(
+                raw.rows.get(),
+                raw_dims.iter().map(|dim| dim.max_code.get()).collect(),
+            ),
+            ranks: raw_dims
+                .iter()
+                .map(|dim| Ranks {
+                    at: dim.ranks_at.get(),
+                    len: dim.ranks.get(),
+                })
+                .collect(),
+            histograms: raw_dims
+                .iter()
+                .map(|dim| Histogram {
+                    distinct: dim.distinct.get(),
+                    quantiles: dim.quantiles.map(|code| code.get()),
+                })
+                .collect(),
+        };
+        header.validate(bytes.len() as u64)?;
+        Ok(header)
+    }
+
+    fn validate(&self, available: u64) -> Result<()> {
+        let damaged = |what| Err(ElfError::damaged(0, what));
+        if self.len > available {
+            return damaged("the index is cut off: shorter than its header says");
+        }
+        let sorted = [
+            header_len(self.geometry.dims()) as u64,
+            self.nodes_start,
+            self.nodes_end,
+            self.len,
+        ];
+        if !sorted.is_sorted() || self.len - self.nodes_end < PAD as u64 {
+            return damaged("the header's offsets are out of order");
+        }
+        if !(self.nodes_start..=self.nodes_end).contains(&self.root) {
+            return damaged("the root lies outside the nodes");
+        }
+        if self.geometry.rows > MAX_ROWS || (self.geometry.rows > 0 && self.root == self.nodes_end) {
+            return damaged("the header's number of rows is out of range");
+        }
+        for ranks in &self.ranks {
+            let end = ranks.len.checked_mul(8).and_then(|len| ranks.at.checked_add(len));
+            if end.is_none_or(|end| end > self.len) {
+                return damaged("a rank table lies outside the index");
+            }
+        }
+        Ok(())
+    }
+}

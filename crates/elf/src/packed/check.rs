@@ -1,0 +1,146 @@
+//! Verification of every invariant of layout `packed`.
+
+use crate::Result;
+use crate::check::Seen;
+use crate::error::ElfError;
+use crate::packed::node::{Forward, Inner, Leaf, Node, Tree};
+use crate::packed::write::worth_forwarding;
+use halocline_media::Bytes;
+
+/// Visits every node once, in the order in which they are stored.
+pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
+    let header = tree.header;
+    let mut seen = Seen::new(header.geometry.rows);
+    let mut check = Check {
+        tree,
+        seen: &mut seen,
+        codes: vec![],
+        last: vec![],
+    };
+    let mut end = header.nodes_start as usize;
+    if header.geometry.rows > 0 {
+        end = check.subtree(header.root as usize, 0, end)?.1;
+    }
+    if end as u64 != header.nodes_end {
+        return Err(ElfError::damaged(end, "the root is not the last list"));
+    }
+    seen.finish()
+}
+
+struct Check<'a, 's, B> {
+    tree: Tree<'a, B>,
+    seen: &'s mut Seen,
+    /// Codes on the path to the list being checked.
+    codes: Vec<u64>,
+    /// Tuple and TID of the row before.
+    last: Vec<u64>,
+}
+
+impl<B: Bytes> Check<'_, '_, B> {
+    /// Checks the subtree whose top list is at `at` and whose first byte must be `start`; gives rows and end.
+    fn subtree(&mut self, at: usize, depth: usize, start: usize) -> Result<(u64, usize)> {
+        match self.tree.node(at, depth)? {
+            Node::Leaf(leaf) => {
+                if at != start {
+                    return Err(ElfError::damaged(at, "a list does not follow the one before it"));
+                }
+                self.leaf(&leaf, at, depth)?;
+                Ok((leaf.rows as u64, leaf.end()))
+            }
+            Node::Inner(inner) => self.inner(&inner, depth, start),
+        }
+    }
+
+    fn inner(&mut self, inner: &Inner, depth: usize, start: usize) -> Result<(u64, usize)> {
+        let (mut rows, mut end, mut children) = (0, start, 0_u64);
+        let mut before = None;
+        let mut forwards = vec![];
+        for k in 0..inner.entries {
+            let child = inner.child(self.tree.view, k);
+            let value = inner.value(self.tree.view, k);
+            if child == 0 {
+                if inner.dense_from.is_some()
+                    && self
+                        .tree
+                        .view
+                        .uint(inner.links + k * inner.link_len, inner.link_len)
+                        == 0
+                {
+                    continue;
+                }
+                return Err(ElfError::damaged(inner.at, "a link leads nowhere"));
+            }
+            if before.is_some_and(|before| before >= value) || value > self.tree.geometry().max_codes[depth] {
+                return Err(ElfError::damaged(
+                    inner.at,
+                    "the values of a list are not ascending codes",
+                ));
+            }
+            before = Some(value);
+            forwards.push(match self.tree.node(child, depth + 1)? {
+                Node::Inner(child) => child.as_forward(),
+                Node::Leaf(_) => None,
+            });
+            self.codes.push(value);
+            let (below, after) = self.subtree(child, depth + 1, end)?;
+            self.codes.pop();
+            rows += below;
+            end = after;
+            children += 1;
+        }
+        if end != inner.at {
+            return Err(ElfError::damaged(inner.at, "a list does not follow its children"));
+        }
+        if rows != inner.rows || children == 0 {
+            return Err(ElfError::damaged(inner.at, "a list's number of rows is wrong"));
+        }
+        let worth = worth_forwarding(self.tree.geometry().rows, rows, children);
+        if inner.forward != Forward::of(forwards).filter(|_| worth) {
+            return Err(ElfError::damaged(
+                inner.at,
+                "a list does not say what its children are like",
+            ));
+        }
+        Ok((rows, inner.end()))
+    }
+
+    fn leaf(&mut self, leaf: &Leaf, at: usize, depth: usize) -> Result<()> {
+        let view = self.tree.view;
+        let geometry = self.tree.geometry();
+        if leaf.rows == 0 {
+            return Err(ElfError::damaged(at, "a list is empty"));
+        }
+        for k in 0..leaf.rows {
+            let record = leaf.records_from(k).at;
+            let mut row = self.codes.clone();
+            if leaf.value_len > 0 {
+                row.push(view.uint(leaf.values + k * leaf.value_len, leaf.value_len));
+            }
+            row.extend(
+                geometry
+                    .fields
+                    .iter()
+                    .skip(depth + 1)
+                    .map(|f| view.u64(record + f.byte) >> f.shift & f.mask),
+            );
+            let tid = view.u32(record) & geometry.tid_mask;
+            if row.iter().zip(&geometry.max_codes).any(|(code, max)| code > max) {
+                return Err(ElfError::damaged(
+                    record,
+                    "a code is above its dimension's maximum",
+                ));
+            }
+            let (used, len) = (geometry.record_bits[depth], leaf.records.len);
+            if used % 8 != 0 && view.u8(record + len - 1) >> (used % 8) != 0 {
+                return Err(ElfError::damaged(record, "a record has bits beyond its fields"));
+            }
+            row.push(u64::from(tid));
+            if !self.last.is_empty() && self.last >= row {
+                return Err(ElfError::damaged(record, "the rows are not in order"));
+            }
+            self.last = row;
+            self.seen.add(tid, record)?;
+        }
+        Ok(())
+    }
+}

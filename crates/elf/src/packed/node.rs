@@ -1,0 +1,350 @@
+//! The nodes of layout `packed`, decoded.
+//!
+//! Nodes are stored in post-order: the children of a list directly before it, in the order of their values, so that a
+//! link is the distance back to the child and no subtree knows where in the file it lies. A node is one of
+//! - *leaf list*, `n` (1 byte, 1..=127) or `0x80, n` (u32): `n` values of its dimension, then `n` records; a value may
+//!   occur several times. Below the last dimension there are no values: only TIDs.
+//! - *inner list*, `0x81 | dense << 1 | (link length - 1) << 2 | forward << 5`, entries (u32), rows below (u32); if
+//!   `forward`, a [`Forward`]; then either the smallest value (dense: entry `k` stands for value `min + k`, link 0 says
+//!   that no row has it) or the values; then the links.
+
+use crate::geometry::Geometry;
+use crate::header::Header;
+use crate::kernel::{Between, Kernel, Records};
+use crate::view::{PAD, View};
+use crate::{ElfError, Result};
+use halocline_media::Bytes;
+
+pub(crate) const SMALL_LEAF: usize = 127;
+pub(crate) const LARGE_LEAF: u8 = 0x80;
+pub(crate) const INNER: u8 = 0x81;
+pub(crate) const DENSE: u8 = 0x02;
+pub(crate) const FORWARD: u8 = 0x20;
+/// Bits of an inner list's kind that give the length of its links.
+pub(crate) const LINK_LEN: u8 = 7 << 2;
+const UNUSED: u8 = 0x40;
+pub(crate) const INNER_HEADER: usize = 9;
+/// Bytes of a stored [`Forward`].
+pub(crate) const FORWARD_LEN: usize = 6;
+
+/// Says of all children of a list that they are dense lists from value 0 on which start alike, so that a search for one
+/// value follows a child's link without having read the child. Stored as `entries` (u32), `links` (u8), `link_len` (u8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Forward {
+    /// Entries that every child has.
+    pub(crate) entries: u32,
+    /// Offset of the links from a child's start.
+    pub(crate) links: u8,
+    /// Bytes of a child's link.
+    pub(crate) link_len: u8,
+}
+
+impl Forward {
+    #[inline(always)]
+    pub(crate) fn read(head: &[u8; PAD]) -> Self {
+        let entries = u32::from_le_bytes([head[9], head[10], head[11], head[12]]);
+        Self {
+            entries,
+            links: head[13],
+            link_len: head[14].clamp(1, 8),
+        }
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; FORWARD_LEN] {
+        let [a, b, c, d] = self.entries.to_le_bytes();
+        [a, b, c, d, self.links, self.link_len]
+    }
+
+    /// The common start of lists that start as these, if they can be described by one.
+    pub(crate) fn of(children: impl IntoIterator<Item = Option<Forward>>) -> Option<Self> {
+        let mut children = children.into_iter();
+        let first = children.next()??;
+        children.try_fold(first, |all, child| {
+            let child = child?;
+            let alike = (child.links, child.link_len) == (all.links, all.link_len);
+            alike.then_some(Forward {
+                entries: all.entries.min(child.entries),
+                ..all
+            })
+        })
+    }
+}
+
+/// A list whose entries are rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaf {
+    pub(crate) rows: usize,
+    /// Offset of the values.
+    pub(crate) values: usize,
+    /// Bytes of a value; 0 below the last dimension.
+    pub(crate) value_len: usize,
+    pub(crate) records: Records,
+}
+
+/// A list whose entries are lists.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inner {
+    pub(crate) at: usize,
+    pub(crate) entries: usize,
+    /// Rows in the subtree.
+    pub(crate) rows: u64,
+    /// What all children have in common.
+    pub(crate) forward: Option<Forward>,
+    /// `Some(smallest value)` if the position is the value.
+    pub(crate) dense_from: Option<u64>,
+    /// Offset of the values, unless dense.
+    pub(crate) values: usize,
+    pub(crate) value_len: usize,
+    /// Offset of the links.
+    pub(crate) links: usize,
+    pub(crate) link_len: usize,
+}
+
+/// A decoded list: its parts lie within the nodes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Node {
+    Leaf(Leaf),
+    Inner(Inner),
+}
+
+impl Node {
+    /// Rows in the subtree.
+    pub(crate) fn rows(&self) -> u64 {
+        match self {
+            Self::Leaf(leaf) => leaf.rows as u64,
+            Self::Inner(inner) => inner.rows,
+        }
+    }
+}
+
+/// The nodes of an open index.
+#[derive(Debug)]
+pub(crate) struct Tree<'a, B> {
+    pub(crate) view: View<'a, B>,
+    pub(crate) header: &'a Header,
+}
+
+impl<B> Clone for Tree<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Tree<'_, B> {}
+
+impl<'a, B: Bytes> Tree<'a, B> {
+    pub(crate) fn geometry(&self) -> &'a Geometry {
+        &self.header.geometry
+    }
+
+    /// Decodes the node at `at`, whose values are of dimension `depth <= dims`.
+    #[inline(always)]
+    pub(crate) fn node(&self, at: usize, depth: usize) -> Result<Node> {
+        let view = self.view;
+        let value_len = self.geometry().levels[depth].value_len;
+        let kind = view.u8(at);
+        if kind <= LARGE_LEAF {
+            let (rows, head) = if kind == LARGE_LEAF {
+                (view.u32(at + 1) as usize, 5)
+            } else {
+                (usize::from(kind), 1)
+            };
+            let values = at + head;
+            let records = Records {
+                at: values + rows * value_len,
+                len: self.geometry().levels[depth].record_len,
+            };
+            self.inside(at, records.at + rows * records.len)?;
+            view.touch(at, head + rows * value_len);
+            return Ok(Node::Leaf(Leaf {
+                rows,
+                values,
+                value_len,
+                records,
+            }));
+        }
+        let entries = view.u32(at + 1) as usize;
+        let rows = u64::from(view.u32(at + 5));
+        let link_len = usize::from(kind >> 2 & 7) + 1;
+        let forward = match view.head(at) {
+            Some(head) if kind & FORWARD != 0 => Some(Forward::read(head)),
+            _ => None,
+        };
+        let values = at + INNER_HEADER + if forward.is_some() { FORWARD_LEN } else { 0 };
+        let dense = kind & DENSE != 0;
+        let links = values + if dense { value_len } else { entries * value_len };
+        self.inside(at, links + entries * link_len)?;
+        if kind & UNUSED != 0 || value_len == 0 {
+            return Err(ElfError::damaged(at, "a list is of no known kind"));
+        }
+        view.touch(at, values - at);
+        let dense_from = dense.then(|| view.uint(values, value_len));
+        Ok(Node::Inner(Inner {
+            at,
+            entries,
+            rows,
+            forward,
+            dense_from,
+            values,
+            value_len,
+            links,
+            link_len,
+        }))
+    }
+
+    #[inline(always)]
+    fn inside(&self, at: usize, end: usize) -> Result<()> {
+        if end as u64 <= self.header.nodes_end {
+            Ok(())
+        } else {
+            Err(beyond(at))
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn beyond(at: usize) -> ElfError {
+    ElfError::damaged(at, "a list reaches beyond the nodes")
+}
+
+impl Inner {
+    /// Offset of child `k`; 0 if a dense list has none there (0 is the header's offset, never a node's).
+    #[inline(always)]
+    pub(crate) fn child<B: Bytes>(&self, view: View<'_, B>, k: usize) -> usize {
+        let distance = view.uint(self.links + k * self.link_len, self.link_len) as usize;
+        if distance == 0 || distance >= self.at {
+            0
+        } else {
+            self.at - distance
+        }
+    }
+
+    /// Value of entry `k`.
+    #[inline(always)]
+    pub(crate) fn value<B: Bytes>(&self, view: View<'_, B>, k: usize) -> u64 {
+        match self.dense_from {
+            Some(min) => min.wrapping_add(k as u64),
+            None => view.uint(self.values + k * self.value_len, self.value_len),
+        }
+    }
+
+    /// First byte after the node.
+    pub(crate) fn end(&self) -> usize {
+        self.links + self.entries * self.link_len
+    }
+
+    /// What a list above may say of this one, if all its children are like it.
+    pub(crate) fn as_forward(&self) -> Option<Forward> {
+        (self.dense_from == Some(0)).then_some(Forward {
+            entries: self.entries as u32,
+            links: (self.links - self.at) as u8,
+            link_len: self.link_len as u8,
+        })
+    }
+
+    /// The entries `first..end` whose values lie in `wanted`.
+    #[inline(always)]
+    pub(crate) fn interval<B: Bytes, K: Kernel>(&self, view: View<'_, B>, wanted: Between) -> (usize, usize) {
+        match self.dense_from {
+            Some(min) => {
+                let end = self.entries as u64;
+                let first = wanted.lo.saturating_sub(min).min(end);
+                let upto = wanted
+                    .hi()
+                    .checked_sub(min)
+                    .map_or(0, |last| last.saturating_add(1).min(end));
+                (first as usize, upto.max(first) as usize)
+            }
+            None => interval::<B, K>(view, self.values, self.value_len, self.entries, wanted),
+        }
+    }
+}
+
+impl Leaf {
+    /// First byte after the node.
+    pub(crate) fn end(&self) -> usize {
+        self.records.at + self.rows * self.records.len
+    }
+
+    /// The rows `first..end` whose values lie in `wanted`.
+    #[inline(always)]
+    pub(crate) fn interval<B: Bytes, K: Kernel>(&self, view: View<'_, B>, wanted: Between) -> (usize, usize) {
+        if self.value_len == 0 {
+            return (0, self.rows);
+        }
+        interval::<B, K>(view, self.values, self.value_len, self.rows, wanted)
+    }
+
+    /// The records from `first` on.
+    #[inline(always)]
+    pub(crate) fn records_from(&self, first: usize) -> Records {
+        Records {
+            at: self.records.at + first * self.records.len,
+            len: self.records.len,
+        }
+    }
+}
+
+/// The positions `first..end` of the sorted values that lie in `wanted`. Up to 64 values in a few vectors, more by
+/// binary search.
+#[inline(always)]
+fn interval<B: Bytes, K: Kernel>(
+    view: View<'_, B>,
+    values: usize,
+    len: usize,
+    count: usize,
+    wanted: Between,
+) -> (usize, usize) {
+    if count <= 64 {
+        view.touch(values, count * len);
+        let mask = K::between(view, values, len, count, wanted);
+        let first = (mask.trailing_zeros() as usize).min(count);
+        return (first, first + mask.count_ones() as usize);
+    }
+    long_interval(view, values, len, count, wanted)
+}
+
+#[inline(never)]
+fn long_interval<B: Bytes>(
+    view: View<'_, B>,
+    values: usize,
+    len: usize,
+    count: usize,
+    wanted: Between,
+) -> (usize, usize) {
+    let first = partition(view, values, len, 0, count, |value| value < wanted.lo);
+    // The interval is short as a rule: its end is looked for in doubling steps.
+    let mut step = 16;
+    while first + step < count && view.uint(values + (first + step) * len, len) <= wanted.hi() {
+        step *= 2;
+    }
+    let end = partition(view, values, len, first, (first + step).min(count), |value| {
+        value <= wanted.hi()
+    });
+    (first, end)
+}
+
+/// First position in `from..to` whose value is not `before`.
+fn partition<B: Bytes>(
+    view: View<'_, B>,
+    values: usize,
+    len: usize,
+    from: usize,
+    to: usize,
+    before: impl Fn(u64) -> bool,
+) -> usize {
+    let (mut from, mut size) = (from, to - from);
+    while size > 0 {
+        let half = size / 2;
+        let at = values + (from + half) * len;
+        view.touch(at, len);
+        if before(view.uint(at, len)) {
+            from += half + 1;
+            size -= half + 1;
+        } else {
+            size = half;
+        }
+    }
+    from
+}

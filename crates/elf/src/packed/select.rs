@@ -1,0 +1,339 @@
+//! Range and partial match in layout `packed`.
+//!
+//! The tree is searched level by level: all matching children of a level's lists become the frontier of the next, and
+//! their lines are asked for before the first of them is read. A frontier that grows past [`FRONTIER`] lists is searched
+//! depth first in pieces of that size, so that memory stays small and what was prefetched is still in the cache.
+
+use crate::geometry::Level;
+use crate::kernel::{Between, Kernel, Records, Search, low_bits};
+use crate::packed::node::{Inner, Leaf, Node, Tree};
+use crate::plan::{Plan, Set, Test};
+use crate::sink::Sink;
+use crate::{ElfError, Result};
+use halocline_media::Bytes;
+use std::cell::Cell;
+
+/// Lists in flight before the first of them is read.
+const AHEAD: usize = 32;
+/// Children of one level before they are searched.
+const FRONTIER: usize = 4096;
+/// Most values that are compared within a list's first 64 bytes.
+const IN_HEAD: usize = 32;
+
+/// A selection about to run.
+pub(crate) struct Select<'a, 'p, B, S> {
+    pub(crate) tree: Tree<'a, B>,
+    pub(crate) plan: &'p Plan,
+    pub(crate) sink: &'p mut S,
+}
+
+/// Memory that one selection leaves to the thread's next.
+#[derive(Debug, Default)]
+struct Scratch {
+    frontier: Vec<usize>,
+    pieces: Vec<Piece>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Scratch> = Cell::default();
+}
+
+impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self) -> Self::Output {
+        let geometry = self.tree.geometry();
+        let Scratch {
+            mut frontier,
+            mut pieces,
+        } = SCRATCH.take();
+        frontier.clear();
+        pieces.clear();
+        frontier.push(self.tree.header.root as usize);
+        pieces.push(Piece {
+            start: 0,
+            next: 0,
+            end: 1,
+            entry: 0,
+        });
+        let nodes_left = geometry.rows.saturating_mul(geometry.dims() as u64 + 1);
+        let mut walk = Walk {
+            frontier,
+            nodes_left,
+            tree: self.tree,
+            plan: self.plan,
+            sink: self.sink,
+        };
+        let result = walk.levels::<K>(&mut pieces);
+        SCRATCH.set(Scratch {
+            frontier: walk.frontier,
+            pieces,
+        });
+        result
+    }
+}
+
+/// Lists of one level that are being searched: `frontier[next..end]` are still to do; their children are collected in
+/// `frontier[end..]`.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    start: usize,
+    next: usize,
+    end: usize,
+    /// Entry of the list `next` to go on with, if its first ones filled the frontier.
+    entry: usize,
+}
+
+struct Walk<'a, 'p, B, S> {
+    tree: Tree<'a, B>,
+    plan: &'p Plan,
+    sink: &'p mut S,
+    /// A stack of frontiers.
+    frontier: Vec<usize>,
+    /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
+    nodes_left: u64,
+}
+
+/// What is asked of the lists of one level.
+#[derive(Debug, Clone, Copy)]
+struct Query<'p> {
+    level: Level,
+    /// Bounds of the level's own test.
+    between: Between,
+    set: Option<&'p Set>,
+    /// All values match.
+    any: bool,
+    /// Restricted dimensions beyond this one.
+    rest: &'p [u8],
+}
+
+// Everything is inlined into `run`, and nothing recurses, so that all of it is compiled for the kernel's instructions.
+impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
+    #[inline(always)]
+    fn levels<K: Kernel>(&mut self, pieces: &mut Vec<Piece>) -> Result<()> {
+        while let Some(mut piece) = pieces.pop() {
+            self.piece::<K>(&mut piece, pieces.len())?;
+            if self.frontier.len() > piece.end {
+                let end = self.frontier.len();
+                pieces.push(piece);
+                pieces.push(Piece {
+                    start: piece.end,
+                    next: piece.end,
+                    end,
+                    entry: 0,
+                });
+            } else if piece.next < piece.end {
+                pieces.push(piece);
+            } else {
+                self.frontier.truncate(piece.start);
+            }
+        }
+        Ok(())
+    }
+
+    fn query(&self, depth: usize) -> Query<'p> {
+        let (between, set) = match self.plan.tests.get(depth) {
+            None | Some(Test::Any) => (
+                Between {
+                    lo: 0,
+                    span: u64::MAX,
+                },
+                None,
+            ),
+            Some(Test::Between(between)) => (*between, None),
+            Some(Test::Set(set)) => (set.bounds, Some(&**set)),
+        };
+        let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
+        Query {
+            level: self.tree.geometry().levels[depth],
+            between,
+            set,
+            any,
+            rest: self.plan.rest(depth),
+        }
+    }
+
+    /// Searches the lists of a piece until they are done or the frontier is full.
+    #[inline(always)]
+    fn piece<K: Kernel>(&mut self, piece: &mut Piece, depth: usize) -> Result<()> {
+        let query = self.query(depth);
+        while piece.next < piece.end && self.frontier.len() - piece.end < FRONTIER {
+            let at = self.frontier[piece.next];
+            if let Some(&ahead) = self.frontier[..piece.end].get(piece.next + AHEAD) {
+                self.prefetch(ahead);
+            }
+            self.nodes_left = self.nodes_left.checked_sub(1).ok_or_else(tangled)?;
+            if let Some(head) = self.tree.view.head(at)
+                && (1..=IN_HEAD).contains(&usize::from(head[0]))
+                && query.level.value_len == 1
+            {
+                let rows = usize::from(head[0]);
+                self.tree.view.touch(at, 1 + rows);
+                let mask = if query.any {
+                    low_bits(rows)
+                } else {
+                    K::between_head(head, rows, query.between)
+                };
+                if mask != 0 {
+                    let records = Records {
+                        at: at + 1 + rows,
+                        len: query.level.record_len,
+                    };
+                    self.window::<K>(records, Some((at + 1, 1)), mask, &query)?;
+                }
+                piece.next += 1;
+                continue;
+            }
+            match self.tree.node(at, depth)? {
+                Node::Leaf(leaf) => self.leaf::<K>(&leaf, &query)?,
+                Node::Inner(inner) if S::COUNTS && depth >= self.plan.open_from => self.sink.add(inner.rows),
+                Node::Inner(inner) => {
+                    piece.entry = self.inner::<K>(&inner, piece.entry, piece.end, &query);
+                    if piece.entry > 0 {
+                        continue;
+                    }
+                }
+            }
+            piece.next += 1;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, at: usize) {
+        self.tree.view.prefetch(at);
+        self.tree.view.prefetch(at + 64);
+    }
+
+    /// Adds the matching children to the frontier; gives the entry to go on with if it is full, or 0.
+    #[inline(always)]
+    fn inner<K: Kernel>(&mut self, inner: &Inner, entry: usize, end: usize, query: &Query<'p>) -> usize {
+        let view = self.tree.view;
+        let (first, upto) = if query.any {
+            (0, inner.entries)
+        } else {
+            inner.interval::<B, K>(view, query.between)
+        };
+        let first = first.max(entry);
+        let room = FRONTIER.saturating_sub(self.frontier.len() - end).max(1);
+        let stop = upto.min(first.saturating_add(room));
+        view.touch(
+            inner.links + first * inner.link_len,
+            stop.saturating_sub(first) * inner.link_len,
+        );
+        for k in first..stop {
+            if let Some(set) = query.set
+                && !set.holds(inner.value(view, k))
+            {
+                continue;
+            }
+            let child = inner.child(view, k);
+            if child != 0 {
+                if self.frontier.len() - end < AHEAD {
+                    self.prefetch(child);
+                }
+                self.frontier.push(child);
+            }
+        }
+        if stop < upto { stop } else { 0 }
+    }
+
+    /// A leaf list of any size.
+    #[inline(always)]
+    fn leaf<K: Kernel>(&mut self, leaf: &Leaf, query: &Query<'p>) -> Result<()> {
+        let view = self.tree.view;
+        let (first, end) = if query.any {
+            (0, leaf.rows)
+        } else {
+            leaf.interval::<B, K>(view, query.between)
+        };
+        if S::COUNTS && query.rest.is_empty() && query.set.is_none() {
+            self.sink.add((end - first) as u64);
+            return Ok(());
+        }
+        for from in (first..end).step_by(64) {
+            let mask = low_bits((end - from).min(64));
+            let values =
+                (leaf.value_len > 0).then_some((leaf.values + from * leaf.value_len, leaf.value_len));
+            self.window::<K>(leaf.records_from(from), values, mask, query)?;
+        }
+        Ok(())
+    }
+
+    /// Up to 64 neighbouring records, of which those of `mask` lie within the bounds of the level's test; the values of
+    /// this level (place and bytes of one) are looked at only for a set. Emits those that pass all tests.
+    #[inline(always)]
+    fn window<K: Kernel>(
+        &mut self,
+        records: Records,
+        values: Option<(usize, usize)>,
+        mut mask: u64,
+        query: &Query<'p>,
+    ) -> Result<()> {
+        let view = self.tree.view;
+        if let (Some(set), Some((at, len))) = (query.set, values) {
+            mask = keep(mask, |k| set.holds(view.uint(at + k * len, len)));
+        }
+        let last = 63 - mask.leading_zeros().min(63) as usize;
+        let first = mask.trailing_zeros() as usize;
+        view.touch(
+            records.at + first * records.len,
+            (last + 1).saturating_sub(first) * records.len,
+        );
+        for dim in query.rest.iter().map(|&dim| usize::from(dim)) {
+            let field = self.tree.geometry().fields[dim];
+            mask = match &self.plan.tests[dim] {
+                Test::Any => mask,
+                Test::Between(between) => K::filter(view, records, mask, field, *between),
+                Test::Set(set) => {
+                    let bounded = K::filter(view, records, mask, field, set.bounds);
+                    let code =
+                        |k| (view.u64(records.at + k * records.len + field.byte) >> field.shift) & field.mask;
+                    keep(bounded, |k| set.holds(code(k)))
+                }
+            };
+            if mask == 0 {
+                return Ok(());
+            }
+        }
+        if S::COUNTS {
+            self.sink.add(u64::from(mask.count_ones()));
+            return Ok(());
+        }
+        let tid_mask = self.tree.geometry().tid_mask;
+        let buffer = self.sink.buffer();
+        let (first, count) = (mask.trailing_zeros() as usize, mask.count_ones() as usize);
+        if count > 4 && mask >> first == low_bits(count) {
+            let records = Records {
+                at: records.at + first * records.len,
+                ..records
+            };
+            K::tids(view, records, count, tid_mask, buffer);
+        } else {
+            while mask != 0 {
+                let k = mask.trailing_zeros() as usize;
+                mask &= mask - 1;
+                buffer.push(view.u32(records.at + k * records.len) & tid_mask);
+            }
+        }
+        self.sink.appended()
+    }
+}
+
+/// The bits of `mask` for which `wanted` holds.
+#[inline(always)]
+fn keep(mask: u64, wanted: impl Fn(usize) -> bool) -> u64 {
+    let (mut left, mut kept) = (mask, 0);
+    while left != 0 {
+        let k = left.trailing_zeros() as usize;
+        left &= left - 1;
+        kept |= u64::from(wanted(k)) << k;
+    }
+    kept
+}
+
+#[cold]
+fn tangled() -> ElfError {
+    ElfError::damaged(0, "lists are linked more than once")
+}

@@ -1,0 +1,416 @@
+//! Writing layout `packed` from sorted records.
+//!
+//! Lists are written after their children and link back to them by distance, so a subtree's bytes do not depend on where
+//! they are put: threads write subtrees into buffers of their own, and these are appended in order. The same records give
+//! the same bytes, whatever the number of threads.
+
+use crate::build::output::Buffered;
+use crate::build::record::{Differ, Record, code};
+use crate::geometry::Geometry;
+use crate::packed::node::{DENSE, FORWARD, Forward, INNER, LARGE_LEAF, SMALL_LEAF};
+use crate::{ElfError, Result};
+use rayon::prelude::*;
+use std::collections::VecDeque;
+
+/// A subtree of up to this many rows is one leaf list: its values are found with one or two vectors.
+const LEAF_ROWS: usize = 32;
+/// A list in which no value has more rows than this is a leaf list, however long.
+const LEAF_RUN: usize = 3;
+/// Rows that one task writes.
+const TASK_ROWS: usize = 1 << 16;
+
+/// A child of a list that is being written.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    value: u64,
+    /// Its position.
+    at: u64,
+    /// What it is like, if it is a dense list from value 0 on.
+    forward: Option<Forward>,
+}
+
+/// Writes all lists; gives the position of the root.
+pub(crate) fn write<const W: usize>(
+    geometry: &Geometry,
+    records: &[Record<W>],
+    out: &mut Buffered<'_>,
+) -> Result<u64> {
+    let differ = Differ::new(geometry);
+    let source = Source {
+        geometry,
+        differ: &differ,
+        records,
+    };
+    let mut plan = vec![];
+    source.plan(0, records.len(), 0, &mut plan);
+    let mut tasks = plan.iter().filter_map(|step| match step {
+        Step::Subtrees { start, end, depth } => Some((*start, *end, *depth)),
+        _ => None,
+    });
+    let wave = rayon::current_num_threads() * 4;
+    let mut ready: VecDeque<(Vec<u8>, Vec<Entry>)> = VecDeque::new();
+    let mut entries: Vec<Entry> = vec![];
+    let mut last = (out.position(), None);
+    for step in &plan {
+        match *step {
+            Step::Subtrees { .. } => {
+                if ready.is_empty() {
+                    let next: Vec<_> = tasks.by_ref().take(wave).collect();
+                    ready = next
+                        .into_par_iter()
+                        .map(|(s, e, depth)| source.subtrees(s, e, depth))
+                        .collect::<Vec<_>>()
+                        .into();
+                }
+                if let Some((bytes, children)) = ready.pop_front() {
+                    let base = out.position();
+                    out.append(&bytes).map_err(ElfError::Write)?;
+                    entries.extend(children.into_iter().map(|child| Entry {
+                        at: base + child.at,
+                        ..child
+                    }));
+                    last = entries
+                        .last()
+                        .map_or((base, None), |entry| (entry.at, entry.forward));
+                }
+            }
+            Step::Child { value } => entries.push(Entry {
+                value,
+                at: last.0,
+                forward: last.1,
+            }),
+            Step::Leaf { start, end, depth } => {
+                last = (out.position(), None);
+                let mut bytes = vec![];
+                // In parts, so that a leaf list of any length needs little memory.
+                source.leaf_head(end - start, &mut bytes);
+                for part in (start..end).step_by(TASK_ROWS) {
+                    source.leaf_values(part, end.min(part + TASK_ROWS), depth, &mut bytes);
+                    out.append(&bytes).map_err(ElfError::Write)?;
+                    bytes.clear();
+                }
+                for part in (start..end).step_by(TASK_ROWS) {
+                    source.leaf_records(part, end.min(part + TASK_ROWS), depth, &mut bytes);
+                    out.append(&bytes).map_err(ElfError::Write)?;
+                    bytes.clear();
+                }
+            }
+            Step::Inner {
+                rows,
+                depth,
+                entries: count,
+            } => {
+                let at = out.position();
+                let children = entries.split_off(entries.len() - count);
+                let mut bytes = vec![];
+                last = (at, inner(geometry, depth, rows, &children, at, &mut bytes));
+                out.append(&bytes).map_err(ElfError::Write)?;
+            }
+        }
+    }
+    Ok(last.0)
+}
+
+/// What is written next; entries and positions are passed on a stack.
+#[derive(Debug)]
+enum Step {
+    /// One child list for each value of dimension `depth` in these rows; adds their entries.
+    Subtrees { start: usize, end: usize, depth: usize },
+    /// Adds an entry for the list written last.
+    Child { value: u64 },
+    /// A leaf list of many rows.
+    Leaf { start: usize, end: usize, depth: usize },
+    /// A list of the last `entries` entries.
+    Inner {
+        rows: usize,
+        depth: usize,
+        entries: usize,
+    },
+}
+
+#[derive(Clone, Copy)]
+struct Source<'a, const W: usize> {
+    geometry: &'a Geometry,
+    differ: &'a Differ,
+    records: &'a [Record<W>],
+}
+
+impl<const W: usize> Source<'_, W> {
+    /// Whether two neighbouring rows have the same codes up to dimension `depth`.
+    #[inline(always)]
+    fn same(&self, a: usize, b: usize, depth: usize) -> bool {
+        self.differ.first(&self.records[a], &self.records[b]) > depth
+    }
+
+    fn code(&self, row: usize, dim: usize) -> u64 {
+        code(&self.records[row], self.geometry.fields[dim])
+    }
+
+    /// First row after `start` whose code in `depth` differs; rows `start..end` share all dimensions before it.
+    fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
+        let mut step = 1;
+        while start + step < end && self.same(start, start + step, depth) {
+            step *= 2;
+        }
+        let (mut from, mut to) = (start + step / 2, end.min(start + step));
+        while from + 1 < to {
+            let middle = from + (to - from) / 2;
+            if self.same(start, middle, depth) {
+                from = middle
+            } else {
+                to = middle
+            }
+        }
+        to
+    }
+
+    /// Whether the rows become a leaf list: see [`LEAF_ROWS`] and [`LEAF_RUN`].
+    fn is_leaf(&self, start: usize, end: usize, depth: usize) -> bool {
+        depth == self.geometry.dims()
+            || end - start <= LEAF_ROWS
+            || !(start..end - LEAF_RUN).any(|row| self.same(row, row + LEAF_RUN, depth))
+    }
+
+    /// Plans the lists above the tasks: those of more than `TASK_ROWS` rows.
+    fn plan(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<Step>) {
+        if self.is_leaf(start, end, depth) {
+            steps.push(Step::Leaf { start, end, depth });
+            return;
+        }
+        let (mut entries, mut pending, mut group) = (0, start, start);
+        while group < end {
+            let next = self.group_end(group, end, depth);
+            entries += 1;
+            if next - group > TASK_ROWS {
+                self.flush(pending, group, depth, steps);
+                self.plan(group, next, depth + 1, steps);
+                steps.push(Step::Child {
+                    value: self.code(group, depth),
+                });
+                pending = next;
+            } else if next - pending > TASK_ROWS {
+                self.flush(pending, group, depth, steps);
+                pending = group;
+            }
+            group = next;
+        }
+        self.flush(pending, end, depth, steps);
+        steps.push(Step::Inner {
+            rows: end - start,
+            depth,
+            entries,
+        });
+    }
+
+    fn flush(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<Step>) {
+        if start < end {
+            steps.push(Step::Subtrees { start, end, depth });
+        }
+    }
+
+    /// Writes the children that a list of dimension `depth` has in these rows; positions count from the buffer's start.
+    fn subtrees(&self, start: usize, end: usize, depth: usize) -> (Vec<u8>, Vec<Entry>) {
+        let records = &self.records[start..end];
+        let source = Source { records, ..*self };
+        // first[i]: the first dimension in which row i differs from row i - 1.
+        let mut first = vec![0_u8; records.len()];
+        for (first, pair) in first[1..].iter_mut().zip(records.windows(2)) {
+            *first = self.differ.first(&pair[0], &pair[1]) as u8;
+        }
+        let mut task = Task {
+            source,
+            first,
+            bytes: Vec::with_capacity(records.len() * 16),
+            entries: vec![],
+        };
+        let mut row = 0;
+        while row < records.len() {
+            let next = task.group_end(row, records.len(), depth);
+            let (at, forward) = task.list(row, next, depth + 1);
+            task.entries.push(Entry {
+                value: source.code(row, depth),
+                at,
+                forward,
+            });
+            row = next;
+        }
+        (task.bytes, task.entries)
+    }
+
+    fn leaf_head(&self, rows: usize, bytes: &mut Vec<u8>) {
+        if rows <= SMALL_LEAF {
+            bytes.push(rows as u8);
+        } else {
+            bytes.push(LARGE_LEAF);
+            bytes.extend_from_slice(&(rows as u32).to_le_bytes());
+        }
+    }
+
+    #[inline(always)]
+    fn leaf_values(&self, start: usize, end: usize, depth: usize, bytes: &mut Vec<u8>) {
+        let Some(&field) = self.geometry.fields.get(depth) else {
+            return;
+        };
+        let records = &self.records[start..end];
+        match self.geometry.levels[depth].value_len {
+            1 => bytes.extend(records.iter().map(|record| code(record, field) as u8)),
+            len => {
+                for record in records {
+                    bytes.extend_from_slice(&code(record, field).to_le_bytes()[..len]);
+                }
+            }
+        }
+    }
+
+    /// The lowest bytes of the full records.
+    #[inline(always)]
+    fn leaf_records(&self, start: usize, end: usize, depth: usize, bytes: &mut Vec<u8>) {
+        let len = self.geometry.levels[depth].record_len;
+        let below = self.geometry.record_bits[depth];
+        let mask: Record<W> = std::array::from_fn(|word| match below.saturating_sub(word * 64) {
+            0 => 0,
+            bits => u64::MAX >> (64 - bits.min(64)),
+        });
+        let mut at = bytes.len();
+        bytes.resize(at + (end - start) * len + W * 8, 0);
+        for record in &self.records[start..end] {
+            // Whole words are stored; the next record overwrites what is too much.
+            for word in 0..W {
+                bytes[at + word * 8..at + word * 8 + 8]
+                    .copy_from_slice(&(record[word] & mask[word]).to_le_bytes());
+            }
+            at += len;
+        }
+        bytes.truncate(at);
+    }
+}
+
+/// A buffer in which one thread writes subtrees.
+struct Task<'a, const W: usize> {
+    source: Source<'a, W>,
+    first: Vec<u8>,
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl<const W: usize> Task<'_, W> {
+    #[inline(always)]
+    fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
+        let after = &self.first[start + 1..end];
+        start
+            + 1
+            + after
+                .iter()
+                .position(|&dim| usize::from(dim) <= depth)
+                .unwrap_or(after.len())
+    }
+
+    fn is_leaf(&self, start: usize, end: usize, depth: usize) -> bool {
+        depth == self.source.geometry.dims()
+            || end - start <= LEAF_ROWS
+            || !self.first[start + 1..end]
+                .windows(LEAF_RUN)
+                .any(|run| run.iter().all(|&dim| usize::from(dim) > depth))
+    }
+
+    /// Writes the list of dimension `depth` of these rows; gives its position and what it is like.
+    fn list(&mut self, start: usize, end: usize, depth: usize) -> (u64, Option<Forward>) {
+        if self.is_leaf(start, end, depth) {
+            let at = self.bytes.len();
+            self.source.leaf_head(end - start, &mut self.bytes);
+            self.source.leaf_values(start, end, depth, &mut self.bytes);
+            self.source.leaf_records(start, end, depth, &mut self.bytes);
+            return (at as u64, None);
+        }
+        let base = self.entries.len();
+        let mut row = start;
+        while row < end {
+            let next = self.group_end(row, end, depth);
+            let (at, forward) = self.list(row, next, depth + 1);
+            self.entries.push(Entry {
+                value: self.source.code(row, depth),
+                at,
+                forward,
+            });
+            row = next;
+        }
+        let at = self.bytes.len() as u64;
+        let rows = end - start;
+        let forward = inner(
+            self.source.geometry,
+            depth,
+            rows,
+            &self.entries[base..],
+            at,
+            &mut self.bytes,
+        );
+        self.entries.truncate(base);
+        (at, forward)
+    }
+}
+
+/// Whether a search should skip the heads of the children of a list of `rows` rows: not where they are so few in the
+/// whole tree that they stay in the CPU's caches.
+pub(crate) fn worth_forwarding(all_rows: u64, rows: u64, entries: u64) -> bool {
+    rows / entries.max(1) < all_rows / 512
+}
+
+/// Writes the inner list of `entries` that will stand at position `at`; gives the entry's place in the list above.
+fn inner(
+    geometry: &Geometry,
+    depth: usize,
+    rows: usize,
+    entries: &[Entry],
+    at: u64,
+    bytes: &mut Vec<u8>,
+) -> Option<Forward> {
+    let (first, last) = (entries.first()?, entries.last()?);
+    let value_len = geometry.levels[depth].value_len;
+    let link_len = (64 - (at - first.at).leading_zeros() as usize).div_ceil(8).max(1);
+    let sparse_len = entries.len() as u64 * (link_len + value_len) as u64;
+    // Positions stand for values where that is no larger, holes included; from 0 on if possible.
+    let places = |from: u64| {
+        let places = (last.value - from).checked_add(1)?;
+        (places.checked_mul(link_len as u64)? <= sparse_len && places <= u64::from(u32::MAX))
+            .then_some((from, places))
+    };
+    let dense = places(0).or_else(|| places(first.value));
+    let forward = if worth_forwarding(geometry.rows, rows as u64, entries.len() as u64) {
+        Forward::of(entries.iter().map(|entry| entry.forward))
+    } else {
+        None
+    };
+    let kind = INNER | ((link_len - 1) as u8) << 2;
+    let flags = if dense.is_some() { DENSE } else { 0 } | if forward.is_some() { FORWARD } else { 0 };
+    let count = dense.map_or(entries.len() as u64, |(_, places)| places) as u32;
+    let start = bytes.len();
+    bytes.push(kind | flags);
+    bytes.extend_from_slice(&count.to_le_bytes());
+    bytes.extend_from_slice(&(rows as u32).to_le_bytes());
+    if let Some(forward) = forward {
+        bytes.extend_from_slice(&forward.to_bytes());
+    }
+    match dense {
+        Some((from, _)) => bytes.extend_from_slice(&from.to_le_bytes()[..value_len]),
+        None => {
+            entries
+                .iter()
+                .for_each(|entry| bytes.extend_from_slice(&entry.value.to_le_bytes()[..value_len]));
+        }
+    }
+    let links = bytes.len() - start;
+    let mut next = dense.map_or(0, |(from, _)| from);
+    for entry in entries {
+        if dense.is_some() {
+            bytes.resize(bytes.len() + (entry.value - next) as usize * link_len, 0);
+            next = entry.value.wrapping_add(1);
+        }
+        bytes.extend_from_slice(&(at - entry.at).to_le_bytes()[..link_len]);
+    }
+    let dense_from_0 = dense.is_some_and(|(from, _)| from == 0);
+    dense_from_0.then_some(Forward {
+        entries: count,
+        links: links as u8,
+        link_len: link_len as u8,
+    })
+}

@@ -1,0 +1,281 @@
+//! Searching layout `published` as its authors do: depth first, lists scanned from the front.
+
+use crate::header::{Header, Ranks};
+use crate::kernel::Between;
+use crate::plan::{Plan, Test};
+use crate::published::{ENTRY, LAST, MONO};
+use crate::sink::Sink;
+use crate::tids::Tids;
+use crate::view::View;
+use crate::{CodePredicate, ElfError, Result, Tid};
+use halocline_media::Bytes;
+
+/// The lists of an open index.
+#[derive(Debug)]
+pub(crate) struct Lists<'a, B> {
+    pub(crate) view: View<'a, B>,
+    pub(crate) header: &'a Header,
+}
+
+impl<B> Clone for Lists<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Lists<'_, B> {}
+
+impl<'a, B: Bytes> Lists<'a, B> {
+    /// The first rank whose code is at least `code`, and whether it is equal; codes stand for themselves without ranks.
+    fn rank(&self, ranks: Ranks, code: u64) -> (u64, bool) {
+        if ranks.len == 0 {
+            return (code, true);
+        }
+        let (mut from, mut size) = (0, ranks.len);
+        while size > 0 {
+            let half = size / 2;
+            let at = (ranks.at + (from + half) * 8) as usize;
+            self.view.touch(at, 8);
+            if self.view.u64(at) < code {
+                from += half + 1;
+                size -= half + 1;
+            } else {
+                size = half;
+            }
+        }
+        let at = (ranks.at + from * 8) as usize;
+        (from, from < ranks.len && self.view.u64(at) == code)
+    }
+
+    /// The stored values that stand for the codes of `wanted`; `None` if there are none.
+    fn ranked(&self, ranks: Ranks, wanted: Between) -> Option<Between> {
+        let lo = self.rank(ranks, wanted.lo).0;
+        let (last, exact) = self.rank(ranks, wanted.hi());
+        let hi = if exact { last } else { last.checked_sub(1)? };
+        hi.checked_sub(lo).map(|span| Between { lo, span })
+    }
+
+    /// The plan over stored values; `None` if no row can match.
+    pub(crate) fn translate(&self, plan: &Plan) -> Option<Plan> {
+        let translated = plan
+            .tests
+            .iter()
+            .zip(&self.header.ranks)
+            .map(|(test, &ranks)| match test {
+                Test::Any => Some(Test::Any),
+                Test::Between(between) => self.ranked(ranks, *between).map(Test::Between),
+                Test::Set(set) if ranks.len > 0 => {
+                    let ranked = set.codes.iter().map(|&code| self.rank(ranks, code));
+                    let ranked = ranked.filter_map(|(rank, exact)| exact.then_some(rank)).collect();
+                    Test::new(&CodePredicate::Set(ranked), ranks.len - 1)
+                }
+                Test::Set(set) => Some(Test::Set(set.clone())),
+            });
+        translated.collect::<Option<Vec<_>>>().map(Plan::of)
+    }
+
+    /// Places of the first dimension's array.
+    fn places(&self) -> u64 {
+        match self.header.ranks[0].len {
+            0 => self.header.geometry.max_codes[0].saturating_add(1),
+            ranks => ranks,
+        }
+    }
+
+    /// Link of the first dimension's `value`; 0 if no row has it.
+    #[inline]
+    pub(crate) fn root_link(&self, value: u64) -> u64 {
+        let at = self.header.root.saturating_add(value.saturating_mul(8)) as usize;
+        if value >= self.places() || at as u64 >= self.header.nodes_end {
+            return 0;
+        }
+        self.view.touch(at, 8);
+        self.view.u64(at)
+    }
+
+    /// Value (with its mark) and link of the entry at `at`.
+    #[inline(always)]
+    pub(crate) fn entry(&self, at: usize) -> Result<(u32, u64)> {
+        if at.saturating_add(ENTRY) as u64 > self.header.nodes_end {
+            return Err(ElfError::damaged(at, "a list reaches beyond the nodes"));
+        }
+        self.view.touch(at, ENTRY);
+        Ok((self.view.u32(at), self.view.u64(at + 4)))
+    }
+
+    /// Number of TIDs from `at` on, up to the marked one.
+    pub(crate) fn tid_count(&self, at: usize) -> Result<usize> {
+        let mut count = 0;
+        loop {
+            let tid = at + count * 4;
+            if tid as u64 + 4 > self.header.nodes_end {
+                return Err(ElfError::damaged(at, "a MonoList reaches beyond the nodes"));
+            }
+            count += 1;
+            if self.view.u32(tid) & LAST != 0 {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Rows that equal the point.
+    pub(crate) fn exact(&self, point: &[u64]) -> Result<Tids<'a>> {
+        let mut values = [0_u32; crate::header::MAX_DIMS];
+        for ((value, &code), (ranks, &max)) in values
+            .iter_mut()
+            .zip(point)
+            .zip(self.header.ranks.iter().zip(&self.header.geometry.max_codes))
+        {
+            let (rank, exact) = self.rank(*ranks, code);
+            if !exact || code > max {
+                return Ok(Tids::none());
+            }
+            *value = rank as u32;
+        }
+        let values = &values[..point.len()];
+        let mut link = self.root_link(u64::from(values[0]));
+        for depth in 1..=values.len() {
+            if link == 0 {
+                return Ok(Tids::none());
+            }
+            if link & MONO != 0 {
+                return self.exact_mono_list((link & !MONO) as usize, &values[depth..]);
+            }
+            let Some(&wanted) = values.get(depth) else {
+                return Err(ElfError::damaged(link as usize, "a list has no dimension left"));
+            };
+            let mut at = link as usize;
+            loop {
+                let (value, child) = self.entry(at)?;
+                if value & !LAST >= wanted {
+                    link = if value & !LAST == wanted { child } else { 0 };
+                    break;
+                }
+                if value & LAST != 0 {
+                    return Ok(Tids::none());
+                }
+                at += ENTRY;
+            }
+        }
+        Ok(Tids::none())
+    }
+
+    fn exact_mono_list(&self, at: usize, values: &[u32]) -> Result<Tids<'a>> {
+        let tids = at.saturating_add(values.len() * 4);
+        self.view.touch(at, values.len() * 4 + 4);
+        for (i, &value) in values.iter().enumerate() {
+            if self.view.u32(at + i * 4) != value {
+                return Ok(Tids::none());
+            }
+        }
+        Ok(Tids::new(
+            self.view.slice(),
+            tids,
+            4,
+            self.tid_count(tids)?,
+            !LAST,
+        ))
+    }
+
+    /// Hands the rows that match a translated plan to the sink.
+    pub(crate) fn select<S: Sink>(&self, plan: &Plan, sink: &mut S) -> Result<()> {
+        let geometry = &self.header.geometry;
+        let nodes = geometry.rows.saturating_mul(geometry.dims() as u64 + 1);
+        let mut walk = Walk {
+            lists: *self,
+            plan,
+            sink,
+            nodes_left: nodes,
+        };
+        let (first, last) = match &plan.tests[0] {
+            Test::Any => (0, self.places() - 1),
+            Test::Between(between) => (between.lo, between.hi()),
+            Test::Set(set) => (set.bounds.lo, set.bounds.hi()),
+        };
+        for value in first..=last.min(self.places() - 1) {
+            if plan.tests[0].holds(value) {
+                walk.follow(self.root_link(value), 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Walk<'a, 'p, B, S> {
+    lists: Lists<'a, B>,
+    plan: &'p Plan,
+    sink: &'p mut S,
+    /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
+    nodes_left: u64,
+}
+
+impl<B: Bytes, S: Sink> Walk<'_, '_, B, S> {
+    fn follow(&mut self, link: u64, depth: usize) -> Result<()> {
+        if link == 0 {
+            return Ok(());
+        }
+        self.nodes_left = self
+            .nodes_left
+            .checked_sub(1)
+            .ok_or_else(|| ElfError::damaged(link as usize, "lists are linked more than once"))?;
+        if link & MONO != 0 {
+            return self.mono_list((link & !MONO) as usize, depth);
+        }
+        if depth >= self.plan.tests.len() {
+            return Err(ElfError::damaged(link as usize, "a list has no dimension left"));
+        }
+        self.list(link as usize, depth)
+    }
+
+    fn list(&mut self, mut at: usize, depth: usize) -> Result<()> {
+        let plan = self.plan;
+        let (lo, hi) = match &plan.tests[depth] {
+            Test::Any => (0, u64::MAX),
+            Test::Between(between) => (between.lo, between.hi()),
+            Test::Set(set) => (set.bounds.lo, set.bounds.hi()),
+        };
+        loop {
+            let (marked, link) = self.lists.entry(at)?;
+            let value = u64::from(marked & !LAST);
+            if value > hi {
+                return Ok(());
+            }
+            if value >= lo && plan.tests[depth].holds(value) {
+                self.follow(link, depth + 1)?;
+            }
+            if marked & LAST != 0 {
+                return Ok(());
+            }
+            at += ENTRY;
+        }
+    }
+
+    fn mono_list(&mut self, at: usize, depth: usize) -> Result<()> {
+        let view = self.lists.view;
+        let rest = self.plan.tests.get(depth..).unwrap_or_default();
+        let mut tid_at = at.saturating_add(rest.len() * 4);
+        view.touch(at, rest.len() * 4 + 4);
+        for dim in self.plan.rest(depth - 1).iter().copied().map(usize::from) {
+            let value = view.u32(at.saturating_add((dim - depth) * 4));
+            if !self.plan.tests[dim].holds(u64::from(value)) {
+                return Ok(());
+            }
+        }
+        if S::COUNTS {
+            self.sink.add(self.lists.tid_count(tid_at)? as u64);
+            return Ok(());
+        }
+        loop {
+            if tid_at as u64 + 4 > self.lists.header.nodes_end {
+                return Err(ElfError::damaged(at, "a MonoList reaches beyond the nodes"));
+            }
+            let tid = view.u32(tid_at);
+            self.sink.buffer().push(tid & !LAST as Tid);
+            self.sink.appended()?;
+            if tid & LAST != 0 {
+                return Ok(());
+            }
+            tid_at += 4;
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Building the index of a table in a transaction.
+
+use crate::geometry::Geometry;
+use crate::table::extent::{ExtentOutput, PoolSpill};
+use crate::table::rows::{SegmentRows, Source};
+use crate::table::{DictionaryMeta, META_VERSION, Meta, SegmentMeta, object_name, table_hash};
+use crate::{BuildOptions, ElfError, Layout, Result, Rows, build};
+use halocline_columns::Table;
+use halocline_media::Medium;
+use halocline_pool::{ObjectKind, Txn};
+
+/// Order of the tree's dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Order {
+    /// Ascending number of distinct values: prefixes are shared most.
+    #[default]
+    Auto,
+    /// As the columns are listed.
+    Given,
+}
+
+/// How to index a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexOptions {
+    /// How the lists are laid out.
+    pub layout: Layout,
+    /// Order of the dimensions.
+    pub order: Order,
+    /// Bytes of memory for sorting; what is beyond is spilled to the pool.
+    pub memory: usize,
+    /// Threads to build with.
+    pub threads: usize,
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        let BuildOptions {
+            layout,
+            threads,
+            memory,
+        } = BuildOptions::default();
+        Self {
+            layout,
+            order: Order::default(),
+            memory,
+            threads,
+        }
+    }
+}
+
+/// What building an index gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexStats {
+    /// Rows of all segments.
+    pub rows: u64,
+    /// Segments.
+    pub segments: usize,
+    /// Bytes of the trees.
+    pub index_bytes: u64,
+    /// Bytes of the dictionaries made for plain string columns.
+    pub dictionary_bytes: u64,
+    /// The columns as positions in the schema, in the order of the tree's dimensions.
+    pub columns: Vec<usize>,
+    /// Sorted runs that were spilled.
+    pub spilled_runs: usize,
+}
+
+impl IndexStats {
+    /// Bytes in the pool.
+    pub fn bytes(&self) -> u64 {
+        self.index_bytes + self.dictionary_bytes
+    }
+}
+
+/// Indexes `columns` (positions in the schema) of a table of `txn`, and puts the index into the transaction: it is
+/// published when that commits. An index of the same name is replaced. O(n log n).
+///
+/// # Errors
+/// [`ElfError::TooLarge`] and [`ElfError::NotIndexable`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
+/// for none; [`ElfError::Pool`], [`ElfError::Columns`], [`ElfError::Write`]. The transaction may then hold extents, which go
+/// with it.
+pub fn index_table<M: Medium>(
+    txn: &Txn<M>,
+    table: &Table,
+    name: &str,
+    columns: &[usize],
+    options: &IndexOptions,
+) -> Result<IndexStats> {
+    check_columns(table, columns)?;
+    let object = txn.get(&format!("table/{}", table.name()));
+    let object = object.ok_or_else(|| ElfError::Stale {
+        name: name.into(),
+        table: table.name().into(),
+    })?;
+    let mut stats = IndexStats {
+        rows: table.rows(),
+        segments: table.segments().len(),
+        index_bytes: 0,
+        dictionary_bytes: 0,
+        columns: columns.to_vec(),
+        spilled_runs: 0,
+    };
+    let (mut extents, mut segments) = (vec![], vec![]);
+    for (number, segment) in table.segments().iter().enumerate() {
+        let sources = columns.iter().map(|&column| Source::new(segment.column(column)));
+        let sources = sources.collect::<Result<Vec<_>>>()?;
+        if number == 0 && options.order == Order::Auto {
+            let mut order: Vec<usize> = (0..columns.len()).collect();
+            order.sort_by_key(|&i| (sources[i].distinct(), i));
+            stats.columns = order.iter().map(|&i| columns[i]).collect();
+        }
+        // All segments have the order of the first.
+        let of_dim = |column: &usize| {
+            columns
+                .iter()
+                .position(|other| other == column)
+                .map(|i| &sources[i])
+        };
+        let ordered: Vec<&Source<'_>> = stats.columns.iter().filter_map(of_dim).collect();
+        let rows = SegmentRows::new(segment.rows(), ordered.clone());
+        let build_options = BuildOptions {
+            layout: options.layout,
+            threads: options.threads,
+            memory: options.memory,
+        };
+        let mut out = ExtentOutput::new(txn, guess(&rows, options.layout)).map_err(ElfError::Write)?;
+        let spill = PoolSpill { txn };
+        let built = build(&rows, &build_options, Some(&spill), &mut out);
+        rows.failed()?;
+        let built = built?;
+        stats.spilled_runs += built.spilled_runs;
+        stats.index_bytes += built.len;
+        extents.push(out.extent().map_err(ElfError::Write)?);
+        let mut dictionaries = vec![];
+        for (dim, source) in ordered.iter().enumerate() {
+            if let Source::Ranked(ranked) = source {
+                let mut writer = txn.alloc(ranked.dictionary.len() as u64)?;
+                writer.append(&ranked.dictionary);
+                extents.push(writer.finish(ranked.dictionary.len() as u64)?);
+                stats.dictionary_bytes += ranked.dictionary.len() as u64;
+                dictionaries.push(DictionaryMeta {
+                    dim,
+                    has_null: ranked.has_null,
+                });
+            }
+        }
+        segments.push(SegmentMeta {
+            rows: built.rows,
+            dictionaries,
+        });
+    }
+    let meta = Meta {
+        v: META_VERSION,
+        table: table.name().into(),
+        columns: stats.columns.clone(),
+        layout: options.layout,
+        table_hash: table_hash(&object),
+        segments,
+    };
+    let meta = serde_json::to_vec(&meta).map_err(|error| ElfError::Write(error.into()))?;
+    txn.put(&object_name(name), ObjectKind::INDEX, &meta, extents)?;
+    Ok(stats)
+}
+
+fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {
+    let fields = table.schema().fields();
+    if columns.is_empty() {
+        return Err(ElfError::WrongDimensions {
+            expected: 1,
+            found: 0,
+        });
+    }
+    for (i, &column) in columns.iter().enumerate() {
+        let reason = match fields.get(column) {
+            None => "the table has no such column",
+            Some(_) if columns[..i].contains(&column) => "it is listed twice",
+            Some(_) => continue,
+        };
+        let column = fields
+            .get(column)
+            .map_or_else(|| column.to_string(), |field| field.name().clone());
+        return Err(ElfError::NotIndexable { column, reason });
+    }
+    Ok(())
+}
+
+/// Bytes that the index takes as a rule; a longer one is written twice.
+fn guess(rows: &SegmentRows<'_>, layout: Layout) -> u64 {
+    let max_codes = (0..rows.dims()).map(|dim| rows.max_code(dim)).collect();
+    let geometry = Geometry::new(rows.rows() as u64, max_codes);
+    let dims = geometry.dims();
+    let row = match layout {
+        Layout::Packed => geometry.levels[0].record_len + 8 + 4,
+        Layout::Published => 4 * dims + 28,
+    };
+    let root = match layout {
+        Layout::Packed => 0,
+        Layout::Published => geometry.max_codes[0]
+            .min(geometry.rows.saturating_mul(4))
+            .saturating_mul(8),
+    };
+    (rows.rows() * row + 1024 * (dims + 64)) as u64 + root
+}

@@ -1,0 +1,109 @@
+//! A build's output and spill in a pool's transaction.
+
+use crate::build::output::{Output, Spill, SpillArea, WriteError};
+use halocline_media::Medium;
+use halocline_pool::{ExtentRef, ExtentWriter, FrozenScratch, Scratch, Txn};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Writes an index into an extent of a length that is guessed first; if it turns out longer, it is written again.
+pub(super) struct ExtentOutput<'t, M: Medium> {
+    txn: &'t Txn<M>,
+    writer: Option<ExtentWriter<'t, M>>,
+    capacity: u64,
+    position: u64,
+    extent: Option<ExtentRef>,
+}
+
+impl<'t, M: Medium> ExtentOutput<'t, M> {
+    pub(super) fn new(txn: &'t Txn<M>, guess: u64) -> Result<Self, WriteError> {
+        Ok(Self {
+            txn,
+            writer: Some(txn.alloc(guess)?),
+            capacity: guess,
+            position: 0,
+            extent: None,
+        })
+    }
+
+    /// The extent, once the output is complete.
+    pub(super) fn extent(self) -> Result<ExtentRef, WriteError> {
+        self.extent.ok_or_else(|| "the extent was not completed".into())
+    }
+
+    fn store(&self, at: u64, bytes: &[u8]) {
+        // What does not fit is only counted.
+        if let Some(writer) = &self.writer
+            && at + bytes.len() as u64 <= self.capacity
+        {
+            writer.write_at(at, bytes);
+        }
+    }
+}
+
+impl<M: Medium> Output for ExtentOutput<'_, M> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.store(self.position, bytes);
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        self.store(at, bytes);
+        Ok(())
+    }
+
+    fn complete(&mut self, len: u64) -> Result<bool, WriteError> {
+        let fits = len <= self.capacity;
+        let writer = self.writer.take().ok_or("the extent is already complete")?;
+        if fits {
+            self.extent = Some(writer.finish(len)?);
+        } else {
+            drop(writer);
+            self.writer = Some(self.txn.alloc(len)?);
+            (self.capacity, self.position) = (len, 0);
+        }
+        Ok(fits)
+    }
+}
+
+/// Spills into scratch space of the pool.
+pub(super) struct PoolSpill<'t, M: Medium> {
+    pub(super) txn: &'t Txn<M>,
+}
+
+enum Area<'t, M: Medium> {
+    Written(Scratch<'t, M>, u64),
+    Frozen(FrozenScratch<'t, M>, usize),
+    Moving,
+}
+
+impl<M: Medium> Spill for PoolSpill<'_, M> {
+    fn area(&self, words: usize) -> Result<Box<dyn SpillArea + '_>, WriteError> {
+        Ok(Box::new(Area::Written(self.txn.scratch(words as u64 * 8)?, 0)))
+    }
+}
+
+impl<M: Medium> SpillArea for Area<'_, M> {
+    fn append(&mut self, words: &[u64]) -> Result<(), WriteError> {
+        let Self::Written(scratch, position) = self else {
+            return Err("a spill area is written after it was read".into());
+        };
+        scratch.write_at(*position, words.as_bytes());
+        *position += words.len() as u64 * 8;
+        Ok(())
+    }
+
+    fn freeze(&mut self) {
+        *self = match std::mem::replace(self, Self::Moving) {
+            Self::Written(scratch, position) => Self::Frozen(scratch.freeze(), position as usize),
+            other => other,
+        };
+    }
+
+    fn words(&self) -> Result<&[u64], WriteError> {
+        let Self::Frozen(scratch, len) = self else {
+            return Err("a spill area is read before it was written".into());
+        };
+        <[u64]>::ref_from_bytes(&scratch[..*len]).map_err(|_| "a spill area is not aligned to words".into())
+    }
+}

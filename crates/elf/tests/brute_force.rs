@@ -1,0 +1,170 @@
+//! Brute force over the raw rows decides every answer, for both layouts, all outputs, in-memory and spilled builds.
+
+mod common;
+
+use common::{Data, MemorySpill, all_builds, answer};
+use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, build, build_vec};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// Codes of one dimension: (largest code, distinct codes wanted).
+fn dimension() -> impl Strategy<Value = (u64, u64)> {
+    prop_oneof![
+        Just((0, 1)),
+        Just((1, 2)),
+        (2..100_u64).prop_map(|max| (max, max + 1)),
+        (100..70_000_u64, 1..300_u64),
+        (70_000..u64::from(u32::MAX) * 4, 1..300_u64),
+        Just((u64::MAX, 50)),
+        Just((u64::MAX - 1, 100_000)),
+    ]
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    let dims = prop_oneof![4 => 1..8_usize, 1 => 8..=64_usize];
+    let rows = prop_oneof![1 => 0..3_usize, 3 => 3..200_usize, 3 => 200..4000_usize];
+    (dims, rows, any::<u64>()).prop_flat_map(|(dims, rows, seed)| {
+        let rows = if dims > 8 { rows.min(400) } else { rows };
+        proptest::collection::vec(dimension(), dims).prop_map(move |dims| Data::random(&dims, rows, seed))
+    })
+}
+
+/// A predicate made from random numbers and an existing code.
+fn predicate(kind: u8, a: u64, b: u64, max: u64, code: u64) -> CodePredicate {
+    let upto = |x: u64| if max == u64::MAX { x } else { x % (max + 1) };
+    match kind % 12 {
+        0..=3 => CodePredicate::Any,
+        4 => CodePredicate::Equal(code),
+        5 => CodePredicate::Equal(upto(a)),
+        6 => CodePredicate::Range {
+            lo: code,
+            hi: code.saturating_add(max / 8),
+        },
+        7 => CodePredicate::range(upto(a), upto(b)),
+        8 => CodePredicate::Set(
+            [code, upto(a), upto(b), code / 2]
+                .into_iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+        ),
+        9 => CodePredicate::Range { lo: 0, hi: u64::MAX },
+        10 => CodePredicate::Range {
+            lo: code / 2,
+            hi: u64::MAX,
+        },
+        _ if b.is_multiple_of(8) => CodePredicate::Nothing,
+        _ => CodePredicate::Set((0..40).map(|i| code.saturating_sub(40) + i * 2).collect()),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    #[test]
+    fn selections_agree_with_brute_force(
+        data in data(),
+        kinds in proptest::collection::vec(proptest::collection::vec((any::<u8>(), any::<u64>(), any::<u64>(), any::<prop::sample::Index>()), 64), 6),
+    ) {
+        for (what, elf) in all_builds(&data) {
+            elf.check().unwrap();
+            for query in &kinds {
+                let predicates: Vec<CodePredicate> = (0..data.dims).map(|dim| {
+                    let (kind, a, b, row) = &query[dim];
+                    let code = if data.rows == 0 { *a } else { data.code(row.index(data.rows), dim) };
+                    predicate(*kind, *a, *b, data.max[dim], code)
+                }).collect();
+                let expected = answer(&data, &predicates);
+                let selection = elf.select(&predicates).unwrap();
+                let mut tids = selection.tids().unwrap();
+                tids.sort_unstable();
+                prop_assert_eq!(&tids, &expected, "{}: {:?}", what, predicates);
+                prop_assert_eq!(selection.count().unwrap(), expected.len() as u64, "{}: {:?}", what, predicates);
+                prop_assert!(selection.bitmap().unwrap().iter().eq(expected.iter().copied()));
+                let mut visited = vec![];
+                selection.for_each(|tid| visited.push(tid)).unwrap();
+                visited.sort_unstable();
+                prop_assert_eq!(&visited, &expected);
+                let estimate = elf.estimate(&predicates).unwrap();
+                prop_assert!((0.0..=data.rows as f64).contains(&estimate), "{}: {}", what, estimate);
+            }
+        }
+    }
+
+    #[test]
+    fn exact_matches_agree_with_brute_force(data in data(), seed in any::<u64>()) {
+        let points = data.points(60, seed);
+        for (what, elf) in all_builds(&data) {
+            let mut matches = Matches::new();
+            elf.exact_batch(&points, &mut matches).unwrap();
+            for (i, point) in points.chunks(data.dims).enumerate() {
+                let predicates: Vec<CodePredicate> = point.iter().map(|&code| CodePredicate::Equal(code)).collect();
+                let expected = answer(&data, &predicates);
+                let found: Vec<u32> = elf.exact(point).unwrap().collect();
+                prop_assert_eq!(&found, &expected, "{}: {:?}", &what, point);
+                prop_assert_eq!(matches.get(i), &expected[..], "{}: {:?}", &what, point);
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_do_not_depend_on_threads_or_memory() {
+    for (dims, rows) in [
+        (vec![(99, 100); 5], 150_000),
+        (vec![(1, 2), (u64::MAX, 1_000_000), (6, 7)], 90_000),
+        (vec![(u64::MAX, 1 << 40)], 70_000),
+        (vec![(3, 4), (3, 4), (2, 3)], 140_000),
+        (vec![(1 << 40, 300); 12], 70_000),
+    ] {
+        let data = Data::random(&dims, rows, 7);
+        for layout in [Layout::Packed, Layout::Published] {
+            let options = BuildOptions {
+                layout,
+                threads: 1,
+                ..BuildOptions::default()
+            };
+            let reference = build_vec(&data, &options).unwrap();
+            for (threads, memory) in [(2, usize::MAX), (3, 1 << 20), (1, 300_000)] {
+                let mut bytes = vec![];
+                let options = BuildOptions {
+                    layout,
+                    threads,
+                    memory,
+                };
+                let spill = MemorySpill;
+                let stats = build(&data, &options, Some(&spill), &mut bytes).unwrap();
+                assert!(
+                    bytes == reference,
+                    "{layout} with {threads} threads and {memory} bytes of memory"
+                );
+                assert!(stats.spilled_runs > 0 || memory > 300_000);
+                assert_eq!(stats.len, bytes.len() as u64);
+            }
+            Elf::open(Arc::<[u8]>::from(reference)).unwrap().check().unwrap();
+        }
+    }
+}
+
+#[test]
+fn estimates_come_close_to_the_count() {
+    let data = Data::random(&[(99, 100); 6], 300_000, 3);
+    for (_, elf) in all_builds(&data).into_iter().take(1) {
+        let any = || vec![CodePredicate::Any; 6];
+        let mut cases = vec![any(), any(), any(), any(), any()];
+        cases[1][0] = CodePredicate::Range { lo: 3, hi: 7 };
+        cases[2][1] = CodePredicate::Equal(data.code(0, 1));
+        cases[3][0] = CodePredicate::Range { lo: 10, hi: 30 };
+        cases[3][1] = CodePredicate::Set(vec![1, 5, 9, 70]);
+        cases[3][4] = CodePredicate::Range { lo: 0, hi: 49 };
+        cases[4][5] = CodePredicate::Range { lo: 90, hi: 99 };
+        for predicates in cases {
+            let count = elf.select(&predicates).unwrap().count().unwrap() as f64;
+            let estimate = elf.estimate(&predicates).unwrap();
+            assert!(
+                (estimate / count - 1.0).abs() < 0.35,
+                "{predicates:?}: {estimate} for {count}"
+            );
+        }
+    }
+}

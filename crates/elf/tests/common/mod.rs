@@ -1,0 +1,167 @@
+//! Random tables, and the answers that brute force over their rows gives.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use halocline_elf::{
+    BuildOptions, CodePredicate, Elf, Layout, Rows, Spill, SpillArea, WriteError, build, build_vec,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+
+/// A table, row-major.
+#[derive(Debug, Clone)]
+pub(crate) struct Data {
+    pub(crate) dims: usize,
+    pub(crate) rows: usize,
+    pub(crate) max: Vec<u64>,
+    pub(crate) codes: Vec<u64>,
+}
+
+impl Data {
+    /// Each dimension: (largest code, about how many distinct codes). A third of the rows repeats another row's prefix.
+    pub(crate) fn random(dims: &[(u64, u64)], rows: usize, seed: u64) -> Self {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let values: Vec<Vec<u64>> = dims
+            .iter()
+            .map(|&(max, distinct)| {
+                (0..distinct.min(4 * rows as u64 + 1))
+                    .map(|_| rng.random_range(0..=max))
+                    .collect()
+            })
+            .collect();
+        let mut codes: Vec<u64> = Vec::with_capacity(rows * dims.len());
+        for row in 0..rows {
+            let copied = if row > 0 && rng.random_ratio(1, 3) {
+                rng.random_range(0..=dims.len())
+            } else {
+                0
+            };
+            let from = rng.random_range(0..row.max(1));
+            for (dim, values) in values.iter().enumerate() {
+                let code = if dim < copied {
+                    codes[from * dims.len() + dim]
+                } else {
+                    values[rng.random_range(0..values.len())]
+                };
+                codes.push(code);
+            }
+        }
+        Self {
+            dims: dims.len(),
+            rows,
+            max: dims.iter().map(|dim| dim.0).collect(),
+            codes,
+        }
+    }
+
+    pub(crate) fn code(&self, row: usize, dim: usize) -> u64 {
+        self.codes[row * self.dims + dim]
+    }
+
+    /// Points, most of them rows, some changed in one dimension.
+    pub(crate) fn points(&self, count: usize, seed: u64) -> Vec<u64> {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut points = vec![];
+        for _ in 0..count {
+            let mut point: Vec<u64> = if self.rows > 0 {
+                let row = rng.random_range(0..self.rows);
+                self.codes[row * self.dims..(row + 1) * self.dims].to_vec()
+            } else {
+                vec![0; self.dims]
+            };
+            if rng.random_ratio(1, 4) {
+                let dim = rng.random_range(0..self.dims);
+                point[dim] = match rng.random_range(0..3) {
+                    0 => rng.random_range(0..=self.max[dim]),
+                    1 => rng.random(),
+                    _ => point[dim].wrapping_add(1),
+                };
+            }
+            points.extend(point);
+        }
+        points
+    }
+}
+
+impl Rows for Data {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn dims(&self) -> usize {
+        self.dims
+    }
+
+    fn max_code(&self, dim: usize) -> u64 {
+        self.max[dim]
+    }
+
+    fn read(&self, dim: usize, start: usize, out: &mut [u64]) {
+        for (i, code) in out.iter_mut().enumerate() {
+            *code = self.code(start + i, dim);
+        }
+    }
+}
+
+/// The matching rows, ascending.
+pub(crate) fn answer(data: &Data, predicates: &[CodePredicate]) -> Vec<u32> {
+    let matches = |row: &usize| {
+        predicates
+            .iter()
+            .enumerate()
+            .all(|(dim, test)| test.matches(data.code(*row, dim)))
+    };
+    (0..data.rows).filter(matches).map(|row| row as u32).collect()
+}
+
+/// Spills into vectors.
+pub(crate) struct MemorySpill;
+
+struct Area(Vec<u64>);
+
+impl Spill for MemorySpill {
+    fn area(&self, words: usize) -> Result<Box<dyn SpillArea + '_>, WriteError> {
+        Ok(Box::new(Area(Vec::with_capacity(words))))
+    }
+}
+
+impl SpillArea for Area {
+    fn append(&mut self, words: &[u64]) -> Result<(), WriteError> {
+        if self.0.len() + words.len() > self.0.capacity() {
+            return Err("more words than asked for".into());
+        }
+        self.0.extend_from_slice(words);
+        Ok(())
+    }
+
+    fn words(&self) -> Result<&[u64], WriteError> {
+        Ok(&self.0)
+    }
+}
+
+/// Both layouts, built in memory and spilled.
+pub(crate) fn all_builds(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
+    let mut elves = vec![];
+    for layout in [Layout::Packed, Layout::Published] {
+        let options = BuildOptions {
+            layout,
+            threads: 2,
+            memory: 1 << 30,
+        };
+        let bytes = build_vec(data, &options).unwrap();
+        let mut spilled = vec![];
+        build(
+            data,
+            &BuildOptions {
+                memory: 8192,
+                ..options
+            },
+            Some(&MemorySpill),
+            &mut spilled,
+        )
+        .unwrap();
+        assert!(bytes == spilled, "a spilled build gives other bytes");
+        elves.push((layout.to_string(), Elf::open(Arc::<[u8]>::from(bytes)).unwrap()));
+    }
+    elves
+}
