@@ -1,10 +1,10 @@
 //! Settings of a session: `SET halocline.index = …`.
 
+use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
 
-use datafusion::common::config::{ConfigExtension, ConfigField, Visit};
-use datafusion::common::extensions_options;
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
 /// When a selection goes through an index.
@@ -45,27 +45,43 @@ impl FromStr for IndexMode {
     }
 }
 
-impl ConfigField for IndexMode {
-    fn visit<V: Visit>(&self, visitor: &mut V, key: &str, description: &'static str) {
-        visitor.some(key, self, description);
-    }
-
-    fn set(&mut self, _key: &str, value: &str) -> Result<()> {
-        *self = value.parse()?;
-        Ok(())
-    }
-
-    fn reset(&mut self, _key: &str) -> Result<()> {
-        *self = Self::default();
-        Ok(())
-    }
+/// The settings under `halocline.`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    /// `halocline.index`.
+    pub(crate) index: IndexMode,
 }
 
-extensions_options! {
-    /// The settings under `halocline.`.
-    pub struct Settings {
-        /// When a selection goes through an index: off, auto (by estimated cost) or force
-        pub index: IndexMode, default = IndexMode::Auto
+impl ExtensionOptions for Settings {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        match key {
+            "index" => self.index = value.parse()?,
+            _ => {
+                let text = format!("there is no setting halocline.{key}; there is halocline.index");
+                return Err(DataFusionError::Configuration(text));
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        vec![ConfigEntry {
+            key: "halocline.index".into(),
+            value: Some(self.index.to_string()),
+            description: "When a selection goes through an index: off, auto (by estimated cost) or force",
+        }]
     }
 }
 

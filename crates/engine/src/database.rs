@@ -1,10 +1,18 @@
 //! `Database`: a pool with SQL.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use halocline_elf::{Layout, Order};
+use halocline_media::{AnyMedium, Dram};
+use halocline_pool::{Pool, PoolError, PoolOptions};
+
+use crate::catalog::{Catalog, CatalogCache};
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
 use crate::info::{CheckProgress, CheckReport, IndexInfo, Info};
+use crate::session::Session;
+use crate::statement::{self, build_index, drop_indexes, drop_tables};
 use crate::{EngineError, QueryResult};
 
 /// How a database is opened.
@@ -23,26 +31,6 @@ pub struct DatabaseOptions {
     pub memory: Option<usize>,
 }
 
-/// Layout of an Elf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Layout {
-    /// Ours: packed codes, lists searched with SIMD, several points in flight.
-    #[default]
-    Packed,
-    /// The one of the ICDE'17 paper, as a baseline.
-    Published,
-}
-
-/// Order of the dimensions of an Elf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// Chosen from the data.
-    #[default]
-    Auto,
-    /// As the columns were given.
-    Given,
-}
-
 /// An index to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexSpec {
@@ -58,9 +46,40 @@ pub struct IndexSpec {
     pub order: Order,
 }
 
+/// Bytes of a new pool in DRAM; it grows as it is filled.
+const DRAM_BYTES: u64 = 1 << 20;
+
+/// What all sessions of an open pool share.
+pub(crate) struct Shared {
+    pub(crate) pool: Pool,
+    pub(crate) cache: CatalogCache,
+    pub(crate) options: DatabaseOptions,
+}
+
+impl Shared {
+    /// The tables and indexes of the newest published state.
+    ///
+    /// # Errors
+    /// The pool cannot be read.
+    pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, PoolError> {
+        self.cache.newest(&self.pool)
+    }
+}
+
 /// A pool seen as a SQL catalog. Cheap to clone; clones share settings, [`Database::session`] gives independent ones.
 #[derive(Clone)]
-pub struct Database {}
+pub struct Database {
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("path", &self.shared.pool.path())
+            .finish_non_exhaustive()
+    }
+}
 
 impl Database {
     /// Makes a new pool at `path`.
@@ -68,7 +87,7 @@ impl Database {
     /// # Errors
     /// The file exists, or cannot be made.
     pub fn create(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        todo!("{path:?} {options:?}")
+        Ok(Self::over(Pool::create(path, &pool_options(options))?, options))
     }
 
     /// Opens the pool at `path`.
@@ -76,40 +95,61 @@ impl Database {
     /// # Errors
     /// No such file, not a pool, a newer format, damage.
     pub fn open(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        todo!("{path:?} {options:?}")
+        Ok(Self::over(Pool::open(path, &pool_options(options))?, options))
     }
 
     /// A pool in DRAM that ends with the process.
     ///
     /// # Errors
-    /// No memory.
+    /// No address space or memory.
     pub fn in_memory(options: &DatabaseOptions) -> Result<Self, EngineError> {
-        todo!("{options:?}")
+        let medium = AnyMedium::Dram(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
+        Ok(Self::over(Pool::create_on(Arc::new(medium))?, options))
+    }
+
+    fn over(pool: Pool, options: &DatabaseOptions) -> Self {
+        let session = Arc::new(Session::new(options));
+        let shared = Shared {
+            pool,
+            cache: CatalogCache::default(),
+            options: options.clone(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            session,
+        }
     }
 
     /// Another session on the same pool: its own settings (`SET …`) and external tables.
+    #[must_use]
     pub fn session(&self) -> Self {
-        todo!()
+        let session = Arc::new(Session::new(&self.shared.options));
+        Self {
+            shared: Arc::clone(&self.shared),
+            session,
+        }
     }
 
-    /// Runs one statement. Statements that write have done so on return; rows stream as they are asked for.
+    /// Runs one statement. Statements that write have done so on return; rows stream as they are asked for. Needs a
+    /// tokio runtime.
     ///
     /// # Errors
     /// The statement cannot be parsed, planned, is not supported, or failed; the pool is then as it was.
     pub async fn sql(&self, text: &str) -> Result<QueryResult, EngineError> {
-        todo!("{text}")
+        let statement = statement::parse(text)?;
+        self.session.run(&self.shared, statement).await
     }
 
     /// Splits a script at its semicolons (not those in quotes or comments).
     ///
     /// # Errors
-    /// The text cannot be parsed.
+    /// A quote or comment does not close.
     pub fn split(&self, script: &str) -> Result<Vec<String>, EngineError> {
-        todo!("{script}")
+        statement::split(script)
     }
 
-    /// Imports files into a new table, all or nothing. Blocks; `progress` is called a few times per second from
-    /// this thread; setting `cancel` ends the import with [`EngineError::Cancelled`].
+    /// Imports files into a new table, all or nothing. Blocks; `progress` is called after every batch from this
+    /// thread; setting `cancel` ends the import with [`EngineError::Cancelled`].
     ///
     /// # Errors
     /// A malformed file names itself and the place; the table exists; the pool cannot be written.
@@ -121,8 +161,7 @@ impl Database {
         progress: &mut dyn FnMut(&ImportProgress),
         cancel: &AtomicBool,
     ) -> Result<ImportReport, EngineError> {
-        let _ = (table, files, options, progress, cancel);
-        todo!()
+        crate::import::run(&self.shared, table, files, options, progress, cancel)
     }
 
     /// Builds an Elf over columns of a table. Blocks.
@@ -130,23 +169,30 @@ impl Database {
     /// # Errors
     /// No such table or column, the name is taken, the pool cannot be written.
     pub fn create_index(&self, spec: &IndexSpec) -> Result<IndexInfo, EngineError> {
-        todo!("{spec:?}")
+        build_index(&self.shared, spec, false)?;
+        let catalog = self.shared.catalog()?;
+        crate::info::index_info(&catalog, &spec.name)
     }
 
-    /// Drops a table (with its indexes) or an index of that name.
+    /// Drops a table (with its indexes) or, if there is none of that name, an index. Says what was dropped.
     ///
     /// # Errors
     /// There is neither; the pool cannot be written.
     pub fn drop(&self, name: &str) -> Result<String, EngineError> {
-        todo!("{name}")
+        let names = [name.to_string()];
+        let catalog = self.shared.catalog()?;
+        match !catalog.has_table(name) && catalog.has_index(name) {
+            true => drop_indexes(&self.shared, &names, false),
+            false => drop_tables(&self.shared, self.session.externals(), &names, false),
+        }
     }
 
     /// What is in the pool.
     ///
     /// # Errors
-    /// An object cannot be read.
+    /// A table cannot be read.
     pub fn info(&self) -> Result<Info, EngineError> {
-        todo!()
+        crate::info::info(&self.shared)
     }
 
     /// Verifies every checksum and invariant; reads everything.
@@ -154,8 +200,7 @@ impl Database {
     /// # Errors
     /// The pool cannot be read at all; what is wrong inside it is in the report.
     pub fn check(&self, progress: &mut dyn FnMut(CheckProgress<'_>)) -> Result<CheckReport, EngineError> {
-        let _ = progress;
-        todo!()
+        crate::check::check(&self.shared, progress)
     }
 
     /// Makes all that was published survive power loss.
@@ -163,6 +208,14 @@ impl Database {
     /// # Errors
     /// The medium reports a failure.
     pub fn sync(&self) -> Result<(), EngineError> {
-        todo!()
+        Ok(self.shared.pool.sync()?)
+    }
+}
+
+fn pool_options(options: &DatabaseOptions) -> PoolOptions {
+    PoolOptions {
+        read_only: options.read_only,
+        strict: options.strict,
+        assume_dax: options.assume_dax,
     }
 }

@@ -1,6 +1,9 @@
 //! What can go wrong above the pool, in words for the person at the keyboard.
 
 use datafusion::error::DataFusionError;
+use halocline_columns::ColumnsError;
+use halocline_elf::ElfError;
+use halocline_pool::PoolError;
 
 use crate::import::ImportError;
 
@@ -8,6 +11,15 @@ use crate::import::ImportError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
+    /// The pool file: locked, full, damaged, foreign, newer …
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// A stored table could not be read or written.
+    #[error(transparent)]
+    Columns(#[from] ColumnsError),
+    /// An index could not be built or read.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
     /// An input file of an import is not what it should be.
     #[error(transparent)]
     Import(#[from] ImportError),

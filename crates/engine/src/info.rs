@@ -2,7 +2,14 @@
 
 use std::path::PathBuf;
 
+use halocline_columns::Column;
+use halocline_elf::TableIndex;
 use serde::Serialize;
+
+use crate::EngineError;
+use crate::catalog::Catalog;
+use crate::database::Shared;
+use crate::import::sql_name;
 
 /// Everything about a database that does not depend on a query.
 #[derive(Debug, Clone, Serialize)]
@@ -109,3 +116,130 @@ pub struct CheckReport {
     /// Everything that is wrong, one text each; empty means that all is well.
     pub problems: Vec<String>,
 }
+
+/// Collects what is in the pool.
+///
+/// # Errors
+/// A table or the pool cannot be read.
+pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
+    let catalog = shared.catalog()?;
+    let pool = shared.pool.info()?;
+    let names = catalog.table_names();
+    let tables = names
+        .iter()
+        .map(|name| table_info(&catalog, name))
+        .collect::<Result<_, _>>()?;
+    let indexes = catalog
+        .indexes()
+        .iter()
+        .map(|index| index_info(&catalog, &index.name))
+        .collect::<Result<_, _>>()?;
+    Ok(Info {
+        pool: PoolInfo {
+            path: (pool.kind != halocline_media::MediumKind::Dram).then_some(pool.path),
+            medium: pool.kind.to_string(),
+            bytes: pool.len,
+            used_bytes: pool.used,
+            free_bytes: pool.free,
+            generation: pool.generation,
+            synced_generation: pool.synced_generation,
+            uuid: pool.uuid.iter().map(|byte| format!("{byte:02x}")).collect(),
+            format_version: pool.version,
+        },
+        tables,
+        indexes,
+        dram_bytes: dram_bytes(&catalog),
+    })
+}
+
+fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
+    let open = catalog.table(name)?;
+    let table = &open.table;
+    let columns = table.schema().fields().iter().enumerate().map(|(index, field)| {
+        let parts: Vec<&Column> = table
+            .segments()
+            .iter()
+            .map(|segment| segment.column(index))
+            .collect();
+        ColumnInfo {
+            name: field.name().clone(),
+            r#type: sql_name(field.data_type()),
+            nullable: field.is_nullable(),
+            encoding: parts
+                .first()
+                .map_or("none", |column| encoding(column))
+                .to_string(),
+            bytes: parts.iter().map(|column| column.stored_bytes()).sum(),
+        }
+    });
+    let columns = columns.collect();
+    Ok(TableInfo {
+        name: name.to_string(),
+        rows: table.rows(),
+        bytes: table.stored_bytes(),
+        columns,
+    })
+}
+
+/// How a column is stored, in words.
+fn encoding(column: &Column) -> &'static str {
+    match column.code_space() {
+        Some(space) if space.dictionary().is_some() => "dictionary, packed",
+        Some(_) => "packed",
+        None if column.data_type().is_numeric() => "packed",
+        None => "compressed bytes",
+    }
+}
+
+/// One index.
+///
+/// # Errors
+/// There is none of this name, or it cannot be read.
+pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, EngineError> {
+    let open = catalog
+        .indexes()
+        .iter()
+        .find(|index| index.name == name)
+        .ok_or_else(|| catalog.no_index(name))?;
+    let index: &TableIndex = match &open.index {
+        Ok(index) => index,
+        Err(reason) => {
+            return Err(EngineError::Query(format!(
+                "index '{name}' cannot be read: {reason}"
+            )));
+        }
+    };
+    let schema = catalog.table(index.table())?.table.schema().clone();
+    Ok(IndexInfo {
+        name: name.to_string(),
+        table: index.table().to_string(),
+        layout: index.layout().to_string(),
+        columns: index
+            .columns()
+            .iter()
+            .map(|column| schema.field(*column).name().clone())
+            .collect(),
+        rows: index.rows(),
+        bytes: index.stored_bytes(),
+    })
+}
+
+/// DRAM held for open tables and indexes: their handles. Dictionaries, chunks and lists are read where they lie.
+fn dram_bytes(catalog: &Catalog) -> u64 {
+    let tables = catalog.table_names();
+    let columns: usize = tables
+        .iter()
+        .filter_map(|name| catalog.table(name).ok())
+        .map(|open| open.table.segments().len() * open.table.schema().fields().len())
+        .sum();
+    let dimensions: usize = catalog
+        .indexes()
+        .iter()
+        .filter_map(|i| i.index.as_ref().ok())
+        .map(|index| index.segments().len() * index.columns().len())
+        .sum();
+    ((columns + dimensions) * HANDLE_BYTES) as u64
+}
+
+/// About what an open column or dimension takes.
+const HANDLE_BYTES: usize = 512;

@@ -8,19 +8,24 @@
 //! - a statement sees one snapshot of the pool, taken when it starts, and nothing of a statement beside it;
 //! - a statement that fails leaves the pool as it was;
 //! - an answer does not depend on the way to it: `halocline.index = off | auto | force` give the same rows.
-#![allow(clippy::todo, dead_code)]
-
+mod catalog;
+mod check;
 mod config;
 mod database;
 mod error;
 mod filter;
 mod import;
 mod info;
+mod plan;
 mod result;
+mod session;
+mod statement;
+mod storable;
 
 pub use config::IndexMode;
-pub use database::{Database, DatabaseOptions, IndexSpec, Layout, Order};
+pub use database::{Database, DatabaseOptions, IndexSpec};
 pub use error::EngineError;
+pub use halocline_elf::{Layout, Order};
 pub use import::{Format, ImportError, ImportFault, ImportOptions, ImportProgress, ImportReport, Place};
 pub use info::{CheckProgress, CheckReport, ColumnInfo, IndexInfo, Info, PoolInfo, TableInfo};
 pub use result::{BatchStream, QueryResult};

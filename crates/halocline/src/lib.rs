@@ -1,4 +1,33 @@
-//! A two-tier memory engine: facade.
+//! Tables and multi-dimensional indexes on persistent memory, CXL memory or NVMe, with SQL.
+//!
+//! A *pool* is one file that holds tables and Elf indexes. It opens in milliseconds after a restart or a crash, because
+//! nothing is rebuilt.
+//!
+//! ```
+//! use halocline::{Database, DatabaseOptions};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("example.pool");
+//! let db = Database::create(&path, &DatabaseOptions::default())?;
+//! db.sql("CREATE TABLE orders AS
+//!         SELECT i AS id, i % 12 AS month, i * 7 % 500 AS amount FROM generate_series(1, 10000) AS s(i)").await?;
+//! db.sql("CREATE INDEX by_month ON orders USING elf (month, amount)").await?;
+//!
+//! let answer = db.sql("SELECT count(*) FROM orders WHERE month = 3 AND amount BETWEEN 10 AND 20").await?;
+//! let rows: usize = answer.collect().await?.iter().map(|batch| batch.num_rows()).sum();
+//! assert_eq!(rows, 1);
+//!
+//! drop(db);
+//! let again = Database::open(&path, &DatabaseOptions::default())?;
+//! assert_eq!(again.info()?.indexes[0].columns, ["month", "amount"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The crates beneath are modules here: [`pool`] for the file, [`columns`] for tables, [`elf`] for the index alone,
+//! [`media`] for the memory it all lies on.
 
 pub use halocline_columns as columns;
 pub use halocline_elf as elf;

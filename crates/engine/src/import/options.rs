@@ -36,7 +36,8 @@ pub struct ImportOptions {
     pub delimiter: Option<u8>,
     /// CSV and tbl: the text that stands for NULL; by default the empty one (in tbl: none for text columns).
     pub null: Option<String>,
-    /// CSV: rows that type inference looks at in each file; all if none.
+    /// CSV: rows that type inference looks at first in each file; all if none. A later value that does not fit makes it
+    /// look at all of them.
     pub sample_rows: Option<usize>,
     /// Rows per batch between decoder and encoder.
     pub batch_rows: usize,
@@ -50,7 +51,7 @@ impl Default for ImportOptions {
             has_header: true,
             delimiter: None,
             null: None,
-            sample_rows: None,
+            sample_rows: Some(100_000),
             batch_rows: 65_536,
         }
     }
@@ -62,7 +63,7 @@ impl ImportOptions {
     /// # Errors
     /// The text is not a column list, or names a type that cannot be stored.
     pub fn parse_schema(text: &str) -> Result<SchemaRef, EngineError> {
-        todo!("{text}")
+        super::sql_types::read_schema(text)
     }
 }
 

@@ -1,0 +1,145 @@
+//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables at one snapshot and
+//! the session's external tables beside them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::error::{DataFusionError, Result};
+
+use super::Catalog;
+use crate::EngineError;
+use crate::plan::PoolTable;
+
+/// Name of the one catalog.
+pub(crate) const CATALOG: &str = "halocline";
+/// Name of its one schema.
+pub(crate) const SCHEMA: &str = "public";
+
+/// Tables that a session has made from files, in place.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Externals(Arc<RwLock<BTreeMap<String, Arc<dyn TableProvider>>>>);
+
+impl Externals {
+    fn get(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    fn insert(&self, name: String, table: Arc<dyn TableProvider>) -> Option<Arc<dyn TableProvider>> {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name, table)
+    }
+
+    /// Forgets one; tells whether it was there.
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(name)
+    }
+}
+
+/// The list of catalogs: one.
+#[derive(Debug)]
+pub(crate) struct PoolCatalogList(Arc<PoolCatalog>);
+
+impl PoolCatalogList {
+    pub(crate) fn new(catalog: Arc<Catalog>, externals: Externals) -> Self {
+        Self(Arc::new(PoolCatalog(Arc::new(PoolSchema { catalog, externals }))))
+    }
+}
+
+impl CatalogProviderList for PoolCatalogList {
+    fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_string()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        (name == CATALOG).then(|| Arc::clone(&self.0) as Arc<dyn CatalogProvider>)
+    }
+}
+
+#[derive(Debug)]
+struct PoolCatalog(Arc<PoolSchema>);
+
+impl CatalogProvider for PoolCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        vec![SCHEMA.to_string()]
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        (name == SCHEMA).then(|| Arc::clone(&self.0) as Arc<dyn SchemaProvider>)
+    }
+}
+
+#[derive(Debug)]
+struct PoolSchema {
+    catalog: Arc<Catalog>,
+    externals: Externals,
+}
+
+#[async_trait]
+impl SchemaProvider for PoolSchema {
+    fn table_names(&self) -> Vec<String> {
+        let mut names = self.catalog.table_names();
+        names.extend(self.externals.names());
+        names.sort_unstable();
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if self.catalog.has_table(name) {
+            let open = self
+                .catalog
+                .table(name)
+                .map_err(|e| DataFusionError::External(Box::new(e)))?;
+            return Ok(Some(Arc::new(PoolTable::new(open))));
+        }
+        Ok(self.externals.get(name))
+    }
+
+    fn register_table(
+        &self,
+        name: String,
+        table: Arc<dyn TableProvider>,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        if self.catalog.has_table(&name) {
+            let instead = "drop it first, or choose another name for the external table";
+            let error = EngineError::Exists {
+                kind: "table",
+                name,
+                instead,
+            };
+            return Err(DataFusionError::External(Box::new(error)));
+        }
+        Ok(self.externals.insert(name, table))
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.externals.remove(name))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.catalog.has_table(name) || self.externals.get(name).is_some()
+    }
+}

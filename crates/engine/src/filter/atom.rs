@@ -1,0 +1,195 @@
+//! Truth of one comparison: `column op literal`, BETWEEN, IN, LIKE, IS NULL, or anything a probe can decide.
+
+use std::ops::Bound;
+
+use arrow_array::Array;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::{Between, InList, Like};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+use super::codes::Codes;
+use super::probe;
+use super::truth::{self, Truth};
+
+/// The truth of a condition that is no AND, OR or NOT.
+pub(crate) fn of(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+    direct(expr, codes).or_else(|| probe::every_code(expr, codes))
+}
+
+fn direct(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+    match expr {
+        Expr::Column(_) => compare(Operator::Eq, &ScalarValue::Boolean(Some(true)), codes),
+        Expr::IsNull(inner) if matches!(**inner, Expr::Column(_)) => {
+            Some(Truth::total(codes.nulls.clone(), codes))
+        }
+        Expr::IsNotNull(inner) if matches!(**inner, Expr::Column(_)) => {
+            Some(Truth::total(codes.values.clone(), codes))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (&**left, &**right) {
+            (value, Expr::Literal(literal, _)) => side(value, *op, literal, codes),
+            (Expr::Literal(literal, _), value) => side(value, op.swap()?, literal, codes),
+            _ => None,
+        },
+        Expr::Between(between) => self::between(between, codes),
+        Expr::InList(list) => in_list(list, codes),
+        Expr::Like(like) => self::like(like, codes),
+        _ => None,
+    }
+}
+
+/// `value op literal`, where the value is the column or a monotone function of it.
+fn side(value: &Expr, op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Truth> {
+    match value {
+        Expr::Column(_) => compare(op, literal, codes),
+        other => probe::monotone(other, op, literal, codes),
+    }
+}
+
+/// `column op literal`.
+fn compare(op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Truth> {
+    if literal.is_null() {
+        return match op {
+            Operator::IsDistinctFrom => Some(Truth::total(codes.values.clone(), codes)),
+            Operator::IsNotDistinctFrom => Some(Truth::total(codes.nulls.clone(), codes)),
+            Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq => Some(Truth::unknown()),
+            _ => None,
+        };
+    }
+    let array = codes.array(literal)?;
+    let value: &dyn Array = &array;
+    let space = codes.space;
+    let predicate = match op {
+        Operator::Eq | Operator::NotEq | Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => {
+            space.equal(value)
+        }
+        Operator::Lt => space.range(Bound::Unbounded, Bound::Excluded(value)),
+        Operator::LtEq => space.range(Bound::Unbounded, Bound::Included(value)),
+        Operator::Gt => space.range(Bound::Excluded(value), Bound::Unbounded),
+        Operator::GtEq => space.range(Bound::Included(value), Bound::Unbounded),
+        _ => return None,
+    };
+    let matching = codes.set(&predicate.ok()?);
+    Some(match op {
+        Operator::NotEq => Truth::strict(matching, codes).not(),
+        Operator::IsDistinctFrom => Truth::total(matching, codes).not(),
+        Operator::IsNotDistinctFrom => Truth::total(matching, codes),
+        _ => Truth::strict(matching, codes),
+    })
+}
+
+fn between(between: &Between, codes: &Codes<'_>) -> Option<Truth> {
+    let bound = |op, bound: &Expr| {
+        Expr::BinaryExpr(BinaryExpr::new(between.expr.clone(), op, Box::new(bound.clone())))
+    };
+    let low = bound(Operator::GtEq, &between.low);
+    let high = bound(Operator::LtEq, &between.high);
+    let both = truth::of(
+        &Expr::BinaryExpr(BinaryExpr::new(Box::new(low), Operator::And, Box::new(high))),
+        codes,
+    )?;
+    Some(if between.negated { both.not() } else { both })
+}
+
+fn in_list(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
+    if !matches!(*list.expr, Expr::Column(_)) {
+        return None;
+    }
+    let (mut values, mut has_null) = (Vec::with_capacity(list.list.len()), false);
+    for item in &list.list {
+        let Expr::Literal(value, _) = item else {
+            return None;
+        };
+        if value.is_null() {
+            has_null = true;
+        } else {
+            values.push(codes.literal(value)?);
+        }
+    }
+    let matching = if values.is_empty() {
+        Truth::strict(super::intervals::Intervals::empty(), codes)
+    } else {
+        let array = ScalarValue::iter_to_array(values).ok()?;
+        Truth::strict(codes.set(&codes.space.set(&array).ok()?), codes)
+    };
+    // `x IN (1, NULL)` is true or NULL, never false.
+    let matching = if has_null {
+        Truth {
+            no: super::intervals::Intervals::empty(),
+            ..matching
+        }
+    } else {
+        matching
+    };
+    Some(if list.negated { matching.not() } else { matching })
+}
+
+fn like(like: &Like, codes: &Codes<'_>) -> Option<Truth> {
+    if like.case_insensitive
+        || !matches!(*like.expr, Expr::Column(_))
+        || like.escape_char.is_some_and(|c| c != '\\')
+    {
+        return None;
+    }
+    let Expr::Literal(pattern, _) = &*like.pattern else {
+        return None;
+    };
+    let Some(text) = pattern.try_as_str()? else {
+        return Some(Truth::unknown());
+    };
+    let predicate = match read_pattern(text)? {
+        Pattern::Prefix(prefix) => codes.space.prefix(&prefix).ok()?,
+        Pattern::Whole(text) => {
+            let array = codes.array(&ScalarValue::Utf8(Some(text)))?;
+            codes.space.equal(&array).ok()?
+        }
+    };
+    let matching = Truth::strict(codes.set(&predicate), codes);
+    Some(if like.negated { matching.not() } else { matching })
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Pattern {
+    Prefix(String),
+    Whole(String),
+}
+
+/// A LIKE pattern that is a text, or a text followed by `%`; a backslash takes the next character as it is.
+fn read_pattern(pattern: &str) -> Option<Pattern> {
+    let mut text = String::new();
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '_' => return None,
+            '%' => {
+                return characters
+                    .all(|rest| rest == '%')
+                    .then_some(Pattern::Prefix(text));
+            }
+            '\\' => text.push(characters.next()?),
+            other => text.push(other),
+        }
+    }
+    Some(Pattern::Whole(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let prefix = |text: &str| Some(Pattern::Prefix(text.into()));
+        assert_eq!(read_pattern("abc%"), prefix("abc"));
+        assert_eq!(read_pattern("%%"), prefix(""));
+        assert_eq!(read_pattern("a\\%b\\_%"), prefix("a%b_"));
+        assert_eq!(read_pattern("abc"), Some(Pattern::Whole("abc".into())));
+        assert_eq!(read_pattern("a%c"), None);
+        assert_eq!(read_pattern("a_"), None);
+        assert_eq!(read_pattern("a\\"), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! The codes of one column as the domain of conditions.
+
+use arrow_array::ArrayRef;
+use arrow_schema::Field;
+use datafusion::common::ScalarValue;
+use halocline_columns::{CodePredicate, CodeSpace};
+
+use super::intervals::Intervals;
+
+/// A column's code space with the sets that conditions start from.
+pub(crate) struct Codes<'a> {
+    /// The column.
+    pub(crate) field: &'a Field,
+    /// Its codes.
+    pub(crate) space: &'a CodeSpace,
+    /// Codes of values.
+    pub(crate) values: Intervals,
+    /// The code of NULL, if there are NULLs.
+    pub(crate) nulls: Intervals,
+}
+
+impl<'a> Codes<'a> {
+    pub(crate) fn new(field: &'a Field, space: &'a CodeSpace) -> Self {
+        let nulls = match space.null_code() {
+            Some(code) => Intervals::range(code, code),
+            None => Intervals::empty(),
+        };
+        let values = nulls.complement(&Intervals::range(0, space.max_code()));
+        Self {
+            field,
+            space,
+            values,
+            nulls,
+        }
+    }
+
+    /// The set of codes that match `predicate`.
+    pub(crate) fn set(&self, predicate: &CodePredicate) -> Intervals {
+        Intervals::of(predicate, self.space.max_code())
+    }
+
+    /// A literal as an array of the column's type, if nothing is lost on the way.
+    pub(crate) fn literal(&self, value: &ScalarValue) -> Option<ScalarValue> {
+        let (from, to) = (value.data_type(), self.space.data_type());
+        if from == *to {
+            return Some(value.clone());
+        }
+        let cast = value.cast_to(to).ok()?;
+        let back = cast.cast_to(&from).ok()?;
+        (back == *value).then_some(cast)
+    }
+
+    /// A literal as an array of one value of the column's type.
+    pub(crate) fn array(&self, value: &ScalarValue) -> Option<ArrayRef> {
+        self.literal(value)?.to_array().ok()
+    }
+}

@@ -1,0 +1,207 @@
+//! Conditions decided by evaluating them on values of the column: all of them when they are few, or by bisection when
+//! the condition compares a monotone function of the column (a widening cast, the year of a date) with a literal.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+
+use super::codes::Codes;
+use super::intervals::Intervals;
+use super::truth::Truth;
+
+/// Most codes of a column on which a condition is evaluated one by one.
+const MAX_PROBES: u64 = 1024;
+/// Probes per round of the bisection.
+const FANOUT: u64 = 64;
+
+/// A condition ready to be evaluated on codes.
+struct Probe<'a> {
+    codes: &'a Codes<'a>,
+    schema: Arc<Schema>,
+    physical: Arc<dyn PhysicalExpr>,
+}
+
+impl<'a> Probe<'a> {
+    fn new(expr: &Expr, codes: &'a Codes<'a>) -> Option<Self> {
+        let field = Field::new(codes.field.name(), codes.space.data_type().clone(), true);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let described = DFSchema::try_from(Arc::clone(&schema)).ok()?;
+        let context = PhysicalPlanningContext::default();
+        let physical = create_physical_expr(expr, &described, &ExecutionProps::new(), &context).ok()?;
+        Some(Self {
+            codes,
+            schema,
+            physical,
+        })
+    }
+
+    /// The condition's value at each code; `None` if it fails there or is not boolean.
+    fn at(&self, codes: &[u64]) -> Option<BooleanArray> {
+        let values = self.codes.space.decode(codes).ok()?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), vec![values]).ok()?;
+        let answer = self
+            .physical
+            .evaluate(&batch)
+            .ok()?
+            .into_array(codes.len())
+            .ok()?;
+        answer.as_boolean_opt().cloned()
+    }
+}
+
+/// The truth of any condition over a column of few codes.
+pub(crate) fn every_code(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+    let max = codes.space.max_code();
+    if max >= MAX_PROBES {
+        return None;
+    }
+    let all: Vec<u64> = (0..=max).collect();
+    let answer = Probe::new(expr, codes)?.at(&all)?;
+    let with = |wanted: bool| {
+        Intervals::codes(
+            all.iter()
+                .zip(&answer)
+                .filter(|(_, a)| *a == Some(wanted))
+                .map(|(code, _)| *code),
+        )
+    };
+    Some(Truth {
+        yes: with(true),
+        no: with(false),
+    })
+}
+
+/// The truth of `function op literal`, if the function is known to be monotone over the column.
+pub(crate) fn monotone(
+    function: &Expr,
+    op: Operator,
+    literal: &ScalarValue,
+    codes: &Codes<'_>,
+) -> Option<Truth> {
+    if literal.is_null() || !is_monotone(function, codes.space.data_type()) {
+        return None;
+    }
+    if codes.values == Intervals::empty() {
+        return Some(Truth::unknown());
+    }
+    let from = |op| {
+        first(
+            &BinaryExpr::new(
+                Box::new(function.clone()),
+                op,
+                Box::new(Expr::Literal(literal.clone(), None)),
+            ),
+            codes,
+        )
+    };
+    let first_value = codes.space.null_code().map_or(0, |null| null + 1);
+    let end = Intervals::range(first_value, codes.space.max_code());
+    let tail = |from: Option<u64>| {
+        from.map_or(Intervals::empty(), |code| {
+            Intervals::range(code, u64::MAX).intersect(&end)
+        })
+    };
+    let yes = match op {
+        Operator::GtEq => tail(from(Operator::GtEq)?),
+        Operator::Gt => tail(from(Operator::Gt)?),
+        Operator::Lt => tail(from(Operator::GtEq)?).complement(&end),
+        Operator::LtEq => tail(from(Operator::Gt)?).complement(&end),
+        Operator::Eq => tail(from(Operator::Gt)?).complement(&tail(from(Operator::GtEq)?)),
+        Operator::NotEq => {
+            let equal = tail(from(Operator::Gt)?).complement(&tail(from(Operator::GtEq)?));
+            equal.complement(&end)
+        }
+        _ => return None,
+    };
+    Some(Truth::strict(yes, codes))
+}
+
+/// The first code of a value for which `condition`, false up to somewhere and true from there, is true. The outer
+/// `None` says that it is not such a condition (it fails or is NULL at a probe), the inner one that it is true nowhere.
+#[expect(
+    clippy::option_option,
+    reason = "two different absences, and used in this file only"
+)]
+fn first(condition: &BinaryExpr, codes: &Codes<'_>) -> Option<Option<u64>> {
+    let probe = Probe::new(&Expr::BinaryExpr(condition.clone()), codes)?;
+    // Invariant: false (or outside) below `lo`, true (or outside) above `hi`.
+    let (mut lo, mut hi) = (
+        codes.space.null_code().map_or(0, |null| null + 1),
+        codes.space.max_code(),
+    );
+    // A function that is defined at both ends is defined between them.
+    let ends = probe.at(&[lo, hi])?;
+    if ends.null_count() > 0 {
+        return None;
+    }
+    match (ends.value(0), ends.value(1)) {
+        (true, _) => return Some(Some(lo)),
+        (false, false) => return Some(None),
+        (false, true) => {}
+    }
+    // Now false at `lo`, true at `hi`.
+    while hi - lo > 1 {
+        let step = ((hi - lo) / FANOUT).max(1);
+        let points: Vec<u64> = (1..FANOUT)
+            .map_while(|i| lo.checked_add(i * step).filter(|p| *p < hi))
+            .collect();
+        let answers = probe.at(&points)?;
+        if answers.null_count() > 0 {
+            return None;
+        }
+        let falses = (0..points.len()).take_while(|i| !answers.value(*i)).count();
+        if let Some(code) = points.get(falses) {
+            hi = *code;
+        }
+        if falses > 0 {
+            lo = points[falses - 1];
+        }
+    }
+    Some(Some(hi))
+}
+
+/// Does `expr` sort its results like the column's values. Its definedness is checked at the ends of the domain.
+fn is_monotone(expr: &Expr, column: &DataType) -> bool {
+    match expr {
+        Expr::Column(_) => is_ordered(column),
+        Expr::Cast(cast) => {
+            is_monotone(&cast.expr, column)
+                && is_ordered(cast.field.data_type())
+                && keeps_order(&cast.expr, cast.field.data_type(), column)
+        }
+        Expr::ScalarFunction(function) => match (function.name(), function.args.as_slice()) {
+            ("date_trunc", [Expr::Literal(..), value]) => is_monotone(value, column),
+            ("date_part", [Expr::Literal(part, _), value]) => {
+                let part = part.try_as_str().flatten().map(str::to_ascii_lowercase);
+                part.as_deref() == Some("year") && is_monotone(value, column)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Casts between numbers, and between dates and timestamps, keep the order; casts between the two kinds are left out.
+fn keeps_order(inner: &Expr, to: &DataType, column: &DataType) -> bool {
+    let from = match inner {
+        Expr::Cast(cast) => cast.field.data_type(),
+        Expr::Column(_) => column,
+        _ => return false,
+    };
+    from.is_numeric() == to.is_numeric()
+}
+
+fn is_ordered(data_type: &DataType) -> bool {
+    data_type.is_numeric()
+        || matches!(
+            data_type,
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None)
+        )
+}

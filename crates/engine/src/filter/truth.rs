@@ -1,0 +1,100 @@
+//! Three-valued truth of a boolean expression over one column.
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+use super::atom;
+use super::codes::Codes;
+use super::intervals::Intervals;
+
+/// For which codes an expression is true and for which it is false; for the others it is NULL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Truth {
+    pub(crate) yes: Intervals,
+    pub(crate) no: Intervals,
+}
+
+impl Truth {
+    /// NULL everywhere.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            yes: Intervals::empty(),
+            no: Intervals::empty(),
+        }
+    }
+
+    /// True on `yes`, false on all other values, NULL on NULL.
+    pub(crate) fn strict(yes: Intervals, codes: &Codes<'_>) -> Self {
+        let yes = yes.intersect(&codes.values);
+        Self {
+            no: yes.complement(&codes.values),
+            yes,
+        }
+    }
+
+    /// True on `yes`, false on all other codes, NULL's included.
+    pub(crate) fn total(yes: Intervals, codes: &Codes<'_>) -> Self {
+        Self {
+            no: yes.complement(&codes.values.union(&codes.nulls)),
+            yes,
+        }
+    }
+
+    pub(crate) fn not(self) -> Self {
+        Self {
+            yes: self.no,
+            no: self.yes,
+        }
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        Self {
+            yes: self.yes.intersect(&other.yes),
+            no: self.no.union(&other.no),
+        }
+    }
+
+    fn or(&self, other: &Self) -> Self {
+        Self {
+            yes: self.yes.union(&other.yes),
+            no: self.no.intersect(&other.no),
+        }
+    }
+
+    /// Codes for which the expression is NULL.
+    fn null(&self, codes: &Codes<'_>) -> Intervals {
+        self.yes
+            .union(&self.no)
+            .complement(&codes.values.union(&codes.nulls))
+    }
+}
+
+/// The truth of `expr`, exactly, or `None`.
+pub(crate) fn of(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+    match expr {
+        Expr::Alias(alias) => of(&alias.expr, codes),
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::And,
+            right,
+        }) => Some(of(left, codes)?.and(&of(right, codes)?)),
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Or,
+            right,
+        }) => Some(of(left, codes)?.or(&of(right, codes)?)),
+        Expr::Not(inner) => Some(of(inner, codes)?.not()),
+        Expr::IsTrue(inner) => Some(Truth::total(of(inner, codes)?.yes, codes)),
+        Expr::IsNotTrue(inner) => Some(Truth::total(of(inner, codes)?.yes, codes).not()),
+        Expr::IsFalse(inner) => Some(Truth::total(of(inner, codes)?.no, codes)),
+        Expr::IsNotFalse(inner) => Some(Truth::total(of(inner, codes)?.no, codes).not()),
+        Expr::IsUnknown(inner) => Some(Truth::total(of(inner, codes)?.null(codes), codes)),
+        Expr::IsNotUnknown(inner) => Some(Truth::total(of(inner, codes)?.null(codes), codes).not()),
+        Expr::Literal(ScalarValue::Boolean(value), _) => Some(match value {
+            Some(true) => Truth::total(codes.values.union(&codes.nulls), codes),
+            Some(false) => Truth::total(Intervals::empty(), codes),
+            None => Truth::unknown(),
+        }),
+        other => atom::of(other, codes),
+    }
+}

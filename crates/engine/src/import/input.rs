@@ -1,0 +1,129 @@
+//! One open input file: its columns and its batches.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::error::{ImportError, ImportFault, Place};
+use super::options::Format;
+
+/// Batches of a file as they are decoded; the first error ends them.
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ImportError>> + Send>;
+
+/// A file that is being read.
+pub(crate) struct Input {
+    /// Its columns, as the table will keep them.
+    pub(crate) schema: SchemaRef,
+    /// Its rows.
+    pub(crate) batches: Batches,
+}
+
+/// Bytes read so far, counted where they are read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bytes(Arc<AtomicU64>);
+
+impl Bytes {
+    pub(crate) fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A reader that counts.
+pub(crate) struct Counted<R> {
+    inner: R,
+    bytes: Bytes,
+}
+
+impl<R: Read> Counted<R> {
+    pub(crate) fn new(inner: R, bytes: Bytes) -> Self {
+        Self { inner, bytes }
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(into)?;
+        self.bytes.add(read as u64);
+        Ok(read)
+    }
+}
+
+/// An error about a file.
+pub(crate) fn fault(file: &Path, place: Place, fault: ImportFault) -> ImportError {
+    ImportError {
+        file: file.to_path_buf(),
+        place,
+        column: None,
+        fault,
+    }
+}
+
+/// Opens a file for reading.
+pub(crate) fn open(path: &Path) -> Result<File, ImportError> {
+    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    if file.metadata().map_err(|e| unreadable(path, &e))?.is_dir() {
+        return Err(fault(
+            path,
+            Place::File,
+            ImportFault::Unreadable("it is a directory; name its files".into()),
+        ));
+    }
+    Ok(file)
+}
+
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> ImportError {
+    fault(path, Place::File, ImportFault::Unreadable(error.to_string()))
+}
+
+/// The format of a file: by its first bytes, then by its name.
+///
+/// # Errors
+/// The file cannot be read, or nothing tells its format.
+pub(crate) fn detect(path: &Path) -> Result<Format, ImportError> {
+    let mut head = [0u8; 8];
+    let mut read = 0;
+    let mut file = open(path)?;
+    while read < head.len() {
+        match file.read(&mut head[read..]).map_err(|e| unreadable(path, &e))? {
+            0 => break,
+            n => read += n,
+        }
+    }
+    if head.starts_with(b"PAR1") {
+        return Ok(Format::Parquet);
+    }
+    if head.starts_with(b"ARROW1") || head.starts_with(&[0xff; 4]) {
+        return Ok(Format::Arrow);
+    }
+    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    match extension.as_deref() {
+        Some("parquet" | "parq" | "pq") => Ok(Format::Parquet),
+        Some("csv" | "tsv" | "txt") => Ok(Format::Csv),
+        Some("tbl") => Ok(Format::Tbl),
+        Some("arrow" | "arrows" | "feather" | "ipc") => Ok(Format::Arrow),
+        _ => {
+            let reason =
+                "its name and first bytes do not tell the format; say --format parquet, csv, tbl or arrow";
+            Err(fault(path, Place::File, ImportFault::Other(reason.into())))
+        }
+    }
+}
+
+/// Length of a file in bytes, 0 if it cannot be told.
+pub(crate) fn length(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |meta| meta.len())
+}
+
+/// Total length of files.
+pub(crate) fn total_length(files: &[PathBuf]) -> u64 {
+    files.iter().map(|file| length(file)).sum()
+}

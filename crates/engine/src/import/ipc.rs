@@ -1,0 +1,112 @@
+//! Arrow IPC: files (footer, random access) and streams.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::{FileReaderBuilder, StreamReader};
+use arrow_schema::ArrowError;
+
+use super::error::{ImportError, ImportFault, Place};
+use super::input::{Bytes, Counted, Input, fault, open, unreadable};
+use crate::storable::{storable_schema, to_schema};
+
+const FILE_MAGIC: &[u8] = b"ARROW1";
+/// What a finished stream ends in: the continuation marker and an empty message.
+const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+
+/// Opens an Arrow IPC file or stream.
+pub(crate) fn read(path: &Path, bytes: Bytes) -> Result<Input, ImportError> {
+    let mut file = open(path)?;
+    let foreign = |e: &ArrowError| {
+        fault(
+            path,
+            Place::File,
+            ImportFault::Foreign {
+                format: "a readable Arrow IPC file",
+                reason: e.to_string(),
+            },
+        )
+    };
+    if begins_with(&mut file, FILE_MAGIC).map_err(|e| unreadable(path, &e))? {
+        if tail(&mut file, FILE_MAGIC.len()).map_err(|e| unreadable(path, &e))? != FILE_MAGIC {
+            return Err(fault(
+                path,
+                Place::File,
+                ImportFault::Truncated("the footer is missing".into()),
+            ));
+        }
+        let reader = FileReaderBuilder::new().build(file).map_err(|e| foreign(&e))?;
+        let length = super::input::length(path);
+        let batches = reader.num_batches().max(1) as u64;
+        let schema = reader.schema();
+        let counted = reader.inspect(move |_| bytes.add(length / batches));
+        return Ok(input(path, &schema, counted));
+    }
+    if tail(&mut file, END_OF_STREAM.len()).map_err(|e| unreadable(path, &e))? != END_OF_STREAM {
+        if !begins_with(&mut file, &END_OF_STREAM[..4]).map_err(|e| unreadable(path, &e))? {
+            let reason = "it begins neither like a file nor like a stream".into();
+            return Err(fault(
+                path,
+                Place::File,
+                ImportFault::Foreign {
+                    format: "Arrow IPC",
+                    reason,
+                },
+            ));
+        }
+        return Err(fault(
+            path,
+            Place::File,
+            ImportFault::Truncated("the end of the stream is missing".into()),
+        ));
+    }
+    file.seek(SeekFrom::Start(0)).map_err(|e| unreadable(path, &e))?;
+    let counted = BufReader::with_capacity(1 << 20, Counted::new(file, bytes));
+    let reader = StreamReader::try_new(counted, None).map_err(|e| foreign(&e))?;
+    let schema = reader.schema();
+    Ok(input(path, &schema, reader))
+}
+
+fn begins_with(file: &mut File, magic: &[u8]) -> std::io::Result<bool> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut head = Vec::with_capacity(magic.len());
+    file.by_ref().take(magic.len() as u64).read_to_end(&mut head)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(head == magic)
+}
+
+/// The last `count` bytes, fewer if the file is shorter.
+fn tail(file: &mut File, count: usize) -> std::io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(count as u64)))?;
+    let mut tail = Vec::with_capacity(count);
+    file.read_to_end(&mut tail)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(tail)
+}
+
+fn input(
+    path: &Path,
+    schema: &arrow_schema::Schema,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+) -> Input {
+    let schema = storable_schema(schema);
+    let to = schema.clone();
+    let path: PathBuf = path.to_path_buf();
+    let batches = batches.enumerate().map(move |(number, batch)| {
+        let wrong = |e: ArrowError| {
+            fault(
+                &path,
+                Place::Batch(number),
+                ImportFault::Other(format!("cannot be decoded: {e}")),
+            )
+        };
+        to_schema(&batch.map_err(wrong)?, &to).map_err(wrong)
+    });
+    Input {
+        schema,
+        batches: Box::new(batches),
+    }
+}

@@ -1,0 +1,155 @@
+//! Parquet files, one row group after the other.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+
+use super::error::{ImportError, ImportFault, Place};
+use super::input::{Bytes, Input, fault, open, unreadable};
+use crate::storable::{storable_schema, to_schema};
+
+/// Opens a Parquet file.
+pub(crate) fn read(path: &Path, batch_rows: usize, bytes: Bytes) -> Result<Input, ImportError> {
+    let mut file = open(path)?;
+    check_ends(path, &mut file)?;
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| {
+        fault(
+            path,
+            Place::File,
+            ImportFault::Foreign {
+                format: "a readable Parquet file",
+                reason: e.to_string(),
+            },
+        )
+    })?;
+    let schema = storable_schema(metadata.schema());
+    let groups = Groups {
+        path: path.to_path_buf(),
+        file,
+        metadata,
+        batch_rows,
+        bytes,
+        group: 0,
+        reader: None,
+    };
+    let to = schema.clone();
+    let path = path.to_path_buf();
+    let batches = groups.map(move |item| {
+        let (group, batch) = item?;
+        to_schema(&batch, &to)
+            .map_err(|e| fault(&path, Place::RowGroup(group), ImportFault::Other(e.to_string())))
+    });
+    Ok(Input {
+        schema,
+        batches: Box::new(batches),
+    })
+}
+
+/// A Parquet file begins and ends with `PAR1`; one that only begins so was cut off.
+fn check_ends(path: &Path, file: &mut File) -> Result<(), ImportError> {
+    let length = file.metadata().map_err(|e| unreadable(path, &e))?.len();
+    let mut word = [0u8; 4];
+    let mut word_at = |position: u64| -> std::io::Result<[u8; 4]> {
+        file.seek(SeekFrom::Start(position))?;
+        file.read_exact(&mut word)?;
+        Ok(word)
+    };
+    let magic = *b"PAR1";
+    let foreign = |reason: &str| {
+        Err(fault(
+            path,
+            Place::File,
+            ImportFault::Foreign {
+                format: "a Parquet file",
+                reason: reason.into(),
+            },
+        ))
+    };
+    if length < 12 {
+        return if length >= 4 && word_at(0).is_ok_and(|head| head == magic) {
+            Err(fault(
+                path,
+                Place::File,
+                ImportFault::Truncated("the footer is missing".into()),
+            ))
+        } else {
+            foreign("it does not begin with PAR1")
+        };
+    }
+    if word_at(0).map_err(|e| unreadable(path, &e))? != magic {
+        return foreign("it does not begin with PAR1");
+    }
+    if word_at(length - 4).map_err(|e| unreadable(path, &e))? != magic {
+        return Err(fault(
+            path,
+            Place::File,
+            ImportFault::Truncated("the footer is missing".into()),
+        ));
+    }
+    Ok(())
+}
+
+/// Batches with the number of their row group.
+struct Groups {
+    path: PathBuf,
+    file: File,
+    metadata: ArrowReaderMetadata,
+    batch_rows: usize,
+    bytes: Bytes,
+    group: usize,
+    reader: Option<ParquetRecordBatchReader>,
+}
+
+impl Groups {
+    fn open_group(&self) -> Result<ParquetRecordBatchReader, String> {
+        let file = self.file.try_clone().map_err(|e| e.to_string())?;
+        ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            .with_row_groups(vec![self.group])
+            .with_batch_size(self.batch_rows)
+            .build()
+            .map_err(|e| e.to_string())
+    }
+
+    fn fail(&mut self, reason: String) -> ImportError {
+        let group = std::mem::replace(&mut self.group, usize::MAX);
+        fault(
+            &self.path,
+            Place::RowGroup(group),
+            ImportFault::Other(format!("cannot be decoded: {reason}")),
+        )
+    }
+}
+
+impl Iterator for Groups {
+    type Item = Result<(usize, RecordBatch), ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.group < self.metadata.metadata().num_row_groups() {
+            let mut reader = match self.reader.take() {
+                Some(reader) => reader,
+                None => match self.open_group() {
+                    Ok(reader) => reader,
+                    Err(reason) => return Some(Err(self.fail(reason))),
+                },
+            };
+            match reader.next() {
+                Some(Ok(batch)) => {
+                    self.reader = Some(reader);
+                    return Some(Ok((self.group, batch)));
+                }
+                Some(Err(error)) => return Some(Err(self.fail(error.to_string()))),
+                None => {
+                    let size = self.metadata.metadata().row_group(self.group).compressed_size();
+                    self.bytes.add(size.max(0) as u64);
+                    self.group += 1;
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,218 @@
+//! Column lists in SQL (`a int, b decimal(15,2) not null`) as Arrow schemas, and the schemas of TPC-H.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::sql::sqlparser::ast::{
+    ColumnDef, ColumnOption, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use crate::EngineError;
+
+/// Reads a column list.
+pub(crate) fn read_schema(text: &str) -> Result<SchemaRef, EngineError> {
+    let wrong = |reason: String| {
+        EngineError::Query(format!(
+            "cannot read the column list '{text}': {reason}; write it as in SQL: a int, b decimal(15,2) not null, c varchar"
+        ))
+    };
+    let inner = text.trim();
+    let inner = inner
+        .strip_prefix('(')
+        .and_then(|t| t.strip_suffix(')'))
+        .unwrap_or(inner);
+    let list = format!("({inner})");
+    let mut parser = Parser::new(&GenericDialect {})
+        .try_with_sql(&list)
+        .map_err(|e| wrong(e.to_string()))?;
+    let (columns, constraints) = parser.parse_columns().map_err(|e| wrong(e.to_string()))?;
+    if !constraints.is_empty() {
+        return Err(wrong("constraints are not kept".into()));
+    }
+    if columns.is_empty() {
+        return Err(wrong("it names no column".into()));
+    }
+    if parser.peek_token().token != Token::EOF {
+        return Err(wrong(format!(
+            "nothing was expected at '{}'",
+            parser.peek_token()
+        )));
+    }
+    let fields = columns
+        .iter()
+        .map(|column| field(column).map_err(&wrong))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+fn field(column: &ColumnDef) -> Result<Field, String> {
+    let mut nullable = true;
+    for option in &column.options {
+        match &option.option {
+            ColumnOption::NotNull => nullable = false,
+            ColumnOption::Null => {}
+            other => return Err(format!("'{other}' is not kept")),
+        }
+    }
+    let name = match column.name.quote_style {
+        Some(_) => column.name.value.clone(),
+        None => column.name.value.to_lowercase(),
+    };
+    Ok(Field::new(name, data_type(&column.data_type)?, nullable))
+}
+
+/// The Arrow type of a SQL type.
+fn data_type(sql: &SqlType) -> Result<DataType, String> {
+    Ok(match sql {
+        SqlType::Boolean | SqlType::Bool => DataType::Boolean,
+        SqlType::TinyInt(_) => DataType::Int8,
+        SqlType::SmallInt(_) | SqlType::Int2(_) => DataType::Int16,
+        SqlType::Int(_) | SqlType::Integer(_) | SqlType::Int4(_) => DataType::Int32,
+        SqlType::BigInt(_) | SqlType::Int8(_) => DataType::Int64,
+        SqlType::TinyIntUnsigned(_) => DataType::UInt8,
+        SqlType::SmallIntUnsigned(_) | SqlType::Int2Unsigned(_) => DataType::UInt16,
+        SqlType::IntUnsigned(_) | SqlType::IntegerUnsigned(_) | SqlType::Int4Unsigned(_) => DataType::UInt32,
+        SqlType::BigIntUnsigned(_) | SqlType::Int8Unsigned(_) => DataType::UInt64,
+        SqlType::Real | SqlType::Float4 | SqlType::Float(_) => DataType::Float32,
+        SqlType::Double(_) | SqlType::DoublePrecision | SqlType::Float8 => DataType::Float64,
+        SqlType::Decimal(info) | SqlType::Numeric(info) | SqlType::Dec(info) => decimal(*info)?,
+        SqlType::Date | SqlType::Date32 => DataType::Date32,
+        SqlType::Time(_, TimezoneInfo::None) => DataType::Time64(TimeUnit::Nanosecond),
+        SqlType::Timestamp(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone)
+        | SqlType::Datetime(precision) => DataType::Timestamp(time_unit(*precision)?, None),
+        SqlType::Timestamp(precision, _) => {
+            DataType::Timestamp(time_unit(*precision)?, Some("+00:00".into()))
+        }
+        SqlType::Char(_)
+        | SqlType::Character(_)
+        | SqlType::CharVarying(_)
+        | SqlType::CharacterVarying(_)
+        | SqlType::Varchar(_)
+        | SqlType::Text
+        | SqlType::String(_) => DataType::Utf8,
+        SqlType::Bytea | SqlType::Blob(_) | SqlType::Binary(_) | SqlType::Varbinary(_) => DataType::Binary,
+        other => return Err(format!("the type {other} cannot be stored")),
+    })
+}
+
+fn decimal(info: ExactNumberInfo) -> Result<DataType, String> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => (38, 10),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    match (u8::try_from(precision), i8::try_from(scale)) {
+        (Ok(p @ 1..=38), Ok(s)) if i64::from(s) <= i64::from(p) && s >= 0 => Ok(DataType::Decimal128(p, s)),
+        _ => Err(format!(
+            "decimal({precision},{scale}) is not within decimal(38,38)"
+        )),
+    }
+}
+
+fn time_unit(precision: Option<u64>) -> Result<TimeUnit, String> {
+    match precision {
+        Some(0) => Ok(TimeUnit::Second),
+        Some(3) => Ok(TimeUnit::Millisecond),
+        Some(6) => Ok(TimeUnit::Microsecond),
+        None | Some(9) => Ok(TimeUnit::Nanosecond),
+        Some(other) => Err(format!("timestamp({other}) is not one of 0, 3, 6, 9")),
+    }
+}
+
+/// The column list of a TPC-H table, by its name.
+pub(crate) fn tpch_schema(table: &str) -> Option<SchemaRef> {
+    let text = match table {
+        "region" => "r_regionkey bigint not null, r_name varchar not null, r_comment varchar not null",
+        "nation" => {
+            "n_nationkey bigint not null, n_name varchar not null, n_regionkey bigint not null, n_comment varchar not null"
+        }
+        "supplier" => {
+            "s_suppkey bigint not null, s_name varchar not null, s_address varchar not null, s_nationkey bigint not null, \
+             s_phone varchar not null, s_acctbal decimal(15,2) not null, s_comment varchar not null"
+        }
+        "customer" => {
+            "c_custkey bigint not null, c_name varchar not null, c_address varchar not null, c_nationkey bigint not null, \
+             c_phone varchar not null, c_acctbal decimal(15,2) not null, c_mktsegment varchar not null, \
+             c_comment varchar not null"
+        }
+        "part" => {
+            "p_partkey bigint not null, p_name varchar not null, p_mfgr varchar not null, p_brand varchar not null, \
+             p_type varchar not null, p_size int not null, p_container varchar not null, \
+             p_retailprice decimal(15,2) not null, p_comment varchar not null"
+        }
+        "partsupp" => {
+            "ps_partkey bigint not null, ps_suppkey bigint not null, ps_availqty int not null, \
+             ps_supplycost decimal(15,2) not null, ps_comment varchar not null"
+        }
+        "orders" => {
+            "o_orderkey bigint not null, o_custkey bigint not null, o_orderstatus varchar not null, \
+             o_totalprice decimal(15,2) not null, o_orderdate date not null, o_orderpriority varchar not null, \
+             o_clerk varchar not null, o_shippriority int not null, o_comment varchar not null"
+        }
+        "lineitem" => {
+            "l_orderkey bigint not null, l_partkey bigint not null, l_suppkey bigint not null, l_linenumber int not null, \
+             l_quantity decimal(15,2) not null, l_extendedprice decimal(15,2) not null, l_discount decimal(15,2) not null, \
+             l_tax decimal(15,2) not null, l_returnflag varchar not null, l_linestatus varchar not null, \
+             l_shipdate date not null, l_commitdate date not null, l_receiptdate date not null, \
+             l_shipinstruct varchar not null, l_shipmode varchar not null, l_comment varchar not null"
+        }
+        _ => return None,
+    };
+    read_schema(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn column_lists_are_sql() {
+        let schema =
+            read_schema("a int, B decimal(15,2) not null, \"C\" varchar(10), d timestamp(3)").unwrap();
+        assert_eq!(schema.field(0), &Field::new("a", DataType::Int32, true));
+        assert_eq!(
+            schema.field(1),
+            &Field::new("b", DataType::Decimal128(15, 2), false)
+        );
+        assert_eq!(schema.field(2), &Field::new("C", DataType::Utf8, true));
+        assert_eq!(
+            schema.field(3),
+            &Field::new("d", DataType::Timestamp(TimeUnit::Millisecond, None), true)
+        );
+    }
+
+    #[test]
+    fn wrong_lists_say_what_is_wrong() {
+        for (text, part) in [
+            ("", "names no column"),
+            ("a", "cannot read the column list 'a'"),
+            ("a decimal(99,2)", "not within decimal(38,38)"),
+            ("a int primary key", "is not kept"),
+            ("a int array", "cannot"),
+            ("a int) b", "cannot read"),
+        ] {
+            let error = read_schema(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_tpch_table_has_a_schema() {
+        for (table, columns) in [
+            ("region", 3),
+            ("nation", 4),
+            ("supplier", 7),
+            ("customer", 8),
+            ("part", 9),
+            ("partsupp", 5),
+            ("orders", 9),
+            ("lineitem", 16),
+        ] {
+            assert_eq!(tpch_schema(table).unwrap().fields().len(), columns, "{table}");
+        }
+        assert!(tpch_schema("other").is_none());
+    }
+}

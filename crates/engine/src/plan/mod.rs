@@ -1,0 +1,14 @@
+//! From a table reference with filters to a plan node: what an index answers, what the scan kernels answer, what is
+//! left to an expression, and which way is cheaper.
+
+mod choose;
+mod conditions;
+mod cost;
+mod elf_scan;
+mod pool_scan;
+mod scan;
+mod table;
+mod work;
+mod worker;
+
+pub(crate) use table::PoolTable;

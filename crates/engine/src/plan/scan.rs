@@ -1,0 +1,203 @@
+//! What a scan of a table produces, whichever way its rows are found; the parts that both plan nodes share.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
+use datafusion::common::{DFSchema, Statistics};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::{Partitioning, PlanProperties};
+use halocline_columns::{CodePredicate, RowId, Segment};
+
+use crate::EngineError;
+use crate::catalog::OpenTable;
+
+/// An error on its way through DataFusion.
+pub(crate) fn external(error: impl Into<EngineError>) -> DataFusionError {
+    DataFusionError::External(Box::new(error.into()))
+}
+
+/// The output of a scan and what is checked on the way.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) open: Arc<OpenTable>,
+    /// Columns of the output.
+    pub(crate) projection: Vec<usize>,
+    /// Schema of the output.
+    pub(crate) schema: SchemaRef,
+    /// Conditions for the scan kernels, per segment.
+    pub(crate) kernels: Vec<Vec<(usize, CodePredicate)>>,
+    /// The kernels' conditions in words.
+    pub(crate) described: Vec<String>,
+    /// The condition that needs values.
+    pub(crate) residual: Option<Residual>,
+    /// About how many rows come out.
+    pub(crate) rows: f64,
+}
+
+impl Scan {
+    /// Whether rows are only counted.
+    pub(crate) fn counts_only(&self) -> bool {
+        self.projection.is_empty() && self.residual.is_none()
+    }
+
+    /// Whether every row of the table comes out.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.residual.is_none() && self.described.is_empty()
+    }
+
+    /// A batch of `rows` rows without columns.
+    pub(crate) fn counted(&self, rows: usize) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            Vec::new(),
+            &options,
+        )?)
+    }
+
+    /// The output columns of single rows.
+    pub(crate) fn gather(&self, segment: &Segment, rows: &[RowId]) -> Result<RecordBatch> {
+        let columns = self
+            .projection
+            .iter()
+            .map(|column| segment.column(*column).gather(rows));
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            columns,
+            &options,
+        )?)
+    }
+
+    /// The output columns of neighbouring rows.
+    pub(crate) fn read(&self, segment: &Segment, rows: std::ops::Range<usize>) -> Result<RecordBatch> {
+        let columns = self
+            .projection
+            .iter()
+            .map(|column| segment.column(*column).scan(rows.clone()));
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            columns,
+            &options,
+        )?)
+    }
+
+    /// Plan properties of a node with this output.
+    pub(crate) fn properties(&self, partitions: usize) -> Arc<PlanProperties> {
+        let equivalences = EquivalenceProperties::new(Arc::clone(&self.schema));
+        let partitioning = Partitioning::UnknownPartitioning(partitions);
+        let properties = PlanProperties::new(
+            equivalences,
+            partitioning,
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative))
+    }
+
+    /// Statistics of the output; exact only if nothing is filtered.
+    pub(crate) fn statistics(&self, whole: bool, fetch: Option<usize>) -> Result<Statistics> {
+        let table = self.open.statistics().map_err(external)?;
+        let mut statistics = Statistics::clone(&table).project(Some(&self.projection));
+        if !whole {
+            statistics = statistics.to_inexact();
+            statistics.num_rows = Precision::Inexact(self.rows as usize);
+        }
+        if let Some(fetch) = fetch
+            && statistics.num_rows.get_value().is_none_or(|rows| *rows > fetch)
+        {
+            let exact = matches!(statistics.num_rows, Precision::Exact(_));
+            statistics = statistics.to_inexact();
+            statistics.num_rows = if exact {
+                Precision::Exact(fetch)
+            } else {
+                Precision::Inexact(fetch)
+            };
+        }
+        Ok(statistics)
+    }
+
+    /// Names of the output columns, for EXPLAIN.
+    pub(crate) fn column_names(&self) -> String {
+        let names: Vec<&str> = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
+        names.join(", ")
+    }
+
+    /// What is filtered besides an index, for EXPLAIN.
+    pub(crate) fn filter_text(&self) -> String {
+        let mut texts = self.described.clone();
+        texts.extend(self.residual.as_ref().map(|residual| residual.text.clone()));
+        texts.join(" AND ")
+    }
+}
+
+/// A condition that is evaluated on values.
+#[derive(Debug)]
+pub(crate) struct Residual {
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    physical: Arc<dyn PhysicalExpr>,
+    text: String,
+}
+
+impl Residual {
+    /// The conjunction of `expressions`; none if there are none.
+    ///
+    /// # Errors
+    /// DataFusion cannot plan it.
+    pub(crate) fn plan(
+        expressions: Vec<Expr>,
+        open: &OpenTable,
+        state: &dyn Session,
+    ) -> Result<Option<Self>> {
+        let Some(whole) = conjunction(expressions) else {
+            return Ok(None);
+        };
+        let mut columns: Vec<usize> = whole
+            .column_refs()
+            .iter()
+            .map(|c| open.table.schema().index_of(&c.name))
+            .collect::<Result<_, _>>()?;
+        columns.sort_unstable();
+        let schema: SchemaRef = Arc::new(open.table.schema().project(&columns)?);
+        let text = whole.to_string();
+        let physical = state.create_physical_expr(whole, &DFSchema::try_from(Arc::clone(&schema))?)?;
+        Ok(Some(Self {
+            columns,
+            schema,
+            physical,
+            text,
+        }))
+    }
+
+    /// Keeps the rows for which the condition is true.
+    pub(crate) fn keep(&self, segment: &Segment, rows: &[RowId]) -> Result<Vec<RowId>> {
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| segment.column(*column).gather(rows));
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        let answer = self.physical.evaluate(&batch)?.into_array(rows.len())?;
+        let answer: &BooleanArray = answer.as_boolean();
+        let kept = |(at, row): (usize, &RowId)| (answer.is_valid(at) && answer.value(at)).then_some(*row);
+        Ok(rows.iter().enumerate().filter_map(kept).collect())
+    }
+}

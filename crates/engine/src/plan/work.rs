@@ -1,0 +1,219 @@
+//! The morsels of one execution, handed out to its partitions.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::execution::TaskContext;
+use halocline_columns::CodePredicate;
+
+/// A piece of work: rows to scan, or a part of a selection through an index.
+#[derive(Debug, Clone)]
+pub(crate) enum Morsel {
+    /// Rows of a segment.
+    Rows {
+        /// The segment.
+        segment: usize,
+        /// Its rows.
+        rows: Range<usize>,
+    },
+    /// A selection on a segment's Elf.
+    Select {
+        /// The segment.
+        segment: usize,
+        /// Per dimension.
+        predicates: Vec<CodePredicate>,
+    },
+}
+
+/// Shared by the partitions of one execution: which morsel is next, and how many rows are still wanted.
+#[derive(Debug)]
+pub(crate) struct Work {
+    morsels: Arc<[Morsel]>,
+    next: AtomicUsize,
+    wanted: AtomicUsize,
+}
+
+impl Work {
+    fn new(morsels: Arc<[Morsel]>, fetch: Option<usize>) -> Self {
+        Self {
+            morsels,
+            next: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(fetch.unwrap_or(usize::MAX)),
+        }
+    }
+
+    /// The next morsel; none when all are taken or no more rows are wanted.
+    pub(crate) fn take(&self) -> Option<&Morsel> {
+        if self.wanted.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.morsels.get(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Claims up to `rows` of the rows still wanted.
+    pub(crate) fn claim(&self, rows: usize) -> usize {
+        let mut claimed = 0;
+        // The closure always gives a value, so that the update cannot fail.
+        let _ = self
+            .wanted
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |wanted| {
+                claimed = rows.min(wanted);
+                Some(if wanted == usize::MAX {
+                    wanted
+                } else {
+                    wanted - claimed
+                })
+            });
+        claimed
+    }
+}
+
+/// Gives each execution of a plan its own [`Work`]. An execution is known by its task context; the first partition to
+/// start twice in one context starts a new one.
+#[derive(Debug)]
+pub(crate) struct Executions {
+    morsels: Arc<[Morsel]>,
+    open: Mutex<Vec<Execution>>,
+}
+
+/// An execution that some partitions have not joined yet.
+#[derive(Debug)]
+struct Execution {
+    context: Arc<TaskContext>,
+    work: Arc<Work>,
+    joined: Vec<bool>,
+}
+
+impl Executions {
+    pub(crate) fn new(morsels: Vec<Morsel>) -> Self {
+        Self {
+            morsels: morsels.into(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// The same morsels, executed apart.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            morsels: Arc::clone(&self.morsels),
+            open: Mutex::default(),
+        }
+    }
+
+    /// The work of the execution that `partition` of `partitions` joins.
+    pub(crate) fn join(
+        &self,
+        context: &Arc<TaskContext>,
+        partition: usize,
+        partitions: usize,
+        fetch: Option<usize>,
+    ) -> Arc<Work> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits =
+            |execution: &Execution| Arc::ptr_eq(&execution.context, context) && !execution.joined[partition];
+        let at = open.iter().position(waits).unwrap_or_else(|| {
+            let work = Arc::new(Work::new(Arc::clone(&self.morsels), fetch));
+            open.push(Execution {
+                context: Arc::clone(context),
+                work,
+                joined: vec![false; partitions],
+            });
+            open.len() - 1
+        });
+        open[at].joined[partition] = true;
+        let work = Arc::clone(&open[at].work);
+        if open[at].joined.iter().all(|joined| *joined) {
+            open.swap_remove(at);
+        }
+        work
+    }
+}
+
+/// Splits a selection into about `parts` that together select the same, each row once: along the first dimension that
+/// is not one code.
+pub(crate) fn split(
+    predicates: &[CodePredicate],
+    max_codes: &[u64],
+    parts: usize,
+) -> Vec<Vec<CodePredicate>> {
+    let splits =
+        |predicate: &CodePredicate| !matches!(predicate, CodePredicate::Equal(_) | CodePredicate::Nothing);
+    let Some(dimension) = predicates.iter().position(splits).filter(|_| parts > 1) else {
+        return vec![predicates.to_vec()];
+    };
+    let with = |part: CodePredicate| {
+        let mut all = predicates.to_vec();
+        all[dimension] = part;
+        all
+    };
+    let ranges = |lo: u64, hi: u64| {
+        let step = ((hi - lo) / parts as u64).saturating_add(1);
+        let starts = std::iter::successors(Some(lo), |at| at.checked_add(step).filter(|next| *next <= hi));
+        starts
+            .map(|from| with(CodePredicate::range(from, hi.min(from.saturating_add(step - 1)))))
+            .collect()
+    };
+    match &predicates[dimension] {
+        CodePredicate::Any => ranges(0, max_codes[dimension]),
+        CodePredicate::Range { lo, hi } => ranges(*lo, *hi),
+        CodePredicate::Set(codes) => {
+            let size = codes.len().div_ceil(parts).max(1);
+            codes
+                .chunks(size)
+                .map(|part| with(CodePredicate::set(part.to_vec())))
+                .collect()
+        }
+        CodePredicate::Equal(_) | CodePredicate::Nothing => vec![predicates.to_vec()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_select_the_same_once() {
+        let cases = [
+            vec![CodePredicate::Equal(3), CodePredicate::Range { lo: 5, hi: 27 }],
+            vec![CodePredicate::Any, CodePredicate::Equal(1)],
+            vec![CodePredicate::Set(vec![1, 4, 9, 16, 25]), CodePredicate::Any],
+            vec![CodePredicate::Equal(3), CodePredicate::Equal(4)],
+            vec![CodePredicate::Nothing, CodePredicate::Any],
+        ];
+        for predicates in cases {
+            for parts in [1, 2, 3, 8, 100] {
+                let split = split(&predicates, &[30, 30], parts);
+                assert!(
+                    split.len() <= parts.max(1) + 1,
+                    "{} parts of {parts}",
+                    split.len()
+                );
+                for (a, b) in (0..=30).flat_map(|a| (0..=30).map(move |b| (a, b))) {
+                    let matches = |p: &[CodePredicate]| usize::from(p[0].matches(a) && p[1].matches(b));
+                    let hits: usize = split.iter().map(|p| matches(p)).sum();
+                    assert_eq!(hits, matches(&predicates), "{predicates:?} in {parts} at {a} {b}");
+                }
+            }
+        }
+        assert_eq!(split(&[CodePredicate::Any], &[u64::MAX], 4).len(), 4);
+    }
+
+    #[test]
+    fn executions_do_not_share_their_work() {
+        let executions = Executions::new(vec![Morsel::Rows {
+            segment: 0,
+            rows: 0..10,
+        }]);
+        let contexts = [Arc::new(TaskContext::default()), Arc::new(TaskContext::default())];
+        let first = executions.join(&contexts[0], 0, 2, Some(5));
+        let other = executions.join(&contexts[1], 0, 2, Some(5));
+        assert!(Arc::ptr_eq(&first, &executions.join(&contexts[0], 1, 2, Some(5))));
+        assert!(Arc::ptr_eq(&other, &executions.join(&contexts[1], 1, 2, Some(5))));
+        assert!(first.take().is_some() && first.take().is_none());
+        assert_eq!((first.claim(3), first.claim(3), first.claim(3)), (3, 2, 0));
+        let again = executions.join(&contexts[0], 0, 2, None);
+        assert!(again.take().is_some());
+        assert_eq!(again.claim(usize::MAX - 1), usize::MAX - 1);
+    }
+}

@@ -1,0 +1,11 @@
+//! The engine as a user sees it: SQL answers against plain DataFusion over the same Parquet files, statements,
+//! imports, and what happens when something is wrong.
+
+mod agree;
+mod corpus;
+mod explain;
+mod imports;
+mod random;
+mod statements;
+mod support;
+mod types_table;
