@@ -150,7 +150,8 @@ fn narrow(
         } else {
             0
         };
-        (value - below, value - below + width)
+        let lo = (value - below).max(min.min(value));
+        (lo, lo + width)
     };
     if lo == hi {
         return equal();
