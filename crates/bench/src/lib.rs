@@ -1,1 +1,23 @@
-//! One module per experiment.
+//! One module per experiment, and what experiments share: settings, measured values, interleaved timing, JSON Lines.
+//!
+//! Invariants:
+//! - a ratio between systems comes from one run, in which their repetitions alternate;
+//! - systems that are compared give the same answers, or the experiment fails;
+//! - every measured value carries all that is needed to measure it again.
+
+pub mod answer;
+mod error;
+mod experiments;
+pub mod machine;
+pub mod reopen;
+mod report;
+mod settings;
+mod timing;
+
+pub use error::BenchError;
+pub use experiments::{Experiment, experiments};
+pub(crate) use report::config;
+pub use report::{Config, Reporter};
+pub use settings::Settings;
+pub use timing::Samples;
+pub(crate) use timing::interleaved;

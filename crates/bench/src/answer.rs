@@ -1,0 +1,31 @@
+//! Answers as text, so that those of two systems can be compared.
+
+use arrow_array::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use crate::BenchError;
+
+/// One line per row, values separated by `|`, in the order of the batches.
+///
+/// # Errors
+/// A column is of a type that cannot be shown.
+pub fn lines(batches: &[RecordBatch]) -> Result<Vec<String>, BenchError> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut lines = Vec::new();
+    for batch in batches {
+        let columns = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column.as_ref(), &options))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| BenchError::Setup(error.to_string()))?;
+        for row in 0..batch.num_rows() {
+            let values: Vec<String> = columns
+                .iter()
+                .map(|column| column.value(row).to_string())
+                .collect();
+            lines.push(values.join("|"));
+        }
+    }
+    Ok(lines)
+}

@@ -1,0 +1,54 @@
+//! Why an experiment ended without a result.
+
+use std::io;
+
+use datafusion::error::DataFusionError;
+use halocline_columns::ColumnsError;
+use halocline_elf::ElfError;
+use halocline_engine::EngineError;
+use halocline_media::MediaError;
+use halocline_pool::PoolError;
+
+/// Why an experiment ended without a result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// The results cannot be written, or a file cannot be made.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The engine reports an error.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Memory or a medium reports an error.
+    #[error(transparent)]
+    Media(#[from] MediaError),
+    /// The pool reports an error.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// A table reports an error.
+    #[error(transparent)]
+    Columns(#[from] ColumnsError),
+    /// An index reports an error.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// DataFusion, run beside us, reports an error.
+    #[error("DataFusion: {0}")]
+    DataFusion(#[from] DataFusionError),
+    /// Two systems that must agree do not: a bug, and no times are worth reporting.
+    #[error("answers differ for {what}: {left} from {left_system}, {right} from {right_system}")]
+    Disagreement {
+        /// The query.
+        what: String,
+        /// One system.
+        left_system: String,
+        /// Its answer.
+        left: String,
+        /// The other system.
+        right_system: String,
+        /// Its answer.
+        right: String,
+    },
+    /// Something around the experiment failed.
+    #[error("{0}")]
+    Setup(String),
+}

@@ -1,0 +1,194 @@
+//! Builds and queries, timed in turn; every answer is compared between the layouts.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use halocline_elf::{BuildOptions, Elf, Layout, Matches, Tid, build_vec};
+use halocline_media::huge::HugeVec;
+
+use super::DIMS;
+use super::data::Dataset;
+use crate::timing::Run;
+use crate::{BenchError, Samples, interleaved};
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Exact matches, one at a time.
+    Exact,
+    /// Exact matches, many at a time.
+    ExactBatch,
+    /// Bounds on every dimension.
+    Range,
+    /// Bounds on dimensions 0, 2, 4, 6, 8.
+    PartialEverySecond,
+    /// Bounds on dimensions 1, 2.
+    PartialOneAndTwo,
+}
+
+impl Question {
+    pub(super) const ALL: [Self; 5] = [
+        Self::Exact,
+        Self::ExactBatch,
+        Self::Range,
+        Self::PartialEverySecond,
+        Self::PartialOneAndTwo,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::ExactBatch => "exact_batch",
+            Self::Range => "range 2 %",
+            Self::PartialEverySecond => "partial 0,2,4,6,8",
+            Self::PartialOneAndTwo => "partial 1,2",
+        }
+    }
+
+    /// How many times the throughput of `published` is asked of `packed`.
+    pub(super) fn bar(self) -> f64 {
+        match self {
+            Self::Exact | Self::Range => 5.0,
+            Self::ExactBatch => 12.0,
+            Self::PartialEverySecond | Self::PartialOneAndTwo => 2.5,
+        }
+    }
+}
+
+/// Both indexes, in huge pages where the system gives them.
+pub(super) struct Built {
+    pub(super) packed: Elf<Arc<HugeVec<u8>>>,
+    pub(super) published: Elf<Arc<HugeVec<u8>>>,
+    pub(super) packed_seconds: Samples,
+    pub(super) published_seconds: Samples,
+}
+
+/// Builds both layouts several times, in turn.
+pub(super) fn build(data: &Dataset, threads: usize, repetitions: usize) -> Result<Built, BenchError> {
+    let mut packed = Vec::new();
+    let mut published = Vec::new();
+    let mut samples = interleaved(
+        repetitions,
+        &mut [
+            Box::new(|| build_one(data, Layout::Packed, threads, &mut packed)),
+            Box::new(|| build_one(data, Layout::Published, 1, &mut published)),
+        ],
+    )?;
+    let (published_seconds, packed_seconds) = (
+        samples.pop().unwrap_or_default(),
+        samples.pop().unwrap_or_default(),
+    );
+    Ok(Built {
+        packed: Elf::open(Arc::new(HugeVec::copy_of(&packed)?))?,
+        published: Elf::open(Arc::new(HugeVec::copy_of(&published)?))?,
+        packed_seconds,
+        published_seconds,
+    })
+}
+
+/// Builds once; returns the seconds.
+fn build_one(data: &Dataset, layout: Layout, threads: usize, out: &mut Vec<u8>) -> Result<f64, BenchError> {
+    *out = Vec::new(); // what the last repetition built is not part of this one
+    let options = BuildOptions {
+        layout,
+        threads,
+        memory: 8 << 30,
+    };
+    let start = Instant::now();
+    *out = build_vec(data, &options)?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// Asks both layouts, in turn; returns queries per second, `packed` first.
+///
+/// # Errors
+/// The layouts answer differently.
+pub(super) fn answer(
+    question: Question,
+    data: &Dataset,
+    built: &Built,
+    repetitions: usize,
+) -> Result<Vec<(Layout, Samples)>, BenchError> {
+    let mut sums = [None, None];
+    let [packed_sum, published_sum] = &mut sums;
+    let mut runs: [Run<'_>; 2] = [
+        Box::new(|| ask(question, data, &built.packed, packed_sum)),
+        Box::new(|| ask(question, data, &built.published, published_sum)),
+    ];
+    let samples = interleaved(repetitions, &mut runs)?;
+    drop(runs);
+    if sums[0] != sums[1] {
+        return Err(BenchError::Disagreement {
+            what: question.name().to_owned(),
+            left_system: "packed".to_owned(),
+            left: format!("{:?}", sums[0]),
+            right_system: "published".to_owned(),
+            right: format!("{:?}", sums[1]),
+        });
+    }
+    Ok([Layout::Packed, Layout::Published]
+        .into_iter()
+        .zip(samples)
+        .collect())
+}
+
+/// The number of TIDs in all answers, and a sum over them that depends on which query found which TID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Checksum {
+    tids: u64,
+    sum: u64,
+}
+
+impl Checksum {
+    #[inline]
+    fn add(&mut self, query: usize, tids: &[Tid]) {
+        self.tids += tids.len() as u64;
+        for &tid in tids {
+            self.sum = self
+                .sum
+                .wrapping_add((query as u64 + 1).wrapping_mul(u64::from(tid) + 1));
+        }
+    }
+}
+
+/// Asks all queries once; returns queries per second.
+fn ask(
+    question: Question,
+    data: &Dataset,
+    elf: &Elf<Arc<HugeVec<u8>>>,
+    checksum: &mut Option<Checksum>,
+) -> Result<f64, BenchError> {
+    let mut sum = Checksum::default();
+    let mut tids: Vec<Tid> = Vec::new();
+    let mut matches = Matches::new();
+    let start = Instant::now();
+    match question {
+        Question::Exact => {
+            for (query, point) in data.points.chunks_exact(DIMS).enumerate() {
+                for tid in elf.exact(point)? {
+                    sum.add(query, &[tid]);
+                }
+            }
+        }
+        Question::ExactBatch => {
+            const BATCH: usize = 4096;
+            for (batch, points) in data.points.chunks(BATCH * DIMS).enumerate() {
+                elf.exact_batch(points, &mut matches)?;
+                for query in 0..matches.len() {
+                    sum.add(batch * BATCH + query, matches.get(query));
+                }
+            }
+        }
+        Question::Range | Question::PartialEverySecond | Question::PartialOneAndTwo => {
+            for (query, window) in data.windows(question).iter().enumerate() {
+                tids.clear();
+                elf.select(window)?.tids_into(&mut tids)?;
+                sum.add(query, &tids);
+            }
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    *checksum = Some(black_box(sum));
+    Ok(data.count(question) as f64 / seconds)
+}

@@ -1,0 +1,63 @@
+//! Which selections are measured.
+
+use halocline_workloads::{ConjunctionGenerator, LineitemSample, Selection, SplitMix64, tpch_selections};
+
+use super::systems::{System, Systems};
+use crate::BenchError;
+
+/// The decades of selectivity: `[1e-6, 1e-5)`, … `[1e-2, 1e-1)`.
+pub(super) const DECADES: [i32; 5] = [-6, -5, -4, -3, -2];
+
+/// A selection with what it actually selects.
+pub(super) struct Chosen {
+    pub(super) selection: Selection,
+    pub(super) rows: u64,
+    pub(super) selectivity: f64,
+}
+
+/// The selections of TPC-H and `random` conjunctions, as many from each decade that the table is large enough for, with
+/// one to five predicates in turn.
+pub(super) fn choose(
+    systems: &Systems,
+    scale_factor: f64,
+    seed: u64,
+    random: usize,
+) -> Result<Vec<Chosen>, BenchError> {
+    let mut chosen = Vec::new();
+    for selection in tpch_selections() {
+        chosen.push(counted(systems, selection)?);
+    }
+    let sample = LineitemSample::generate(scale_factor, 100_000, seed);
+    let mut generator = ConjunctionGenerator::new(&sample, seed);
+    let mut rng = SplitMix64::stream(seed, 1);
+    let decades: Vec<i32> = DECADES
+        .into_iter()
+        .filter(|decade| systems.rows() as f64 * 10f64.powi(decade + 1) >= 5.0)
+        .collect();
+    for i in 0..random {
+        let decade = decades[i % decades.len()];
+        let predicates = 1 + (i / decades.len()) % 5;
+        // A target is hit to within a factor of two or so: draw until the actual selectivity lies in the decade.
+        for _ in 0..ATTEMPTS {
+            let target = 10f64.powf(f64::from(decade) + rng.unit());
+            let candidate = counted(systems, generator.draw(predicates, target))?;
+            if (10f64.powi(decade)..10f64.powi(decade + 1)).contains(&candidate.selectivity) {
+                chosen.push(candidate);
+                break;
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// Draws per conjunction before its place stays empty.
+const ATTEMPTS: usize = 100;
+
+fn counted(systems: &Systems, selection: Selection) -> Result<Chosen, BenchError> {
+    let rows = systems.ask(System::Scan, &selection)?.rows;
+    Ok(Chosen {
+        selection,
+        rows,
+        selectivity: rows as f64 / systems.rows() as f64,
+    })
+}

@@ -1,0 +1,101 @@
+//! `elf-selections`: selections over TPC-H lineitem, answered by the Elf, by our own scan, and by plain DataFusion over
+//! the same columns in memory.
+//!
+//! The selections are those of Q1, Q6, Q10, Q14 and Q19 and random conjunctions of one to five predicates, spread evenly
+//! over the decades of selectivity from 1e-6 to 0.1. Each is asked for the number of its rows (`count`), by all systems,
+//! and for a sum over another column (`sum`), which needs the rows themselves, by the two that speak SQL. All counts must
+//! agree. Times are medians of interleaved repetitions.
+//!
+//! An Elf is quick when its first dimensions are restricted. So two ways to have it are measured: `elf` is one index over
+//! all columns, few values first, as the papers build it; `elf-set` is that one and seven more, each with another column
+//! of many values first, from which the best for a selection is taken. SQL has all of them to choose from.
+
+mod choose;
+mod prepare;
+mod summary;
+mod systems;
+mod translate;
+
+use crate::{BenchError, Reporter, Samples, Settings, config};
+
+use choose::Chosen;
+use summary::Measured;
+use systems::{System, Systems};
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let scale_factor = settings
+        .scale_factor
+        .unwrap_or(if settings.quick { 0.01 } else { 1.0 });
+    let random = if settings.quick { 10 } else { 100 };
+    let repetitions = settings.repetitions(3);
+    let directory = settings.temporary_directory()?;
+    report.set("scale_factor", scale_factor);
+    report.set("seed", settings.seed);
+    report.set("threads", settings.threads());
+    let prepared = prepare::prepare(directory.path(), scale_factor, settings, report)?;
+    let systems = Systems::open(&prepared, settings.threads())?;
+    report.set("rows", systems.rows());
+    let chosen = choose::choose(&systems, scale_factor, settings.seed, random)?;
+    report.line(&format!(
+        "{} selections over {} rows",
+        chosen.len(),
+        systems.rows()
+    ))?;
+
+    let mut measured = Vec::new();
+    for selection in &chosen {
+        let mut times = Vec::new();
+        for system in System::ALL {
+            times.push((system, Samples::default()));
+        }
+        measure(&systems, selection, repetitions, &mut times)?;
+        record(report, selection, &times)?;
+        measured.push(Measured::new(selection, &times));
+    }
+    summary::print(report, &measured)
+}
+
+/// Asks all systems in turn; the first round warms up and compares the counts.
+fn measure(
+    systems: &Systems,
+    selection: &Chosen,
+    repetitions: usize,
+    times: &mut [(System, Samples)],
+) -> Result<(), BenchError> {
+    for round in 0..=repetitions {
+        for (system, samples) in times.iter_mut() {
+            let answer = systems.ask(*system, &selection.selection)?;
+            if answer.rows != selection.rows {
+                return Err(BenchError::Disagreement {
+                    what: selection.selection.where_clause(),
+                    left_system: System::Scan.name().to_owned(),
+                    left: selection.rows.to_string(),
+                    right_system: system.name().to_owned(),
+                    right: answer.rows.to_string(),
+                });
+            }
+            if round > 0 {
+                samples.push(answer.milliseconds);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn record(
+    report: &mut Reporter<'_>,
+    selection: &Chosen,
+    times: &[(System, Samples)],
+) -> Result<(), BenchError> {
+    for (system, samples) in times {
+        let config = config! {
+            "selection": selection.selection.name,
+            "where": selection.selection.where_clause(),
+            "predicates": selection.selection.predicates.len(),
+            "selected_rows": selection.rows,
+            "selectivity": selection.selectivity,
+        };
+        report.samples(system.name(), &config, system.metric(), samples, "ms")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! The systems that answer, over the same rows.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use datafusion::datasource::MemTable;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use halocline_columns::Table;
+use halocline_elf::TableIndex;
+use halocline_engine::{Database, DatabaseOptions};
+use halocline_pool::{Pool, PoolOptions};
+use halocline_workloads::{Selection, lineitem_selection_columns};
+use rayon::prelude::*;
+use tokio::runtime::Runtime;
+
+use super::prepare::{INDEX, LEADS, Prepared, TABLE};
+use super::translate;
+use crate::BenchError;
+
+/// Who answers what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum System {
+    /// One Elf over all columns through its own API, one thread: count.
+    Elf,
+    /// Several Elfs through their API, one thread: count by that one whose first column selects most.
+    ElfSet,
+    /// Our scan kernels, all threads: count.
+    Scan,
+    /// SQL on the pool, the engine choosing between index and scan: count.
+    Sql,
+    /// The same: sum.
+    SqlSum,
+    /// Plain DataFusion over a MemTable, all threads: count.
+    DataFusion,
+    /// The same: sum.
+    DataFusionSum,
+}
+
+impl System {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Elf,
+        Self::ElfSet,
+        Self::Scan,
+        Self::Sql,
+        Self::SqlSum,
+        Self::DataFusion,
+        Self::DataFusionSum,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Elf => "elf",
+            Self::ElfSet => "elf-set",
+            Self::Scan => "scan",
+            Self::Sql | Self::SqlSum => "sql",
+            Self::DataFusion | Self::DataFusionSum => "datafusion",
+        }
+    }
+
+    pub(super) fn metric(self) -> &'static str {
+        match self {
+            Self::SqlSum | Self::DataFusionSum => "sum",
+            Self::Elf | Self::ElfSet | Self::Scan | Self::Sql | Self::DataFusion => "count",
+        }
+    }
+}
+
+/// An answer and the time it took.
+pub(super) struct Answer {
+    /// Selected rows.
+    pub(super) rows: u64,
+    pub(super) milliseconds: f64,
+}
+
+/// All systems, open.
+pub(super) struct Systems {
+    runtime: Runtime,
+    threads: rayon::ThreadPool,
+    table: Table,
+    /// The one over all columns first.
+    indexes: Vec<TableIndex>,
+    database: Database,
+    datafusion: SessionContext,
+}
+
+impl Systems {
+    pub(super) fn open(prepared: &Prepared, threads: usize) -> Result<Self, BenchError> {
+        let setup = |error: &dyn std::fmt::Display| BenchError::Setup(error.to_string());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .enable_all()
+            .build()?;
+        let pool = Pool::open(
+            &prepared.pool,
+            &PoolOptions {
+                read_only: true,
+                ..PoolOptions::default()
+            },
+        )?;
+        let snapshot = pool.snapshot()?;
+        let options = DatabaseOptions {
+            read_only: true,
+            threads: Some(threads),
+            ..DatabaseOptions::default()
+        };
+        Ok(Self {
+            threads: rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .map_err(|error| setup(&error))?,
+            table: Table::open(&snapshot, TABLE)?,
+            indexes: std::iter::once(INDEX.to_owned())
+                .chain(LEADS.map(|lead| format!("{INDEX}_{lead}")))
+                .map(|name| TableIndex::open(&snapshot, &name))
+                .collect::<Result<_, _>>()?,
+            database: Database::open(&prepared.pool, &options)?,
+            datafusion: runtime.block_on(in_memory(&prepared.parquet, threads))?,
+            runtime,
+        })
+    }
+
+    /// Rows of the table.
+    pub(super) fn rows(&self) -> u64 {
+        self.table.rows()
+    }
+
+    /// Asks one system.
+    pub(super) fn ask(&self, system: System, selection: &Selection) -> Result<Answer, BenchError> {
+        let count_sql = selection.count_sql(TABLE);
+        let sum_sql = count_sql.replacen("count(*) AS n", "count(*) AS n, sum(l_extendedprice) AS s", 1);
+        let start = Instant::now();
+        let rows = match system {
+            System::Elf => translate::count_by_index(&self.table, &self.indexes[0], selection)?,
+            System::ElfSet => translate::count_by_best_index(&self.table, &self.indexes, selection)?,
+            System::Scan => self.scan(selection)?,
+            System::Sql => self.sql(&count_sql)?,
+            System::SqlSum => self.sql(&sum_sql)?,
+            System::DataFusion => self.plain(&count_sql)?,
+            System::DataFusionSum => self.plain(&sum_sql)?,
+        };
+        Ok(Answer {
+            rows,
+            milliseconds: start.elapsed().as_secs_f64() * 1e3,
+        })
+    }
+
+    fn scan(&self, selection: &Selection) -> Result<u64, BenchError> {
+        /// Rows that one thread takes at a time.
+        const MORSEL: usize = 1 << 18;
+        let mut rows = 0;
+        for segment in self.table.segments() {
+            let predicates = translate::for_segment(&self.table, segment, selection)?;
+            let counts: Result<Vec<u64>, _> = self.threads.install(|| {
+                (0..segment.rows().div_ceil(MORSEL))
+                    .into_par_iter()
+                    .map(|morsel| {
+                        let start = morsel * MORSEL;
+                        segment.count(&predicates, start..segment.rows().min(start + MORSEL))
+                    })
+                    .collect()
+            });
+            rows += counts?.iter().sum::<u64>();
+        }
+        Ok(rows)
+    }
+
+    fn sql(&self, text: &str) -> Result<u64, BenchError> {
+        let batches = self
+            .runtime
+            .block_on(async { self.database.sql(text).await?.collect().await })?;
+        first_count(&batches)
+    }
+
+    fn plain(&self, text: &str) -> Result<u64, BenchError> {
+        let batches = self
+            .runtime
+            .block_on(async { self.datafusion.sql(text).await?.collect().await })?;
+        first_count(&batches)
+    }
+}
+
+/// Plain DataFusion with the columns of the index in memory, in one partition per thread.
+async fn in_memory(parquet: &Path, threads: usize) -> Result<SessionContext, BenchError> {
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(threads));
+    let path = parquet.to_string_lossy();
+    let rows = context
+        .read_parquet(path.as_ref(), ParquetReadOptions::default())
+        .await?
+        .select_columns(&lineitem_selection_columns())?;
+    let schema = Arc::clone(rows.schema().inner());
+    let partitions = rows.collect_partitioned().await?;
+    context.register_table(TABLE, Arc::new(MemTable::try_new(schema, partitions)?))?;
+    Ok(context)
+}
+
+/// The number in the first column of the only row.
+fn first_count(batches: &[RecordBatch]) -> Result<u64, BenchError> {
+    batches
+        .iter()
+        .find(|batch| batch.num_rows() == 1)
+        .and_then(|batch| batch.column(0).as_primitive_opt::<Int64Type>())
+        .map(|counts| counts.value(0) as u64)
+        .ok_or_else(|| BenchError::Setup("a count gave no number".to_owned()))
+}

@@ -1,0 +1,45 @@
+//! The experiments.
+
+mod elf_layout;
+mod elf_selections;
+mod open;
+
+use crate::{BenchError, Reporter, Settings};
+
+/// An experiment.
+#[derive(Debug)]
+pub struct Experiment {
+    /// Its name on the command line and in results.
+    pub name: &'static str,
+    /// What it measures, in one sentence.
+    pub about: &'static str,
+    /// The options it heeds, besides `--json`, `--quick` and `--seed`.
+    pub options: &'static [&'static str],
+    /// Runs it.
+    pub run: fn(&Settings, &mut Reporter<'_>) -> Result<(), BenchError>,
+}
+
+/// All experiments.
+#[must_use]
+pub fn experiments() -> &'static [Experiment] {
+    &[
+        Experiment {
+            name: "elf-layout",
+            about: "Elf layouts packed and published on a uniform table: build, size, three query types, one thread",
+            options: &["--rows", "--threads", "--repeat"],
+            run: elf_layout::run,
+        },
+        Experiment {
+            name: "elf-selections",
+            about: "selections over TPC-H lineitem: Elf, our scan, and plain DataFusion in memory",
+            options: &["--sf", "--threads", "--repeat", "--dir"],
+            run: elf_selections::run,
+        },
+        Experiment {
+            name: "open",
+            about: "open and first query after a restart, by size of the pool",
+            options: &["--repeat", "--dir"],
+            run: open::run,
+        },
+    ]
+}

@@ -1,0 +1,197 @@
+//! `open`: how long a restart takes, by size of the pool: open it in a fresh process and answer the first query.
+//!
+//! Each pool holds a table of eight integer columns and an Elf over two of them; the query is a selection through that
+//! Elf. *Warm* is the restart of a process: the file is in the page cache. *Cold* is that of a machine: the kernel was
+//! asked to drop the file's pages before.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
+use arrow_schema::{DataType, Field, Schema};
+use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Layout, Order};
+use halocline_workloads::{ParquetCompression, ParquetOptions, SplitMix64, write_parquet};
+use rustix::fs::{Advice, fadvise};
+
+use crate::reopen::{Reopened, measure_in_process};
+use crate::{BenchError, Config, Reporter, Samples, Settings, config};
+
+/// Open and first query take at most this long, whatever the size.
+const BAR_MS: f64 = 50.0;
+const COLUMNS: usize = 8;
+/// Values of the two indexed columns.
+const KEYS: u64 = 1000;
+/// What a row takes in the pool: six columns of 32 bits, two of 10, and its part of the index.
+const ROW_BYTES: usize = 32;
+const BATCH_ROWS: usize = 65_536;
+const QUERY: &str = "SELECT count(*), sum(c2) FROM t WHERE c0 = 17 AND c1 BETWEEN 100 AND 119";
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let directory = settings.temporary_directory()?;
+    let sizes: &[usize] = if settings.quick {
+        &[1 << 20, 4 << 20]
+    } else {
+        &[10_000_000, 1_000_000_000]
+    };
+    let repetitions = settings.repetitions(7);
+    report.set("seed", settings.seed);
+    let mut rows = Vec::new();
+    let mut worst: f64 = 0.0;
+    for &size in sizes {
+        let pool = make_pool(directory.path(), size, settings.seed, report)?;
+        for cold in [false, true] {
+            let mut open = Samples::default();
+            let mut first = Samples::default();
+            let mut both = Samples::default();
+            let mut dram = Samples::default();
+            let mut bytes = 0;
+            let mut answer = None;
+            for _ in 0..repetitions {
+                bytes = std::fs::metadata(&pool)?.len();
+                if cold {
+                    drop_from_cache(&pool)?;
+                }
+                let restart = measure_in_process(&settings.reopen, &pool, QUERY)?;
+                agree(&mut answer, &restart)?;
+                open.push(restart.open_ms);
+                first.push(restart.first_query_ms);
+                both.push(restart.open_ms + restart.first_query_ms);
+                dram.push(restart.dram_bytes as f64);
+            }
+            let state = if cold { "cold" } else { "warm" };
+            let config = config! {"pool_bytes": bytes, "cache": state, "query": QUERY};
+            record(
+                report,
+                &config,
+                &[
+                    ("open", &open),
+                    ("first_query", &first),
+                    ("open_and_first_query", &both),
+                ],
+            )?;
+            report.samples("halocline", &config, "dram", &dram, "bytes")?;
+            worst = worst.max(both.median());
+            rows.push(vec![
+                format!("{:.0} MB, {state}", bytes as f64 / 1e6),
+                format!("{:.1}", open.median()),
+                format!("{:.1}", first.median()),
+                format!("{:.1}", both.median()),
+                format!("{:.1} to {:.1}", both.min(), both.max()),
+                format!("{:.1}", dram.median() / 1e6),
+            ]);
+        }
+    }
+    report.table(
+        &[
+            "pool",
+            "open, ms",
+            "first query, ms",
+            "both, ms",
+            "spread",
+            "DRAM, MB",
+        ],
+        rows,
+    )?;
+    report.line(&format!(
+        "bar: open and first query within {BAR_MS} ms at every size: {} (worst {worst:.1} ms)",
+        if worst < BAR_MS { "reached" } else { "missed" }
+    ))
+}
+
+fn record(
+    report: &mut Reporter<'_>,
+    config: &Config,
+    metrics: &[(&str, &Samples)],
+) -> Result<(), BenchError> {
+    metrics
+        .iter()
+        .try_for_each(|(metric, samples)| report.samples("halocline", config, metric, samples, "ms"))
+}
+
+/// Every restart must give the answer of the first one.
+fn agree(answer: &mut Option<Vec<String>>, restart: &Reopened) -> Result<(), BenchError> {
+    let expected = answer.get_or_insert_with(|| restart.answer.clone());
+    if *expected == restart.answer {
+        return Ok(());
+    }
+    Err(BenchError::Disagreement {
+        what: QUERY.to_owned(),
+        left_system: "the first restart".to_owned(),
+        left: format!("{expected:?}"),
+        right_system: "a later one".to_owned(),
+        right: format!("{:?}", restart.answer),
+    })
+}
+
+/// A pool of about `size` bytes.
+fn make_pool(
+    directory: &Path,
+    size: usize,
+    seed: u64,
+    report: &mut Reporter<'_>,
+) -> Result<PathBuf, BenchError> {
+    let file = directory.join(format!("{size}.parquet"));
+    let pool = directory.join(format!("{size}.pool"));
+    write_table(&file, size / ROW_BYTES, seed)?;
+    let database = Database::create(&pool, &DatabaseOptions::default())?;
+    let cancel = AtomicBool::new(false);
+    database.import(
+        "t",
+        std::slice::from_ref(&file),
+        &ImportOptions::default(),
+        &mut |_| {},
+        &cancel,
+    )?;
+    std::fs::remove_file(&file)?;
+    database.create_index(&IndexSpec {
+        name: "t_elf".to_owned(),
+        table: "t".to_owned(),
+        columns: vec!["c0".to_owned(), "c1".to_owned()],
+        layout: Layout::Packed,
+        order: Order::Given,
+    })?;
+    database.sync()?;
+    let info = database.info()?.pool;
+    report.set("medium", info.medium.clone());
+    report.line(&format!(
+        "made a pool of {:.0} MB on a {}",
+        info.used_bytes as f64 / 1e6,
+        info.medium
+    ))?;
+    Ok(pool)
+}
+
+fn write_table(file: &Path, rows: usize, seed: u64) -> Result<(), BenchError> {
+    let fields: Vec<Field> = (0..COLUMNS)
+        .map(|column| Field::new(format!("c{column}"), DataType::Int64, false))
+        .collect();
+    let schema = Arc::new(Schema::new(fields));
+    let mut rng = SplitMix64::new(seed);
+    let batches = (0..rows.div_ceil(BATCH_ROWS)).map(|batch| {
+        let length = BATCH_ROWS.min(rows - batch * BATCH_ROWS);
+        let columns = (0..COLUMNS).map(|column| {
+            let bound = if column < 2 { KEYS } else { 1 << 32 };
+            Arc::new(Int64Array::from_iter_values(
+                (0..length).map(|_| rng.below(bound) as i64),
+            )) as ArrayRef
+        });
+        RecordBatch::try_new(Arc::clone(&schema), columns.collect())
+    });
+    let reader = RecordBatchIterator::new(batches, Arc::clone(&schema));
+    let options = ParquetOptions {
+        compression: ParquetCompression::Snappy,
+        ..ParquetOptions::default()
+    };
+    write_parquet(file, reader, &options).map_err(|error| BenchError::Setup(error.to_string()))?;
+    Ok(())
+}
+
+/// Asks the kernel to drop the pages of a file that nobody has mapped.
+fn drop_from_cache(path: &Path) -> Result<(), BenchError> {
+    let file = File::open(path)?;
+    file.sync_all()?;
+    fadvise(&file, 0, None, Advice::DontNeed).map_err(std::io::Error::from)?;
+    Ok(())
+}

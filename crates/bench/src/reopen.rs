@@ -1,0 +1,88 @@
+//! Opening a pool as after a restart: in a process that knows nothing yet.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use halocline_engine::{Database, DatabaseOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::{BenchError, answer, machine};
+
+/// How long a restart took, and what it answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reopened {
+    /// Opening the pool, in milliseconds.
+    pub open_ms: f64,
+    /// The first query, from its text to its last row, in milliseconds.
+    pub first_query_ms: f64,
+    /// The same query once more, in milliseconds.
+    pub second_query_ms: f64,
+    /// DRAM that the process holds for itself behind the second query (anonymous resident pages), in bytes; 0 where the
+    /// kernel does not say.
+    pub dram_bytes: u64,
+    /// The answer, one line per row.
+    pub answer: Vec<String>,
+}
+
+/// Opens the pool and runs the query twice, in this process.
+///
+/// # Errors
+/// The pool does not open, or the query fails.
+pub fn measure(pool: &Path, query: &str) -> Result<Reopened, BenchError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let start = Instant::now();
+    let database = Database::open(
+        pool,
+        &DatabaseOptions {
+            read_only: true,
+            ..DatabaseOptions::default()
+        },
+    )?;
+    let open_ms = milliseconds(start);
+    let run = || runtime.block_on(async { database.sql(query).await?.collect().await });
+    let start = Instant::now();
+    let answer = answer::lines(&run()?)?;
+    let first_query_ms = milliseconds(start);
+    let start = Instant::now();
+    run()?;
+    let second_query_ms = milliseconds(start);
+    let dram_bytes = machine::anonymous_dram().unwrap_or(0);
+    Ok(Reopened {
+        open_ms,
+        first_query_ms,
+        second_query_ms,
+        dram_bytes,
+        answer,
+    })
+}
+
+/// As [`measure`], in a fresh process: `command` with the pool and the query added.
+///
+/// # Errors
+/// The process cannot be started, fails, or does not print what it should.
+pub fn measure_in_process(command: &[OsString], pool: &Path, query: &str) -> Result<Reopened, BenchError> {
+    let Some((program, arguments)) = command.split_first() else {
+        return measure(pool, query);
+    };
+    let output = Command::new(program)
+        .args(arguments)
+        .arg(pool)
+        .arg(query)
+        .output()?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let text = text.trim().trim_start_matches("error: ").to_owned();
+        return Err(BenchError::Setup(format!(
+            "opening {} in a new process: {text}",
+            pool.display()
+        )));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| BenchError::Setup(format!("the new process printed something else: {error}")))
+}
+
+fn milliseconds(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}

@@ -1,0 +1,217 @@
+//! Where measured values go: JSON Lines for programs, tables for people.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::{BenchError, Samples, machine};
+
+/// What is needed to measure a value again: names and values.
+pub type Config = Map<String, Value>;
+
+/// One measured value.
+#[derive(Debug, Serialize)]
+struct Measurement<'a> {
+    experiment: &'a str,
+    system: &'a str,
+    config: &'a Config,
+    metric: &'a str,
+    value: f64,
+    unit: &'a str,
+}
+
+/// Takes the measured values of one run of an experiment.
+pub struct Reporter<'a> {
+    experiment: &'static str,
+    out: &'a mut dyn Write,
+    json: Option<Box<dyn Write>>,
+    base: Config,
+}
+
+impl<'a> Reporter<'a> {
+    /// A reporter that prints for people to `out`.
+    pub fn new(experiment: &'static str, out: &'a mut dyn Write) -> Self {
+        let mut base = Config::new();
+        base.insert("cpu".to_owned(), json!(machine::cpu()));
+        base.insert("cpus".to_owned(), json!(machine::cpus()));
+        base.insert("version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
+        base.insert(
+            "build".to_owned(),
+            json!(if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            }),
+        );
+        Self {
+            experiment,
+            out,
+            json: None,
+            base,
+        }
+    }
+
+    /// Writes each measured value to `json` too, as one object per line.
+    #[must_use]
+    pub fn with_json(mut self, json: Box<dyn Write>) -> Self {
+        self.json = Some(json);
+        self
+    }
+
+    /// Adds to the configuration of all values from here on.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.base.insert(name.to_owned(), value.into());
+    }
+
+    /// Takes one value. `config` is what is special to it; what [`Self::set`] was told and the machine are added.
+    ///
+    /// # Errors
+    /// The JSON file cannot be written.
+    pub fn value(
+        &mut self,
+        system: &str,
+        config: &Config,
+        metric: &str,
+        value: f64,
+        unit: &str,
+    ) -> Result<(), BenchError> {
+        let Some(json) = &mut self.json else { return Ok(()) };
+        let mut all = self.base.clone();
+        all.extend(config.clone());
+        let measurement = Measurement {
+            experiment: self.experiment,
+            system,
+            config: &all,
+            metric,
+            value,
+            unit,
+        };
+        serde_json::to_writer(&mut *json, &measurement).map_err(io::Error::from)?;
+        writeln!(json)?;
+        Ok(())
+    }
+
+    /// Takes the median of repeated measurements under `metric`, and their spread as `metric.min` and `metric.max`.
+    ///
+    /// # Errors
+    /// The JSON file cannot be written.
+    pub fn samples(
+        &mut self,
+        system: &str,
+        config: &Config,
+        metric: &str,
+        samples: &Samples,
+        unit: &str,
+    ) -> Result<(), BenchError> {
+        let mut config = config.clone();
+        config.insert("repetitions".to_owned(), json!(samples.len()));
+        self.value(system, &config, metric, samples.median(), unit)?;
+        self.value(system, &config, &format!("{metric}.min"), samples.min(), unit)?;
+        self.value(system, &config, &format!("{metric}.max"), samples.max(), unit)
+    }
+
+    /// Prints a line for people.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn line(&mut self, text: &str) -> Result<(), BenchError> {
+        writeln!(self.out, "{text}")?;
+        // A long experiment is read while it runs.
+        Ok(self.out.flush()?)
+    }
+
+    /// Prints a table for people: the first column to the left, the others to the right.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) -> Result<(), BenchError> {
+        let mut table = Table::new();
+        table
+            .load_preset(presets::UTF8_FULL_CONDENSED)
+            .set_header(header)
+            .add_rows(rows);
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        self.line(&table.to_string())
+    }
+
+    /// Ends the run: everything is written.
+    ///
+    /// # Errors
+    /// The JSON file or the output cannot be written.
+    pub fn finish(mut self) -> Result<(), BenchError> {
+        if let Some(json) = &mut self.json {
+            json.flush()?;
+        }
+        Ok(self.out.flush()?)
+    }
+}
+
+/// A configuration from names and values.
+macro_rules! config {
+    ($($name:literal : $value:expr),* $(,)?) => {{
+        #[allow(unused_mut, reason = "a configuration may be empty")]
+        let mut config = $crate::Config::new();
+        $(config.insert($name.to_owned(), ::serde_json::json!($value));)*
+        config
+    }};
+}
+
+pub(crate) use config;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn each_value_is_one_json_object_with_all_of_its_configuration() {
+        let (mut out, json) = (Vec::new(), Shared::default());
+        let mut reporter = Reporter::new("x", &mut out).with_json(Box::new(json.clone()));
+        reporter.set("seed", 42);
+        let config = config! {"rows": 10};
+        reporter
+            .samples("ours", &config, "time", &Samples::new(vec![1.0, 3.0, 2.0]), "ms")
+            .unwrap();
+        reporter
+            .table(&["what", "ms"], vec![vec!["a".into(), "1".into()]])
+            .unwrap();
+        reporter.finish().unwrap();
+        let text = String::from_utf8(json.0.lock().unwrap().clone()).unwrap();
+        let rows: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows[0]["experiment"], "x");
+        assert_eq!(rows[0]["system"], "ours");
+        assert_eq!(rows[0]["metric"], "time");
+        assert_eq!(rows[0]["value"], 2.0);
+        assert_eq!(rows[0]["unit"], "ms");
+        for (name, value) in [
+            ("rows", json!(10)),
+            ("seed", json!(42)),
+            ("repetitions", json!(3)),
+        ] {
+            assert_eq!(rows[2]["config"][name], value);
+        }
+        assert_eq!(rows[2]["metric"], "time.max");
+        assert!(String::from_utf8(out).unwrap().contains("what"));
+    }
+}

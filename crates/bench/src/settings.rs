@@ -1,0 +1,58 @@
+//! What the caller of an experiment decides.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::thread;
+
+use tempfile::TempDir;
+
+use crate::BenchError;
+
+/// What the caller of an experiment decides; what is left out has a default in each experiment.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// A smoke test in seconds instead of a measurement.
+    pub quick: bool,
+    /// Rows of synthetic tables.
+    pub rows: Option<usize>,
+    /// TPC-H scale factor.
+    pub scale_factor: Option<f64>,
+    /// Seed of data and queries.
+    pub seed: u64,
+    /// Threads where several are used; all by default.
+    pub threads: Option<usize>,
+    /// Repetitions of each measurement, of which the median counts.
+    pub repetitions: Option<usize>,
+    /// Where pools are made; the temporary directory by default.
+    pub directory: Option<PathBuf>,
+    /// Program and arguments to which a pool and a query are added for [`crate::reopen::measure`] in a fresh process;
+    /// empty if there is none, and the same process opens the pool again.
+    pub reopen: Vec<OsString>,
+}
+
+impl Settings {
+    /// Threads to use.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
+            .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// Repetitions: as asked for, or `full`, or 2 for a smoke test.
+    #[must_use]
+    pub fn repetitions(&self, full: usize) -> usize {
+        self.repetitions.unwrap_or(if self.quick { 2 } else { full })
+    }
+
+    /// A directory for this run, removed with the returned value.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn temporary_directory(&self) -> Result<TempDir, BenchError> {
+        let builder = || tempfile::Builder::new().prefix("halocline-bench-").to_owned();
+        Ok(match &self.directory {
+            Some(parent) => builder().tempdir_in(parent)?,
+            None => builder().tempdir()?,
+        })
+    }
+}
