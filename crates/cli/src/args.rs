@@ -1,0 +1,364 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::size;
+
+const MAIN_HELP: &str = "\
+Examples:
+  halocline demo                                      see it work, on generated data
+  halocline import shop.pool orders orders.csv        a CSV file becomes a table (and the pool, if missing)
+  halocline index shop.pool orders --on day,customer  an Elf over two columns
+  halocline sql shop.pool \"SELECT count(*) FROM orders WHERE day = DATE '2026-01-01'\"
+  halocline sql shop.pool                             a SQL shell
+
+Exit codes: 0 success, 1 error, 2 wrong command line, 130 interrupted by Ctrl-C.
+HALOCLINE_LOG=debug prints what the engine does.";
+
+/// Tables and multi-dimensional indexes in one file, larger than DRAM, open in milliseconds.
+///
+/// A pool is a file that holds tables and indexes. It lies on persistent memory, CXL memory or any disk, needs no server,
+/// and after a restart or a crash it is simply opened again: nothing is rebuilt.
+#[derive(Debug, Parser)]
+#[command(name = "halocline", version, after_help = MAIN_HELP, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Generate data, import it, index it, query it with and without the index, restart
+    Demo(DemoArgs),
+    /// Import files into a new table
+    Import(ImportArgs),
+    /// Build an Elf, a multi-dimensional index, over columns of a table
+    Index(IndexArgs),
+    /// Run SQL, or start a SQL shell
+    Sql(SqlArgs),
+    /// Show what is in a pool
+    Info(InfoArgs),
+    /// Verify every checksum and invariant of a pool
+    Check(CheckArgs),
+    /// Drop a table (with its indexes) or an index
+    Drop(DropArgs),
+    /// Run an experiment, or list them
+    Bench(BenchArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Steps the program runs in a process of their own
+    #[command(subcommand, hide = true)]
+    Internal(InternalCommand),
+}
+
+/// How a pool is opened.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OpenArgs {
+    /// Make every change survive power loss before it is acknowledged (else: the death of the process)
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// DRAM that sorts and index builds may use, as 512M or 2G [default: a quarter of the machine]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) memory: Option<u64>,
+    /// Threads to use [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) threads: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  halocline demo
+  halocline demo --sf 1 --dir /mnt/fast/demo   6 million rows; the files stay for `halocline sql`")]
+pub(crate) struct DemoArgs {
+    /// TPC-H scale factor; 1 is 6 million rows of lineitem
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.1, value_parser = scale_factor)]
+    pub(crate) sf: f64,
+    /// Keep the Parquet file and the pool in this directory [default: a temporary one, removed]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The table is published when all files are read, or not at all. A missing pool is created.
+
+Examples:
+  halocline import shop.pool orders orders-2025.parquet orders-2026.parquet
+  halocline import shop.pool items items.csv --schema 'id bigint, name text, price decimal(10,2)'
+  halocline import tpch.pool nation nation.tbl --schema 'n_nationkey int, n_name text, n_regionkey int, n_comment text'")]
+pub(crate) struct ImportArgs {
+    /// The pool; created if it does not exist
+    pub(crate) pool: PathBuf,
+    /// Name of the new table
+    pub(crate) table: String,
+    /// Files with equal columns
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Format of the files [default: by content, then by name]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<FileFormat>,
+    /// Columns and types as in CREATE TABLE, instead of inferred ones
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) schema: Option<String>,
+    /// CSV: the first line holds data, not names
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    /// CSV: what separates values
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub(crate) delimiter: Option<u8>,
+    /// CSV and tbl: the text that stands for NULL [default: the empty one]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) null: Option<String>,
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileFormat {
+    /// Apache Parquet
+    Parquet,
+    /// Comma-separated values with a header
+    Csv,
+    /// |-separated lines ending in |, as TPC's generators write them
+    Tbl,
+    /// Arrow IPC file or stream
+    Arrow,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Selections on any of the columns then use the index by themselves, in every statement.
+
+Examples:
+  halocline index shop.pool orders --on day,customer,amount
+  halocline index shop.pool orders --on customer,day --order given --name by_customer")]
+pub(crate) struct IndexArgs {
+    /// The pool
+    pub(crate) pool: PathBuf,
+    /// The table
+    pub(crate) table: String,
+    /// Columns, separated by commas
+    #[arg(long, value_name = "COLUMNS", required = true, value_delimiter = ',')]
+    pub(crate) on: Vec<String>,
+    /// Order of the columns in the tree
+    #[arg(long, value_enum, default_value_t = ColumnOrder::Auto)]
+    pub(crate) order: ColumnOrder,
+    /// Name of the index [default: TABLE_elf]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Layout of the tree
+    #[arg(long, value_enum, default_value_t = IndexLayout::Packed)]
+    pub(crate) layout: IndexLayout,
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColumnOrder {
+    /// Few distinct values first
+    Auto,
+    /// As in --on
+    Given,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IndexLayout {
+    /// Bit-packed, a third of the size (use this)
+    Packed,
+    /// As published in 2017, for comparison
+    Published,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without QUERY and -f, statements are read from the terminal (a shell with history; \\help lists its commands) or from
+a pipe. Statements end with a semicolon; the first one that fails ends a script.
+
+CREATE INDEX i ON t USING elf (a, b) builds an index, EXPLAIN shows whether a query uses it, and
+SET halocline.index = off | auto | force decides for the session.
+
+Examples:
+  halocline sql shop.pool
+  halocline sql shop.pool \"SELECT day, sum(amount) FROM orders GROUP BY day\" --output csv > days.csv
+  halocline sql shop.pool \"CREATE TABLE o AS SELECT * FROM 'orders/*.parquet'\"
+  halocline sql shop.pool \"SELECT count(*) FROM orders WHERE day < DATE '2026-01-01'\" --repeat 5 --timing")]
+pub(crate) struct SqlArgs {
+    /// The pool; created if it does not exist and a statement is CREATE TABLE
+    pub(crate) pool: PathBuf,
+    /// One or more statements
+    #[arg(conflicts_with = "file")]
+    pub(crate) query: Option<String>,
+    /// Read the statements from a file (- for stdin)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Form of the answers
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    pub(crate) output: OutputFormat,
+    /// Rows a table shows at most; 0 shows all (csv and json always do)
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) max_rows: usize,
+    /// Run the statements N times; the first answers are printed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// Print `time_ms VALUE` to stderr for each run of each statement
+    #[arg(long)]
+    pub(crate) timing: bool,
+    /// Open the pool for reading only
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Create the pool if it does not exist
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) create: bool,
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people
+    Table,
+    /// A header line, then one line per row
+    Csv,
+    /// One object per row and line
+    Json,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  halocline info shop.pool
+  halocline info shop.pool --json | jq '.tables[].name'")]
+pub(crate) struct InfoArgs {
+    /// The pool
+    pub(crate) pool: PathBuf,
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Reads the whole pool. Exit code 1 if anything is wrong.
+
+--repair goes back to the newest state that is whole, giving up what is not; copy the file first if it matters.")]
+pub(crate) struct CheckArgs {
+    /// The pool
+    pub(crate) pool: PathBuf,
+    /// Make a pool that cannot be opened or was torn by power loss usable again
+    #[arg(long)]
+    pub(crate) repair: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DropArgs {
+    /// The pool
+    pub(crate) pool: PathBuf,
+    /// A table or an index
+    #[arg(value_name = "TABLE|INDEX")]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ratios between systems are measured in one run, interleaved. --json writes one object per measured value:
+{\"experiment\",\"system\",\"config\",\"metric\",\"value\",\"unit\"}, where config holds what is needed to repeat it.
+
+Examples:
+  halocline bench list
+  halocline bench elf-layout --quick
+  halocline bench elf-layout --rows 10000000 --json layout.jsonl
+  halocline bench elf-selections --sf 1")]
+pub(crate) struct BenchArgs {
+    /// The experiment, or `list`
+    pub(crate) experiment: String,
+    /// Append the measured values to this file as JSON Lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// A smoke test in seconds instead of a measurement
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Rows of synthetic tables
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rows: Option<u32>,
+    /// TPC-H scale factor
+    #[arg(long, value_name = "FACTOR", value_parser = scale_factor)]
+    pub(crate) sf: Option<f64>,
+    /// Seed of data and queries
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Threads where an experiment uses several [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) threads: Option<u32>,
+    /// Repetitions; the median counts
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: Option<u32>,
+    /// Where pools are made (the medium that is measured) [default: the temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  halocline completions bash > ~/.local/share/bash-completion/completions/halocline
+  halocline completions zsh > ~/.zfunc/_halocline")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum InternalCommand {
+    /// Write lineitem to a Parquet file; the generator's 300 MB of words stay out of the caller's memory
+    Generate { sf: f64, file: PathBuf },
+    /// Open a pool, run one query, and print how long each took as JSON
+    Reopen { pool: PathBuf, query: String },
+}
+
+fn scale_factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if factor > 0.0 && factor <= 10_000.0 => Ok(factor),
+        _ => Err("a scale factor is a number above 0, as 0.1 or 10".to_owned()),
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        "\\t" | "tab" => Ok(b'\t'),
+        _ if text.len() == 1 => Ok(text.as_bytes()[0]),
+        _ => Err("a delimiter is one ASCII character (or `tab`)".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn columns_are_split_at_commas() {
+        let cli = Cli::parse_from(["halocline", "index", "p", "t", "--on", "a,b,c"]);
+        let Command::Index(index) = cli.command else {
+            panic!("not an index command")
+        };
+        assert_eq!(index.on, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn delimiters() {
+        assert_eq!(delimiter("tab"), Ok(b'\t'));
+        assert_eq!(delimiter(";"), Ok(b';'));
+        assert!(delimiter("ab").is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! `bench`: experiments.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+
+use halocline_bench::{Reporter, Settings, experiments};
+
+use super::internal::current_program;
+use crate::args::BenchArgs;
+use crate::error::CliError;
+
+pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
+    if args.experiment == "list" {
+        let mut out = io::stdout();
+        for experiment in experiments() {
+            writeln!(out, "{:16} {}", experiment.name, experiment.about)?;
+            writeln!(out, "{:16} options: {}", "", experiment.options.join(", "))?;
+        }
+        return Ok(());
+    }
+    let Some(experiment) = experiments()
+        .iter()
+        .find(|experiment| experiment.name == args.experiment)
+    else {
+        return Err(CliError::Usage {
+            message: format!("there is no experiment `{}`", args.experiment),
+            hint: "`halocline bench list` shows the experiments".to_owned(),
+        });
+    };
+    let settings = Settings {
+        quick: args.quick,
+        rows: args.rows.map(|rows| rows as usize),
+        scale_factor: args.sf,
+        seed: args.seed,
+        threads: args.threads.map(|threads| threads as usize),
+        repetitions: args.repeat.map(|repeat| repeat as usize),
+        directory: args.dir.clone(),
+        reopen: vec![
+            current_program()?.into_os_string(),
+            "internal".into(),
+            "reopen".into(),
+        ],
+    };
+    let mut out = BufWriter::new(io::stdout());
+    let mut reporter = Reporter::new(experiment.name, &mut out);
+    if let Some(path) = &args.json {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_err(|error| CliError::failed(format!("cannot write {}: {error}", path.display())))?;
+        reporter = reporter.with_json(Box::new(file));
+    }
+    (experiment.run)(&settings, &mut reporter)?;
+    reporter.finish()?;
+    Ok(out.flush()?)
+}

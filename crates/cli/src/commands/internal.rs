@@ -1,0 +1,42 @@
+//! Steps that need a process of their own: to keep memory apart, or to be a real restart.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use halocline_bench::reopen;
+use halocline_workloads::{ParquetOptions, TpchTable, write_tpch_parquet};
+
+use crate::args::InternalCommand;
+use crate::error::CliError;
+use crate::progress;
+
+pub(crate) fn run(command: &InternalCommand) -> Result<(), CliError> {
+    match command {
+        InternalCommand::Generate { sf, file } => {
+            let table = TpchTable::Lineitem;
+            let bar = progress::steps(table.approximate_rows(*sf));
+            bar.set_message("generating lineitem");
+            let options = ParquetOptions {
+                row_group_rows: 1 << 17,
+                ..ParquetOptions::default()
+            };
+            let rows = write_tpch_parquet(file, table, *sf, &options, |rows| bar.set_position(rows))
+                .map_err(|error| CliError::failed(format!("generating {}: {error}", file.display())))?;
+            bar.finish_and_clear();
+            Ok(writeln!(io::stdout(), "{rows}")?)
+        }
+        InternalCommand::Reopen { pool, query } => {
+            let measured = reopen::measure(pool, query)?;
+            let text =
+                serde_json::to_string(&measured).map_err(|error| CliError::failed(error.to_string()))?;
+            Ok(writeln!(io::stdout(), "{text}")?)
+        }
+    }
+}
+
+/// The path of this program.
+pub(crate) fn current_program() -> Result<PathBuf, CliError> {
+    env::current_exe()
+        .map_err(|error| CliError::failed(format!("cannot find this program's own file: {error}")))
+}

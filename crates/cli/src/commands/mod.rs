@@ -1,0 +1,76 @@
+//! One function per command; the larger ones have modules of their own.
+
+mod bench;
+mod check;
+mod import;
+mod info;
+mod internal;
+
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+use halocline_engine::{IndexSpec, Layout, Order};
+
+use crate::args::{Cli, ColumnOrder, Command, CompletionsArgs, DropArgs, IndexArgs, IndexLayout};
+use crate::error::CliError;
+use crate::size::{display, grouped};
+use crate::{demo, opening, progress, sql};
+
+pub(crate) use internal::current_program;
+
+/// Runs a command.
+pub(crate) fn run(command: Command) -> Result<(), CliError> {
+    match command {
+        Command::Demo(args) => demo::demo(&args),
+        Command::Import(args) => import::import(&args),
+        Command::Index(args) => index(&args),
+        Command::Sql(args) => sql::sql(&args),
+        Command::Info(args) => info::info(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Drop(args) => drop_object(&args),
+        Command::Bench(args) => bench::bench(&args),
+        Command::Completions(args) => completions(&args),
+        Command::Internal(command) => internal::run(&command),
+    }
+}
+
+fn index(args: &IndexArgs) -> Result<(), CliError> {
+    let database = opening::open(&args.pool, &opening::options(&args.open, false))?;
+    let spec = IndexSpec {
+        name: args.name.clone().unwrap_or_else(|| format!("{}_elf", args.table)),
+        table: args.table.clone(),
+        columns: args.on.iter().map(|column| column.trim().to_owned()).collect(),
+        layout: match args.layout {
+            IndexLayout::Packed => Layout::Packed,
+            IndexLayout::Published => Layout::Published,
+        },
+        order: match args.order {
+            ColumnOrder::Auto => Order::Auto,
+            ColumnOrder::Given => Order::Given,
+        },
+    };
+    let spinner = progress::spinner(&format!("building {}", spec.name));
+    let index = database.create_index(&spec)?;
+    spinner.finish_and_clear();
+    writeln!(
+        io::stdout(),
+        "index {} on {} ({}): {} rows, {}",
+        index.name,
+        index.table,
+        index.columns.join(", "),
+        grouped(index.rows),
+        display(index.bytes)
+    )?;
+    Ok(())
+}
+
+fn drop_object(args: &DropArgs) -> Result<(), CliError> {
+    let database = opening::open(&args.pool, &Default::default())?;
+    Ok(writeln!(io::stdout(), "{}", database.drop(&args.name)?)?)
+}
+
+fn completions(args: &CompletionsArgs) -> Result<(), CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "halocline", &mut script);
+    Ok(io::stdout().write_all(&script)?)
+}

@@ -1,0 +1,76 @@
+//! Opening pools for commands, with errors that say what to type instead.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use halocline_engine::{Database, DatabaseOptions};
+
+use crate::args::OpenArgs;
+use crate::error::CliError;
+
+/// Options of the engine from those of the command line.
+pub(crate) fn options(args: &OpenArgs, read_only: bool) -> DatabaseOptions {
+    DatabaseOptions {
+        read_only,
+        strict: args.strict,
+        threads: args.threads.map(|threads| threads as usize),
+        memory: args
+            .memory
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        ..DatabaseOptions::default()
+    }
+}
+
+/// Opens an existing pool.
+pub(crate) fn open(path: &Path, options: &DatabaseOptions) -> Result<Database, CliError> {
+    if !path.exists() {
+        return Err(missing(path));
+    }
+    Ok(Database::open(path, options)?)
+}
+
+/// A pool that may be new.
+pub(crate) struct Opened {
+    pub(crate) database: Database,
+    created: Option<PathBuf>,
+}
+
+/// Opens a pool, or creates it where there is no file.
+pub(crate) fn open_or_create(path: &Path, options: &DatabaseOptions) -> Result<Opened, CliError> {
+    if path.exists() {
+        return Ok(Opened::existing(open(path, options)?));
+    }
+    let database = Database::create(path, options)?;
+    Ok(Opened {
+        database,
+        created: Some(path.to_owned()),
+    })
+}
+
+impl Opened {
+    /// A pool that was there before.
+    pub(crate) fn existing(database: Database) -> Self {
+        Self {
+            database,
+            created: None,
+        }
+    }
+
+    /// After a failure: removes a pool that was made for this command and holds nothing.
+    pub(crate) fn discard_if_empty(self) {
+        let Some(path) = self.created else { return };
+        let empty = self.database.info().is_ok_and(|info| info.tables.is_empty());
+        drop(self.database);
+        if empty {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn missing(path: &Path) -> CliError {
+    let shown = path.display();
+    CliError::with_hint(
+        format!("there is no pool {shown}"),
+        format!("`halocline import {shown} TABLE FILE…` makes one; so does `halocline sql {shown} --create`"),
+    )
+}

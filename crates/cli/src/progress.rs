@@ -1,0 +1,37 @@
+//! Progress bars: on a terminal only, on stderr.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar over bytes, hidden when stderr is not a terminal.
+pub(crate) fn bytes(total: u64) -> ProgressBar {
+    bar(total, "{msg:32!} {wide_bar} {bytes}/{total_bytes} {elapsed}")
+}
+
+/// A bar over steps.
+pub(crate) fn steps(total: u64) -> ProgressBar {
+    bar(total, "{msg:32!} {wide_bar} {pos}/{len} {elapsed}")
+}
+
+/// A spinner for work whose length is not known.
+pub(crate) fn spinner(message: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let spinner = ProgressBar::new_spinner().with_message(message.to_owned());
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner
+}
+
+fn bar(total: u64, template: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(total);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,82 @@
+//! Sizes in bytes, as people write and read them.
+
+/// Reads `4096`, `512K`, `64M`, `2G`, `1T`, with an optional `iB` or `B`; the letters are powers of 1024.
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    let digits = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let suffix = suffix.trim().to_ascii_lowercase();
+    let shift = match suffix.trim_end_matches("ib").trim_end_matches('b') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(format!("`{text}` is not a size; write 512M or 2G")),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a size; write 512M or 2G"))?;
+    let bytes = number * (1u64 << shift) as f64;
+    if bytes < 1.0 {
+        Err("a size of zero bytes leaves nothing to work with".to_owned())
+    } else {
+        Ok(bytes as u64)
+    }
+}
+
+/// `1.5 GiB`, `12.0 MiB`, `812 B`.
+pub(crate) fn display(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// `6_001_215` as `6,001,215`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(parse("4096"), Ok(4096));
+        assert_eq!(parse("1.5k"), Ok(1536));
+        assert_eq!(parse("64M"), Ok(64 << 20));
+        assert_eq!(parse("2GiB"), Ok(2 << 30));
+        assert_eq!(parse("2 gb"), Ok(2 << 30));
+        for wrong in ["", "M", "12x", "1.2.3", "-5", "0"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_numbers_are_shown() {
+        assert_eq!(display(812), "812 B");
+        assert_eq!(display(1536), "1.5 KiB");
+        assert_eq!(display(3 << 30), "3.0 GiB");
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(6_001_215), "6,001,215");
+    }
+}

@@ -1,0 +1,120 @@
+//! The shell's own commands: `\d`, `\timing`, `\o`, `\help`, `\q`.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+
+use super::run::Session;
+use crate::args::OutputFormat;
+use crate::error::CliError;
+use crate::output::plain_table;
+use crate::size::{display, grouped};
+
+/// What `\help` prints.
+pub(crate) const HELP: &str = "\
+\\d            tables and indexes of the pool
+\\d TABLE      columns of a table and its indexes
+\\timing       print how long each statement takes, or stop it
+\\o FORMAT     answers as table, csv or json
+\\help         this text
+\\q            end (also Ctrl-D)
+
+Statements end with a semicolon. Besides SELECT:
+  CREATE TABLE t AS SELECT …               DROP TABLE t
+  CREATE INDEX i ON t USING elf (a, b)     DROP INDEX i
+  EXPLAIN SELECT …                         shows whether an index is used, and why not
+  SET halocline.index = off | auto | force
+Files are read in place: SELECT * FROM 'data.parquet'";
+
+/// Runs a command; false means that the shell is to end.
+pub(crate) fn run(session: &mut Session, line: &str) -> Result<bool, CliError> {
+    let mut words = line.trim_end_matches(';').split_whitespace();
+    let command = words.next().unwrap_or_default();
+    let argument = words.next();
+    match (command, argument) {
+        ("\\q" | "\\quit" | "\\exit", _) => return Ok(false),
+        ("\\help" | "\\h" | "\\?", _) => writeln!(io::stdout(), "{HELP}")?,
+        ("\\d", None) => describe_pool(session)?,
+        ("\\d", Some(name)) => describe_table(session, name)?,
+        ("\\timing", _) => {
+            session.timing = !session.timing;
+            writeln!(
+                io::stdout(),
+                "timing is {}",
+                if session.timing { "on" } else { "off" }
+            )?;
+        }
+        ("\\o", Some(format)) => {
+            session.style.format = OutputFormat::from_str(format, true).map_err(|_| CliError::Usage {
+                message: format!("there is no output format `{format}`"),
+                hint: "choose table, csv or json".to_owned(),
+            })?;
+        }
+        _ => {
+            return Err(CliError::Usage {
+                message: format!("there is no command `{line}`"),
+                hint: "\\help lists the commands".to_owned(),
+            });
+        }
+    }
+    Ok(true)
+}
+
+fn describe_pool(session: &Session) -> Result<(), CliError> {
+    let info = session.database.info()?;
+    let mut table = plain_table(5);
+    table.set_header(["name", "kind", "rows", "in the pool", "columns"]);
+    for t in &info.tables {
+        let columns: Vec<&str> = t.columns.iter().map(|column| column.name.as_str()).collect();
+        table.add_row([
+            t.name.clone(),
+            "table".to_owned(),
+            grouped(t.rows),
+            display(t.bytes),
+            columns.join(", "),
+        ]);
+    }
+    for i in &info.indexes {
+        table.add_row([
+            i.name.clone(),
+            format!("index on {}", i.table),
+            grouped(i.rows),
+            display(i.bytes),
+            i.columns.join(", "),
+        ]);
+    }
+    Ok(writeln!(io::stdout(), "{table}")?)
+}
+
+fn describe_table(session: &Session, name: &str) -> Result<(), CliError> {
+    let info = session.database.info()?;
+    let Some(found) = info.tables.iter().find(|table| table.name == name) else {
+        return Err(CliError::with_hint(
+            format!("there is no table {name}"),
+            "\\d lists the tables",
+        ));
+    };
+    let mut table = plain_table(5);
+    table.set_header(["column", "type", "null", "encoding", "in the pool"]);
+    for column in &found.columns {
+        table.add_row([
+            column.name.clone(),
+            column.r#type.clone(),
+            if column.nullable { "yes" } else { "no" }.to_owned(),
+            column.encoding.clone(),
+            display(column.bytes),
+        ]);
+    }
+    let mut out = io::stdout();
+    writeln!(out, "{table}")?;
+    for index in info.indexes.iter().filter(|index| index.table == name) {
+        writeln!(
+            out,
+            "index {} ({}): {}",
+            index.name,
+            index.columns.join(", "),
+            display(index.bytes)
+        )?;
+    }
+    Ok(())
+}

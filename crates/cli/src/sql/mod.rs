@@ -1,0 +1,125 @@
+//! The `sql` command: statements from the command line, a file, a pipe, or a shell.
+
+mod meta;
+mod repl;
+mod run;
+mod statements;
+
+use std::fs;
+use std::io::{self, BufRead, IsTerminal, Read};
+use std::path::Path;
+
+use halocline_engine::Database;
+use tokio::runtime::Runtime;
+
+use crate::args::SqlArgs;
+use crate::error::CliError;
+use crate::opening;
+use crate::output::Style;
+
+use run::Session;
+use statements::split;
+
+/// Runs the command.
+pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
+    let script = script(args)?;
+    let creates = args.create
+        || script
+            .as_ref()
+            .is_some_and(|statements| statements.iter().any(|text| statements::creates_table(text)));
+    let options = opening::options(&args.open, args.read_only);
+    let runtime = runtime()?;
+    let opened = if creates && !args.read_only {
+        opening::open_or_create(&args.pool, &options)?
+    } else {
+        opening::Opened::existing(opening::open(&args.pool, &options)?)
+    };
+    let result = run_all(&runtime, opened.database.clone(), args, script);
+    if result.is_err() && !args.create {
+        opened.discard_if_empty();
+    }
+    // A query that was interrupted may still be at work on other threads: do not wait for it.
+    runtime.shutdown_background();
+    result
+}
+
+fn run_all(
+    runtime: &Runtime,
+    database: Database,
+    args: &SqlArgs,
+    script: Option<Vec<String>>,
+) -> Result<(), CliError> {
+    let mut session = Session {
+        database,
+        style: Style {
+            format: args.output,
+            max_rows: args.max_rows,
+        },
+        timing: args.timing,
+        repeat: args.repeat,
+    };
+    match script {
+        Some(statements) => statements
+            .iter()
+            .try_for_each(|text| runtime.block_on(session.run(text))),
+        None if io::stdin().is_terminal() => repl::repl(runtime, &mut session, &args.pool),
+        None => piped(runtime, &mut session),
+    }
+}
+
+/// The statements given with the command; none means that they are to be read from stdin one by one.
+fn script(args: &SqlArgs) -> Result<Option<Vec<String>>, CliError> {
+    let text = match (&args.query, &args.file) {
+        (Some(query), _) => query.clone(),
+        (None, Some(file)) if file == Path::new("-") => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text)?;
+            text
+        }
+        (None, Some(file)) => fs::read_to_string(file)
+            .map_err(|error| CliError::failed(format!("cannot read {}: {error}", file.display())))?,
+        (None, None) => return Ok(None),
+    };
+    let (mut statements, rest) = split(&text);
+    statements.extend(statements::has_content(&rest).then_some(rest));
+    if statements.is_empty() {
+        return Err(CliError::Usage {
+            message: "there is no statement to run".to_owned(),
+            hint: "pass one, as in `halocline sql POOL \"SELECT 1\"`, or none at all for a shell".to_owned(),
+        });
+    }
+    Ok(Some(statements))
+}
+
+/// Statements and shell commands from a pipe, each run when its semicolon arrives; the first failure ends it.
+fn piped(runtime: &Runtime, session: &mut Session) -> Result<(), CliError> {
+    let mut pending = String::new();
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        if !statements::has_content(&pending) && line.trim_start().starts_with('\\') {
+            if !meta::run(session, line.trim())? {
+                return Ok(());
+            }
+            continue;
+        }
+        pending.push_str(&line);
+        pending.push('\n');
+        let (statements, rest) = split(&pending);
+        pending = rest;
+        for text in statements {
+            runtime.block_on(session.run(&text))?;
+        }
+    }
+    if statements::has_content(&pending) {
+        runtime.block_on(session.run(&pending))?;
+    }
+    Ok(())
+}
+
+/// The threads that queries run on.
+pub(crate) fn runtime() -> Result<Runtime, CliError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed(format!("cannot start threads: {error}")))
+}

@@ -1,0 +1,138 @@
+//! Running one statement: rows printed as they come, Ctrl-C ends it, repetitions are timed.
+
+use std::io::{self, BufWriter, Write};
+use std::time::{Duration, Instant};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use futures::StreamExt;
+use halocline_engine::{Database, EngineError};
+use tokio::sync::mpsc;
+
+use crate::args::OutputFormat;
+use crate::error::CliError;
+use crate::interrupt::Guard;
+use crate::output::{Sink, Style};
+
+/// Batches that may wait between the query and the printer.
+const WAITING: usize = 4;
+
+/// What the statements of one `sql` command share.
+pub(crate) struct Session {
+    pub(crate) database: Database,
+    pub(crate) style: Style,
+    pub(crate) timing: bool,
+    pub(crate) repeat: u32,
+}
+
+/// What a running statement gives.
+enum Event {
+    /// Rows with these columns will follow.
+    Columns(SchemaRef),
+    Rows(RecordBatch),
+    /// It gave no rows, but this message.
+    Message(String),
+}
+
+impl Session {
+    /// Runs a statement `repeat` times, prints the first answer, and the times if wanted.
+    pub(crate) async fn run(&self, text: &str) -> Result<(), CliError> {
+        for run in 0..self.repeat {
+            let elapsed = self.run_once(text, run == 0).await?;
+            if self.timing {
+                writeln!(io::stderr(), "time_ms {:.3}", elapsed.as_secs_f64() * 1e3)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement once. When times are wanted the rows are printed behind the last one, so that printing does not
+    /// count.
+    async fn run_once(&self, text: &str, print: bool) -> Result<Duration, CliError> {
+        let guard = Guard::new();
+        let (sender, mut receiver) = mpsc::channel(WAITING);
+        let query = tokio::spawn(produce(self.database.clone(), text.to_owned(), sender));
+        let mut printer = Printer::new(self.style);
+        let mut kept = Vec::new();
+        loop {
+            let event = tokio::select! {
+                event = receiver.recv() => event,
+                () = guard.wait() => {
+                    query.abort();
+                    // Wait for what cannot be stopped, so that the next statement finds the pool at rest.
+                    let _ = query.await;
+                    return Err(CliError::Interrupted);
+                }
+            };
+            match event {
+                None => break,
+                Some(_) if !print => {}
+                Some(event) if self.timing => kept.push(event),
+                Some(event) => printer.print(event)?,
+            }
+        }
+        let elapsed = query
+            .await
+            .map_err(|error| CliError::failed(format!("the query died: {error}")))??;
+        for event in kept {
+            printer.print(event)?;
+        }
+        printer.finish()?;
+        Ok(elapsed)
+    }
+}
+
+/// Runs the statement to its end, and says how long that took.
+async fn produce(
+    database: Database,
+    text: String,
+    events: mpsc::Sender<Event>,
+) -> Result<Duration, EngineError> {
+    let start = Instant::now();
+    let result = database.sql(&text).await?;
+    // The receiver is gone only when nobody wants the answer any more.
+    if let Some(message) = result.message() {
+        let _ = events.send(Event::Message(message.to_owned())).await;
+        return Ok(start.elapsed());
+    }
+    let _ = events.send(Event::Columns(result.schema())).await;
+    let mut rows = result.stream();
+    while let Some(batch) = rows.next().await {
+        if events.send(Event::Rows(batch?)).await.is_err() {
+            break;
+        }
+    }
+    Ok(start.elapsed())
+}
+
+/// Prints the events of one statement.
+struct Printer {
+    style: Style,
+    sink: Option<Sink<BufWriter<io::Stdout>>>,
+}
+
+impl Printer {
+    fn new(style: Style) -> Self {
+        Self { style, sink: None }
+    }
+
+    fn print(&mut self, event: Event) -> Result<(), CliError> {
+        match (event, &mut self.sink) {
+            (Event::Columns(schema), sink) => {
+                *sink = Some(Sink::new(self.style, schema, BufWriter::new(io::stdout())));
+            }
+            (Event::Rows(batch), Some(sink)) => sink.write(&batch)?,
+            (Event::Rows(_), None) => {}
+            // What a program reads from stdout is rows only.
+            (Event::Message(text), _) if self.style.format == OutputFormat::Table => {
+                writeln!(io::stdout(), "{text}")?;
+            }
+            (Event::Message(text), _) => writeln!(io::stderr(), "{text}")?,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), CliError> {
+        self.sink.map_or(Ok(()), Sink::finish)
+    }
+}

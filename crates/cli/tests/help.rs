@@ -1,0 +1,103 @@
+//! Help, wrong command lines, completions.
+
+mod common;
+
+use common::{Home, assert_error, stderr, stdout};
+
+const COMMANDS: [&str; 9] = [
+    "demo",
+    "import",
+    "index",
+    "sql",
+    "info",
+    "check",
+    "drop",
+    "bench",
+    "completions",
+];
+
+#[test]
+fn help_lists_the_commands_with_examples() {
+    let text = stdout(&Home::new().ok(&["--help"]));
+    for command in COMMANDS {
+        assert!(
+            text.contains(&format!("\n  {command} ")),
+            "{command} is not in\n{text}"
+        );
+    }
+    assert!(
+        text.contains("Examples:") && text.contains("Exit codes:"),
+        "{text}"
+    );
+    assert!(!text.contains("internal"), "hidden steps are not shown:\n{text}");
+}
+
+#[test]
+fn every_command_has_help() {
+    let home = Home::new();
+    for command in COMMANDS {
+        let text = stdout(&home.ok(&[command, "--help"]));
+        assert!(text.contains("Usage: halocline"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 140),
+            "{command}: a line is too long\n{text}"
+        );
+    }
+    for command in ["demo", "import", "index", "sql", "info", "bench", "completions"] {
+        assert!(
+            stdout(&home.ok(&[command, "--help"])).contains("Examples:"),
+            "{command} has no examples"
+        );
+    }
+}
+
+#[test]
+fn the_version_is_shown() {
+    assert!(stdout(&Home::new().ok(&["--version"])).starts_with("halocline 0."));
+}
+
+#[test]
+fn wrong_command_lines_end_with_code_two() {
+    let home = Home::new();
+    for arguments in [
+        &[][..],
+        &["explode"],
+        &["import", "p"],
+        &["import", "p", "t"],
+        &["import", "p", "t", "f", "--format", "xml"],
+        &["import", "p", "t", "f", "--delimiter", "ab"],
+        &["index", "p", "t"],
+        &["index", "p", "t", "--on", "a", "--order", "random"],
+        &["sql"],
+        &["sql", "p", "SELECT 1", "-f", "x.sql"],
+        &["sql", "p", "--output", "xml"],
+        &["sql", "p", "SELECT 1", "--repeat", "0"],
+        &["sql", "p", "--memory", "lots"],
+        &["demo", "--sf", "0"],
+        &["demo", "--sf", "many"],
+        &["completions", "cmd.exe"],
+    ] {
+        let text = stderr(&home.fails(2, arguments));
+        assert!(
+            text.contains("error:") || text.contains("Usage:"),
+            "{arguments:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn completions_are_printed_for_each_shell() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = stdout(&home.ok(&["completions", shell]));
+        assert!(text.contains("halocline") && text.contains("import"), "{shell}");
+    }
+}
+
+#[test]
+fn an_unknown_experiment_is_a_wrong_command_line() {
+    assert_error(
+        &Home::new().fails(2, &["bench", "everything"]),
+        &["everything", "bench list"],
+    );
+}
