@@ -20,7 +20,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
          FROM generate_series(1, 1000000) AS s(i)",
     )
     .await?;
-    db.sql("CREATE INDEX by_month ON orders USING elf (month, amount)").await?;
+    db.sql("CREATE INDEX by_month ON orders USING elf (month, amount)")
+        .await?;
     let before = db.sql(query).await?.collect().await?;
     drop(db);
 
