@@ -2,7 +2,8 @@
 
 use crate::header::Header;
 use crate::kernel::dispatch;
-use crate::packed::exact::{Exact, ExactBatch};
+use crate::packed::batch::ExactBatch;
+use crate::packed::exact::Exact;
 use crate::packed::node::Tree;
 use crate::packed::select::Select;
 use crate::plan::Plan;

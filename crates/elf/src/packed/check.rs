@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::check::Seen;
 use crate::error::ElfError;
+use crate::packed::inner::worth_forwarding;
 use crate::packed::node::{Forward, Inner, Leaf, Node, Tree};
-use crate::packed::write::worth_forwarding;
 use halocline_media::Bytes;
 
 /// Visits every node once, in the order in which they are stored.

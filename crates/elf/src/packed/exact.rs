@@ -1,4 +1,4 @@
-//! Exact match in layout `packed`, one point at a time and many interleaved.
+//! Exact match in layout `packed`.
 //!
 //! The code of the short ways (dense lists; leaf lists of up to 32 one-byte values) is kept to few instructions without
 //! calls: out-of-order execution overlaps the cache misses of one search with the next search only as far as the reorder
@@ -6,15 +6,13 @@
 
 use crate::kernel::{Between, Kernel, Search, low_bits};
 use crate::packed::node::{DENSE, FORWARD, FORWARD_LEN, Forward, INNER, INNER_HEADER, LINK_LEN, Node, Tree};
-use crate::tids::{Matches, Tids};
+use crate::tids::Tids;
 use crate::view::PAD;
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
 
-/// Points in flight: more than a core has line-fill buffers for gains nothing (measured: 32 is no faster than 16).
-const IN_FLIGHT: usize = 16;
 /// Most values that are compared within a list's first 64 bytes.
-const IN_HEAD: u8 = 32;
+pub(crate) const IN_HEAD: u8 = 32;
 
 /// Bytes of a short leaf list's values, its first byte included.
 const FEW: usize = 16;
@@ -22,14 +20,14 @@ const FEW: usize = 16;
 /// Neighbouring records that equal the point; none if `count` is 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Run {
-    at: usize,
-    len: u32,
-    count: u32,
+    pub(crate) at: usize,
+    pub(crate) len: u32,
+    pub(crate) count: u32,
 }
 
 /// Offset of a list that is damaged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Damage(usize);
+pub(crate) struct Damage(pub(crate) usize);
 
 impl From<Damage> for ElfError {
     fn from(damage: Damage) -> Self {
@@ -39,21 +37,21 @@ impl From<Damage> for ElfError {
 
 /// A link: `len` bytes at `at` that tell how far before `from` the list is.
 #[derive(Debug, Clone, Copy, Default)]
-struct Link {
-    at: usize,
-    len: usize,
-    from: usize,
+pub(crate) struct Link {
+    pub(crate) at: usize,
+    pub(crate) len: usize,
+    pub(crate) from: usize,
 }
 
 #[inline(always)]
-fn is_dense(kind: u8) -> bool {
+pub(crate) fn is_dense(kind: u8) -> bool {
     kind & !(LINK_LEN | FORWARD) == INNER | DENSE
 }
 
 impl<'a, B: Bytes> Tree<'a, B> {
     /// The list that a link leads to; 0 if none.
     #[inline(always)]
-    fn follow(&self, link: Link) -> usize {
+    pub(crate) fn follow(&self, link: Link) -> usize {
         self.view.touch(link.at, link.len);
         let distance = self.view.uint(link.at, link.len) as usize;
         if distance == 0 || distance >= link.from {
@@ -65,7 +63,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// The link of `code` in the dense list with this head; `None` if it has none.
     #[inline(always)]
-    fn dense_link(
+    pub(crate) fn dense_link(
         &self,
         head: &[u8; PAD],
         at: usize,
@@ -91,7 +89,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// The link of `code` in a list whose parent has this head and says what it is like.
     #[inline(always)]
-    fn forward_link(&self, head: &[u8; PAD], at: usize, code: Option<&u64>) -> Option<Link> {
+    pub(crate) fn forward_link(&self, head: &[u8; PAD], at: usize, code: Option<&u64>) -> Option<Link> {
         if head[0] & FORWARD == 0 {
             return None;
         }
@@ -109,7 +107,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// The run of equal records among the records of `mask` in a leaf list of dimension `depth`.
     #[inline(always)]
-    fn equal<K: Kernel>(&self, records: usize, mut mask: u64, depth: usize, point: &[u64]) -> Run {
+    pub(crate) fn equal<K: Kernel>(&self, records: usize, mut mask: u64, depth: usize, point: &[u64]) -> Run {
         let geometry = self.geometry();
         let level = &geometry.levels[depth];
         let mut run = Run {
@@ -147,7 +145,12 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// One step from any list: the next list (0: none), and what was found if there is none.
     #[inline(always)]
-    fn any_list<K: Kernel>(&self, at: usize, depth: usize, point: &[u64]) -> Result<(usize, Run), Damage> {
+    pub(crate) fn any_list<K: Kernel>(
+        &self,
+        at: usize,
+        depth: usize,
+        point: &[u64],
+    ) -> Result<(usize, Run), Damage> {
         if point
             .get(depth)
             .is_some_and(|&code| code > self.geometry().levels[depth].value_mask)
@@ -205,7 +208,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// Asks for the values of a list, if they are few.
     #[inline(always)]
-    fn fetch(&self, at: usize) {
+    pub(crate) fn fetch(&self, at: usize) {
         self.view.prefetch(at);
         self.view.prefetch(at + FEW);
     }
@@ -274,145 +277,10 @@ impl<B: Bytes> Search for Exact<'_, '_, B> {
             if at == 0 {
                 return Ok(Run::default());
             }
-            // A leaf list ends within two lines as a rule.
+            // Nothing else is waited for: the record may be in any line of a short leaf list.
             view.prefetch(at);
             view.prefetch(at + 64);
-        }
-    }
-}
-
-/// Looks for many points, a group at a time: all points of a group take one step, each asking for the line that its next
-/// step reads, before the first of them takes that. Misses in flight are what limits the throughput, so nothing is asked
-/// for that may not be needed.
-pub(crate) struct ExactBatch<'a, 'p, B> {
-    pub(crate) tree: Tree<'a, B>,
-    /// Row-major.
-    pub(crate) points: &'p [u64],
-    pub(crate) out: &'p mut Matches,
-}
-
-/// One point of a group.
-#[derive(Debug, Clone, Copy, Default)]
-struct Descent {
-    /// The list to look at; the records to compare after the last step.
-    at: usize,
-    /// A link to follow instead, if its `len` is not 0.
-    link: Link,
-    /// The list's depth, also after the last step.
-    depth: usize,
-    /// Records to compare.
-    mask: u64,
-    run: Run,
-}
-
-impl<B: Bytes> ExactBatch<'_, '_, B> {
-    /// Follows a link or looks at a list; `false` if that was the last step.
-    #[inline(always)]
-    fn step<K: Kernel>(&self, descent: &mut Descent, point: &[u64]) -> Result<bool, Damage> {
-        let (tree, view) = (self.tree, self.tree.view);
-        if descent.link.len > 0 {
-            descent.at = tree.follow(descent.link);
-            descent.link.len = 0;
-            tree.fetch(descent.at);
-            return Ok(descent.at != 0);
-        }
-        let (at, depth) = (descent.at, descent.depth);
-        let (Some(head), Some(level)) = (view.head(at), tree.geometry().levels.get(depth)) else {
-            return Err(Damage(at));
-        };
-        if is_dense(head[0]) && depth < point.len() {
-            let link = tree.dense_link(head, at, level.value_mask, level.value_len, point[depth]);
-            let next = link.map_or(0, |link| tree.follow(link));
-            (descent.at, descent.depth) = (next, depth + 1);
-            if let Some(link) = tree.forward_link(head, next, point.get(depth + 1)) {
-                view.prefetch(link.at);
-                (descent.link, descent.depth) = (link, depth + 2);
-            } else {
-                tree.fetch(next);
-            }
-            return Ok(next != 0);
-        }
-        if head[0] <= IN_HEAD && level.value_len == 1 && point[depth] <= 0xff {
-            let rows = usize::from(head[0]);
-            view.touch(at, 1 + rows);
-            let mask = K::between_head(
-                head,
-                rows,
-                Between {
-                    lo: point[depth],
-                    span: 0,
-                },
-            );
-            let record = at + 1 + rows + (mask.trailing_zeros() & 63) as usize * level.record_len;
-            view.prefetch(record);
-            view.prefetch(record + level.record_len);
-            (descent.at, descent.mask) = (at + 1 + rows, mask);
-            return Ok(false);
-        }
-        let (next, run) = tree.any_list::<K>(at, depth, point)?;
-        tree.fetch(next);
-        (descent.at, descent.depth, descent.run) = (next, depth + 1, run);
-        Ok(next != 0)
-    }
-
-    /// Takes a group down; `group` gets what is to be compared.
-    #[inline(always)]
-    fn descend<K: Kernel>(
-        &self,
-        points: &[u64],
-        dims: usize,
-        group: &mut [Descent; IN_FLIGHT],
-    ) -> Result<(), Damage> {
-        let mut live = (1_u32 << (points.len() / dims)) - 1;
-        while live != 0 {
-            let mut round = live;
-            while round != 0 {
-                let i = round.trailing_zeros() as usize % IN_FLIGHT;
-                round &= round - 1;
-                if !self.step::<K>(&mut group[i], &points[i * dims..(i + 1) * dims])? {
-                    live &= !(1 << i);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<B: Bytes> Search for ExactBatch<'_, '_, B> {
-    type Output = Result<(), Damage>;
-
-    #[inline(always)]
-    fn run<K: Kernel>(self) -> Self::Output {
-        let tree = self.tree;
-        let dims = tree.geometry().dims();
-        self.out.reserve(self.points.len() / dims);
-        let start = Descent {
-            at: tree.header.root as usize,
-            ..Descent::default()
-        };
-        let mut groups = self.points.chunks(dims * IN_FLIGHT);
-        // Records are compared one group later, when their lines are there.
-        let mut before: (&[u64], [Descent; IN_FLIGHT]) = (&[], [start; IN_FLIGHT]);
-        loop {
-            let points = groups.next().unwrap_or_default();
-            let mut group = [start; IN_FLIGHT];
-            self.descend::<K>(points, dims, &mut group)?;
-            for (descent, point) in before.1.iter().zip(before.0.chunks_exact(dims)) {
-                let run = match descent.mask {
-                    0 => descent.run,
-                    mask => tree.equal::<K>(descent.at, mask, descent.depth, point),
-                };
-                if run.count == 1 {
-                    self.out
-                        .push_one(tree.view.u32(run.at) & tree.geometry().tid_mask);
-                } else {
-                    self.out.push(tree.tids(run));
-                }
-            }
-            if points.is_empty() {
-                return Ok(());
-            }
-            before = (points, group);
+            view.prefetch(at + 128);
         }
     }
 }

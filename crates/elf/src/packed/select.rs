@@ -6,9 +6,10 @@
 
 use crate::geometry::Level;
 use crate::kernel::{Between, Kernel, Records, Search, low_bits};
-use crate::packed::node::{Inner, Leaf, Node, Tree};
+use crate::packed::node::{FORWARD_LEN, INNER_HEADER, Inner, Leaf, Node, Tree};
 use crate::plan::{Plan, Set, Test};
 use crate::sink::Sink;
+use crate::view::PAD;
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
 use std::cell::Cell;
@@ -19,6 +20,15 @@ const AHEAD: usize = 32;
 const FRONTIER: usize = 4096;
 /// Most values that are compared within a list's first 64 bytes.
 const IN_HEAD: usize = 32;
+
+/// Bytes of a short leaf list's values, its first byte included.
+const FEW: usize = 16;
+/// A list at this distance from its parent is no leaf list as a rule.
+const FAR: usize = 1 << 16;
+/// Most hits of a leaf list whose records are asked for and tested later.
+const LATER: u32 = 8;
+/// Leaf lists whose records have been asked for.
+const CANDIDATES: usize = 16;
 
 /// A selection about to run.
 pub(crate) struct Select<'a, 'p, B, S> {
@@ -32,6 +42,7 @@ pub(crate) struct Select<'a, 'p, B, S> {
 struct Scratch {
     frontier: Vec<usize>,
     pieces: Vec<Piece>,
+    candidates: Vec<(usize, u64)>,
 }
 
 thread_local! {
@@ -47,9 +58,11 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
         let Scratch {
             mut frontier,
             mut pieces,
+            mut candidates,
         } = SCRATCH.take();
         frontier.clear();
         pieces.clear();
+        candidates.clear();
         frontier.push(self.tree.header.root as usize);
         pieces.push(Piece {
             start: 0,
@@ -60,6 +73,7 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
         let nodes_left = geometry.rows.saturating_mul(geometry.dims() as u64 + 1);
         let mut walk = Walk {
             frontier,
+            candidates,
             nodes_left,
             tree: self.tree,
             plan: self.plan,
@@ -69,6 +83,7 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
         SCRATCH.set(Scratch {
             frontier: walk.frontier,
             pieces,
+            candidates: walk.candidates,
         });
         result
     }
@@ -91,6 +106,8 @@ struct Walk<'a, 'p, B, S> {
     sink: &'p mut S,
     /// A stack of frontiers.
     frontier: Vec<usize>,
+    /// Records (place and mask) of the current level that have been asked for.
+    candidates: Vec<(usize, u64)>,
     /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
     nodes_left: u64,
 }
@@ -106,6 +123,9 @@ struct Query<'p> {
     any: bool,
     /// Restricted dimensions beyond this one.
     rest: &'p [u8],
+    /// What is read first of the next level's lists: of a leaf list, and of another one.
+    leaf_ahead: usize,
+    inner_ahead: usize,
 }
 
 // Everything is inlined into `run`, and nothing recurses, so that all of it is compiled for the kernel's instructions.
@@ -145,12 +165,20 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             Some(Test::Set(set)) => (set.bounds, Some(&**set)),
         };
         let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
+        // Of a leaf list whose values are tested only the values, otherwise all; of an inner list the first link in question.
+        let (leaf_ahead, inner_ahead) = match self.plan.tests.get(depth + 1) {
+            Some(Test::Between(next)) => (FEW, INNER_HEADER + FORWARD_LEN + 2 * (next.lo as usize).min(FAR)),
+            Some(Test::Set(_)) => (FEW, 64),
+            None | Some(Test::Any) => (64, 64),
+        };
         Query {
             level: self.tree.geometry().levels[depth],
             between,
             set,
             any,
             rest: self.plan.rest(depth),
+            leaf_ahead,
+            inner_ahead,
         }
     }
 
@@ -161,27 +189,15 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         while piece.next < piece.end && self.frontier.len() - piece.end < FRONTIER {
             let at = self.frontier[piece.next];
             if let Some(&ahead) = self.frontier[..piece.end].get(piece.next + AHEAD) {
-                self.prefetch(ahead);
+                self.tree.view.prefetch(ahead);
+                self.tree.view.prefetch(ahead + if query.any { 64 } else { FEW });
             }
             self.nodes_left = self.nodes_left.checked_sub(1).ok_or_else(tangled)?;
             if let Some(head) = self.tree.view.head(at)
                 && (1..=IN_HEAD).contains(&usize::from(head[0]))
                 && query.level.value_len == 1
             {
-                let rows = usize::from(head[0]);
-                self.tree.view.touch(at, 1 + rows);
-                let mask = if query.any {
-                    low_bits(rows)
-                } else {
-                    K::between_head(head, rows, query.between)
-                };
-                if mask != 0 {
-                    let records = Records {
-                        at: at + 1 + rows,
-                        len: query.level.record_len,
-                    };
-                    self.window::<K>(records, Some((at + 1, 1)), mask, &query)?;
-                }
+                self.short_leaf::<K>(at, head, &query)?;
                 piece.next += 1;
                 continue;
             }
@@ -197,13 +213,51 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             }
             piece.next += 1;
         }
+        self.test_candidates::<K>(&query)
+    }
+
+    /// A leaf list of up to 32 one-byte values. If few of them match, their records are only asked for.
+    #[inline(always)]
+    fn short_leaf<K: Kernel>(&mut self, at: usize, head: &[u8; PAD], query: &Query<'p>) -> Result<()> {
+        let view = self.tree.view;
+        let rows = usize::from(head[0]);
+        view.touch(at, 1 + rows);
+        let records = Records {
+            at: at + 1 + rows,
+            len: query.level.record_len,
+        };
+        if query.any {
+            return self.window::<K>(records, low_bits(rows), query);
+        }
+        let mut mask = K::between_head(head, rows, query.between);
+        if let Some(set) = query.set {
+            mask = keep(mask, |k| set.holds(u64::from(head[1 + k % IN_HEAD])));
+        }
+        if mask == 0 {
+            return Ok(());
+        }
+        if mask.count_ones() > LATER {
+            return self.window::<K>(records, mask, query);
+        }
+        let first = records.at + mask.trailing_zeros() as usize * records.len;
+        view.prefetch(first);
+        view.prefetch(first + records.len);
+        self.candidates.push((records.at, mask));
+        if self.candidates.len() >= CANDIDATES {
+            self.test_candidates::<K>(query)?;
+        }
         Ok(())
     }
 
     #[inline(always)]
-    fn prefetch(&self, at: usize) {
-        self.tree.view.prefetch(at);
-        self.tree.view.prefetch(at + 64);
+    fn test_candidates<K: Kernel>(&mut self, query: &Query<'p>) -> Result<()> {
+        for i in 0..self.candidates.len() {
+            let (at, mask) = self.candidates[i];
+            let len = query.level.record_len;
+            self.window::<K>(Records { at, len }, mask, query)?;
+        }
+        self.candidates.clear();
+        Ok(())
     }
 
     /// Adds the matching children to the frontier; gives the entry to go on with if it is full, or 0.
@@ -231,7 +285,9 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             let child = inner.child(view, k);
             if child != 0 {
                 if self.frontier.len() - end < AHEAD {
-                    self.prefetch(child);
+                    let far = inner.at - child > FAR;
+                    view.prefetch(child);
+                    view.prefetch(child + if far { query.inner_ahead } else { query.leaf_ahead });
                 }
                 self.frontier.push(child);
             }
@@ -253,28 +309,21 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             return Ok(());
         }
         for from in (first..end).step_by(64) {
-            let mask = low_bits((end - from).min(64));
-            let values =
-                (leaf.value_len > 0).then_some((leaf.values + from * leaf.value_len, leaf.value_len));
-            self.window::<K>(leaf.records_from(from), values, mask, query)?;
+            let mut mask = low_bits((end - from).min(64));
+            if let Some(set) = query.set {
+                let value = |k| view.uint(leaf.values + (from + k) * leaf.value_len, leaf.value_len);
+                mask = keep(mask, |k| set.holds(value(k)));
+            }
+            self.window::<K>(leaf.records_from(from), mask, query)?;
         }
         Ok(())
     }
 
-    /// Up to 64 neighbouring records, of which those of `mask` lie within the bounds of the level's test; the values of
-    /// this level (place and bytes of one) are looked at only for a set. Emits those that pass all tests.
+    /// Up to 64 neighbouring records, of which those of `mask` have passed the level's own test. Emits those that pass the
+    /// others too.
     #[inline(always)]
-    fn window<K: Kernel>(
-        &mut self,
-        records: Records,
-        values: Option<(usize, usize)>,
-        mut mask: u64,
-        query: &Query<'p>,
-    ) -> Result<()> {
+    fn window<K: Kernel>(&mut self, records: Records, mut mask: u64, query: &Query<'p>) -> Result<()> {
         let view = self.tree.view;
-        if let (Some(set), Some((at, len))) = (query.set, values) {
-            mask = keep(mask, |k| set.holds(view.uint(at + k * len, len)));
-        }
         let last = 63 - mask.leading_zeros().min(63) as usize;
         let first = mask.trailing_zeros() as usize;
         view.touch(
