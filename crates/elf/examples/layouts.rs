@@ -3,7 +3,8 @@
 //! `cargo run --release -p halocline-elf --example layouts -- [ROWS] [ROUNDS]`
 #![allow(clippy::print_stdout, reason = "an example prints what it finds")]
 
-use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, Rows, build_vec};
+use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, Rows, build};
+use halocline_media::huge::HugeVec;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -115,11 +116,11 @@ fn main() {
             ..BuildOptions::default()
         };
         let mut times = vec![];
-        let mut bytes = vec![];
+        let mut bytes = HugeVec::new();
         for _ in 0..rounds {
             drop(std::mem::take(&mut bytes));
             let start = Instant::now();
-            bytes = build_vec(&table, &options).expect("a build");
+            build(&table, &options, None, &mut bytes).expect("a build");
             times.push(start.elapsed().as_secs_f64());
         }
         let seconds = median(times);
@@ -181,7 +182,7 @@ fn main() {
                         .expect("a sound index");
                 }
             }));
-            check[0] = 0;
+            (check[0], check[1]) = (0, 0);
             rates[system][0].push(rate(picked.len(), || {
                 for point in points.chunks_exact(DIMS) {
                     check[0] += u64::from(elf.exact(point).expect("ten dimensions").first().expect("a row"));

@@ -149,3 +149,193 @@ pub(crate) fn dispatch<S: Search>(search: S) -> S::Output {
         Err(search) => search.run::<Portable>(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::MAX_DIMS;
+    use crate::packed::batch::ExactBatch;
+    use crate::packed::exact::Exact;
+    use crate::packed::node::Tree;
+    use crate::packed::select::Select;
+    use crate::plan::Plan;
+    use crate::sink::Collect;
+    use crate::{BuildOptions, CodePredicate, Matches, Rows, build_vec, header::Header};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use std::sync::Arc;
+
+    /// Every inner loop on random bytes, at random places below `end`.
+    struct All<'a> {
+        end: usize,
+        bytes: &'a Arc<[u8]>,
+        geometry: &'a Geometry,
+        seed: u64,
+    }
+
+    impl Search for All<'_> {
+        type Output = Vec<u64>;
+
+        #[inline(always)]
+        fn run<K: Kernel>(self) -> Vec<u64> {
+            let view = View::new(self.bytes);
+            let mut rng = StdRng::seed_from_u64(self.seed);
+            let mut answers = vec![];
+            for _ in 0..2000 {
+                let at = rng.random_range(0..self.end);
+                let len = 1 << rng.random_range(0..4);
+                let max = u64::MAX >> (64 - 8 * len);
+                let (a, b) = (rng.random::<u64>() & max, rng.random::<u64>() & max);
+                let wanted = Between {
+                    lo: a.min(b),
+                    span: a.max(b) - a.min(b),
+                };
+                answers.push(K::between(view, at, len, rng.random_range(0..=64), wanted));
+                if let Some(head) = view.head(at) {
+                    let wanted = Between {
+                        lo: a & 0x7f,
+                        span: b & 0x7f,
+                    };
+                    answers.push(K::between_head(head, rng.random_range(0..=32), wanted));
+                }
+                let depth = rng.random_range(0..self.geometry.dims());
+                let records = Records {
+                    at,
+                    len: self.geometry.levels[depth].record_len,
+                };
+                let field = self.geometry.fields[rng.random_range(0..self.geometry.dims())];
+                let (a, b) = (a & field.mask, b & field.mask);
+                let wanted = Between {
+                    lo: a.min(b),
+                    span: a.max(b) - a.min(b),
+                };
+                let mask = rng.random::<u64>() >> rng.random_range(0..64);
+                answers.push(K::filter(view, records, mask, field, wanted));
+                let mut tids = vec![];
+                K::tids(
+                    view,
+                    records,
+                    rng.random_range(0..64),
+                    self.geometry.tid_mask,
+                    &mut tids,
+                );
+                answers.extend(tids.into_iter().map(u64::from));
+                let code = |f: &Field| view.u64(at + f.byte) >> f.shift & f.mask;
+                let mut point: Vec<u64> = self.geometry.fields.iter().map(code).collect();
+                if rng.random() {
+                    let dim = rng.random_range(0..point.len());
+                    point[dim] ^= 1 << rng.random_range(0..64);
+                }
+                answers.push(K::equal(view, at, self.geometry, depth, &point).into());
+                if let Some(bits) = self.geometry.levels[depth].tail_mask {
+                    answers
+                        .push(K::tail(self.geometry, depth + 1, &point).map_or(u64::MAX, |tail| tail & bits));
+                }
+            }
+            answers
+        }
+    }
+
+    #[test]
+    fn both_kernels_give_the_same() {
+        let mut rng = StdRng::seed_from_u64(11);
+        for dims in [1, 2, 3, 4, 5, 10, MAX_DIMS] {
+            let max_codes = (0..dims).map(|_| u64::MAX >> rng.random_range(0..64)).collect();
+            let geometry = Geometry::new(1 << rng.random_range(1..31), max_codes);
+            let bytes: Arc<[u8]> = (0..50_000).map(|_| rng.random::<u8>()).collect();
+            let all = |end| All {
+                end,
+                bytes: &bytes,
+                geometry: &geometry,
+                seed: dims as u64,
+            };
+            // All records and what a vector reads behind them are within the bytes.
+            let end = bytes.len() - 64 * 520 - PAD;
+            assert!(
+                dispatch(all(end)) == all(end).run::<Portable>(),
+                "{dims} dimensions"
+            );
+            // Beyond the end they may differ, but neither fails.
+            dispatch(all(bytes.len() + 100));
+            all(bytes.len() + 100).run::<Portable>();
+        }
+    }
+
+    struct Table(Vec<[u64; 5]>);
+
+    impl Rows for Table {
+        fn rows(&self) -> usize {
+            self.0.len()
+        }
+
+        fn dims(&self) -> usize {
+            5
+        }
+
+        fn max_code(&self, dim: usize) -> u64 {
+            [9, 99, 20, 300, 5][dim]
+        }
+
+        fn read(&self, dim: usize, start: usize, out: &mut [u64]) {
+            out.iter_mut()
+                .zip(&self.0[start..])
+                .for_each(|(out, row)| *out = row[dim]);
+        }
+    }
+
+    #[test]
+    fn both_kernels_find_the_same() {
+        let mut rng = StdRng::seed_from_u64(12);
+        let row = |rng: &mut StdRng| [9, 99, 20, 300, 5].map(|max| rng.random_range(0..=max));
+        let table = Table((0..30_000).map(|_| row(&mut rng)).collect());
+        let bytes: Arc<[u8]> = build_vec(&table, &BuildOptions::default()).unwrap().into();
+        let header = Header::read(&bytes).unwrap();
+        let tree = Tree {
+            view: View::new(&bytes),
+            header: &header,
+        };
+        let points: Vec<u64> = table.0.iter().take(500).flatten().copied().collect();
+        let [mut a, mut b] = [Matches::new(), Matches::new()];
+        dispatch(ExactBatch {
+            tree,
+            points: &points,
+            out: &mut a,
+        })
+        .unwrap();
+        ExactBatch {
+            tree,
+            points: &points,
+            out: &mut b,
+        }
+        .run::<Portable>()
+        .unwrap();
+        assert_eq!(a.tids(), b.tids());
+        for point in points.chunks(5) {
+            let found: Vec<Tid> = tree.tids(dispatch(Exact { tree, point }).unwrap()).collect();
+            assert!(found.iter().all(|&tid| table.0[tid as usize] == point) && !found.is_empty());
+            assert!(
+                tree.tids(Exact { tree, point }.run::<Portable>().unwrap())
+                    .eq(found)
+            );
+            let range = |&lo: &u64| CodePredicate::Range { lo, hi: lo + 5 };
+            let mut predicates: Vec<CodePredicate> = point.iter().map(range).collect();
+            predicates[rng.random_range(0..5)] = CodePredicate::Any;
+            let plan = Plan::new(&predicates, &header.geometry).unwrap().unwrap();
+            let [mut a, mut b] = [vec![], vec![]];
+            dispatch(Select {
+                tree,
+                plan: &plan,
+                sink: &mut Collect::new(&mut a, 30_000),
+            })
+            .unwrap();
+            Select {
+                tree,
+                plan: &plan,
+                sink: &mut Collect::new(&mut b, 30_000),
+            }
+            .run::<Portable>()
+            .unwrap();
+            assert_eq!(a, b);
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Where a build writes the index, and where it spills what does not fit its memory.
 
+use halocline_media::huge::HugeVec;
+
 /// An error of an [`Output`] or a [`Spill`].
 pub type WriteError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -37,6 +39,23 @@ impl Output for Vec<u8> {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let at = at as usize;
         self.get_mut(at..at + bytes.len())
+            .ok_or("a patch lies outside what was written")?
+            .copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Output for HugeVec<u8> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.try_reserve(bytes.len())?;
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        let at = at as usize;
+        let place = self.get_mut(at..at + bytes.len());
+        place
             .ok_or("a patch lies outside what was written")?
             .copy_from_slice(bytes);
         Ok(())

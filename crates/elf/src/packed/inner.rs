@@ -78,3 +78,59 @@ pub(crate) fn write(
         link_len: link_len as u8,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(values: &[u64], step: u64) -> Vec<Entry> {
+        let entry = |(i, &value)| Entry {
+            value,
+            at: i as u64 * step,
+            forward: None,
+        };
+        values.iter().enumerate().map(entry).collect()
+    }
+
+    #[test]
+    fn links_are_as_long_as_the_subtree_needs() {
+        let geometry = Geometry::new(1 << 31, vec![99, 1 << 40]);
+        let values: Vec<u64> = (0..16).filter(|&value| value != 7).collect();
+        for (step, len) in [
+            (10, 1),
+            (1000, 2),
+            (1 << 19, 3),
+            (1 << 29, 5),
+            (1 << 40, 6),
+            (1 << 59, 8),
+        ] {
+            let mut bytes = vec![];
+            write(&geometry, 0, 1000, &entries(&values, step), 15 * step, &mut bytes);
+            assert_eq!(usize::from(bytes[0] >> 2 & 7) + 1, len);
+            // Dense from 0 on, one of sixteen places empty.
+            assert_eq!(
+                (bytes[0] & DENSE, bytes[1], bytes.len()),
+                (DENSE, 16, 10 + 16 * len)
+            );
+            assert_eq!(bytes[10..10 + len], (15 * step).to_le_bytes()[..len]);
+            assert_eq!(bytes[10 + 7 * len..10 + 8 * len], vec![0; len]);
+        }
+    }
+
+    #[test]
+    fn far_apart_values_are_listed() {
+        let geometry = Geometry::new(1 << 31, vec![99, 1 << 40]);
+        let mut bytes = vec![];
+        write(
+            &geometry,
+            1,
+            1000,
+            &entries(&[7, 1 << 30, 1 << 40], 50),
+            150,
+            &mut bytes,
+        );
+        assert_eq!((bytes[0] & DENSE, bytes[1]), (0, 3));
+        assert_eq!(bytes.len(), 9 + 3 * 8 + 3);
+        assert_eq!(bytes[9 + 24..], [150, 100, 50]);
+    }
+}
