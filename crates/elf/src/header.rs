@@ -232,3 +232,43 @@ impl Header {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    /// Offset, size and name in the rows of the table under a heading of the format document.
+    fn documented(heading: &str) -> Vec<String> {
+        let section = include_str!("../../../docs/format.md")
+            .lines()
+            .skip_while(|line| *line != heading);
+        let rows = section
+            .skip_while(|line| !line.starts_with('|'))
+            .take_while(|line| line.starts_with('|'));
+        rows.skip(2)
+            .map(|row| row.split('|').take(4).collect::<Vec<_>>().join("|"))
+            .collect()
+    }
+
+    macro_rules! rows {
+        ($structure:ty: $($field:ident),*) => {{
+            let empty: $structure = zerocopy::FromZeros::new_zeroed();
+            vec![$(format!(
+                "| {} | {} | `{}` ",
+                offset_of!($structure, $field),
+                size_of_val(&empty.$field),
+                stringify!($field)
+            )),*]
+        }};
+    }
+
+    #[test]
+    fn structures_are_as_documented() {
+        let header =
+            rows!(RawHeader: magic, version, layout, dims, rows, len, nodes_start, nodes_end, root, checksum);
+        assert_eq!(documented("### ElfHeader (64 bytes)"), header);
+        let dim = rows!(RawDim: max_code, distinct, ranks_at, ranks, quantiles);
+        assert_eq!(documented("### ElfDimension (552 bytes)"), dim);
+    }
+}
