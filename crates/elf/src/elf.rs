@@ -137,17 +137,17 @@ impl<B: Bytes> Elf<B> {
         Ok(Selection { elf: self, plan })
     }
 
-    /// Estimated number of rows that match: exact where the upper levels decide it, else from at most a few hundred lists
-    /// and the histograms. Microseconds.
+    /// Estimated number of rows that match, and of lists visited on the way to them: exact where the upper levels decide
+    /// it, else from at most a few hundred lists and the histograms. Microseconds.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`], [`ElfError::Damaged`].
-    pub fn estimate(&self, predicates: &[CodePredicate]) -> Result<f64> {
+    pub fn estimate(&self, predicates: &[CodePredicate]) -> Result<Estimate> {
         let Some(plan) = Plan::new(predicates, &self.header.geometry)? else {
-            return Ok(0.0);
+            return Ok(Estimate::default());
         };
         if self.rows() == 0 {
-            return Ok(0.0);
+            return Ok(Estimate::default());
         }
         match self.header.layout {
             Layout::Packed => packed::estimate::estimate(self.tree(), &plan),
@@ -155,7 +155,12 @@ impl<B: Bytes> Elf<B> {
                 let share = |&dim: &u8| {
                     self.header.histograms[usize::from(dim)].selectivity(&plan.tests[usize::from(dim)])
                 };
-                Ok(self.rows() as f64 * plan.restricted().iter().map(share).product::<f64>())
+                let rows = self.rows() as f64;
+                let upper = plan.restricted().split_last().map_or(&[][..], |(_, upper)| upper);
+                Ok(Estimate {
+                    rows: rows * plan.restricted().iter().map(share).product::<f64>(),
+                    lists: (rows * upper.iter().map(share).product::<f64>()).max(1.0),
+                })
             }
         }
     }
@@ -181,6 +186,15 @@ impl<B: Bytes> Elf<B> {
         let ranks = self.header.ranks.iter().map(|ranks| ranks.at + ranks.len * 8);
         ranks.fold(self.header.nodes_end, u64::max) as usize..self.header.len as usize
     }
+}
+
+/// What a selection is expected to find and to cost; see [`Elf::estimate`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Estimate {
+    /// Rows that match.
+    pub rows: f64,
+    /// Lists visited.
+    pub lists: f64,
 }
 
 /// Rows that match, not yet looked for. Their order is not specified.

@@ -30,7 +30,7 @@ mod view;
 
 pub use build::output::{Output, Spill, SpillArea, WriteError};
 pub use build::{BuildOptions, BuildStats, build, build_vec};
-pub use elf::{Elf, Selection};
+pub use elf::{Elf, Estimate, Selection};
 pub use error::{ElfError, Result};
 pub use halocline_columns::CodePredicate;
 pub use table::{IndexOptions, IndexSegment, IndexStats, Order, TableIndex, index_table};

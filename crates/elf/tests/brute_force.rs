@@ -85,7 +85,7 @@ proptest! {
                 selection.for_each(|tid| visited.push(tid)).unwrap();
                 visited.sort_unstable();
                 prop_assert_eq!(&visited, &expected);
-                let estimate = elf.estimate(&predicates).unwrap();
+                let estimate = elf.estimate(&predicates).unwrap().rows;
                 prop_assert!((0.0..=data.rows as f64).contains(&estimate), "{}: {}", what, estimate);
             }
         }
@@ -160,7 +160,7 @@ fn estimates_come_close_to_the_count() {
         cases[4][5] = CodePredicate::Range { lo: 90, hi: 99 };
         for predicates in cases {
             let count = elf.select(&predicates).unwrap().count().unwrap() as f64;
-            let estimate = elf.estimate(&predicates).unwrap();
+            let estimate = elf.estimate(&predicates).unwrap().rows;
             assert!(
                 (estimate / count - 1.0).abs() < 0.35,
                 "{predicates:?}: {estimate} for {count}"

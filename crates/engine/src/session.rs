@@ -5,7 +5,8 @@ use std::sync::Arc;
 use datafusion::catalog::{CatalogProviderList, DynamicFileCatalog, UrlTableFactory};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::error::DataFusionError;
-use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext};
+use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Query};
@@ -56,14 +57,14 @@ impl Session {
         &self.externals
     }
 
-    /// A context for one statement, which sees one state of the pool.
-    fn at(&self, catalog: Arc<Catalog>) -> SessionContext {
+    /// What one statement plans and runs with; it sees one state of the pool.
+    fn at(&self, catalog: Arc<Catalog>) -> SessionState {
         let mut state = self.context.state();
         let pool: Arc<dyn CatalogProviderList> =
             Arc::new(PoolCatalogList::new(catalog, self.externals.clone()));
         let files = Arc::clone(&self.files) as Arc<dyn UrlTableFactory>;
         state.register_catalog_list(Arc::new(DynamicFileCatalog::new(pool, files)));
-        SessionContext::new_with_state(state)
+        state
     }
 
     /// Runs a statement.
@@ -75,8 +76,8 @@ impl Session {
         match statement {
             Statement::Plan(parsed) => {
                 let catalog = shared.catalog()?;
-                let context = self.at(Arc::clone(&catalog));
-                Ok(QueryResult::rows(plan(&context, &catalog, parsed).await?))
+                let state = self.at(Arc::clone(&catalog));
+                Ok(QueryResult::rows(rows(&state, &catalog, parsed).await?))
             }
             Statement::Setting(parsed) => {
                 let plan = self.context.state().statement_to_plan(parsed).await?;
@@ -84,7 +85,7 @@ impl Session {
                 Ok(QueryResult::done("set"))
             }
             Statement::External(parsed) => {
-                let context = self.at(shared.catalog()?);
+                let context = SessionContext::new_with_state(self.at(shared.catalog()?));
                 let plan = context.state().statement_to_plan(parsed).await?;
                 context.execute_logical_plan(plan).await?;
                 Ok(QueryResult::done("external table created for this session"))
@@ -148,9 +149,9 @@ impl Session {
         } else {
             Vec::new()
         };
-        let context = self.at(Arc::clone(&catalog));
+        let state = self.at(Arc::clone(&catalog));
         let statement = Parsed::Statement(Box::new(ast::Statement::Query(query)));
-        let rows = plan(&context, &catalog, statement).await?;
+        let rows = rows(&state, &catalog, statement).await?;
         drop(catalog);
         let table = CreateTable {
             name: name.to_string(),
@@ -162,19 +163,18 @@ impl Session {
     }
 }
 
-/// Plans a statement and starts it.
-async fn plan(
-    context: &SessionContext,
+/// Plans a statement that gives rows and starts it.
+async fn rows(
+    state: &SessionState,
     catalog: &Catalog,
     statement: Parsed,
 ) -> Result<SendableRecordBatchStream, EngineError> {
-    let plan = context
-        .state()
+    let logical = state
         .statement_to_plan(statement)
         .await
         .map_err(|e| missing_table(e, catalog))?;
-    let frame = context.execute_logical_plan(plan).await?;
-    Ok(frame.execute_stream().await?)
+    let physical = state.create_physical_plan(&logical).await?;
+    Ok(execute_stream(physical, Arc::new(TaskContext::from(state)))?)
 }
 
 /// Tells which tables there are when a query names one that is not.

@@ -1,34 +1,29 @@
 //! Estimates from the upper levels: exact row counts there, histograms below.
 
 use crate::Result;
-use crate::kernel::Portable;
+use crate::elf::Estimate;
+use crate::kernel::{Between, Portable};
 use crate::packed::node::{Inner, Node, Tree};
 use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
 /// Lists looked at, whatever the size of the index.
-const LISTS: usize = 256;
+const LISTS: usize = 32;
 /// Lists that stand for all of a list's children.
 const SAMPLED: usize = 8;
-/// Places of a list that are looked at.
-const LONG: usize = 4096;
+/// Rows of a list that as a rule are told apart by its own values, so that nothing is below it.
+const LEAF_ROWS: f64 = 2.0;
 
-/// Estimated rows that match; the heads of at most some [`LISTS`] lists are read.
-pub(crate) fn estimate<B: Bytes>(tree: Tree<'_, B>, plan: &Plan) -> Result<f64> {
+/// Estimated rows that match and lists that a selection visits; the heads of at most some [`LISTS`] lists are read.
+pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Result<Estimate> {
     let header = tree.header;
-    let selectivity = |dim: usize| header.histograms[dim].selectivity(&plan.tests[dim]);
-    let below = |depth: usize| {
-        plan.rest(depth)
-            .iter()
-            .map(|&dim| selectivity(usize::from(dim)))
-            .product::<f64>()
-    };
-    let mut estimate = 0.0;
+    let mut sum = Estimate::default();
     let mut read = 1;
     let mut level = vec![header.root as usize];
     for depth in 0..=header.geometry.dims() {
         let mut next = vec![];
         for &at in &level {
+            sum.lists += 1.0;
             match tree.node(at, depth)? {
                 Node::Leaf(leaf) => {
                     let rows = match plan.tests.get(depth) {
@@ -37,33 +32,34 @@ pub(crate) fn estimate<B: Bytes>(tree: Tree<'_, B>, plan: &Plan) -> Result<f64> 
                             let (first, end) = leaf.interval::<B, Portable>(tree.view, *between);
                             (end - first) as f64
                         }
-                        Some(Test::Set(_)) => leaf.rows as f64 * selectivity(depth),
+                        Some(Test::Set(_)) => leaf.rows as f64 * selectivity(tree, plan, depth),
                     };
-                    estimate += rows * below(depth);
+                    sum.rows += rows * share_below(tree, plan, depth);
                 }
-                Node::Inner(inner) if depth >= plan.open_from => estimate += inner.rows as f64,
+                Node::Inner(inner) if depth >= plan.open_from => sum.rows += inner.rows as f64,
                 Node::Inner(inner) => {
-                    let children = matching(tree, &inner, &plan.tests[depth]);
-                    if children.is_empty() {
-                        continue;
-                    }
-                    if read + children.len() <= LISTS {
+                    let places = Places::of(tree, inner, &plan.tests[depth]);
+                    if read + places.len <= LISTS {
+                        let children = places.children(1);
                         read += children.len();
                         next.extend(children);
-                    } else if plan.tests[depth] == Test::Any {
-                        estimate += inner.rows as f64 * below(depth);
+                        continue;
+                    }
+                    let (children, rows) = if plan.tests[depth] == Test::Any {
+                        (inner.entries as f64, inner.rows as f64)
                     } else {
                         // Too many to look at: a few of them stand for all.
-                        let step = children.len().div_ceil(SAMPLED);
-                        let rows = children
+                        let step = places.len.div_ceil(SAMPLED);
+                        let sample = places.children(step);
+                        read += sample.len();
+                        let rows = sample
                             .iter()
-                            .step_by(step)
-                            .map(|&child| Ok(tree.node(child, depth + 1)?.rows()));
-                        let rows = rows.collect::<Result<Vec<u64>>>()?;
-                        let mean = rows.iter().sum::<u64>() as f64 / rows.len() as f64;
-                        estimate += mean * children.len() as f64 * below(depth);
-                        read += rows.len();
-                    }
+                            .map(|&child| Ok(tree.node(child, depth + 1)?.rows() as f64));
+                        let rows = rows.sum::<Result<f64>>()?;
+                        let scale = places.len as f64 / places.len.div_ceil(step) as f64;
+                        (sample.len() as f64 * scale, rows * scale)
+                    };
+                    add_below(tree, plan, depth, children, rows, &mut sum);
                 }
             }
         }
@@ -72,28 +68,92 @@ pub(crate) fn estimate<B: Bytes>(tree: Tree<'_, B>, plan: &Plan) -> Result<f64> 
         }
         level = next;
     }
-    Ok(estimate.min(header.geometry.rows as f64))
+    sum.rows = sum.rows.min(header.geometry.rows as f64);
+    Ok(sum)
 }
 
-/// The children whose values pass the list's own test; of very long lists only the first [`LONG`] places are looked at,
-/// and the children there repeated.
-fn matching<B: Bytes>(tree: Tree<'_, B>, inner: &Inner, test: &Test) -> Vec<usize> {
-    let (first, end) = match test {
-        Test::Any => (0, inner.entries),
-        Test::Between(between) => inner.interval::<B, Portable>(tree.view, *between),
-        Test::Set(set) => inner.interval::<B, Portable>(tree.view, set.bounds),
-    };
-    let passes = |k: &usize| match test {
-        Test::Set(set) => set.holds(inner.value(tree.view, *k)),
-        _ => true,
-    };
-    let step = (end - first).div_ceil(LONG).max(1);
-    let children = (first..end)
-        .step_by(step)
-        .filter(passes)
-        .map(|k| inner.child(tree.view, k));
-    children
-        .filter(|&child| child != 0)
-        .flat_map(|child| std::iter::repeat_n(child, step))
-        .collect()
+/// Estimated share of the rows that pass the test of a dimension.
+fn selectivity<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, dim: usize) -> f64 {
+    tree.header.histograms[dim].selectivity(&plan.tests[dim])
+}
+
+/// Estimated share of the rows that pass all tests below a dimension, if values are independent.
+fn share_below<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, depth: usize) -> f64 {
+    let rest = plan.rest(depth).iter();
+    rest.map(|&dim| selectivity(tree, plan, usize::from(dim)))
+        .product()
+}
+
+/// Adds what is below `lists` lists of dimension `depth + 1` that hold `rows` rows and are not looked at. A level has as
+/// many lists as there are combinations of values, until each has few rows.
+fn add_below<B: Bytes>(
+    tree: Tree<'_, B>,
+    plan: &Plan,
+    depth: usize,
+    lists: f64,
+    rows: f64,
+    sum: &mut Estimate,
+) {
+    let (mut lists, mut rows) = (lists, rows);
+    let mut leaves = false;
+    for dim in depth + 1..plan.open_from {
+        if !leaves {
+            lists = lists.min(rows);
+            sum.lists += lists;
+            leaves = rows < lists * LEAF_ROWS;
+        }
+        let share = selectivity(tree, plan, dim);
+        lists *= (tree.header.histograms[dim].distinct as f64 * share).max(1.0);
+        rows *= share;
+    }
+    sum.rows += rows;
+}
+
+/// The places of a list where values may be that pass its test: entries, or the codes of a set.
+struct Places<'a, B> {
+    tree: Tree<'a, B>,
+    inner: Inner,
+    test: &'a Test,
+    first: usize,
+    len: usize,
+}
+
+impl<'a, B: Bytes> Places<'a, B> {
+    fn of(tree: Tree<'a, B>, inner: Inner, test: &'a Test) -> Self {
+        let (first, end) = match test {
+            Test::Any => (0, inner.entries),
+            Test::Between(between) => inner.interval::<B, Portable>(tree.view, *between),
+            Test::Set(set) => (0, set.codes.len()),
+        };
+        Self {
+            tree,
+            inner,
+            test,
+            first,
+            len: end - first,
+        }
+    }
+
+    /// The children at every `step`-th place.
+    fn children(&self, step: usize) -> Vec<usize> {
+        let places = (self.first..self.first + self.len).step_by(step);
+        places.filter_map(|place| self.child(place)).collect()
+    }
+
+    fn child(&self, place: usize) -> Option<usize> {
+        let view = self.tree.view;
+        let entry = match self.test {
+            Test::Set(set) => {
+                let code = Between {
+                    lo: set.codes[place],
+                    span: 0,
+                };
+                let (entry, end) = self.inner.interval::<B, Portable>(view, code);
+                (entry < end).then_some(entry)?
+            }
+            _ => place,
+        };
+        let child = self.inner.child(view, entry);
+        (child != 0).then_some(child)
+    }
 }

@@ -123,19 +123,13 @@ fn evaluate(
         let estimate = index.segments()[number]
             .elf()
             .estimate(&part.predicates[number])?;
-        cost += cost::elf(
-            index,
-            number,
-            &part.predicates[number],
-            segment.rows() as f64,
-            estimate,
-        );
+        cost += cost::elf(estimate);
         cost += cost::fetch(
             segment,
             rest.kernels[number].iter().map(|(column, _)| *column),
-            estimate,
+            estimate.rows,
         );
-        let kept = estimate * cost::kernel_share(segment, &rest.kernels[number]);
+        let kept = estimate.rows * cost::kernel_share(segment, &rest.kernels[number]);
         cost += cost::fetch(segment, fetched(open, wanted, &rest).into_iter(), kept);
         rows += kept;
     }

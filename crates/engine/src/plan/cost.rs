@@ -1,12 +1,10 @@
 //! What the ways to the rows cost. All constants are here.
 
 use halocline_columns::{CodePredicate, CodeSpace, Segment};
-use halocline_elf::TableIndex;
+use halocline_elf::Estimate;
 
-use super::conditions::dimension_space;
-
-/// Costs in nanoseconds on one thread of a 2-core x86 machine: TPC-H lineitem SF 0.2 in the page cache, the functions of
-/// `columns` and `elf` timed one by one, best of five. Only their ratios matter.
+/// Costs in nanoseconds on one thread of a 2-core x86 machine, TPC-H lineitem in the page cache. Lists are those that
+/// `halocline bench elf-selections` reports as estimated beside the time they took. Only the ratios matter.
 pub(crate) mod nanoseconds {
     /// Per code compared by a scan kernel (0.2 for narrow codes, 0.7 for wide ones).
     pub(crate) const SCAN_CODE: f64 = 0.5;
@@ -17,7 +15,7 @@ pub(crate) mod nanoseconds {
     /// Per value of rows far apart: packed, and as compressed bytes.
     pub(crate) const FETCH_VALUE: (f64, f64) = (12.0, 75.0);
     /// Per list that a selection visits.
-    pub(crate) const ELF_LIST: f64 = 60.0;
+    pub(crate) const ELF_LIST: f64 = 12.0;
     /// Per row that a selection yields, brought into order.
     pub(crate) const ELF_ROW: f64 = 5.0;
     /// Per selection.
@@ -100,26 +98,7 @@ pub(crate) fn fetch(segment: &Segment, columns: impl Iterator<Item = usize>, row
     columns.map(value).sum::<f64>() * rows
 }
 
-/// Cost of a selection through an index that yields `rows` of the `total` rows of a segment: the lists it visits level
-/// by level, down to the last one that has a condition. A level has as many lists as there are combinations of codes
-/// above, and no more than there are rows.
-pub(crate) fn elf(
-    index: &TableIndex,
-    segment: usize,
-    predicates: &[CodePredicate],
-    total: f64,
-    rows: f64,
-) -> f64 {
-    let last = predicates
-        .iter()
-        .rposition(|predicate| *predicate != CodePredicate::Any)
-        .unwrap_or(0);
-    let (mut lists, mut matching, mut visited) = (1.0f64, 1.0f64, 0.0f64);
-    for (dimension, predicate) in predicates.iter().enumerate().take(last + 1) {
-        visited += (lists * matching).max(1.0);
-        let space = dimension_space(index, segment, dimension);
-        lists = (lists * space.distinct_estimate().max(1) as f64).min(total);
-        matching *= share(predicate, space);
-    }
-    nanoseconds::ELF_START + visited * nanoseconds::ELF_LIST + rows * nanoseconds::ELF_ROW
+/// Cost of a selection through an index.
+pub(crate) fn elf(estimate: Estimate) -> f64 {
+    nanoseconds::ELF_START + estimate.lists * nanoseconds::ELF_LIST + estimate.rows * nanoseconds::ELF_ROW
 }

@@ -16,6 +16,8 @@ mod summary;
 mod systems;
 mod translate;
 
+use halocline_elf::Estimate;
+
 use crate::{BenchError, Reporter, Samples, Settings, config};
 
 use choose::Chosen;
@@ -49,7 +51,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             times.push((system, Samples::default()));
         }
         measure(&systems, selection, repetitions, &mut times)?;
-        record(report, selection, &times)?;
+        record(report, selection, systems.estimate(&selection.selection)?, &times)?;
         measured.push(Measured::new(selection, &times));
     }
     summary::print(report, &measured)
@@ -82,20 +84,24 @@ fn measure(
     Ok(())
 }
 
+/// Reports the times, and what the one index was estimated to find and to visit.
 fn record(
     report: &mut Reporter<'_>,
     selection: &Chosen,
+    estimate: Estimate,
     times: &[(System, Samples)],
 ) -> Result<(), BenchError> {
+    let config = config! {
+        "selection": selection.selection.name,
+        "where": selection.selection.where_clause(),
+        "predicates": selection.selection.predicates.len(),
+        "selected_rows": selection.rows,
+        "selectivity": selection.selectivity,
+    };
     for (system, samples) in times {
-        let config = config! {
-            "selection": selection.selection.name,
-            "where": selection.selection.where_clause(),
-            "predicates": selection.selection.predicates.len(),
-            "selected_rows": selection.rows,
-            "selectivity": selection.selectivity,
-        };
         report.samples(system.name(), &config, system.metric(), samples, "ms")?;
     }
-    Ok(())
+    let elf = System::Elf.name();
+    report.value(elf, &config, "estimated_rows", estimate.rows, "rows")?;
+    report.value(elf, &config, "estimated_lists", estimate.lists, "lists")
 }

@@ -10,7 +10,7 @@ use arrow_array::types::Int64Type;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use halocline_columns::Table;
-use halocline_elf::TableIndex;
+use halocline_elf::{Estimate, TableIndex};
 use halocline_engine::{Database, DatabaseOptions};
 use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::{Selection, lineitem_selection_columns};
@@ -146,6 +146,11 @@ impl Systems {
             rows,
             milliseconds: start.elapsed().as_secs_f64() * 1e3,
         })
+    }
+
+    /// What the one index is expected to find and to visit.
+    pub(super) fn estimate(&self, selection: &Selection) -> Result<Estimate, BenchError> {
+        translate::estimate(&self.table, &self.indexes[0], selection)
     }
 
     fn scan(&self, selection: &Selection) -> Result<u64, BenchError> {

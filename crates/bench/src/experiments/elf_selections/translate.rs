@@ -5,7 +5,7 @@ use std::ops::Bound;
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 use halocline_columns::{CodePredicate, CodeSpace, Segment, Table};
-use halocline_elf::TableIndex;
+use halocline_elf::{Estimate, TableIndex};
 use halocline_workloads::{Condition, Literal, Selection};
 
 use crate::BenchError;
@@ -78,62 +78,75 @@ fn value(literal: &Literal, data_type: &DataType) -> Result<ArrayRef, BenchError
         .ok_or_else(|| BenchError::Setup(format!("{literal} is no value of type {data_type}")))
 }
 
+/// The selection in the codes of every segment's columns; an index over columns with codes has the same.
+fn translate(table: &Table, selection: &Selection) -> Result<Vec<Vec<(usize, CodePredicate)>>, BenchError> {
+    let segments = table.segments().iter();
+    segments
+        .map(|segment| for_segment(table, segment, selection))
+        .collect()
+}
+
 /// How many rows of the table an index finds.
 pub(super) fn count_by_index(
     table: &Table,
     index: &TableIndex,
     selection: &Selection,
 ) -> Result<u64, BenchError> {
-    let mut rows = 0;
-    for (number, segment) in index.segments().iter().enumerate() {
-        let predicates = for_index(table, index, number, selection)?;
-        rows += segment.elf().select(&predicates)?.count()?;
-    }
-    Ok(rows)
+    count(index, &translate(table, selection)?)
 }
 
-/// The same by that index under whose first dimension the fewest rows are left.
+/// The same by the index that is expected to visit the fewest lists and rows.
 pub(super) fn count_by_best_index(
     table: &Table,
     indexes: &[TableIndex],
     selection: &Selection,
 ) -> Result<u64, BenchError> {
+    let codes = translate(table, selection)?;
     let mut best = (f64::INFINITY, 0);
     for (number, index) in indexes.iter().enumerate() {
-        let left = rows_under_first(table, index, selection)?;
-        if left < best.0 {
-            best = (left, number);
+        let estimate = estimate_of(index, &codes)?;
+        let visited = estimate.lists + estimate.rows;
+        if visited < best.0 {
+            best = (visited, number);
         }
     }
-    count_by_index(table, &indexes[best.1], selection)
+    count(&indexes[best.1], &codes)
 }
 
-fn rows_under_first(table: &Table, index: &TableIndex, selection: &Selection) -> Result<f64, BenchError> {
-    let mut rows = 0.0;
-    for (number, segment) in index.segments().iter().enumerate() {
-        let mut predicates = for_index(table, index, number, selection)?;
-        predicates[1..].fill(CodePredicate::Any);
-        rows += segment.elf().estimate(&predicates)?;
+/// What an index is expected to find and to visit.
+pub(super) fn estimate(
+    table: &Table,
+    index: &TableIndex,
+    selection: &Selection,
+) -> Result<Estimate, BenchError> {
+    estimate_of(index, &translate(table, selection)?)
+}
+
+fn count(index: &TableIndex, codes: &[Vec<(usize, CodePredicate)>]) -> Result<u64, BenchError> {
+    let mut rows = 0;
+    for (segment, codes) in index.segments().iter().zip(codes) {
+        rows += segment.elf().select(&for_index(index, codes)?)?.count()?;
     }
     Ok(rows)
 }
 
+fn estimate_of(index: &TableIndex, codes: &[Vec<(usize, CodePredicate)>]) -> Result<Estimate, BenchError> {
+    let mut sum = Estimate::default();
+    for (segment, codes) in index.segments().iter().zip(codes) {
+        let estimate = segment.elf().estimate(&for_index(index, codes)?)?;
+        sum.rows += estimate.rows;
+        sum.lists += estimate.lists;
+    }
+    Ok(sum)
+}
+
 /// One predicate for each dimension of one segment of an index.
-fn for_index(
-    table: &Table,
-    index: &TableIndex,
-    segment: usize,
-    selection: &Selection,
-) -> Result<Vec<CodePredicate>, BenchError> {
-    let segment = &index.segments()[segment];
+fn for_index(index: &TableIndex, codes: &[(usize, CodePredicate)]) -> Result<Vec<CodePredicate>, BenchError> {
     let mut predicates = vec![CodePredicate::Any; index.columns().len()];
-    for predicate in &selection.predicates {
-        let dim = index
-            .columns()
-            .iter()
-            .position(|&column| *table.schema().field(column).name() == predicate.column)
-            .ok_or_else(|| BenchError::Setup(format!("{} is not indexed", predicate.column)))?;
-        predicates[dim] = encode(segment.space(dim), &predicate.condition)?;
+    for (column, predicate) in codes {
+        let dim = index.columns().iter().position(|other| other == column);
+        let dim = dim.ok_or_else(|| BenchError::Setup(format!("column {column} is not indexed")))?;
+        predicates[dim] = predicate.clone();
     }
     Ok(predicates)
 }
