@@ -66,6 +66,10 @@ impl Medium for AnyMedium {
         forward!(self, medium => medium.grow(new_len))
     }
 
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        forward!(self, medium => medium.reserve(offset, len))
+    }
+
     fn refresh(&self) -> Result<u64, MediaError> {
         forward!(self, medium => medium.refresh())
     }

@@ -42,6 +42,14 @@ pub(crate) fn fill_holes(file: &File, path: &Path, len: u64) -> Result<(), Media
     }
 }
 
+/// Gives blocks to a range inside of the file. Keeps all contents.
+pub(crate) fn fill(file: &File, path: &Path, offset: u64, len: u64) -> Result<(), MediaError> {
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, offset, len) {
+        Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(growth_error(path, len, error.into())),
+    }
+}
+
 /// Refuses what the file system cannot hold before it fills up trying.
 fn check_room(file: &File, path: &Path, wanted: u64) -> Result<(), MediaError> {
     match rustix::fs::fstatvfs(file) {

@@ -215,6 +215,21 @@ impl Medium for FileMedium {
         self.map(new_len.max(old_len))
     }
 
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        if self.read_only() {
+            return Err(MediaError::ReadOnly { name: self.name() });
+        }
+        self.latch.check(|| self.name())?;
+        self.region.check_range(offset, len);
+        if len == 0 {
+            return Ok(());
+        }
+        match blocks::fill(&self.file, &self.path, offset, len) {
+            Err(full @ MediaError::DiskFull { .. }) => Err(full),
+            other => self.latch.keep(other),
+        }
+    }
+
     fn refresh(&self) -> Result<u64, MediaError> {
         let _growing = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
         let len = self.checked_len()?;

@@ -92,6 +92,16 @@ pub trait Medium: Send + Sync + 'static {
     /// [`MediaError::Poisoned`].
     fn grow(&self, new_len: u64) -> Result<(), MediaError>;
 
+    /// Makes sure that the range has real blocks, where a [`discard`](Medium::discard) or a copy of the file may have left
+    /// it without: stores to it then never meet a full disk. Keeps all contents.
+    ///
+    /// # Errors
+    /// As [`grow`](Medium::grow).
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        let _ = (offset, len);
+        Ok(())
+    }
+
     /// Maps what another process has added; returns [`len`](Medium::len).
     ///
     /// # Errors

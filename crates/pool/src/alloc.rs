@@ -38,14 +38,14 @@ impl<M: Medium> Inner<M> {
                 }
                 self.known_synced.fetch_max(synced, Ordering::AcqRel);
             } else {
-                self.sync()?;
+                self.sync_newest(false)?;
             }
         } else if Slots::read(&*self.medium).sync_copy_generation() < superblock.synced_generation.get()
             && !made(Mistake::SkipSyncedBase)
         {
             // The base was published with durable fences. Power loss must not cost it, so it needs a synced superblock
             // before publishes that can tear overwrite its own.
-            self.sync()?;
+            self.sync_newest(false)?;
         }
         writer.space = Some(Space::new(directory, len));
         Ok(())
@@ -81,7 +81,7 @@ impl<M: Medium> Inner<M> {
             false => (space.len() / 16).max(self.geometry.worth),
         };
         if space.reclaimable(oldest, generation) >= len.max(worth) {
-            self.sync()?;
+            self.sync_newest(false)?;
             space.reclaim(oldest, self.reusable_up_to());
             if let Some(offset) = space.alloc(len) {
                 return Ok(offset);
@@ -89,7 +89,7 @@ impl<M: Medium> Inner<M> {
         }
         match self.grow(space, len) {
             Err(PoolError::DiskFull { .. }) if space.reclaimable(oldest, generation) >= len => {
-                self.sync()?;
+                self.sync_newest(false)?;
                 space.reclaim(oldest, self.reusable_up_to());
             }
             other => other?,

@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::PoolError;
 use crate::bytes::unpinned;
-use crate::directory::{Directory, ExtentRef};
+use crate::directory::{Directory, ExtentRef, ObjectKind};
+use crate::log::Log;
 use crate::pool::{Pool, read_directory};
 use crate::superblock::{Slot, Slots};
 
@@ -50,6 +51,14 @@ pub enum Problem {
         /// Its length in bytes.
         len: u64,
     },
+    /// A record of a log does not match its checksum, though another one follows it: this one and all behind it are lost.
+    /// After power loss that is so for records that were not synced; else the file is damaged.
+    Log {
+        /// The log.
+        object: String,
+        /// Where in the log the record starts.
+        position: u64,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -69,6 +78,12 @@ impl fmt::Display for Problem {
                     "extent {extent} of '{object}' ({len} bytes at {offset}) does not match its checksum"
                 )
             }
+            Problem::Log { object, position } => {
+                write!(
+                    f,
+                    "the record at {position} of the log '{object}' does not match its checksum: it and those behind it are lost"
+                )
+            }
         }
     }
 }
@@ -84,6 +99,8 @@ pub struct CheckReport {
     pub extents: usize,
     /// Bytes in them.
     pub bytes: u64,
+    /// Complete records in its logs, whose extents are not counted above.
+    pub records: u64,
     /// All that is wrong, not only the first.
     pub problems: Vec<Problem>,
     /// Superblock copies that are torn or damaged and not needed, by number. A crash during a publish leaves one; the next
@@ -100,7 +117,7 @@ impl CheckReport {
 
 impl<M: Medium> Pool<M> {
     /// Reads the newest generation whole, on all cores, and verifies its directory, that no extents overlap, and every
-    /// checksum. Writers and readers go on meanwhile. `progress` is called from several threads, every few MiB.
+    /// checksum, those of the records in logs included. Writers and readers go on meanwhile. `progress` is called from several threads, every few MiB.
     ///
     /// # Errors
     /// As [`snapshot`](Pool::snapshot), if it cannot be read at all; what is merely damaged is in the report.
@@ -118,6 +135,7 @@ impl<M: Medium> Pool<M> {
             objects: 0,
             extents: 0,
             bytes: 0,
+            records: 0,
             problems: Vec::new(),
             damaged_copies: damaged.map(|(index, _)| index).collect(),
         };
@@ -129,6 +147,17 @@ impl<M: Medium> Pool<M> {
                 report.extents = extents.len();
                 report.bytes = extents.iter().map(|named| named.extent.len).sum();
                 report.problems = verify(medium, &extents, &progress);
+                for (name, record) in &directory.objects {
+                    let Some(log) = Log::of(medium, record) else {
+                        continue;
+                    };
+                    let (records, damaged) = log.examine();
+                    report.records += records;
+                    report.problems.extend(damaged.map(|position| Problem::Log {
+                        object: name.to_string(),
+                        position,
+                    }));
+                }
             }
             Err(error) => {
                 let reason = error.to_string();
@@ -150,10 +179,14 @@ pub(crate) struct Named<'a> {
     extent: ExtentRef,
 }
 
-/// All extents of the objects, shared ones once.
+/// All extents of the objects that have checksums, shared ones once.
 pub(crate) fn distinct(directory: &Directory) -> Vec<Named<'_>> {
     let mut seen = HashMap::new();
-    for (name, record) in &directory.objects {
+    let immutable = directory
+        .objects
+        .iter()
+        .filter(|(_, record)| record.kind != ObjectKind::LOG);
+    for (name, record) in immutable {
         for (index, extent) in record.extents.iter().enumerate() {
             seen.entry((extent.offset, extent.len)).or_insert(Named {
                 object: name,

@@ -14,10 +14,12 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::layout::{
-    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, MAX_META, MAX_NAME, ObjectEntry, blocks,
+    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITHOUT_LOGS,
+    MAX_META, MAX_NAME, ObjectEntry, blocks,
 };
+use crate::log::Tail;
 
-/// What an object is; the pool itself does not care.
+/// What an object is; but for logs, the pool itself does not care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKind(pub u32);
 
@@ -26,6 +28,8 @@ impl ObjectKind {
     pub const TABLE: ObjectKind = ObjectKind(1);
     /// An index on a table.
     pub const INDEX: ObjectKind = ObjectKind(2);
+    /// A log: one extent that is appended to. Only [`Txn::put_log`](crate::Txn::put_log) makes one.
+    pub const LOG: ObjectKind = ObjectKind(3);
 }
 
 impl fmt::Display for ObjectKind {
@@ -33,6 +37,7 @@ impl fmt::Display for ObjectKind {
         match *self {
             ObjectKind::TABLE => f.write_str("table"),
             ObjectKind::INDEX => f.write_str("index"),
+            ObjectKind::LOG => f.write_str("log"),
             ObjectKind(other) => write!(f, "object of kind {other}"),
         }
     }
@@ -45,7 +50,7 @@ pub struct ExtentRef {
     pub offset: u64,
     /// Length in bytes. The extent takes whole blocks of 4 KiB, and none when it is empty.
     pub len: u64,
-    /// xxh3-64 of the bytes.
+    /// xxh3-64 of the bytes; of a log, the number its chain of records starts from.
     pub checksum: u64,
 }
 
@@ -64,6 +69,8 @@ pub(crate) struct Record {
     pub(crate) extents: Box<[ExtentRef]>,
     /// For each extent, whether its checksum has been found right since the record was read.
     pub(crate) verified: Box<[AtomicBool]>,
+    /// Of a log, what is known of its records.
+    pub(crate) tail: Tail,
 }
 
 impl Record {
@@ -74,7 +81,13 @@ impl Record {
             meta,
             extents,
             verified,
+            tail: Tail::default(),
         }
+    }
+
+    /// Of a log in this extent, whose checksum is the log's start.
+    pub(crate) fn log(extent: ExtentRef) -> Record {
+        Record::new(ObjectKind::LOG, Box::default(), Box::new([extent]))
     }
 }
 
@@ -95,6 +108,15 @@ impl Directory {
     pub(crate) fn extents(&self) -> impl Iterator<Item = &ExtentRef> {
         let objects = self.objects.values().flat_map(|record| record.extents.iter());
         objects.chain(std::iter::once(&self.extent))
+    }
+
+    /// Whether a log of the generation starts here. Linear in the number of objects.
+    pub(crate) fn has_log_at(&self, offset: u64) -> bool {
+        let mut logs = self
+            .objects
+            .values()
+            .filter(|record| record.kind == ObjectKind::LOG);
+        logs.any(|record| record.extents[0].offset == offset)
     }
 
     /// Reads the bytes of a directory whose checksum was right.
@@ -136,11 +158,13 @@ impl Directory {
             let own = own
                 .iter()
                 .map(|entry| extent_of(entry, file_len))
-                .collect::<Result<_, _>>()?;
-            objects.push((
-                name.into(),
-                Arc::new(Record::new(ObjectKind(entry.kind.get()), meta.into(), own)),
-            ));
+                .collect::<Result<Box<[_]>, _>>()?;
+            let kind = ObjectKind(entry.kind.get());
+            let log_len = own.first().map_or(0, |extent| extent.len);
+            if kind == ObjectKind::LOG && (own.len() != 1 || log_len == 0 || !log_len.is_multiple_of(BLOCK)) {
+                return Err("a log is not one extent of whole blocks");
+            }
+            objects.push((name.into(), Arc::new(Record::new(kind, meta.into(), own))));
         }
         Ok(Directory {
             generation,
@@ -148,6 +172,12 @@ impl Directory {
             extent,
         })
     }
+}
+
+/// The version of the format that a pool with these objects has.
+pub(crate) fn version_of(objects: &Objects) -> u32 {
+    let logs = objects.values().any(|record| record.kind == ObjectKind::LOG);
+    if logs { FORMAT_VERSION } else { FORMAT_WITHOUT_LOGS }
 }
 
 /// The bytes of a directory.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use halocline_media::MediaError;
 
+use crate::ObjectKind;
+
 /// An error of a pool. Each names the pool and what to do next; whatever was published before stays as it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -190,6 +192,67 @@ pub enum PoolError {
         object: String,
         /// Where the extent starts.
         offset: u64,
+    },
+    /// A log has no room for a record.
+    #[error(
+        "the log '{name}' of {} has {free} of {capacity} bytes left, a record takes {wanted}; publish what the log holds and \
+         name an empty one, of a larger capacity if need be",
+        path.display()
+    )]
+    LogFull {
+        /// The file.
+        path: PathBuf,
+        /// The log's name.
+        name: String,
+        /// Bytes the record takes.
+        wanted: u64,
+        /// Bytes that are left.
+        free: u64,
+        /// Bytes of the log.
+        capacity: u64,
+    },
+    /// A transaction was to publish a generation without what the log of the one before holds.
+    #[error(
+        "the log '{name}' of {} holds records that the transaction would lose; put what they say into other objects, then \
+         name an empty log (put_log) or remove it",
+        path.display()
+    )]
+    LogNotFolded {
+        /// The file.
+        path: PathBuf,
+        /// The log's name.
+        name: String,
+    },
+    /// The object is no log.
+    #[error("'{name}' of {} is no log, but a {kind}; check the name, or make a log of another name (put_log)", path.display())]
+    NotALog {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+        /// What it is.
+        kind: ObjectKind,
+    },
+    /// The object is, or would be, a log.
+    #[error("'{name}' of {} is a log: make it with put_log, read it with log_records", path.display())]
+    IsALog {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+    },
+    /// No record of the log ends at this position.
+    #[error(
+        "no record of the log '{name}' of {} ends at {position}; start from 0, positions are those of one generation",
+        path.display()
+    )]
+    NoSuchPosition {
+        /// The file.
+        path: PathBuf,
+        /// The log's name.
+        name: String,
+        /// The position that was asked for.
+        position: u64,
     },
     /// The operating system reported an error beside the mapping: for locks, renames.
     #[error("cannot {action} {}: {source}", path.display())]

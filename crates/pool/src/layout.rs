@@ -9,8 +9,11 @@ use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The newest format this build reads and writes.
-pub const FORMAT_VERSION: u32 = 1;
+/// The newest format this build reads and writes: that of pools with logs.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// The format of pools without logs, which older programs read as well.
+pub(crate) const FORMAT_WITHOUT_LOGS: u32 = 1;
 
 /// The first bytes of each superblock, in every version of the format.
 pub(crate) const MAGIC: [u8; 8] = *b"HALOCLIN";
@@ -112,6 +115,20 @@ pub(crate) struct ExtentEntry {
     pub(crate) reserved: U64,
 }
 
+/// Start of a record of a log; behind it come the payload, zeros up to a multiple of 8, and the checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct RecordHeader {
+    pub(crate) len: U32,
+    pub(crate) salt: U32,
+}
+
+/// Records start and end at multiples of this.
+pub(crate) const RECORD_ALIGN: u64 = 8;
+
+/// Bytes of a record that are not payload or zeros behind it: the header, and the checksum at the end.
+pub(crate) const RECORD_OVERHEAD: u64 = 16;
+
 /// Bytes of a superblock that its checksum covers: all before it.
 pub(crate) const SUPERBLOCK_SUMMED: usize = offset_of!(Superblock, checksum);
 
@@ -127,6 +144,8 @@ const _: () = {
     assert!(size_of::<DirectoryHeader>() == 64);
     assert!(size_of::<ObjectEntry>() == 48);
     assert!(size_of::<ExtentEntry>() == 32);
+    assert!(size_of::<RecordHeader>() as u64 + 8 == RECORD_OVERHEAD);
+    assert!(RECORD_OVERHEAD.is_multiple_of(RECORD_ALIGN) && BLOCK.is_multiple_of(RECORD_ALIGN));
     assert!(SLOTS as u64 * SLOT_SIZE == DATA_START);
     assert!(DATA_START.is_multiple_of(BLOCK) && HUGE.is_multiple_of(BLOCK) && INITIAL_LEN > DATA_START);
     assert!(BLOCK.is_multiple_of(halocline_media::PAGE));

@@ -26,6 +26,9 @@
 //! # }
 //! ```
 //!
+//! A small change need not publish a generation: a [log](Txn::put_log) is an object that is appended to, with one fence a
+//! record, until a publish *folds* it: puts what it holds into other objects and names an empty log.
+//!
 //! What is durable when, and why no crash can tear a generation, is argued in `docs/format.md`.
 
 mod access;
@@ -36,6 +39,7 @@ mod directory;
 mod error;
 mod layout;
 mod locks;
+mod log;
 mod mistake;
 mod open;
 mod pool;
@@ -44,6 +48,7 @@ mod snapshot;
 mod space;
 mod superblock;
 mod txn;
+mod txn_log;
 mod writer;
 
 pub use bytes::ExtentBytes;
@@ -51,6 +56,7 @@ pub use check::{CheckProgress, CheckReport, Problem};
 pub use directory::{ExtentRef, ObjectKind};
 pub use error::PoolError;
 pub use layout::{FORMAT_VERSION, MAX_META, MAX_NAME};
+pub use log::LogRecords;
 pub use pool::{Pool, PoolInfo, PoolOptions};
 pub use repair::RepairReport;
 pub use snapshot::{Object, Snapshot};

@@ -19,6 +19,20 @@ pub(crate) enum Mistake {
     SkipSyncedBase,
     /// After power loss the newest superblock is trusted.
     TrustNewestAfterReboot,
+    /// A publish names a log that holds records of the generation before.
+    KeepFullLog,
+    /// A publish does not draw new starts for its logs.
+    KeepLogStart,
+    /// The checksum of a record does not depend on the record before it.
+    UnchainedRecords,
+    /// Records of different handles are told apart by their payload only.
+    SaltNothing,
+    /// An append leaves what it finds of a lost record where it is going to store another.
+    LeaveLostRecord,
+    /// An append trusts that the records before it, which another handle may have stored, are durable.
+    TrustLogTail,
+    /// A sync overlooks that its generation has been appended to since the last one.
+    SkipLogSync,
 }
 
 /// Whether the running test has put this mistake in.

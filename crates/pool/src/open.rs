@@ -15,7 +15,7 @@ use halocline_media::{AnyMedium, FileMedium, FileOptions, MediaError, Medium};
 use crate::PoolError;
 use crate::access::Access;
 use crate::directory::{ExtentRef, Objects, encode};
-use crate::layout::{DATA_START, MAGIC, Superblock, checksum};
+use crate::layout::{DATA_START, FORMAT_WITHOUT_LOGS, MAGIC, Superblock, checksum};
 use crate::locks::LockFile;
 use crate::mistake::{Mistake, made};
 use crate::pool::{Geometry, Inner, Pool, PoolOptions};
@@ -199,7 +199,14 @@ fn initialise<M: Medium>(medium: &M, geometry: Geometry) -> Result<(), PoolError
     };
     medium.store(extent.offset, &directory);
     let boot_id = halocline_media::boot_id();
-    let mut superblock = Superblock::new(new_uuid()?, boot_id, FIRST, geometry.initial_len, &extent);
+    let mut superblock = Superblock::new(
+        FORMAT_WITHOUT_LOGS,
+        new_uuid()?,
+        boot_id,
+        FIRST,
+        geometry.initial_len,
+        &extent,
+    );
     superblock.synced_generation = superblock.generation;
     superblock.store(medium, 0);
     superblock.store(medium, 2);

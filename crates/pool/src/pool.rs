@@ -1,6 +1,8 @@
 //! The handle of an open pool: [`Pool`].
 
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,7 +12,7 @@ use halocline_media::{AnyMedium, Medium, MediumKind};
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
 use crate::directory::Directory;
-use crate::layout::{DATA_START, FORMAT_VERSION, INITIAL_LEN, Superblock, blocks, checksum};
+use crate::layout::{DATA_START, INITIAL_LEN, Superblock, blocks, checksum};
 use crate::mistake::{Mistake, made};
 use crate::snapshot::{Pinned, Snapshot};
 use crate::space::Space;
@@ -50,7 +52,7 @@ pub struct PoolInfo {
     pub objects: usize,
     /// Given at creation, never changed.
     pub uuid: [u8; 16],
-    /// Version of the format.
+    /// Version of the format: what a program must know to read the pool.
     pub version: u32,
 }
 
@@ -97,8 +99,14 @@ pub(crate) struct Inner<M: Medium> {
     pub(crate) known_synced: AtomicU64,
     /// Newest generation this handle has published without syncing it; 0 if there is none.
     pub(crate) unsynced: AtomicU64,
+    /// Whether this handle has appended to a log since its last sync.
+    pub(crate) unsynced_log: AtomicBool,
     /// Set when a publish failed half-way: the medium must say that it still works before the next one.
     pub(crate) failed: AtomicBool,
+    /// Tells records of this handle from those of others, of this or another life of the machine.
+    pub(crate) salt: u32,
+    random: RandomState,
+    drawn: AtomicU64,
     read_only: bool,
     current: Mutex<Option<Arc<Directory>>>,
 }
@@ -150,7 +158,7 @@ impl<M: Medium> Pool<M> {
         Txn::begin(&self.inner)
     }
 
-    /// Makes the newest generation survive power loss, and lets the space that earlier ones freed be used again. Fine
+    /// Makes the newest generation and all that its logs hold survive power loss, and lets the space that earlier ones freed be used again. Fine
     /// beside a writer, here or in another process; what it has not published is not part of it.
     ///
     /// # Errors
@@ -193,7 +201,7 @@ impl<M: Medium> Pool<M> {
             synced_generation: Slots::read(&*inner.medium).synced_generation(),
             objects: directory.objects.len(),
             uuid: superblock.uuid,
-            version: FORMAT_VERSION,
+            version: superblock.version.get(),
         })
     }
 }
@@ -206,6 +214,7 @@ impl<M: Medium> Inner<M> {
         read_only: bool,
         geometry: Geometry,
     ) -> Inner<M> {
+        let random = RandomState::new();
         Inner {
             medium,
             path,
@@ -215,7 +224,11 @@ impl<M: Medium> Inner<M> {
             boot_id: halocline_media::boot_id(),
             known_synced: AtomicU64::new(0),
             unsynced: AtomicU64::new(0),
+            unsynced_log: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            salt: random.hash_one("salt") as u32,
+            random,
+            drawn: AtomicU64::new(0),
             read_only,
             current: Mutex::default(),
         }
@@ -229,6 +242,11 @@ impl<M: Medium> Inner<M> {
         } else {
             Ok(())
         }
+    }
+
+    /// A number that nobody has drawn before or will draw again.
+    pub(crate) fn draw(&self) -> u64 {
+        self.random.hash_one(self.drawn.fetch_add(1, Ordering::Relaxed))
     }
 
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -293,12 +311,30 @@ impl<M: Medium> Inner<M> {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(directory));
     }
 
+    /// As [`Pool::sync`].
     pub(crate) fn sync(&self) -> Result<(), PoolError> {
+        let appended = self.unsynced_log.swap(false, Ordering::AcqRel);
+        let result = self.sync_newest(true);
+        if result.is_err() && appended {
+            self.unsynced_log.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    /// Makes the newest generation durable, with a superblock that vouches for it; `logs` says whether what was appended
+    /// to its logs must be durable as well where that is not implied.
+    pub(crate) fn sync_newest(&self, logs: bool) -> Result<(), PoolError> {
         self.writable()?;
         let _lock = self.access.lock_sync()?;
         let newest = read_newest(&*self.medium, &self.path)?;
         let generation = newest.generation.get();
-        if self.known_synced.load(Ordering::Acquire) < generation {
+        let known = self.known_synced.load(Ordering::Acquire) >= generation;
+        let implied = !known && !self.medium.fence_is_durable();
+        if logs && newest.has_logs() && !implied && !made(Mistake::SkipLogSync) {
+            // How far other handles have appended, and whether they have flushed it, is not known.
+            self.medium.sync()?;
+        }
+        if !known {
             self.write_synced(newest)?;
             self.known_synced.fetch_max(generation, Ordering::AcqRel);
         }
@@ -323,9 +359,10 @@ impl<M: Medium> Inner<M> {
         Ok(())
     }
 
-    /// Syncs if this handle has published something that is not synced.
+    /// Syncs if this handle has published or appended something that is not synced.
     fn sync_own(&self) -> Result<(), PoolError> {
-        if self.unsynced.load(Ordering::Acquire) > self.known_synced.load(Ordering::Acquire) {
+        let unsynced = self.unsynced.load(Ordering::Acquire) > self.known_synced.load(Ordering::Acquire);
+        if unsynced || self.unsynced_log.load(Ordering::Acquire) {
             self.sync()
         } else {
             Ok(())

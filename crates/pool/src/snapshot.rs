@@ -13,6 +13,7 @@ use crate::access::{Access, WriterLock};
 use crate::bytes::ExtentBytes;
 use crate::directory::{Directory, ExtentRef, ObjectKind, Record};
 use crate::layout::checksum;
+use crate::log::{Log, LogRecords};
 
 /// Extents up to this length are verified when they are first read.
 const SMALL: u64 = 64 << 10;
@@ -57,6 +58,37 @@ impl Pinned {
     pub(crate) fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
+
+    /// As [`Snapshot::log_records`].
+    pub(crate) fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
+        log_of(self, name)?
+            .records(from)
+            .ok_or_else(|| PoolError::NoSuchPosition {
+                path: self.path.to_path_buf(),
+                name: name.to_owned(),
+                position: from,
+            })
+    }
+}
+
+/// A log of the pinned generation.
+///
+/// # Errors
+/// [`PoolError::NoSuchObject`], [`PoolError::NotALog`].
+pub(crate) fn log_of<'a>(pinned: &'a Pinned, name: &str) -> Result<Log<'a>, PoolError> {
+    let path = || pinned.path.to_path_buf();
+    let name_owned = || name.to_owned();
+    let Some(record) = pinned.directory.objects.get(name) else {
+        return Err(PoolError::NoSuchObject {
+            path: path(),
+            name: name_owned(),
+        });
+    };
+    Log::of(&*pinned.medium, record).ok_or_else(|| PoolError::NotALog {
+        path: path(),
+        name: name_owned(),
+        kind: record.kind,
+    })
 }
 
 impl Drop for Pinned {
@@ -120,6 +152,17 @@ impl Snapshot {
         };
         self.get(name).ok_or_else(missing)
     }
+
+    /// All complete records of a log of this generation from a position on: 0, or the
+    /// [`end`](LogRecords::end) of an earlier call for the same generation. Sees what was appended since the snapshot was
+    /// taken, until another generation is published; never a record of another generation. Linear in the bytes of these
+    /// records; fine beside a writer.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::NoSuchPosition`].
+    pub fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
+        self.pinned.log_records(name, from)
+    }
 }
 
 /// A named object of a snapshot or a transaction: metadata and extents. Cheap to clone.
@@ -173,7 +216,7 @@ impl Object {
     /// [`extent_verified`](Object::extent_verified) and `check` only: opening a pool must not read its data.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`].
+    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`].
     pub fn extent(&self, index: usize) -> Result<ExtentBytes, PoolError> {
         let extent = self.find(index)?;
         if extent.len <= SMALL {
@@ -186,13 +229,19 @@ impl Object {
     /// The bytes of extent `index`, found to match their checksum now or earlier.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`].
+    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`].
     pub fn extent_verified(&self, index: usize) -> Result<ExtentBytes, PoolError> {
         let extent = self.find(index)?;
         self.verify(index, extent)
     }
 
     fn find(&self, index: usize) -> Result<ExtentRef, PoolError> {
+        if self.kind() == ObjectKind::LOG {
+            return Err(PoolError::IsALog {
+                path: self.pinned.path.to_path_buf(),
+                name: self.name().to_owned(),
+            });
+        }
         self.record
             .extents
             .get(index)

@@ -159,6 +159,8 @@ impl Space {
         for extent in named.filter(|extent| extent.len > 0) {
             self.live
                 .entry(extent.offset)
+                // A log that stays where it is has another start.
+                .and_modify(|live| live.extent = *extent)
                 .or_insert(Live {
                     extent: *extent,
                     names: 0,

@@ -13,7 +13,8 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::PoolError;
 use crate::directory::{ExtentRef, in_bounds};
 use crate::layout::{
-    DATA_START, FORMAT_VERSION, MAGIC, SLOT_SIZE, SLOTS, SUPERBLOCK_SUMMED, Superblock, checksum,
+    DATA_START, FORMAT_VERSION, FORMAT_WITHOUT_LOGS, MAGIC, SLOT_SIZE, SLOTS, SUPERBLOCK_SUMMED, Superblock,
+    checksum,
 };
 use crate::mistake::{Mistake, made};
 
@@ -24,6 +25,7 @@ const READS: usize = 100;
 impl Superblock {
     /// The superblock of a publish, not yet summed.
     pub(crate) fn new(
+        version: u32,
         uuid: [u8; 16],
         boot_id: [u8; 16],
         generation: u64,
@@ -32,7 +34,7 @@ impl Superblock {
     ) -> Superblock {
         Superblock {
             magic: MAGIC,
-            version: U32::new(FORMAT_VERSION),
+            version: U32::new(version),
             reserved_a: U32::new(0),
             uuid,
             generation: U64::new(generation),
@@ -53,6 +55,11 @@ impl Superblock {
             len: self.directory_len.get(),
             checksum: self.directory_checksum.get(),
         }
+    }
+
+    /// Whether the generation names logs, which change without a publish.
+    pub(crate) fn has_logs(&self) -> bool {
+        self.version.get() > FORMAT_WITHOUT_LOGS
     }
 
     /// Whether power loss cannot harm the generation: its publish or a sync has made it durable.
@@ -82,7 +89,7 @@ impl Superblock {
 pub(crate) enum Slot {
     /// Never written.
     Empty,
-    /// A superblock of this version of the format.
+    /// A superblock of a version of the format that is known.
     Valid(Superblock),
     /// A superblock of a newer version.
     Newer(u32),
@@ -294,7 +301,7 @@ fn read_slot(medium: &dyn Medium, slot: usize) -> Slot {
         return Slot::Damaged;
     }
     match superblock.version.get() {
-        FORMAT_VERSION => Slot::Valid(superblock),
+        FORMAT_WITHOUT_LOGS..=FORMAT_VERSION => Slot::Valid(superblock),
         newer if newer > FORMAT_VERSION => Slot::Newer(newer),
         _ => Slot::Damaged,
     }

@@ -19,7 +19,7 @@ use halocline_media::{AnyMedium, Medium};
 use crate::PoolError;
 use crate::access::WriterLock;
 use crate::bytes::ExtentBytes;
-use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode};
+use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode, version_of};
 use crate::layout::{DATA_START, MAX_META, MAX_NAME, Superblock, blocks, checksum};
 use crate::pool::Inner;
 use crate::snapshot::{Object, Pinned};
@@ -44,9 +44,9 @@ pub struct Txn<M: Medium = AnyMedium> {
 }
 
 #[derive(Debug)]
-struct State {
-    objects: Objects,
-    changed: BTreeSet<Arc<str>>,
+pub(crate) struct State {
+    pub(crate) objects: Objects,
+    pub(crate) changed: BTreeSet<Arc<str>>,
     /// Space that is taken: by offset, the bytes.
     reserved: HashMap<u64, u64>,
     finished: HashMap<u64, ExtentRef>,
@@ -108,8 +108,8 @@ impl<M: Medium> Txn<M> {
     /// names (to keep, share or rename them).
     ///
     /// # Errors
-    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`], [`PoolError::UnknownExtent`];
-    /// the transaction stays as it was.
+    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`], [`PoolError::UnknownExtent`],
+    /// [`PoolError::IsALog`] for a log, which [`put_log`](Txn::put_log) makes; the transaction stays as it was.
     pub fn put(
         &self,
         name: &str,
@@ -118,6 +118,12 @@ impl<M: Medium> Txn<M> {
         extents: Vec<ExtentRef>,
     ) -> Result<(), PoolError> {
         check_name(name)?;
+        if kind == ObjectKind::LOG {
+            return Err(PoolError::IsALog {
+                path: self.inner.path.to_path_buf(),
+                name: name.to_owned(),
+            });
+        }
         if meta.len() > MAX_META {
             return Err(PoolError::MetaTooLong {
                 name: name.to_owned(),
@@ -194,17 +200,19 @@ impl<M: Medium> Txn<M> {
     /// medium do ([`Medium::fence_is_durable`]), or else from the next [`Pool::sync`](crate::Pool::sync) on.
     ///
     /// # Errors
-    /// [`PoolError::DiskFull`], [`PoolError::Media`]. The transaction is rolled back. After a failed write, whether it is
+    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::Media`]. The transaction is rolled back. After a failed write, whether it is
     /// published may be unknown until the pool is opened again; what was published before is safe in any case.
     pub fn commit(self) -> Result<u64, PoolError> {
-        let state = self.state();
+        let mut state = self.state();
         if state.changed.is_empty() {
             return Ok(self.base_generation());
         }
+        self.start_logs(&mut state)?;
         let inner = &*self.inner;
         let medium = &*inner.medium;
         let generation = self.base_generation() + 1;
         let bytes = encode(generation, &state.objects);
+        let version = version_of(&state.objects);
         drop(state);
         let offset = self.reserve(bytes.len() as u64)?;
         let directory = ExtentRef {
@@ -222,7 +230,7 @@ impl<M: Medium> Txn<M> {
                 .for_each(|extent| medium.flush(extent.offset, extent.len));
         }
         medium.fence()?;
-        if let Err(error) = self.publish(generation, &directory) {
+        if let Err(error) = self.publish(version, generation, &directory) {
             // Whether the superblock is durable is unknown: nothing may be written to what it names.
             inner.failed.store(true, Ordering::Release);
             inner.writer().space = None;
@@ -233,11 +241,12 @@ impl<M: Medium> Txn<M> {
     }
 
     /// The switch: stores the new superblock over the older copy and makes it durable.
-    fn publish(&self, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
+    fn publish(&self, version: u32, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
         let inner = &*self.inner;
         let medium = &*inner.medium;
         let slots = Slots::read(medium);
         let mut superblock = Superblock::new(
+            version,
             self.superblock.uuid,
             inner.boot_id,
             generation,
@@ -292,7 +301,7 @@ impl<M: Medium> Txn<M> {
     }
 
     /// Takes space for this transaction. Empty extents need none.
-    fn reserve(&self, len: u64) -> Result<u64, PoolError> {
+    pub(crate) fn reserve(&self, len: u64) -> Result<u64, PoolError> {
         if len == 0 {
             return Ok(DATA_START);
         }
@@ -339,6 +348,7 @@ impl<M: Medium> Txn<M> {
                 .space
                 .as_ref()
                 .is_some_and(|space| space.is_live(extent))
+                && !self.base.directory().has_log_at(extent.offset)
         };
         if extent.len == 0 && extent.offset == DATA_START || finished() || published() {
             return Ok(());
@@ -349,7 +359,16 @@ impl<M: Medium> Txn<M> {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// What it builds on.
+    pub(crate) fn base(&self) -> &Pinned {
+        &self.base
+    }
+
+    pub(crate) fn medium(&self) -> &dyn Medium {
+        &*self.inner.medium
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -414,7 +433,7 @@ impl<M: Medium> fmt::Debug for Txn<M> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), PoolError> {
+pub(crate) fn check_name(name: &str) -> Result<(), PoolError> {
     let invalid = |reason| {
         Err(PoolError::InvalidName {
             name: name.to_owned(),

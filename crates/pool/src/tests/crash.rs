@@ -37,7 +37,7 @@ fn check(medium: &Arc<Tracked>, crash: &Crash<'_>, states: &[State], done: usize
 }
 
 /// Explores the steps on a pool where those of the setup are done, with every flush and fence left out in turn.
-fn explore(setup: &[Step], steps: &[Step]) -> MutantReport {
+pub(crate) fn explore(setup: &[Step], steps: &[Step]) -> MutantReport {
     let states = states(&[setup, steps].concat());
     let explorer = Explorer {
         limit: 1024,

@@ -3,9 +3,9 @@
 use std::mem::{offset_of, size_of};
 
 use crate::layout::{
-    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, HUGE, LOCK_READERS,
-    LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, MAGIC, MAX_META, MAX_NAME, ObjectEntry, SLOT_SIZE, SLOTS,
-    Superblock,
+    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITHOUT_LOGS,
+    HUGE, LOCK_READERS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, MAGIC, MAX_META, MAX_NAME, ObjectEntry,
+    RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader, SLOT_SIZE, SLOTS, Superblock,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/format.md");
@@ -72,12 +72,18 @@ fn structures_are_as_documented() {
         size_of::<ExtentEntry>(),
         &fields!(ExtentEntry: offset, len, checksum, reserved),
     );
+    compare(
+        "#### RecordHeader",
+        size_of::<RecordHeader>(),
+        &fields!(RecordHeader: len, salt),
+    );
 }
 
 #[test]
 fn constants_are_as_documented() {
     let constants = [
         ("FORMAT_VERSION", u64::from(FORMAT_VERSION)),
+        ("FORMAT_WITHOUT_LOGS", u64::from(FORMAT_WITHOUT_LOGS)),
         ("SLOT_SIZE", SLOT_SIZE),
         ("SLOTS", SLOTS as u64),
         ("DATA_START", DATA_START),
@@ -85,6 +91,8 @@ fn constants_are_as_documented() {
         ("HUGE", HUGE),
         ("MAX_NAME", MAX_NAME as u64),
         ("MAX_META", MAX_META as u64),
+        ("RECORD_ALIGN", RECORD_ALIGN),
+        ("RECORD_OVERHEAD", RECORD_OVERHEAD),
         ("LOCK_WRITER", LOCK_WRITER),
         ("LOCK_SYNC", LOCK_SYNC),
         ("LOCK_WRITER_PID", LOCK_WRITER_PID),

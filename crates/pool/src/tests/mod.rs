@@ -3,6 +3,8 @@
 mod crash;
 mod failures;
 mod format;
+mod log;
+mod log_mistakes;
 mod mistakes;
 mod model;
 mod power;

@@ -20,10 +20,14 @@ pub(crate) const SMALL: Geometry = Geometry {
 pub(crate) const BOOT: [u8; 16] = [1; 16];
 pub(crate) const NEXT_BOOT: [u8; 16] = [2; 16];
 
+/// The one log of these pools, of which the records are as the extents of other objects, with this seed.
+pub(crate) const LOG: &str = "log";
+const LOG_SEED: u8 = 0x1C;
+
 /// Objects by name: the lengths of their extents; what is in them follows from the seed.
 pub(crate) type State = BTreeMap<&'static str, (u8, Vec<usize>)>;
 
-/// One thing to do. Each but `Sync`, `Rollback`, `Pin` and `Unpin` publishes a generation.
+/// One thing to do. Each but `Append`, `Sync`, `Rollback`, `Pin` and `Unpin` publishes a generation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     Put(&'static str, u8, &'static [usize]),
@@ -31,6 +35,12 @@ pub(crate) enum Step {
     /// An extent that is neither finished nor published.
     Rollback(usize),
     Sync,
+    /// Names an empty log of so many bytes.
+    Log(u64),
+    /// Appends a record of so many bytes to the log.
+    Append(usize),
+    /// Makes an object of what the log holds, and empties the log.
+    Fold(&'static str, u8),
     /// Takes a snapshot and keeps it.
     Pin,
     Unpin,
@@ -44,6 +54,12 @@ pub(crate) fn states(steps: &[Step]) -> Vec<State> {
         match *step {
             Step::Put(name, seed, lens) => drop(state.insert(name, (seed, lens.to_vec()))),
             Step::Remove(name) => drop(state.remove(name)),
+            Step::Log(_) => drop(state.insert(LOG, (LOG_SEED, Vec::new()))),
+            Step::Append(len) => state.get_mut(LOG).expect("a log").1.push(len),
+            Step::Fold(name, seed) => {
+                let (_, lens) = state.insert(LOG, (LOG_SEED, Vec::new())).expect("a log");
+                state.insert(name, (seed, lens));
+            }
             Step::Rollback(_) | Step::Sync | Step::Pin | Step::Unpin => {}
         }
         states.push(state);
@@ -78,6 +94,13 @@ pub(crate) fn run<M: Medium>(pool: &Pool<M>, steps: &[Step], begun: impl Fn(u64)
                     .unwrap()
                     .write_at(0, &contents(0xEE, 0, len));
             }
+            Step::Log(capacity) => {
+                let txn = pool.begin().unwrap();
+                txn.put_log(LOG, capacity).unwrap();
+                txn.commit().unwrap();
+            }
+            Step::Append(len) => append(pool, len).unwrap(),
+            Step::Fold(name, seed) => fold(pool, name, seed).unwrap(),
             Step::Sync => pool.sync().unwrap(),
             Step::Pin => pinned = Some((pool.snapshot().unwrap(), read(pool).unwrap())),
             Step::Unpin => pinned = None,
@@ -91,6 +114,23 @@ pub(crate) fn run<M: Medium>(pool: &Pool<M>, steps: &[Step], begun: impl Fn(u64)
         }
         done(number as u64);
     }
+}
+
+/// Appends the record that comes next.
+pub(crate) fn append<M: Medium>(pool: &Pool<M>, len: usize) -> Result<(), PoolError> {
+    let txn = pool.begin()?;
+    let index = txn.log_records(LOG, 0)?.records.len();
+    txn.log_append(LOG, &contents(LOG_SEED, index, len)).map(drop)
+}
+
+fn fold<M: Medium>(pool: &Pool<M>, name: &str, seed: u8) -> Result<(), PoolError> {
+    let txn = pool.begin()?;
+    let records = txn.log_records(LOG, 0)?.records;
+    let records = records.iter().enumerate();
+    let extents = records.map(|(index, record)| write(&txn, &contents(seed, index, record.len())));
+    txn.put(name, ObjectKind::TABLE, &[seed; 20], extents.collect())?;
+    txn.put_log(LOG, 4096)?;
+    txn.commit().map(drop)
 }
 
 pub(crate) fn write<M: Medium>(txn: &Txn<M>, bytes: &[u8]) -> ExtentRef {
@@ -115,6 +155,18 @@ pub(crate) fn read_snapshot(
 ) -> Result<BTreeMap<String, (u8, Vec<usize>)>, String> {
     let mut found = BTreeMap::new();
     for object in snapshot.objects() {
+        if object.kind() == ObjectKind::LOG {
+            let records = snapshot.log_records(object.name(), 0);
+            let records = records.map_err(|error| error.to_string())?.records;
+            for (index, record) in records.iter().enumerate() {
+                if **record != *contents(LOG_SEED, index, record.len()) {
+                    return Err(format!("record {index} is wrong"));
+                }
+            }
+            let lens = records.iter().map(|record| record.len()).collect();
+            found.insert(object.name().to_owned(), (LOG_SEED, lens));
+            continue;
+        }
         let seed = object.meta()[0];
         if object.meta() != [seed; 20] {
             return Err(format!("metadata of {} is wrong", object.name()));
@@ -159,6 +211,16 @@ pub(crate) fn find<M: Medium>(
 pub(crate) fn goes_on<M: Medium>(pool: &Pool<M>, states: &[State], at: usize) -> Result<(), String> {
     const NEW: (u8, [usize; 2]) = (0x77, [100, 5000]);
     let fail = |error: PoolError| error.to_string();
+    let mut state = states[at].clone();
+    if let Some((_, lens)) = state.get_mut(LOG) {
+        append(pool, 30).map_err(fail)?;
+        lens.push(30);
+        find(pool, std::slice::from_ref(&state), 0, 0)?;
+        fold(pool, "folded", 0x78).map_err(fail)?;
+        let (seed, lens) = state.insert(LOG, (LOG_SEED, Vec::new())).expect("a log");
+        assert_eq!(seed, LOG_SEED);
+        state.insert("folded", (0x78, lens));
+    }
     let txn = pool.begin().map_err(fail)?;
     let extents = NEW
         .1
@@ -169,7 +231,6 @@ pub(crate) fn goes_on<M: Medium>(pool: &Pool<M>, states: &[State], at: usize) ->
     txn.put("zz", ObjectKind::INDEX, &[NEW.0; 20], extents)
         .map_err(fail)?;
     txn.commit().map_err(fail)?;
-    let mut state = states[at].clone();
     state.insert("zz", (NEW.0, NEW.1.to_vec()));
     find(pool, &[state], 0, 0)?;
     let report = pool.check(|_| ()).map_err(fail)?;

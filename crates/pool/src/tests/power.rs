@@ -42,7 +42,7 @@ fn check(
 }
 
 /// Explores the steps on a pool where those of the setup are done by the same handle, and the last of them is a sync.
-fn explore(
+pub(crate) fn explore(
     explorer: &Explorer,
     setup: &[Step],
     steps: &[Step],

@@ -1,0 +1,87 @@
+//! Every crash while a log is appended to and folded, where fences are durable and where they are not.
+
+use halocline_media::explore::Explorer;
+
+use super::crash;
+use super::model::Step;
+use super::power;
+
+#[test]
+fn records_are_there_when_they_are_acknowledged() {
+    crash::explore(
+        &[Step::Log(4096)],
+        &[
+            Step::Append(20),
+            Step::Append(0),
+            Step::Append(150),
+            Step::Append(64),
+        ],
+    );
+}
+
+#[test]
+fn a_log_is_folded_into_an_object() {
+    let steps = [
+        Step::Append(40),
+        Step::Append(7),
+        Step::Fold("a", 2),
+        Step::Append(100),
+        Step::Fold("b", 3),
+        // Nothing to fold: the log stays where it is.
+        Step::Put("a", 4, &[100]),
+        Step::Append(33),
+    ];
+    // Space in plenty, so that no sync is implied.
+    let setup = [
+        Step::Put("big", 9, &[60_000]),
+        Step::Remove("big"),
+        Step::Put("a", 1, &[100]),
+        Step::Log(4096),
+        Step::Sync,
+    ];
+    crash::explore(&setup, &steps);
+}
+
+#[test]
+fn snapshots_keep_their_log_while_others_are_filled() {
+    crash::explore(
+        &[Step::Log(4096), Step::Append(20)],
+        &[
+            Step::Pin,
+            Step::Fold("a", 1),
+            Step::Append(30),
+            Step::Fold("a", 2),
+            Step::Append(20),
+            Step::Unpin,
+            Step::Fold("a", 3),
+            Step::Append(50),
+        ],
+    );
+}
+
+#[test]
+fn synced_records_survive_power_loss_and_others_are_a_prefix() {
+    let explorer = Explorer {
+        limit: 500,
+        ..Explorer::default()
+    };
+    let steps = [
+        Step::Append(20),
+        Step::Append(90),
+        Step::Append(20),
+        Step::Sync,
+        Step::Append(64),
+        Step::Fold("a", 1),
+        Step::Append(64),
+        Step::Append(10),
+        Step::Sync,
+        Step::Append(30),
+        Step::Fold("b", 2),
+        Step::Fold("b", 3),
+        Step::Append(30),
+    ];
+    let setup = [Step::Log(4096), Step::Sync];
+    let report =
+        power::explore(&explorer, &setup, &steps, true).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.missed.is_empty(), "{report}");
+}

@@ -1,0 +1,339 @@
+//! Logs as a user of a pool in a file sees them.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use halocline_pool::{FORMAT_VERSION, ObjectKind, Pool, PoolError, PoolOptions, Problem, Snapshot};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+type Records = Vec<Box<[u8]>>;
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.pool");
+    (directory, path)
+}
+
+fn options() -> PoolOptions {
+    PoolOptions::default()
+}
+
+/// A pool with an empty log of one block.
+fn with_log(path: &PathBuf) -> Pool {
+    let pool = Pool::create(path, &options()).unwrap();
+    put_log(&pool, 4096);
+    pool
+}
+
+fn put_log(pool: &Pool, capacity: u64) -> u64 {
+    let txn = pool.begin().unwrap();
+    txn.put_log("log", capacity).unwrap();
+    txn.commit().unwrap()
+}
+
+fn append(pool: &Pool, record: &[u8]) -> u64 {
+    pool.begin().unwrap().log_append("log", record).unwrap()
+}
+
+fn records(snapshot: &Snapshot) -> Records {
+    snapshot.log_records("log", 0).unwrap().records
+}
+
+fn newest(pool: &Pool) -> Records {
+    records(&pool.snapshot().unwrap())
+}
+
+/// Where the log lies.
+fn offset(pool: &Pool) -> u64 {
+    pool.snapshot()
+        .unwrap()
+        .object("log")
+        .unwrap()
+        .extent_ref(0)
+        .offset
+}
+
+#[test]
+fn records_are_seen_by_all_handles_of_their_generation() {
+    let (_directory, path) = place();
+    let pool = with_log(&path);
+    let other = Pool::open(&path, &options()).unwrap();
+    let read_only = Pool::open(
+        &path,
+        &PoolOptions {
+            read_only: true,
+            ..options()
+        },
+    );
+    let seen = read_only.unwrap().snapshot().unwrap();
+    let first = append(&pool, b"one");
+    assert_eq!(append(&other, b"two, by another handle"), first + 40);
+    let end = append(&pool, b"");
+    let all: [Box<[u8]>; 3] = [(*b"one").into(), (*b"two, by another handle").into(), [].into()];
+    assert_eq!(records(&seen), all);
+    let since = seen.log_records("log", first).unwrap();
+    assert_eq!((&since.records[..], since.end), (&all[1..], end));
+    assert!(seen.log_records("log", end).unwrap().records.is_empty());
+    for position in [4, 8, first + 8, end + 16, 1 << 40] {
+        let error = seen.log_records("log", position).unwrap_err();
+        assert!(
+            matches!(error, PoolError::NoSuchPosition { position: named, .. } if named == position),
+            "{error}"
+        );
+    }
+    assert_eq!(seen.generation(), pool.snapshot().unwrap().generation());
+    drop((seen, pool, other));
+    assert_eq!(newest(&Pool::open(&path, &options()).unwrap()), all);
+}
+
+#[test]
+fn a_publish_takes_a_new_log_or_an_empty_one() {
+    let (_directory, path) = place();
+    let pool = with_log(&path);
+    let (at, generation) = (offset(&pool), pool.snapshot().unwrap().generation());
+    assert_eq!(put_log(&pool, 4096), generation, "it is empty and large enough");
+    let old = pool.snapshot().unwrap();
+    assert_eq!(put_log(&pool, 5000), generation + 1);
+    assert_ne!(offset(&pool), at, "it was too small");
+    append(&pool, b"record");
+    let full = pool.snapshot().unwrap();
+    let txn = pool.begin().unwrap();
+    txn.put("a", ObjectKind::TABLE, b"", vec![]).unwrap();
+    let error = txn.commit().unwrap_err();
+    assert!(
+        matches!(&error, PoolError::LogNotFolded { name, .. } if name == "log"),
+        "{error}"
+    );
+    let txn = pool.begin().unwrap();
+    assert_eq!(txn.log_records("log", 0).unwrap().records.len(), 1);
+    txn.put_log("log", 100).unwrap();
+    assert_eq!(txn.commit().unwrap(), generation + 2);
+    append(&pool, b"another");
+    assert_eq!(newest(&pool), [Box::from(*b"another")]);
+    assert_eq!(records(&full), [Box::from(*b"record")]);
+    assert!(records(&old).is_empty());
+    // What is left out on purpose may go.
+    let txn = pool.begin().unwrap();
+    txn.remove("log").unwrap();
+    txn.commit().unwrap();
+}
+
+#[test]
+fn an_append_after_the_log_was_named_again_is_not_lost() {
+    let (_directory, path) = place();
+    let pool = with_log(&path);
+    let txn = pool.begin().unwrap();
+    txn.put("a", ObjectKind::TABLE, b"", vec![]).unwrap();
+    txn.put_log("log", 4096).unwrap();
+    txn.log_append("log", b"late").unwrap();
+    assert!(matches!(txn.commit(), Err(PoolError::LogNotFolded { .. })));
+    assert_eq!(newest(&pool), [Box::from(*b"late")]);
+}
+
+#[test]
+fn a_full_log_says_so() {
+    let (_directory, path) = place();
+    let pool = with_log(&path);
+    let mut count = 0;
+    let error = loop {
+        let txn = pool.begin().unwrap();
+        match txn.log_append("log", &[7; 100]) {
+            Ok(end) => {
+                count += 1;
+                assert_eq!(end, count * 120);
+            }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(count, 34);
+    assert!(
+        matches!(
+            &error,
+            PoolError::LogFull {
+                wanted: 120,
+                free: 16,
+                capacity: 4096,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(append(&pool, b""), 4096, "to the last byte");
+    assert_eq!(newest(&pool).len(), 35);
+    assert!(pool.check(|_| ()).unwrap().is_intact());
+}
+
+#[test]
+fn logs_and_other_objects_are_not_confused() {
+    let (_directory, path) = place();
+    let pool = with_log(&path);
+    let txn = pool.begin().unwrap();
+    txn.put("table", ObjectKind::TABLE, b"", vec![]).unwrap();
+    assert!(matches!(
+        txn.put("x", ObjectKind::LOG, b"", vec![]),
+        Err(PoolError::IsALog { .. })
+    ));
+    let log = txn.get("log").unwrap();
+    assert!(matches!(log.extent(0), Err(PoolError::IsALog { .. })));
+    assert!(matches!(log.extent_verified(0), Err(PoolError::IsALog { .. })));
+    let extent = log.extent_ref(0);
+    assert!(matches!(
+        txn.extent(&extent),
+        Err(PoolError::UnknownExtent { .. })
+    ));
+    assert!(matches!(
+        txn.put("x", ObjectKind::TABLE, b"", vec![extent]),
+        Err(PoolError::UnknownExtent { .. })
+    ));
+    txn.commit().unwrap();
+    let txn = pool.begin().unwrap();
+    assert!(matches!(
+        txn.log_append("table", b""),
+        Err(PoolError::NotALog {
+            kind: ObjectKind::TABLE,
+            ..
+        })
+    ));
+    assert!(matches!(
+        txn.log_append("none", b""),
+        Err(PoolError::NoSuchObject { .. })
+    ));
+    txn.put("log2", ObjectKind::TABLE, b"", vec![]).unwrap();
+    txn.put_log("log2", 1).unwrap();
+    assert!(
+        matches!(txn.log_append("log2", b""), Err(PoolError::NoSuchObject { .. })),
+        "not in the base"
+    );
+}
+
+#[test]
+fn only_a_pool_with_logs_needs_a_newer_program() {
+    /// The versions of the four superblocks, what older programs look at.
+    fn versions(path: &PathBuf) -> [u8; 4] {
+        let bytes = fs::read(path).unwrap();
+        [0, 1, 2, 3].map(|slot| bytes[slot * 4096 + 8])
+    }
+    let (_directory, path) = place();
+    let pool = Pool::create(&path, &options()).unwrap();
+    assert_eq!(pool.info().unwrap().version, 1);
+    assert!(!versions(&path).contains(&2));
+    put_log(&pool, 1);
+    assert_eq!(pool.info().unwrap().version, FORMAT_VERSION);
+    assert!(versions(&path).contains(&2));
+    append(&pool, b"record");
+    assert!(versions(&path).contains(&2));
+    let txn = pool.begin().unwrap();
+    txn.remove("log").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(pool.info().unwrap().version, 1);
+    for _ in 0..2 {
+        let txn = pool.begin().unwrap();
+        txn.put("a", ObjectKind::TABLE, b"", vec![]).unwrap();
+        txn.commit().unwrap();
+        pool.sync().unwrap();
+    }
+    assert_eq!(versions(&path), [1; 4]);
+}
+
+#[test]
+fn check_finds_a_damaged_record_and_repair_keeps_the_log() {
+    let (_directory, path) = place();
+    let pool = with_log(&path);
+    let first = append(&pool, &[1; 50]);
+    append(&pool, &[2; 50]);
+    append(&pool, &[3; 50]);
+    pool.sync().unwrap();
+    let report = pool.check(|_| ()).unwrap();
+    assert_eq!((report.records, report.is_intact()), (3, true));
+    let at = offset(&pool) + first + 20;
+    drop(pool);
+    let report = Pool::repair(&path, |_| ()).unwrap();
+    assert!(!report.lost_changes());
+    assert_eq!(newest(&Pool::open(&path, &options()).unwrap()).len(), 3);
+
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[at as usize] ^= 1;
+    fs::File::create(&path).unwrap().write_all(&bytes).unwrap();
+    let pool = Pool::open(&path, &options()).unwrap();
+    assert_eq!(newest(&pool).len(), 1);
+    let report = pool.check(|_| ()).unwrap();
+    let problem = Problem::Log {
+        object: "log".to_owned(),
+        position: first,
+    };
+    assert_eq!((report.records, report.problems), (1, vec![problem]));
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(usize),
+    /// Puts the records into an object and names a log of so many blocks.
+    Fold(u64),
+    Publish,
+    Reopen,
+    Hold,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..700_usize).prop_map(Step::Append),
+        2 => (1..3_u64).prop_map(Step::Fold),
+        1 => Just(Step::Publish),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::Hold),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..60)) {
+        let (_directory, path) = place();
+        let mut pool = with_log(&path);
+        let mut model = Records::new();
+        // Snapshots whose generation is not the newest any more, and one whose is.
+        let (mut held, mut current) = (Vec::<(Snapshot, Records)>::new(), None::<Snapshot>);
+        for (number, step) in steps.into_iter().enumerate() {
+            let publishes = matches!(step, Step::Fold(_)) || matches!(step, Step::Publish) && model.is_empty();
+            if publishes && let Some(snapshot) = current.take() {
+                held.push((snapshot, model.clone()));
+            }
+            match step {
+                Step::Append(len) => {
+                    let record = vec![number as u8; len];
+                    let txn = pool.begin().unwrap();
+                    match txn.log_append("log", &record) {
+                        Ok(_) => model.push(record.into()),
+                        Err(PoolError::LogFull { wanted, free, .. }) => prop_assert!(wanted > free),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                Step::Fold(blocks) => {
+                    let txn = pool.begin().unwrap();
+                    prop_assert_eq!(&txn.log_records("log", 0).unwrap().records, &model);
+                    txn.put("n", ObjectKind::TABLE, &number.to_le_bytes(), vec![]).unwrap();
+                    txn.put_log("log", blocks * 4096).unwrap();
+                    txn.commit().unwrap();
+                    model.clear();
+                }
+                Step::Publish => {
+                    let txn = pool.begin().unwrap();
+                    txn.put("n", ObjectKind::TABLE, &number.to_le_bytes(), vec![]).unwrap();
+                    prop_assert_eq!(txn.commit().is_ok(), publishes);
+                }
+                Step::Reopen => pool = Pool::open(&path, &options()).unwrap(),
+                Step::Hold => current = Some(pool.snapshot().unwrap()),
+            }
+            prop_assert_eq!(&newest(&pool), &model);
+            if let Some(snapshot) = &current {
+                prop_assert_eq!(&records(snapshot), &model);
+            }
+            for (snapshot, then) in &held {
+                prop_assert_eq!(&records(snapshot), then);
+            }
+        }
+        prop_assert!(pool.check(|_| ()).unwrap().is_intact());
+    }
+}
