@@ -7,14 +7,14 @@ use crate::format::{ChunkEntry, KIND_STRINGS, checksum};
 use crate::kernel::{Lane, with_lane};
 use crate::physical::is_text;
 use crate::strings_writer::prefix_key;
-use crate::{ColumnsError, Result, Table};
+use crate::{ColumnsError, Result, Segment, Table};
 use rayon::prelude::*;
 use std::convert::Infallible;
 use zerocopy::IntoBytes;
 
 impl Table {
     /// Verifies all that this crate relies on: checksums of chunk entries and chunks, row and NULL counts, zone maps
-    /// (exact), codes within the column's bounds, dictionaries sorted, strings decodable and UTF-8, NOT NULL. Returns
+    /// (exact), codes within the column's bounds, dictionaries sorted, strings decodable and UTF-8, NOT NULL, deleted rows. Returns
     /// what is wrong, one error at most per chunk, each naming table, segment, column and chunk; nothing means the
     /// table is sound. Reads everything, columns in parallel; the checksums of whole extents are the pool's to check.
     pub fn check(&self) -> Vec<ColumnsError> {
@@ -23,10 +23,13 @@ impl Table {
             .iter()
             .flat_map(|segment| segment.columns())
             .collect();
-        columns
+        let mut errors: Vec<ColumnsError> = columns
             .par_iter()
             .flat_map_iter(|column| check_column(column))
-            .collect()
+            .collect();
+        let deletions = self.segments().iter().map(Segment::deletions);
+        errors.extend(deletions.filter_map(Result::err));
+        errors
     }
 }
 

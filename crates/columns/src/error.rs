@@ -93,6 +93,54 @@ pub enum ColumnsError {
         /// Table name.
         name: String,
     },
+    /// The table has no column of this name.
+    #[error("table `{table}` has no column `{column}`; `halocline info {table}` lists its columns")]
+    NoSuchColumn {
+        /// Table name.
+        table: String,
+        /// The column asked for.
+        column: String,
+    },
+    /// The table has no segment of this id.
+    #[error(
+        "table `{table}` has no segment {segment}: it was replaced or all its rows were deleted; open the table again"
+    )]
+    NoSuchSegment {
+        /// Table name.
+        table: String,
+        /// The segment asked for.
+        segment: u64,
+    },
+    /// A row that a segment does not have.
+    #[error("table `{table}`, segment {segment} has {rows} rows, none of number {row}; open the table again")]
+    NoSuchRow {
+        /// Table name.
+        table: String,
+        /// Segment id.
+        segment: u64,
+        /// The row asked for.
+        row: u64,
+        /// Rows there are.
+        rows: u64,
+    },
+    /// A table of this name is there already.
+    #[error("there is a table `{name}` already; choose another name, or drop it first")]
+    TableExists {
+        /// Table name.
+        name: String,
+    },
+    /// A new NOT NULL column of a table with rows needs a value for them.
+    #[error(
+        "column `{column}` is NOT NULL, and table `{table}` has {rows} rows that need a value; give a default, or let it be NULL"
+    )]
+    DefaultNeeded {
+        /// Table name.
+        table: String,
+        /// The new column.
+        column: String,
+        /// Rows of the table.
+        rows: u64,
+    },
     /// The table was written by a newer program.
     #[error("table `{name}` has format version {version}, this program reads up to {supported}; update it")]
     NewerFormat {

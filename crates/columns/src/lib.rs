@@ -1,7 +1,8 @@
 //! Tables as encoded, zone-mapped columns in extents.
 //!
 //! A table is one pool object. Its rows lie in *segments*; a segment stores each column in *chunks* of 65,536 rows,
-//! bit-packed, with smallest and largest value per chunk. Values are stored as *codes* that sort like the values
+//! bit-packed, with smallest and largest value per chunk. Rows are deleted by a bitmap per segment ([`delete_rows`]), and
+//! appended as further segments ([`TableWriter::append`]). Values are stored as *codes* that sort like the values
 //! ([`CodeSpace`]), so that conditions ([`CodePredicate`]) are evaluated without decoding anything.
 //!
 //! ```
@@ -36,6 +37,8 @@
 //! # }
 //! ```
 
+mod add_column;
+mod alter;
 mod blob;
 mod build;
 mod bytes_array;
@@ -43,18 +46,25 @@ mod check;
 mod chunk;
 mod column;
 mod column_writer;
+mod deletions;
 mod dictionary;
+mod directory;
+mod draft;
 mod error;
 mod format;
 #[cfg(test)]
 mod format_tests;
 mod interner;
 mod kernel;
+mod live;
 mod mask;
 mod meta;
+mod options;
 mod physical;
 mod predicate;
 mod scan;
+mod segment;
+mod segment_writer;
 mod select;
 mod sketch;
 mod space;
@@ -64,14 +74,21 @@ mod table;
 mod types;
 mod writer;
 
+pub use add_column::add_column;
+pub use alter::{
+    TableProperties, create_table, delete_rows, rename_column, rename_table, set_cluster, truncate,
+};
 pub use column::Column;
 pub use dictionary::Dictionary;
 pub use error::{ColumnsError, Result};
+pub use meta::uid_of_version_1;
+pub use options::{TableOptions, TableStats};
 pub use predicate::CodePredicate;
+pub use segment::Segment;
 pub use select::BlockMask;
 pub use space::CodeSpace;
-pub use table::{Segment, Table};
-pub use writer::{TableOptions, TableStats, TableWriter};
+pub use table::Table;
+pub use writer::TableWriter;
 
 /// A row of a segment, counted from 0.
 pub type RowId = u32;

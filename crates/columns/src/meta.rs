@@ -1,19 +1,41 @@
 //! A table's durable description: the metadata of its pool object, JSON.
+//!
+//! Invariants: segment ids are distinct and below `next_segment`, so that no id is ever given twice; the uid is not 0.
 
 use crate::error::damaged;
 use crate::types::{parse_type, type_name};
 use crate::{ColumnsError, Result};
 use arrow_schema::{Field, Schema, SchemaRef};
+use halocline_pool::{Object, ObjectKind};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Version this program writes, and the newest it reads.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+
+/// Name of a table's object in the pool.
+pub(crate) fn object_name(table: &str) -> String {
+    format!("table/{table}")
+}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TableMeta {
     pub(crate) v: u32,
+    /// Tells tables apart, whatever their names.
+    #[serde(default)]
+    pub(crate) uid: u64,
+    /// Id of the segment that is written next.
+    #[serde(default)]
+    pub(crate) next_segment: u64,
     pub(crate) columns: Vec<ColumnMeta>,
+    /// Columns by which rows are sorted when they are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cluster: Option<Vec<String>>,
     pub(crate) segments: Vec<SegmentMeta>,
 }
 
@@ -27,9 +49,14 @@ pub(crate) struct ColumnMeta {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SegmentMeta {
+    #[serde(default)]
+    pub(crate) id: u64,
     pub(crate) rows: u64,
-    /// Extents of the object that are this segment's: its directory, then its parts.
+    /// Extents of the object that are this segment's: its directory, its parts, and its deleted rows if there are any.
     pub(crate) extents: usize,
+    /// Rows that are deleted.
+    #[serde(default)]
+    pub(crate) deleted: u64,
 }
 
 #[derive(Deserialize)]
@@ -37,8 +64,24 @@ struct VersionOnly {
     v: u32,
 }
 
+impl ColumnMeta {
+    /// # Errors
+    /// [`ColumnsError::UnsupportedType`].
+    pub(crate) fn new(field: &Field) -> Result<Self> {
+        let data_type = type_name(field.data_type()).ok_or_else(|| ColumnsError::UnsupportedType {
+            column: field.name().clone(),
+            data_type: field.data_type().clone(),
+        })?;
+        Ok(Self {
+            name: field.name().clone(),
+            data_type,
+            nullable: field.is_nullable(),
+        })
+    }
+}
+
 impl TableMeta {
-    /// The description of an empty table.
+    /// The description of an empty table, with a new uid.
     ///
     /// # Errors
     /// [`ColumnsError::UnsupportedType`], [`ColumnsError::DuplicateColumn`].
@@ -50,26 +93,34 @@ impl TableMeta {
                     column: field.name().clone(),
                 });
             }
-            let data_type = type_name(field.data_type()).ok_or_else(|| ColumnsError::UnsupportedType {
-                column: field.name().clone(),
-                data_type: field.data_type().clone(),
-            })?;
-            columns.push(ColumnMeta {
-                name: field.name().clone(),
-                data_type,
-                nullable: field.is_nullable(),
-            });
+            columns.push(ColumnMeta::new(field)?);
         }
         Ok(Self {
             v: VERSION,
+            uid: new_uid(),
+            next_segment: 0,
             columns,
+            cluster: None,
             segments: Vec::new(),
         })
     }
 
-    pub(crate) fn parse(table: &str, bytes: &[u8]) -> Result<Self> {
-        let wrong = |error: serde_json::Error| damaged(format!("table `{table}`"), error.to_string());
-        let VersionOnly { v } = serde_json::from_slice(bytes).map_err(wrong)?;
+    /// The description of table `name` in its object.
+    ///
+    /// # Errors
+    /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NewerFormat`], [`ColumnsError::Damaged`].
+    pub(crate) fn of_object(object: Option<Object>, name: &str) -> Result<(Object, Self)> {
+        let object = object
+            .filter(|object| object.kind() == ObjectKind::TABLE)
+            .ok_or_else(|| ColumnsError::NoSuchTable { name: name.into() })?;
+        let meta = Self::parse(name, &object)?;
+        Ok((object, meta))
+    }
+
+    fn parse(table: &str, object: &Object) -> Result<Self> {
+        let place = || format!("table `{table}`");
+        let wrong = |error: serde_json::Error| damaged(place(), error.to_string());
+        let VersionOnly { v } = serde_json::from_slice(object.meta()).map_err(wrong)?;
         if v > VERSION {
             return Err(ColumnsError::NewerFormat {
                 name: table.into(),
@@ -77,7 +128,21 @@ impl TableMeta {
                 supported: VERSION,
             });
         }
-        serde_json::from_slice(bytes).map_err(wrong)
+        let mut meta: Self = serde_json::from_slice(object.meta()).map_err(wrong)?;
+        if v < 2 {
+            meta.uid = uid_of_version_1(table, extents_hash(object));
+            meta.next_segment = meta.segments.len() as u64;
+            (0u64..)
+                .zip(&mut meta.segments)
+                .for_each(|(id, segment)| segment.id = id);
+        }
+        meta.v = VERSION;
+        let ids: BTreeSet<u64> = meta.segments.iter().map(|segment| segment.id).collect();
+        let above = ids.last().is_some_and(|&last| last >= meta.next_segment);
+        if meta.uid == 0 || above || ids.len() != meta.segments.len() {
+            return Err(damaged(place(), "its numbers contradict each other"));
+        }
+        Ok(meta)
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
@@ -96,4 +161,57 @@ impl TableMeta {
         });
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
+
+    /// Which of the object's `extents` each segment has.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub(crate) fn extent_ranges(&self, table: &str, extents: usize) -> Result<Vec<Range<usize>>> {
+        let mut end = 0;
+        let mut ranges = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
+            let start = end;
+            end = start + segment.extents.min(extents + 1);
+            let needed = 1 + usize::from(segment.deleted > 0);
+            if segment.extents < needed || end > extents {
+                return Err(damaged(
+                    format!("table `{table}`, segment {}", segment.id),
+                    "lacks extents",
+                ));
+            }
+            ranges.push(start..end);
+        }
+        if end != extents {
+            return Err(damaged(
+                format!("table `{table}`"),
+                "has extents that no segment names",
+            ));
+        }
+        Ok(ranges)
+    }
+}
+
+/// A number that no other table has, as good as surely.
+fn new_uid() -> u64 {
+    RandomState::new()
+        .hash_one((std::process::id(), SystemTime::now()))
+        .max(1)
+}
+
+/// xxh3 over length and checksum of each extent of an object.
+fn extents_hash(object: &Object) -> u64 {
+    let mut hash = Xxh3::new();
+    for i in 0..object.extent_count() {
+        let extent = object.extent_ref(i);
+        hash.update(&extent.len.to_le_bytes());
+        hash.update(&extent.checksum.to_le_bytes());
+    }
+    hash.digest()
+}
+
+/// The identity of a table that a version 1 program wrote: `hash` is the xxh3 over length and checksum of each of its
+/// extents, as the indexes of version 1 have it.
+pub fn uid_of_version_1(name: &str, hash: u64) -> u64 {
+    let bytes = [name.as_bytes(), &hash.to_le_bytes()].concat();
+    crate::format::checksum(&bytes).max(1)
 }

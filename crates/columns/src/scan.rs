@@ -7,7 +7,7 @@ use crate::dictionary::Dictionary;
 use crate::error::damaged;
 use crate::kernel::{Lane, with_lane};
 use crate::physical::{Native, Physical, boolean_array, primitive_array, with_native};
-use crate::table::check_rows;
+use crate::segment::check_rows;
 use crate::{Result, RowId};
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};

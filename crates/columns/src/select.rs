@@ -1,14 +1,16 @@
 //! The scan kernel: conjunctions of conditions on codes, evaluated on packed chunks.
 //!
 //! Per chunk, zone maps decide what they can; the rest goes block by block, the most selective condition first, and a
-//! block is left as soon as no row of it is kept. Invariant: rows outside of the range asked for are never kept.
+//! block is left as soon as no row of it is kept. Invariant: rows outside of the range asked for and deleted rows are never
+//! kept.
 
 use crate::chunk::PackedChunk;
 use crate::column::Column;
 use crate::format::BLOCK;
 use crate::kernel::{Lane, with_lane};
+use crate::live::Live;
 use crate::mask::{Keep, Local, to_bits};
-use crate::table::Segment;
+use crate::segment::Segment;
 use crate::{CodePredicate, Result};
 use roaring::RoaringBitmap;
 use std::ops::Range;
@@ -18,7 +20,7 @@ use zerocopy::{FromBytes, IntoBytes};
 pub type BlockMask = [u64; BLOCK / 64];
 
 /// What a selection knows of some rows of a chunk.
-enum Found<'a> {
+pub(crate) enum Found<'a> {
     /// All of these rows of the segment match.
     All(Range<usize>),
     /// The matching rows of a block, whose first row this is.
@@ -26,8 +28,8 @@ enum Found<'a> {
 }
 
 impl Segment {
-    /// Rows within `rows` that match all of `predicates` (pairs of column and condition). Threads may each take a
-    /// range of their own, at best whole chunks.
+    /// Rows within `rows` that match all of `predicates` (pairs of column and condition) and are not deleted. Threads may
+    /// each take a range of their own, at best whole chunks.
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes) for a condition on a column without codes,
@@ -45,7 +47,7 @@ impl Segment {
         Ok(collector.finish())
     }
 
-    /// How many rows within `rows` match all of `predicates`.
+    /// How many rows within `rows` match all of `predicates` and are not deleted.
     ///
     /// # Errors
     /// As [`select`](Self::select).
@@ -82,7 +84,21 @@ impl Segment {
         })
     }
 
+    /// Calls `each` with the rows that match and are not deleted, in order.
     fn find(
+        &self,
+        predicates: &[(usize, CodePredicate)],
+        rows: Range<usize>,
+        mut each: impl FnMut(Found<'_>),
+    ) -> Result<()> {
+        let Some(deleted) = self.deletions()? else {
+            return self.find_all(predicates, rows, each);
+        };
+        let mut live = Live::new(deleted);
+        self.find_all(predicates, rows, |found| live.pass(&found, &mut each))
+    }
+
+    fn find_all(
         &self,
         predicates: &[(usize, CodePredicate)],
         rows: Range<usize>,
@@ -176,7 +192,7 @@ fn lanes<L: Lane>(room: &mut [u64]) -> &mut [L; BLOCK] {
 }
 
 /// Clears the bits of rows outside of `rows`; bit 0 is row `first`.
-fn clip(mask: &mut BlockMask, first: usize, rows: &Range<usize>) {
+pub(crate) fn clip(mask: &mut BlockMask, first: usize, rows: &Range<usize>) {
     if rows.start <= first && first + BLOCK <= rows.end {
         return;
     }

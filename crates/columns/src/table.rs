@@ -1,20 +1,16 @@
-//! Reading tables: [`Table`] and its [`Segment`]s.
+//! Reading tables: [`Table`].
 //!
 //! Opening reads the object's metadata, and of each segment the headers of its directory extent: a few cache lines
 //! per column, whatever the size of the table. Everything else is checked when it is read.
 
-use crate::column::{Column, ColumnParts};
-use crate::error::damaged;
-use crate::format::{BLOCK, ColumnHeader, SEGMENT_MAGIC, SegmentHeader, checksum};
-use crate::meta::TableMeta;
-use crate::writer::object_name;
-use crate::{ColumnsError, Result};
+use crate::Result;
+use crate::deletions::Deletions;
+use crate::meta::{TableMeta, object_name};
+use crate::segment::Segment;
 use arrow_schema::SchemaRef;
 use halocline_media::Medium;
-use halocline_pool::{ExtentBytes, Object, ObjectKind, Snapshot, Txn};
-use std::ops::Range;
+use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 use std::sync::Arc;
-use zerocopy::{FromBytes, IntoBytes};
 
 /// An open table of one snapshot. Cheap to clone; keeps what it reads mapped.
 #[derive(Debug, Clone)]
@@ -25,7 +21,9 @@ pub struct Table {
 #[derive(Debug)]
 struct Inner {
     name: String,
+    uid: u64,
     schema: SchemaRef,
+    cluster: Option<Vec<String>>,
     segments: Vec<Segment>,
     rows: u64,
     stored_bytes: u64,
@@ -35,8 +33,9 @@ impl Table {
     /// Opens the table `name` of a snapshot. O(columns x segments), no matter how many rows.
     ///
     /// # Errors
-    /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NewerFormat`], [`ColumnsError::Damaged`],
-    /// [`ColumnsError::Pool`].
+    /// [`ColumnsError::NoSuchTable`](crate::ColumnsError::NoSuchTable),
+    /// [`ColumnsError::NewerFormat`](crate::ColumnsError::NewerFormat),
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged), [`ColumnsError::Pool`](crate::ColumnsError::Pool).
     pub fn open(snapshot: &Snapshot, name: &str) -> Result<Self> {
         Self::of_object(snapshot.get(&object_name(name)), name)
     }
@@ -60,43 +59,35 @@ impl Table {
     }
 
     fn of_object(object: Option<Object>, name: &str) -> Result<Self> {
-        let object = object
-            .filter(|object| object.kind() == ObjectKind::TABLE)
-            .ok_or_else(|| ColumnsError::NoSuchTable { name: name.into() })?;
-        let meta = TableMeta::parse(name, object.meta())?;
+        let (object, meta) = TableMeta::of_object(object, name)?;
         let schema = meta.schema(name)?;
-        let mut extents = 0..0;
-        let mut segments = Vec::with_capacity(meta.segments.len());
-        for (number, segment) in meta.segments.iter().enumerate() {
-            let place = || format!("table `{name}`, segment {number}");
-            let end = extents.end + segment.extents.min(object.extent_count() + 1);
-            extents = extents.end..end;
-            if segment.extents == 0 || extents.end > object.extent_count() {
-                return Err(damaged(place(), "lacks extents"));
-            }
-            let bytes = extents
-                .clone()
-                .map(|i| Ok(object.extent(i)?))
-                .collect::<Result<Vec<_>>>()?;
-            segments.push(Segment::open(&place(), &schema, segment.rows, bytes)?);
+        let ranges = meta.extent_ranges(name, object.extent_count())?;
+        let mut segments = Vec::with_capacity(ranges.len());
+        for (segment, mut range) in meta.segments.iter().zip(ranges) {
+            let place = format!("table `{name}`, segment {}", segment.id);
+            let deletions = (segment.deleted > 0).then(|| {
+                range.end -= 1;
+                let (rows, count) = (segment.rows, segment.deleted);
+                Deletions::stored(place.clone(), object.clone(), range.end, rows, count)
+            });
+            let extents = range.map(|i| Ok(object.extent(i)?)).collect::<Result<Vec<_>>>()?;
+            segments.push(Segment::open(&place, &schema, segment, extents, deletions)?);
         }
-        if extents.end != object.extent_count() {
-            return Err(damaged(
-                format!("table `{name}`"),
-                "has extents that no segment names",
-            ));
-        }
-        let rows = segments.iter().map(|segment| segment.rows() as u64).sum();
-        let inner = Inner {
+        Ok(Self::new(Inner {
             name: name.into(),
+            uid: meta.uid,
             schema,
+            cluster: meta.cluster,
+            rows: segments.iter().map(|segment| segment.rows() as u64).sum(),
             segments,
-            rows,
             stored_bytes: object.bytes(),
-        };
-        Ok(Self {
+        }))
+    }
+
+    fn new(inner: Inner) -> Self {
+        Self {
             inner: Arc::new(inner),
-        })
+        }
     }
 
     /// Its name.
@@ -104,14 +95,30 @@ impl Table {
         &self.inner.name
     }
 
+    /// What tells it from every other table, also from an earlier one of its name. Given when the table is made; an
+    /// append, a deletion, a compaction or another name do not change it.
+    pub fn uid(&self) -> u64 {
+        self.inner.uid
+    }
+
     /// Its columns.
     pub fn schema(&self) -> &SchemaRef {
         &self.inner.schema
     }
 
-    /// Rows in all segments.
+    /// Names of the columns by which the rows of a segment are sorted when they are written; `None`: as they come.
+    pub fn cluster(&self) -> Option<&[String]> {
+        self.inner.cluster.as_deref()
+    }
+
+    /// Rows in all segments, the deleted ones among them.
     pub fn rows(&self) -> u64 {
         self.inner.rows
+    }
+
+    /// Rows that are not deleted. O(segments).
+    pub fn live_rows(&self) -> u64 {
+        self.segments().iter().map(Segment::live_rows).sum()
     }
 
     /// Its segments, in the order in which they were written; none if there is no row.
@@ -119,109 +126,40 @@ impl Table {
         &self.inner.segments
     }
 
+    /// Position in [`segments`](Self::segments) of the segment with this id. O(segments).
+    pub fn segment_position(&self, id: u64) -> Option<usize> {
+        self.segments().iter().position(|segment| segment.id() == id)
+    }
+
+    /// This table with other segments: for a reader who knows of rows that are deleted without the pool's knowing.
+    ///
+    /// # Panics
+    /// If there are not as many segments as before.
+    #[must_use]
+    pub fn with_segments(&self, segments: Vec<Segment>) -> Self {
+        let Inner {
+            name,
+            uid,
+            schema,
+            cluster,
+            rows,
+            stored_bytes,
+            ..
+        } = &*self.inner;
+        assert_eq!(segments.len(), self.segments().len(), "a segment for each");
+        Self::new(Inner {
+            name: name.clone(),
+            uid: *uid,
+            schema: Arc::clone(schema),
+            cluster: cluster.clone(),
+            segments,
+            rows: *rows,
+            stored_bytes: *stored_bytes,
+        })
+    }
+
     /// Bytes in the pool.
     pub fn stored_bytes(&self) -> u64 {
         self.inner.stored_bytes
     }
-}
-
-/// Rows that were written together: every column of them. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Segment {
-    rows: usize,
-    chunk_rows: usize,
-    columns: Arc<[Column]>,
-}
-
-impl Segment {
-    fn open(place: &str, schema: &SchemaRef, rows: u64, mut extents: Vec<ExtentBytes>) -> Result<Self> {
-        let parts: Arc<[ExtentBytes]> = extents.split_off(1).into();
-        let directory = extents.remove(0);
-        let wrong = |what: &str| Err(damaged(place, what));
-        let Ok((header, rest)) = SegmentHeader::read_from_prefix(&directory) else {
-            return wrong("directory is shorter than its header");
-        };
-        if header.magic != SEGMENT_MAGIC {
-            return wrong("directory has a foreign header");
-        }
-        let columns = header.columns as usize;
-        let Ok((headers, _)) = <[ColumnHeader]>::ref_from_prefix_with_elems(rest, columns) else {
-            return wrong("directory is shorter than its column headers");
-        };
-        let blank = SegmentHeader {
-            checksum: 0,
-            ..header
-        };
-        if checksum(&[blank.as_bytes(), headers.as_bytes()].concat()) != header.checksum {
-            return wrong("directory does not match its checksum");
-        }
-        if columns != schema.fields().len() || header.parts as usize != parts.len() || header.rows != rows {
-            return wrong("directory does not match the table's description");
-        }
-        let chunk_rows = header.chunk_rows as usize;
-        if rows == 0 || rows > 1 << 31 || chunk_rows == 0 || !chunk_rows.is_multiple_of(BLOCK) {
-            return wrong("directory has impossible row counts");
-        }
-        let open = |(field, header): (&Arc<arrow_schema::Field>, &ColumnHeader)| {
-            Column::open(ColumnParts {
-                place: format!("{place}, column `{}`", field.name()),
-                field: Arc::clone(field),
-                header: *header,
-                directory: directory.clone(),
-                parts: Arc::clone(&parts),
-                rows: rows as usize,
-                chunk_rows,
-            })
-        };
-        let columns = schema
-            .fields()
-            .iter()
-            .zip(headers)
-            .map(open)
-            .collect::<Result<_>>()?;
-        Ok(Self {
-            rows: rows as usize,
-            chunk_rows,
-            columns,
-        })
-    }
-
-    /// Rows, at least one.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Rows per chunk: good bounds for morsels of a parallel scan are multiples of this.
-    pub fn chunk_rows(&self) -> usize {
-        self.chunk_rows
-    }
-
-    /// Column `index` of the table's schema.
-    ///
-    /// # Panics
-    /// If there is no such column.
-    pub fn column(&self, index: usize) -> &Column {
-        &self.columns[index]
-    }
-
-    /// All columns, in the order of the schema.
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
-    }
-
-    pub(crate) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
-        check_rows(rows, self.rows)
-    }
-}
-
-/// Whether `rows` lie within `0..total`.
-pub(crate) fn check_rows(rows: &Range<usize>, total: usize) -> Result<()> {
-    if rows.start <= rows.end && rows.end <= total {
-        return Ok(());
-    }
-    Err(ColumnsError::RowsOutOfRange {
-        start: rows.start as u64,
-        end: rows.end as u64,
-        rows: total as u64,
-    })
 }

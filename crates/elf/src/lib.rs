@@ -33,7 +33,10 @@ pub use build::{BuildOptions, BuildStats, build, build_vec};
 pub use elf::{Elf, Estimate, Selection};
 pub use error::{ElfError, Result};
 pub use halocline_columns::CodePredicate;
-pub use table::{IndexOptions, IndexSegment, IndexStats, Order, TableIndex, index_table};
+pub use table::{
+    IndexOptions, IndexSegment, IndexStats, Order, RefreshStats, TableIndex, index_table, refresh_index,
+    rename_index_table,
+};
 pub use tids::{Matches, Tids};
 
 /// A row of the indexed segment.

@@ -1,7 +1,10 @@
-//! Tables, from batch to batch: round trips, selections, errors, damage and crashes.
+//! Tables, from batch to batch: round trips, selections, changes, errors, damage and crashes.
 
+mod altering;
+mod changes;
 mod common;
 mod crash;
 mod damage;
+mod model;
 mod tables;
 mod writing;

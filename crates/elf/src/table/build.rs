@@ -2,17 +2,19 @@
 
 use crate::geometry::Geometry;
 use crate::table::extent::{ExtentOutput, PoolSpill};
+use crate::table::meta::{DictionaryMeta, Meta, SegmentMeta};
 use crate::table::rows::{SegmentRows, Source};
-use crate::table::{DictionaryMeta, META_VERSION, Meta, SegmentMeta, object_name, table_hash};
 use crate::{BuildOptions, ElfError, Layout, Result, Rows, build};
-use halocline_columns::Table;
+use halocline_columns::{Segment, Table};
 use halocline_media::Medium;
-use halocline_pool::{ObjectKind, Txn};
+use halocline_pool::{ExtentRef, Txn};
+use serde::{Deserialize, Serialize};
 
 /// Order of the tree's dimensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Ascending number of distinct values: prefixes are shared most.
+    /// Ascending number of distinct values in the first segment: prefixes are shared most.
     #[default]
     Auto,
     /// As the columns are listed.
@@ -87,79 +89,95 @@ pub fn index_table<M: Medium>(
     options: &IndexOptions,
 ) -> Result<IndexStats> {
     check_columns(table, columns)?;
-    let object = txn.get(&format!("table/{}", table.name()));
-    let object = object.ok_or_else(|| ElfError::Stale {
-        name: name.into(),
-        table: table.name().into(),
-    })?;
+    let columns = columns.to_vec();
+    let mut meta = Meta::new(table.name(), table.uid(), columns, options.layout, options.order);
     let mut stats = IndexStats {
         rows: table.rows(),
         segments: table.segments().len(),
         index_bytes: 0,
         dictionary_bytes: 0,
-        columns: columns.to_vec(),
+        columns: vec![],
         spilled_runs: 0,
     };
-    let (mut extents, mut segments) = (vec![], vec![]);
-    for (number, segment) in table.segments().iter().enumerate() {
-        let sources = columns.iter().map(|&column| Source::new(segment.column(column)));
-        let sources = sources.collect::<Result<Vec<_>>>()?;
-        if number == 0 && options.order == Order::Auto {
-            let mut order: Vec<usize> = (0..columns.len()).collect();
-            order.sort_by_key(|&i| (sources[i].distinct(), i));
-            stats.columns = order.iter().map(|&i| columns[i]).collect();
-        }
-        // All segments have the order of the first.
-        let of_dim = |column: &usize| {
-            columns
-                .iter()
-                .position(|other| other == column)
-                .map(|i| &sources[i])
-        };
-        let ordered: Vec<&Source<'_>> = stats.columns.iter().filter_map(of_dim).collect();
-        let rows = SegmentRows::new(segment.rows(), ordered.clone());
-        let build_options = BuildOptions {
-            layout: options.layout,
-            threads: options.threads,
-            memory: options.memory,
-        };
-        let mut out = ExtentOutput::new(txn, guess(&rows, options.layout)).map_err(ElfError::Write)?;
-        let spill = PoolSpill { txn };
-        let built = build(&rows, &build_options, Some(&spill), &mut out);
-        rows.failed()?;
-        let built = built?;
+    let mut extents = vec![];
+    for segment in table.segments() {
+        let choose_order = meta.segments.is_empty() && meta.order == Order::Auto;
+        let built = index_segment(txn, segment, &mut meta, choose_order, options)?;
         stats.spilled_runs += built.spilled_runs;
-        stats.index_bytes += built.len;
-        extents.push(out.extent().map_err(ElfError::Write)?);
-        let mut dictionaries = vec![];
-        for (dim, source) in ordered.iter().enumerate() {
-            if let Source::Ranked(ranked) = source {
-                let mut writer = txn.alloc(ranked.dictionary.len() as u64)?;
-                writer.append(&ranked.dictionary);
-                extents.push(writer.finish(ranked.dictionary.len() as u64)?);
-                stats.dictionary_bytes += ranked.dictionary.len() as u64;
-                dictionaries.push(DictionaryMeta {
-                    dim,
-                    has_null: ranked.has_null,
-                });
-            }
-        }
-        segments.push(SegmentMeta {
-            rows: built.rows,
-            dictionaries,
-        });
+        stats.index_bytes += built.index_bytes;
+        stats.dictionary_bytes += built.dictionary_bytes;
+        extents.extend(built.extents);
     }
-    let meta = Meta {
-        v: META_VERSION,
-        table: table.name().into(),
-        columns: stats.columns.clone(),
-        layout: options.layout,
-        table_hash: table_hash(&object),
-        segments,
-    };
-    let meta = serde_json::to_vec(&meta).map_err(|error| ElfError::Write(error.into()))?;
-    txn.put(&object_name(name), ObjectKind::INDEX, &meta, extents)?;
+    stats.columns.clone_from(&meta.columns);
+    meta.put(txn, name, extents)?;
     Ok(stats)
+}
+
+/// What was built for a segment.
+pub(super) struct Built {
+    /// The Elf and the dictionaries.
+    pub(super) extents: Vec<ExtentRef>,
+    pub(super) index_bytes: u64,
+    pub(super) dictionary_bytes: u64,
+    pub(super) spilled_runs: usize,
+}
+
+/// Indexes a segment and adds it to `meta`. With `choose_order`, which no segment before it may rely on, it decides the
+/// order of the dimensions.
+pub(super) fn index_segment<M: Medium>(
+    txn: &Txn<M>,
+    segment: &Segment,
+    meta: &mut Meta,
+    choose_order: bool,
+    options: &IndexOptions,
+) -> Result<Built> {
+    let sources = meta
+        .columns
+        .iter()
+        .map(|&column| Source::new(segment.column(column)));
+    let sources = sources.collect::<Result<Vec<_>>>()?;
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    if choose_order {
+        order.sort_by_key(|&i| (sources[i].distinct(), i));
+        meta.columns = order.iter().map(|&i| meta.columns[i]).collect();
+    }
+    let ordered: Vec<&Source<'_>> = order.iter().map(|&i| &sources[i]).collect();
+    let rows = SegmentRows::new(segment.rows(), ordered.clone());
+    let build_options = BuildOptions {
+        layout: meta.layout,
+        threads: options.threads,
+        memory: options.memory,
+    };
+    let mut out = ExtentOutput::new(txn, guess(&rows, meta.layout)).map_err(ElfError::Write)?;
+    let spill = PoolSpill { txn };
+    let tree = build(&rows, &build_options, Some(&spill), &mut out);
+    rows.failed()?;
+    let tree = tree?;
+    let mut built = Built {
+        extents: vec![out.extent().map_err(ElfError::Write)?],
+        index_bytes: tree.len,
+        dictionary_bytes: 0,
+        spilled_runs: tree.spilled_runs,
+    };
+    let mut dictionaries = vec![];
+    for (dim, source) in ordered.iter().enumerate() {
+        if let Source::Ranked(ranked) = source {
+            let mut writer = txn.alloc(ranked.dictionary.len() as u64)?;
+            writer.append(&ranked.dictionary);
+            built.extents.push(writer.finish(ranked.dictionary.len() as u64)?);
+            built.dictionary_bytes += ranked.dictionary.len() as u64;
+            dictionaries.push(DictionaryMeta {
+                dim,
+                has_null: ranked.has_null,
+            });
+        }
+    }
+    meta.segments.push(SegmentMeta {
+        segment: segment.id(),
+        rows: tree.rows,
+        dictionaries,
+    });
+    Ok(built)
 }
 
 fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {

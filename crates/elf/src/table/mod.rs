@@ -1,69 +1,26 @@
 //! Indexes of tables, as objects of a pool.
 //!
-//! An index is one object `index/NAME`: JSON metadata ([`Meta`]) and extents. Each segment of the table has an Elf in an
-//! extent of its own, followed by one extent for each of its columns that is stored without codes (plain strings): their
-//! sorted dictionary. The other columns' code spaces are the table's own.
+//! An index is one object `index/NAME`: JSON metadata and extents. Each segment of the table has an Elf in an extent of
+//! its own, followed by one extent for each of its columns that is stored without codes (plain strings): their sorted
+//! dictionary. The other columns' code spaces are the table's own. Segments are known by their ids, so an index stays
+//! right when its table gets or loses segments: it then lacks some, or has some that are not looked at.
 
 mod build;
 mod extent;
+mod meta;
+mod refresh;
 mod rows;
 
 pub use build::{IndexOptions, IndexStats, Order, index_table};
+pub use refresh::{RefreshStats, refresh_index, rename_index_table};
 
+use crate::table::meta::{Meta, damaged, object_name};
 use crate::{Elf, ElfError, Layout, Result};
 use halocline_columns::{CodeSpace, Dictionary, Segment, Table};
-use halocline_pool::{ExtentBytes, Object, ObjectKind, Snapshot};
-use serde::{Deserialize, Serialize};
+use halocline_media::Medium;
+use halocline_pool::{ExtentBytes, Object, ObjectKind, Snapshot, Txn};
+use std::ops::Range;
 use std::sync::Arc;
-use xxhash_rust::xxh3::Xxh3;
-
-const META_VERSION: u32 = 1;
-
-/// What the object's metadata says.
-#[derive(Debug, Serialize, Deserialize)]
-struct Meta {
-    v: u32,
-    table: String,
-    /// Positions in the table's schema, in the order of the tree's dimensions.
-    columns: Vec<usize>,
-    layout: Layout,
-    /// Tells versions of the table apart: a hash over the checksums of its extents.
-    table_hash: u64,
-    segments: Vec<SegmentMeta>,
-}
-
-/// The part of the metadata that every version has.
-#[derive(Debug, Deserialize)]
-struct Version {
-    v: u32,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct SegmentMeta {
-    rows: u64,
-    /// Dimensions whose dictionary follows the Elf, in the order of the extents.
-    dictionaries: Vec<DictionaryMeta>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct DictionaryMeta {
-    dim: usize,
-    has_null: bool,
-}
-
-fn object_name(index: &str) -> String {
-    format!("index/{index}")
-}
-
-fn table_hash(object: &Object) -> u64 {
-    let mut hash = Xxh3::new();
-    for i in 0..object.extent_count() {
-        let extent = object.extent_ref(i);
-        hash.update(&extent.len.to_le_bytes());
-        hash.update(&extent.checksum.to_le_bytes());
-    }
-    hash.digest()
-}
 
 /// An open index of a table. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -79,18 +36,25 @@ struct Inner {
     layout: Layout,
     rows: u64,
     stored_bytes: u64,
+    complete: bool,
     segments: Vec<IndexSegment>,
 }
 
 /// The index of one segment of the table.
 #[derive(Debug)]
 pub struct IndexSegment {
+    id: u64,
     elf: Elf<ExtentBytes>,
     spaces: Vec<CodeSpace>,
 }
 
 impl IndexSegment {
-    /// The tree; its TIDs are row numbers of the segment.
+    /// Id of the table's segment.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The tree; its TIDs are row numbers of the segment, those of its deleted rows among them.
     pub fn elf(&self) -> &Elf<ExtentBytes> {
         &self.elf
     }
@@ -116,80 +80,48 @@ impl TableIndex {
     /// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Stale`] if the table
     /// was replaced since, [`ElfError::Damaged`], [`ElfError::Pool`], [`ElfError::Columns`].
     pub fn open(snapshot: &Snapshot, name: &str) -> Result<Self> {
-        let object = snapshot
-            .get(&object_name(name))
-            .filter(|object| object.kind() == ObjectKind::INDEX)
-            .ok_or_else(|| ElfError::NoSuchIndex { name: name.into() })?;
-        let damaged = |reason: &str| ElfError::DamagedMeta {
-            name: name.into(),
-            reason: reason.into(),
-        };
-        let damaged_json = |error: serde_json::Error| damaged(&error.to_string());
-        let Version { v } = serde_json::from_slice(object.meta()).map_err(damaged_json)?;
-        if v > META_VERSION {
-            return Err(ElfError::NewerVersion {
-                found: v as u16,
-                supported: META_VERSION as u16,
+        let (object, meta) = Meta::of_object(snapshot.get(&object_name(name)), name)?;
+        let table = Table::open(snapshot, &meta.table)?;
+        Self::of_object(name, &object, meta, &table)
+    }
+
+    /// Opens index `name` with its table as a transaction sees them, also what it has written itself.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_in<M: Medium>(txn: &Txn<M>, name: &str) -> Result<Self> {
+        let (object, meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+        let table = Table::open_in(txn, &meta.table)?;
+        Self::of_object(name, &object, meta, &table)
+    }
+
+    fn of_object(name: &str, object: &Object, meta: Meta, table: &Table) -> Result<Self> {
+        if table.uid() != meta.table_uid {
+            return Err(ElfError::Stale {
+                name: name.into(),
+                table: meta.table,
             });
         }
-        let meta: Meta = serde_json::from_slice(object.meta()).map_err(damaged_json)?;
-        let table = Table::open(snapshot, &meta.table)?;
-        let stale = || ElfError::Stale {
-            name: name.into(),
-            table: meta.table.clone(),
-        };
-        let table_object = snapshot.get(&format!("table/{}", meta.table)).ok_or_else(stale)?;
-        if table_hash(&table_object) != meta.table_hash || table.segments().len() != meta.segments.len() {
-            return Err(stale());
+        let columns = table.schema().fields().len();
+        if meta.columns.iter().any(|&column| column >= columns) {
+            return Err(damaged(name, "a column is beyond the table's schema"));
         }
-        if meta
-            .columns
-            .iter()
-            .any(|&column| column >= table.schema().fields().len())
-        {
-            return Err(damaged("a column is beyond the table's schema"));
-        }
-        let mut extents = 0..object.extent_count();
-        let mut extent = || -> Result<ExtentBytes> {
-            Ok(object.extent(extents.next().ok_or_else(|| damaged("extents are missing"))?)?)
-        };
+        let ranges = meta.extent_ranges(name, object.extent_count())?;
         let mut segments = vec![];
-        for (segment, of_table) in meta.segments.iter().zip(table.segments()) {
-            let elf = Elf::open(extent()?)?;
-            if elf.rows() != segment.rows
-                || segment.rows != of_table.rows() as u64
-                || elf.dims() != meta.columns.len()
-            {
-                return Err(damaged("rows or columns differ from the index's bytes"));
+        for of_table in table.segments() {
+            let position = meta.segments.iter().position(|s| s.segment == of_table.id());
+            if let Some(position) = position {
+                let extents = ranges[position].clone();
+                segments.push(IndexSegment::open(
+                    name, object, &meta, position, extents, of_table,
+                )?);
             }
-            let mut own = vec![None; elf.dims()];
-            for dictionary in &segment.dictionaries {
-                let bytes = extent()?;
-                let len = bytes.len();
-                let slot = own
-                    .get_mut(dictionary.dim)
-                    .ok_or_else(|| damaged("a dictionary has no column"))?;
-                *slot = Some((Dictionary::open(bytes, 0..len)?, dictionary.has_null));
-            }
-            let spaces = meta
-                .columns
-                .iter()
-                .zip(own)
-                .map(|(&column, own)| space(of_table, column, own));
-            let spaces = spaces.collect::<Result<Vec<_>>>()?;
-            if spaces
-                .iter()
-                .enumerate()
-                .any(|(dim, space)| space.max_code() > elf.max_code(dim))
-            {
-                return Err(damaged("codes of the table are beyond those of the index"));
-            }
-            segments.push(IndexSegment { elf, spaces });
         }
         Ok(Self {
             inner: Arc::new(Inner {
                 name: name.into(),
-                rows: meta.segments.iter().map(|segment| segment.rows).sum(),
+                rows: segments.iter().map(|segment| segment.elf.rows()).sum(),
+                complete: segments.len() == table.segments().len(),
                 stored_bytes: object.bytes(),
                 table: meta.table,
                 columns: meta.columns,
@@ -229,7 +161,7 @@ impl TableIndex {
         self.inner.layout
     }
 
-    /// Rows of all segments.
+    /// Rows of all segments that are indexed, the deleted ones among them.
     pub fn rows(&self) -> u64 {
         self.inner.rows
     }
@@ -239,9 +171,20 @@ impl TableIndex {
         self.inner.stored_bytes
     }
 
-    /// One index for each segment of the table, in the same order.
+    /// Whether every segment of the table is indexed.
+    pub fn is_complete(&self) -> bool {
+        self.inner.complete
+    }
+
+    /// One index for each segment of the table that has one, in the order of the table: if the index
+    /// [is complete](Self::is_complete), they are those of [`Table::segments`].
     pub fn segments(&self) -> &[IndexSegment] {
         &self.inner.segments
+    }
+
+    /// The index of the table's segment of this id. O(segments).
+    pub fn segment(&self, id: u64) -> Option<&IndexSegment> {
+        self.segments().iter().find(|segment| segment.id == id)
     }
 
     /// Verifies every invariant of every segment's index; reads everything.
@@ -256,6 +199,53 @@ impl TableIndex {
             }
         }
         Ok(())
+    }
+}
+
+impl IndexSegment {
+    fn open(
+        name: &str,
+        object: &Object,
+        meta: &Meta,
+        position: usize,
+        mut extents: Range<usize>,
+        of_table: &Segment,
+    ) -> Result<Self> {
+        let mut extent = || -> Result<ExtentBytes> {
+            let next = extents
+                .next()
+                .ok_or_else(|| damaged(name, "extents are missing"))?;
+            Ok(object.extent(next)?)
+        };
+        let segment = &meta.segments[position];
+        let elf = Elf::open(extent()?)?;
+        if elf.rows() != segment.rows
+            || segment.rows != of_table.rows() as u64
+            || elf.dims() != meta.columns.len()
+        {
+            return Err(damaged(name, "rows or columns differ from the index's bytes"));
+        }
+        let mut own = vec![None; elf.dims()];
+        for dictionary in &segment.dictionaries {
+            let bytes = extent()?;
+            let len = bytes.len();
+            let slot = own
+                .get_mut(dictionary.dim)
+                .ok_or_else(|| damaged(name, "a dictionary has no column"))?;
+            *slot = Some((Dictionary::open(bytes, 0..len)?, dictionary.has_null));
+        }
+        let columns = meta.columns.iter().zip(own);
+        let spaces = columns.map(|(&column, own)| space(of_table, column, own));
+        let spaces = spaces.collect::<Result<Vec<_>>>()?;
+        let mut dims = spaces.iter().enumerate();
+        if dims.any(|(dim, space)| space.max_code() > elf.max_code(dim)) {
+            return Err(damaged(name, "codes of the table are beyond those of the index"));
+        }
+        Ok(Self {
+            id: of_table.id(),
+            elf,
+            spaces,
+        })
     }
 }
 

@@ -1,0 +1,114 @@
+//! The rows of a segment that are deleted: a bitmap in the last of its extents, read when first asked for.
+//!
+//! Invariants: a segment without deleted rows has no bitmap; one whose rows are all deleted does not exist. Rows keep
+//! their numbers, so an index of the segment stays right as it is.
+
+use crate::Result;
+use crate::error::damaged;
+use halocline_media::Medium;
+use halocline_pool::{ExtentRef, Object, Txn};
+use roaring::RoaringBitmap;
+use std::sync::{Arc, OnceLock};
+
+/// Deleted rows, at least one. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Deletions {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    count: u64,
+    stored: Option<Stored>,
+    bitmap: OnceLock<RoaringBitmap>,
+}
+
+/// Where the bitmap is.
+#[derive(Debug)]
+struct Stored {
+    place: String,
+    object: Object,
+    extent: usize,
+    rows: u64,
+}
+
+impl Deletions {
+    /// The `count` deleted rows that extent `extent` of `object` holds, of a segment of `rows`. Reads nothing.
+    pub(crate) fn stored(place: String, object: Object, extent: usize, rows: u64, count: u64) -> Self {
+        let stored = Stored {
+            place,
+            object,
+            extent,
+            rows,
+        };
+        Self::new(count, Some(stored), OnceLock::new())
+    }
+
+    /// Rows deleted in DRAM.
+    pub(crate) fn of(bitmap: RoaringBitmap) -> Self {
+        Self::new(bitmap.len(), None, OnceLock::from(bitmap))
+    }
+
+    fn new(count: u64, stored: Option<Stored>, bitmap: OnceLock<RoaringBitmap>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                count,
+                stored,
+                bitmap,
+            }),
+        }
+    }
+
+    /// How many rows are deleted.
+    pub(crate) fn count(&self) -> u64 {
+        self.inner.count
+    }
+
+    /// The deleted rows; verified and parsed the first time.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged), [`ColumnsError::Pool`](crate::ColumnsError::Pool).
+    pub(crate) fn rows(&self) -> Result<&RoaringBitmap> {
+        let Inner {
+            count,
+            stored,
+            bitmap,
+        } = &*self.inner;
+        let (None, Some(stored)) = (bitmap.get(), stored) else {
+            return Ok(bitmap.get_or_init(RoaringBitmap::new));
+        };
+        let bytes = stored.object.extent_verified(stored.extent)?;
+        let read = parse(&stored.place, &bytes, stored.rows, *count)?;
+        Ok(bitmap.get_or_init(|| read))
+    }
+}
+
+/// The bitmap in `bytes`, `count` of `rows` rows.
+///
+/// # Errors
+/// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged) at `place`.
+pub(crate) fn parse(place: &str, bytes: &[u8], rows: u64, count: u64) -> Result<RoaringBitmap> {
+    let wrong = |what: String| Err(damaged(format!("{place}, deleted rows"), what));
+    let bitmap = match RoaringBitmap::deserialize_from(bytes) {
+        Ok(bitmap) => bitmap,
+        Err(error) => return wrong(error.to_string()),
+    };
+    if bitmap.len() != count || bitmap.max().is_some_and(|row| u64::from(row) >= rows) {
+        return wrong("do not match the table's description".into());
+    }
+    Ok(bitmap)
+}
+
+/// Writes a bitmap into an extent of its own.
+///
+/// # Errors
+/// [`ColumnsError::Pool`](crate::ColumnsError::Pool).
+pub(crate) fn write<M: Medium>(txn: &Txn<M>, bitmap: &RoaringBitmap) -> Result<ExtentRef> {
+    let mut bytes = Vec::with_capacity(bitmap.serialized_size());
+    bitmap
+        .serialize_into(&mut bytes)
+        .expect("a vector takes any bytes");
+    let mut writer = txn.alloc(bytes.len() as u64)?;
+    writer.append(&bytes);
+    Ok(writer.finish(bytes.len() as u64)?)
+}

@@ -1,0 +1,68 @@
+//! How tables are written, and what writing gave.
+
+use crate::format::BLOCK;
+use std::ops::Range;
+
+/// How a table is written.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TableOptions {
+    /// Rows per chunk, the unit of encoding and zone maps: a multiple of 1024, at most 2^24. Default 65,536.
+    pub chunk_rows: usize,
+    /// Bytes of DRAM to use for encoded data; comes on top of one chunk of rows per column, unencoded (8 bytes per
+    /// row, or the strings). Default 128 MiB.
+    pub memory: usize,
+    /// Rows per segment: at most 2^31, the default.
+    pub segment_rows: u64,
+    /// Distinct strings from which on a column is stored without a dictionary. Default 65,536.
+    pub dictionary_limit: usize,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        Self {
+            chunk_rows: 65_536,
+            memory: 128 << 20,
+            segment_rows: 1 << 31,
+            dictionary_limit: 65_536,
+        }
+    }
+}
+
+impl TableOptions {
+    /// # Panics
+    /// If the options break their limits.
+    pub(crate) fn assert_valid(&self) {
+        let chunk = self.chunk_rows;
+        assert!(
+            chunk > 0 && chunk.is_multiple_of(BLOCK) && chunk <= 1 << 24,
+            "chunk_rows must be a multiple of {BLOCK} up to 2^24"
+        );
+        assert!(
+            (1..=1 << 31).contains(&self.segment_rows),
+            "segment_rows must be within 1..=2^31"
+        );
+        assert!(
+            self.dictionary_limit < u32::MAX as usize,
+            "dictionary_limit must be below 2^32 - 1"
+        );
+    }
+}
+
+/// What was written: of an append only the new segments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableStats {
+    /// Rows.
+    pub rows: u64,
+    /// Segments.
+    pub segments: usize,
+    /// Their ids.
+    pub ids: Range<u64>,
+    /// Their extents.
+    pub extents: usize,
+    /// Bytes in the pool.
+    pub stored_bytes: u64,
+    /// Bytes of each column in the pool (chunks and dictionary).
+    pub column_bytes: Vec<u64>,
+}

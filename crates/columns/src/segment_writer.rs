@@ -1,0 +1,252 @@
+//! Writing one segment: batches in, extents out.
+//!
+//! Chunks that are complete wait in DRAM until they fill a *part*, one extent with the waiting chunks of all columns,
+//! column by column. Parts are allocated at their exact size, so a table has few extents (one per 64 MiB of encoded
+//! data by default, one directory per segment) and no slack. Invariant: an entry of the directory is written only
+//! after its chunk is in a finished extent.
+
+use crate::chunk::Encoded;
+use crate::column_writer::{Backlog, ColumnWriter};
+use crate::directory::{ColumnEntries, encode};
+use crate::format::{ALIGN, ChunkEntry, align_up};
+use crate::physical::Physical;
+use crate::{Result, TableOptions};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::SchemaRef;
+use halocline_media::Medium;
+use halocline_pool::{ExtentRef, FrozenScratch, Txn};
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A segment that is being written; after [`finish`](Self::finish) the next one.
+pub(crate) struct SegmentWriter<'t, M: Medium> {
+    txn: &'t Txn<M>,
+    schema: SchemaRef,
+    options: TableOptions,
+    columns: Vec<ColumnWriter>,
+    parts: Vec<ExtentRef>,
+    spilled: Vec<FrozenScratch<'t, M>>,
+    rows: u64,
+}
+
+/// A segment that is written.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) rows: u64,
+    /// Directory and parts.
+    pub(crate) extents: Vec<ExtentRef>,
+    pub(crate) column_bytes: Vec<u64>,
+}
+
+impl<'t, M: Medium> SegmentWriter<'t, M> {
+    /// For tables of `schema`, whose types have a physical form.
+    pub(crate) fn new(txn: &'t Txn<M>, schema: SchemaRef, options: TableOptions) -> Self {
+        let mut writer = Self {
+            txn,
+            schema,
+            options,
+            columns: Vec::new(),
+            parts: Vec::new(),
+            spilled: Vec::new(),
+            rows: 0,
+        };
+        writer.columns = writer.fresh_columns();
+        writer
+    }
+
+    /// Rows of the segment so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn fresh_columns(&self) -> Vec<ColumnWriter> {
+        let fields = self.schema.fields().iter();
+        fields
+            .map(|field| {
+                // The table's description has refused all types without one.
+                let physical = Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
+                ColumnWriter::new(
+                    field,
+                    physical,
+                    self.options.chunk_rows,
+                    self.options.dictionary_limit,
+                )
+            })
+            .collect()
+    }
+
+    /// Appends a batch of a few chunks, whose first row is `first_row` for error messages.
+    pub(crate) fn write(&mut self, batch: &RecordBatch, first_row: u64) -> Result<()> {
+        let append = |(column, array): (&mut ColumnWriter, &Arc<dyn Array>)| column.append(array, first_row);
+        if batch.num_rows() * self.columns.len() < PARALLEL_VALUES {
+            self.columns
+                .iter_mut()
+                .zip(batch.columns())
+                .try_for_each(append)?;
+        } else {
+            self.columns
+                .par_iter_mut()
+                .zip(batch.columns())
+                .try_for_each(append)?;
+        }
+        self.rows += batch.num_rows() as u64;
+        while self.columns.iter().any(ColumnWriter::must_convert) {
+            self.step(|column| column.must_convert())?;
+        }
+        if self.ready_bytes() >= self.part_bytes() {
+            self.write_part(Vec::new())?;
+        }
+        if self
+            .columns
+            .iter()
+            .map(ColumnWriter::backlog_bytes)
+            .sum::<usize>()
+            > self.options.memory / 4
+        {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    fn part_bytes(&self) -> usize {
+        self.options.memory / 2
+    }
+
+    fn ready_bytes(&self) -> usize {
+        self.columns.iter().map(ColumnWriter::ready_bytes).sum()
+    }
+
+    /// Lets columns turn backlog into chunks, within memory, and writes those out if they fill a part.
+    fn step(&mut self, which: impl Fn(&ColumnWriter) -> bool + Sync) -> Result<()> {
+        let share = self.part_bytes() / self.columns.len();
+        let spilled = &self.spilled;
+        let read = |scratch: usize, range: std::ops::Range<usize>| &spilled[scratch][range];
+        self.columns
+            .par_iter_mut()
+            .filter(|column| which(column))
+            .for_each(|column| column.step(share, &read));
+        if self.ready_bytes() >= self.part_bytes() / 2 {
+            self.write_part(Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// Moves the backlog from DRAM into scratch space of the pool.
+    fn spill(&mut self) -> Result<()> {
+        let len: usize = self.columns.iter().map(ColumnWriter::backlog_bytes).sum();
+        let scratch = self.txn.scratch(len as u64)?;
+        let mut at = 0;
+        for backlog in self.columns.iter_mut().flat_map(ColumnWriter::backlog_mut) {
+            if let Backlog::Memory(encoded) = backlog {
+                let bytes = encoded.bytes();
+                scratch.write_at(at as u64, bytes);
+                let range = at..at + bytes.len();
+                at = range.end;
+                *backlog = Backlog::Spilled(encoded.entry, self.spilled.len(), range);
+            }
+        }
+        tracing::debug!(bytes = len, "spilled string ids");
+        self.spilled.push(scratch.freeze());
+        Ok(())
+    }
+
+    /// Writes all waiting chunks, and `more` after them, into one extent. Returns where `more` lie.
+    fn write_part(&mut self, more: Vec<Vec<u8>>) -> Result<Vec<u64>> {
+        let part = self.parts.len() as u32;
+        let ready: Vec<(usize, usize, Encoded)> = (self.columns.iter_mut().enumerate())
+            .flat_map(|(i, column)| {
+                column
+                    .take_ready()
+                    .into_iter()
+                    .map(move |(chunk, e)| (i, chunk, e))
+            })
+            .collect();
+        let mut at = 0;
+        let mut place = |len: usize| {
+            let offset = at;
+            at += align_up(len);
+            offset as u64
+        };
+        let offsets: Vec<u64> = ready
+            .iter()
+            .map(|(_, _, encoded)| place(encoded.bytes().len()))
+            .collect();
+        let more_offsets: Vec<u64> = more.iter().map(|bytes| place(bytes.len())).collect();
+        if at > 0 {
+            let writer = self.txn.alloc(at as u64)?;
+            let write = |(bytes, offset): (&[u8], u64)| {
+                writer.write_at(offset, bytes);
+                let padding = align_up(bytes.len()) - bytes.len();
+                writer.write_at(offset + bytes.len() as u64, &[0; ALIGN][..padding]);
+            };
+            let chunks = ready.par_iter().map(|(_, _, encoded)| encoded.bytes());
+            chunks.zip(offsets.par_iter().copied()).for_each(write);
+            more.iter()
+                .map(Vec::as_slice)
+                .zip(more_offsets.iter().copied())
+                .for_each(write);
+            self.parts.push(writer.finish(at as u64)?);
+        }
+        for ((column, chunk, encoded), offset) in ready.iter().zip(offsets) {
+            // Chunks without bytes need no place; zeros keep their entries independent of what was written before.
+            let entry = match encoded.entry.len {
+                0 => encoded.entry,
+                _ => ChunkEntry {
+                    part,
+                    offset,
+                    ..encoded.entry
+                },
+            };
+            self.columns[*column].place(*chunk, entry);
+        }
+        Ok(more_offsets)
+    }
+
+    /// Ends the segment: rewrites string ids as ranks, writes what is left and the directory.
+    pub(crate) fn finish(&mut self) -> Result<Written> {
+        self.columns.par_iter_mut().for_each(ColumnWriter::end);
+        while self.columns.iter().any(ColumnWriter::has_backlog) {
+            self.step(ColumnWriter::has_backlog)?;
+        }
+        self.spilled.clear();
+        let dictionaries: Vec<Option<Vec<u8>>> =
+            self.columns.par_iter().map(ColumnWriter::dictionary).collect();
+        let lens: Vec<Option<u64>> = dictionaries
+            .iter()
+            .map(|d| d.as_ref().map(|d| d.len() as u64))
+            .collect();
+        let part = self.parts.len() as u32;
+        let mut offsets = self
+            .write_part(dictionaries.into_iter().flatten().collect())?
+            .into_iter();
+        let mut columns: Vec<ColumnEntries<'_>> = Vec::with_capacity(self.columns.len());
+        for (column, dictionary_len) in self.columns.iter().zip(lens) {
+            let (mut header, entries) = column.summary();
+            if let Some(len) = dictionary_len {
+                header.dictionary_part = part;
+                header.dictionary_offset = offsets.next().unwrap_or_default();
+                header.dictionary_len = len;
+                header.bytes += len;
+            }
+            columns.push((header, Cow::Borrowed(entries)));
+        }
+        let chunk_rows = self.options.chunk_rows as u32;
+        let directory = encode(self.rows, chunk_rows, self.parts.len() as u32, &columns);
+        let column_bytes = columns.iter().map(|(header, _)| header.bytes).collect();
+        let mut writer = self.txn.alloc(directory.len() as u64)?;
+        writer.append(&directory);
+        let mut extents = vec![writer.finish(directory.len() as u64)?];
+        extents.append(&mut self.parts);
+        let rows = std::mem::take(&mut self.rows);
+        self.columns = self.fresh_columns();
+        Ok(Written {
+            rows,
+            extents,
+            column_bytes,
+        })
+    }
+}
+
+/// Values from which on a batch is worth spreading over threads.
+const PARALLEL_VALUES: usize = 8192;

@@ -1,0 +1,143 @@
+//! What an index's object says of itself: JSON metadata, and which extents belong to which segment of the table.
+
+use crate::table::Order;
+use crate::{ElfError, Layout, Result};
+use halocline_columns::uid_of_version_1;
+use halocline_media::Medium;
+use halocline_pool::{ExtentRef, Object, ObjectKind, Txn};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+const VERSION: u32 = 2;
+
+/// An index's metadata.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Meta {
+    v: u32,
+    pub(super) table: String,
+    /// Identity of the table, whatever its name.
+    #[serde(default)]
+    pub(super) table_uid: u64,
+    /// Positions in the table's schema, in the order of the tree's dimensions.
+    pub(super) columns: Vec<usize>,
+    pub(super) layout: Layout,
+    /// How the order was chosen.
+    #[serde(default)]
+    pub(super) order: Order,
+    /// Version 1: a hash over the table's extents, instead of `table_uid`.
+    #[serde(default, skip_serializing)]
+    table_hash: u64,
+    pub(super) segments: Vec<SegmentMeta>,
+}
+
+/// The part of the metadata that every version has.
+#[derive(Debug, Deserialize)]
+struct Version {
+    v: u32,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SegmentMeta {
+    /// Id of the table's segment.
+    #[serde(default)]
+    pub(super) segment: u64,
+    pub(super) rows: u64,
+    /// Dimensions whose dictionary follows the Elf, in the order of the extents.
+    pub(super) dictionaries: Vec<DictionaryMeta>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct DictionaryMeta {
+    pub(super) dim: usize,
+    pub(super) has_null: bool,
+}
+
+/// Name of an index's object in the pool.
+pub(super) fn object_name(index: &str) -> String {
+    format!("index/{index}")
+}
+
+pub(super) fn damaged(index: &str, reason: impl Into<String>) -> ElfError {
+    ElfError::DamagedMeta {
+        name: index.into(),
+        reason: reason.into(),
+    }
+}
+
+impl Meta {
+    /// Of an index without segments.
+    pub(super) fn new(
+        table: &str,
+        table_uid: u64,
+        columns: Vec<usize>,
+        layout: Layout,
+        order: Order,
+    ) -> Self {
+        Self {
+            v: VERSION,
+            table: table.into(),
+            table_uid,
+            columns,
+            layout,
+            order,
+            table_hash: 0,
+            segments: vec![],
+        }
+    }
+
+    /// The metadata of index `name` in its object.
+    ///
+    /// # Errors
+    /// [`ElfError::NoSuchIndex`], [`ElfError::NewerVersion`], [`ElfError::DamagedMeta`].
+    pub(super) fn of_object(object: Option<Object>, name: &str) -> Result<(Object, Self)> {
+        let object = object
+            .filter(|object| object.kind() == ObjectKind::INDEX)
+            .ok_or_else(|| ElfError::NoSuchIndex { name: name.into() })?;
+        let wrong = |error: serde_json::Error| damaged(name, error.to_string());
+        let Version { v } = serde_json::from_slice(object.meta()).map_err(wrong)?;
+        if v > VERSION {
+            return Err(ElfError::NewerVersion {
+                found: v as u16,
+                supported: VERSION as u16,
+            });
+        }
+        let mut meta: Self = serde_json::from_slice(object.meta()).map_err(wrong)?;
+        if v < 2 {
+            // Its table had one life only, and numbered its segments from 0.
+            meta.table_uid = uid_of_version_1(&meta.table, meta.table_hash);
+            meta.order = Order::Given;
+            (0u64..)
+                .zip(&mut meta.segments)
+                .for_each(|(id, segment)| segment.segment = id);
+        }
+        meta.v = VERSION;
+        Ok((object, meta))
+    }
+
+    /// Which of the object's extents each segment has: its Elf, then its dictionaries.
+    ///
+    /// # Errors
+    /// [`ElfError::DamagedMeta`].
+    pub(super) fn extent_ranges(&self, name: &str, extents: usize) -> Result<Vec<Range<usize>>> {
+        let mut end = 0;
+        let ranges = self.segments.iter().map(|segment| {
+            let start = end;
+            end += 1 + segment.dictionaries.len();
+            start..end
+        });
+        let ranges = ranges.collect();
+        if end != extents {
+            return Err(damaged(name, "it does not name all of its extents, or more"));
+        }
+        Ok(ranges)
+    }
+
+    /// Puts the index into the transaction.
+    ///
+    /// # Errors
+    /// [`ElfError::Pool`].
+    pub(super) fn put<M: Medium>(&self, txn: &Txn<M>, name: &str, extents: Vec<ExtentRef>) -> Result<()> {
+        let meta = serde_json::to_vec(self).map_err(|error| ElfError::Write(error.into()))?;
+        Ok(txn.put(&object_name(name), ObjectKind::INDEX, &meta, extents)?)
+    }
+}

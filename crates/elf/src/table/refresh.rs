@@ -1,0 +1,93 @@
+//! Keeping an index up with its table.
+
+use crate::table::build::index_segment;
+use crate::table::meta::{Meta, object_name};
+use crate::{ElfError, IndexOptions, Order, Result};
+use halocline_columns::Table;
+use halocline_media::Medium;
+use halocline_pool::Txn;
+
+/// What a refresh did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefreshStats {
+    /// Segments that were indexed.
+    pub built: usize,
+    /// Their rows.
+    pub rows: u64,
+    /// Segments whose index stayed as it was.
+    pub kept: usize,
+    /// Segments that the table has no more.
+    pub dropped: usize,
+    /// Bytes written: trees and dictionaries.
+    pub bytes: u64,
+    /// Sorted runs that were spilled.
+    pub spilled_runs: usize,
+}
+
+/// Makes index `name` complete again: indexes the segments of its table that it lacks, and forgets those that the table
+/// has no more. `table` is the table as the transaction has it; layout and order are the index's own, not those of
+/// `options`. Deletions change no index. O(n log n) in the rows of the new segments, whatever the others have.
+///
+/// # Errors
+/// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`]; [`ElfError::Stale`] if `table` is
+/// another one than the index was made for; else as [`index_table`](crate::index_table).
+pub fn refresh_index<M: Medium>(
+    txn: &Txn<M>,
+    table: &Table,
+    name: &str,
+    options: &IndexOptions,
+) -> Result<RefreshStats> {
+    let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    if meta.table_uid != table.uid() {
+        return Err(ElfError::Stale {
+            name: name.into(),
+            table: meta.table,
+        });
+    }
+    let ranges = meta.extent_ranges(name, object.extent_count())?;
+    let before = std::mem::take(&mut meta.segments);
+    let mut stats = RefreshStats::default();
+    let mut extents = vec![];
+    let kept = |id: u64| before.iter().position(|segment| segment.segment == id);
+    // If none is kept, the first one decides the order anew.
+    let none_kept = !table
+        .segments()
+        .iter()
+        .any(|segment| kept(segment.id()).is_some());
+    for segment in table.segments() {
+        match kept(segment.id()) {
+            Some(position) => {
+                extents.extend(ranges[position].clone().map(|i| object.extent_ref(i)));
+                meta.segments.push(before[position].clone());
+                stats.kept += 1;
+            }
+            None => {
+                let choose_order = none_kept && stats.built == 0 && meta.order == Order::Auto;
+                let built = index_segment(txn, segment, &mut meta, choose_order, options)?;
+                stats.built += 1;
+                stats.rows += segment.rows() as u64;
+                stats.bytes += built.index_bytes + built.dictionary_bytes;
+                stats.spilled_runs += built.spilled_runs;
+                extents.extend(built.extents);
+            }
+        }
+    }
+    stats.dropped = before.len() - stats.kept;
+    if stats.built > 0 || stats.dropped > 0 || meta.table != table.name() {
+        meta.table = table.name().into();
+        meta.put(txn, name, extents)?;
+    }
+    Ok(stats)
+}
+
+/// Lets index `name` follow its table to another name.
+///
+/// # Errors
+/// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Pool`].
+pub fn rename_index_table<M: Medium>(txn: &Txn<M>, name: &str, table: &str) -> Result<()> {
+    let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    meta.table = table.into();
+    let extents = (0..object.extent_count()).map(|i| object.extent_ref(i));
+    meta.put(txn, name, extents.collect())
+}
