@@ -3,6 +3,7 @@
 //! Each segment gets a new directory with one column more, whose chunks are constant and take no bytes, and, for strings,
 //! a part with the dictionary. Its other parts are shared with the table of before.
 
+use crate::accept::{self, accept};
 use crate::bytes_array::for_each_bytes;
 use crate::chunk::encode_keys;
 use crate::dictionary::Dictionary;
@@ -11,11 +12,9 @@ use crate::draft::{Draft, DraftSegment};
 use crate::error::damaged;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, checksum};
 use crate::meta::ColumnMeta;
-use crate::physical::{Physical, append_keys, storage_type};
-use crate::space::unpack_dictionary;
+use crate::physical::{Physical, storage_type};
 use crate::{ColumnsError, Result};
 use arrow_array::ArrayRef;
-use arrow_cast::display::array_value_to_string;
 use arrow_schema::Field;
 use halocline_media::Medium;
 use halocline_pool::{ExtentRef, Txn};
@@ -72,20 +71,15 @@ impl Constant {
     fn new(field: &Field, default: Option<&ArrayRef>) -> Result<Self> {
         // A type without a physical form was refused before.
         let physical = Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
-        let default = default.map(|array| unpack_dictionary(array)).transpose()?;
+        let null_or_value = field.clone().with_nullable(true);
+        let default = default
+            .map(|array| accept(&null_or_value, array, 0))
+            .transpose()?;
         let default = default.as_ref().map(|plain| plain.get());
-        if let Some(array) = default {
-            assert_eq!(array.len(), 1, "a default is one value");
-            let strings =
-                physical == Physical::Bytes && Physical::of(array.data_type()) == Some(Physical::Bytes);
-            if array.data_type() != field.data_type() && !strings {
-                return Err(ColumnsError::TypeMismatch {
-                    column: field.name().clone(),
-                    expected: field.data_type().clone(),
-                    got: array.data_type().clone(),
-                });
-            }
-        }
+        assert!(
+            default.is_none_or(|array| array.len() == 1),
+            "a default is one value"
+        );
         let default = default.filter(|array| array.is_valid(0));
         if physical == Physical::Bytes {
             let mut string: Option<Vec<u8>> = None;
@@ -104,11 +98,7 @@ impl Constant {
         }
         let mut keys = Vec::new();
         if let Some(array) = default {
-            append_keys(array, physical, &mut keys).map_err(|row| ColumnsError::ValueTooWide {
-                column: field.name().clone(),
-                row: row as u64,
-                value: array_value_to_string(array, row).unwrap_or_default(),
-            })?;
+            accept::keys(field, physical, array, 0, &mut keys)?;
         }
         Ok(Self {
             kind: KIND_KEYS,

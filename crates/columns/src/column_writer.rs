@@ -5,19 +5,18 @@
 //! end, the ids are rewritten as ranks in the sorted dictionary. Both happen in steps of bounded memory, in any
 //! order, since every encoded chunk knows its number.
 
+use crate::Result;
+use crate::accept::{accept, keys};
 use crate::bytes_array::for_each_bytes;
 use crate::chunk::{Encoded, PackedChunk, encode_keys};
 use crate::dictionary::Dictionary;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
 use crate::interner::Interner;
 use crate::kernel::{Lane, with_lane};
-use crate::physical::{Physical, append_keys};
+use crate::physical::Physical;
 use crate::sketch::Sketch;
-use crate::space::unpack_dictionary;
 use crate::strings_writer::PendingStrings;
-use crate::{ColumnsError, Result};
 use arrow_array::Array;
-use arrow_cast::display::array_value_to_string;
 use arrow_schema::Field;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -110,28 +109,8 @@ impl ColumnWriter {
 
     /// Appends `array`, whose first row is `first_row` of the table (for error messages).
     pub(crate) fn append(&mut self, array: &dyn Array, first_row: u64) -> Result<()> {
-        let array = unpack_dictionary(array)?;
+        let array = accept(&self.field, array, first_row)?;
         let array = array.get();
-        let expected = self.field.data_type();
-        let interchangeable =
-            self.physical == Physical::Bytes && Physical::of(array.data_type()) == Some(Physical::Bytes);
-        if array.data_type() != expected && !interchangeable {
-            return Err(ColumnsError::TypeMismatch {
-                column: self.field.name().clone(),
-                expected: expected.clone(),
-                got: array.data_type().clone(),
-            });
-        }
-        if let Some(nulls) = array
-            .nulls()
-            .filter(|nulls| nulls.null_count() > 0 && !self.field.is_nullable())
-        {
-            let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-            return Err(ColumnsError::NullInNotNull {
-                column: self.field.name().clone(),
-                row: first_row + row as u64,
-            });
-        }
         let mut start = 0;
         while start < array.len() {
             let pending = (self.rows % self.chunk_rows as u64) as usize;
@@ -150,13 +129,7 @@ impl ColumnWriter {
     fn append_within_chunk(&mut self, array: &dyn Array, first_row: u64) -> Result<()> {
         if let State::Keys(pending) = &mut self.state {
             let start = pending.keys.len();
-            append_keys(array, self.physical, &mut pending.keys).map_err(|row| {
-                ColumnsError::ValueTooWide {
-                    column: self.field.name().clone(),
-                    row: first_row + row as u64,
-                    value: array_value_to_string(array, row).unwrap_or_default(),
-                }
-            })?;
+            keys(&self.field, self.physical, array, first_row, &mut pending.keys)?;
             match array.nulls().filter(|nulls| nulls.null_count() > 0) {
                 None => pending.keys[start..].iter().for_each(|&key| self.sketch.add(key)),
                 Some(nulls) => {

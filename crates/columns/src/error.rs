@@ -129,6 +129,12 @@ pub enum ColumnsError {
         /// Table name.
         name: String,
     },
+    /// A merge was asked to end.
+    #[error("merging segments of table `{table}` was cancelled; nothing was changed")]
+    Cancelled {
+        /// Table name.
+        table: String,
+    },
     /// A new NOT NULL column of a table with rows needs a value for them.
     #[error(
         "column `{column}` is NOT NULL, and table `{table}` has {rows} rows that need a value; give a default, or let it be NULL"

@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod accept;
 mod add_column;
 mod alter;
 mod blob;
@@ -44,8 +45,10 @@ mod build;
 mod bytes_array;
 mod check;
 mod chunk;
+mod cluster;
 mod column;
 mod column_writer;
+pub mod compact;
 mod deletions;
 mod dictionary;
 mod directory;

@@ -10,7 +10,7 @@ pub struct TableOptions {
     /// Rows per chunk, the unit of encoding and zone maps: a multiple of 1024, at most 2^24. Default 65,536.
     pub chunk_rows: usize,
     /// Bytes of DRAM to use for encoded data; comes on top of one chunk of rows per column, unencoded (8 bytes per
-    /// row, or the strings). Default 128 MiB.
+    /// row, or the strings). If the table has a clustering, half of it is for sorting. Default 128 MiB.
     pub memory: usize,
     /// Rows per segment: at most 2^31, the default.
     pub segment_rows: u64,
@@ -63,6 +63,8 @@ pub struct TableStats {
     pub extents: usize,
     /// Bytes in the pool.
     pub stored_bytes: u64,
+    /// Bytes that sorting by the clustering columns spilled to the pool.
+    pub spilled_bytes: u64,
     /// Bytes of each column in the pool (chunks and dictionary).
     pub column_bytes: Vec<u64>,
 }

@@ -60,6 +60,11 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
         self.rows
     }
 
+    /// Bytes of its extents so far.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.len).sum()
+    }
+
     fn fresh_columns(&self) -> Vec<ColumnWriter> {
         let fields = self.schema.fields().iter();
         fields

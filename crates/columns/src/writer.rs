@@ -1,7 +1,9 @@
 //! Writing a table: Arrow batches in, segments out, published with the transaction.
 //!
-//! The rows become a table of their own, new segments behind those of a table, or take the place of some of them.
+//! The rows become a table of their own, new segments behind those of a table, or take the place of some of them. If the
+//! table has a clustering, they are sorted first, all rows of one writer together.
 
+use crate::cluster::Sorter;
 use crate::draft::{Draft, DraftSegment};
 use crate::meta::TableMeta;
 use crate::physical::storage_type;
@@ -22,6 +24,8 @@ pub struct TableWriter<'t, M: Medium = AnyMedium> {
     /// Where in the draft the new segments go.
     place: usize,
     segment: SegmentWriter<'t, M>,
+    /// Where rows wait to be sorted, if the table has a clustering.
+    sorter: Option<Sorter<'t, M>>,
     stats: TableStats,
 }
 
@@ -83,7 +87,13 @@ impl<'t, M: Medium> TableWriter<'t, M> {
         options.assert_valid();
         let schema = draft.schema()?;
         let next = draft.next_segment();
+        let mut options = options;
+        let sorter = Sorter::new(txn, draft.name(), &draft.meta, &schema, options.memory / 2)?;
+        if sorter.is_some() {
+            options.memory -= options.memory / 2;
+        }
         Ok(Self {
+            sorter,
             txn,
             segment: SegmentWriter::new(txn, SchemaRef::clone(&schema), options.clone()),
             stats: TableStats {
@@ -108,7 +118,13 @@ impl<'t, M: Medium> TableWriter<'t, M> {
         self.stats.rows
     }
 
-    /// Appends the rows of a batch; columns go by position. Columns are encoded in parallel (rayon's global pool).
+    /// Bytes of the table's new extents so far.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.stats.stored_bytes + self.segment.written_bytes()
+    }
+
+    /// Appends the rows of a batch; columns go by position. Columns are encoded in parallel (rayon's global pool). If the
+    /// table has a clustering, rows wait, in DRAM and then in the pool, until all are there and sorted.
     ///
     /// # Errors
     /// [`ColumnsError::ColumnCount`], [`ColumnsError::TypeMismatch`], [`ColumnsError::NullInNotNull`],
@@ -121,14 +137,26 @@ impl<'t, M: Medium> TableWriter<'t, M> {
                 got: batch.num_columns(),
             });
         }
+        if let Some(sorter) = &mut self.sorter {
+            sorter.push(batch, self.stats.rows)?;
+            self.stats.rows += batch.num_rows() as u64;
+            return Ok(());
+        }
+        self.write_in_order(batch, self.stats.rows)?;
+        self.stats.rows += batch.num_rows() as u64;
+        Ok(())
+    }
+
+    /// Appends rows that are in the order in which they are to be stored.
+    fn write_in_order(&mut self, batch: &RecordBatch, first_row: u64) -> Result<()> {
         let mut start = 0;
         while start < batch.num_rows() {
             let room = self.options.segment_rows - self.segment.rows();
             let len = (batch.num_rows() - start).min(usize::try_from(room).unwrap_or(usize::MAX));
             // A few chunks at a time, so that a huge batch is encoded within the memory budget, too.
             let len = len.min(4 * self.options.chunk_rows);
-            self.segment.write(&batch.slice(start, len), self.stats.rows)?;
-            self.stats.rows += len as u64;
+            self.segment
+                .write(&batch.slice(start, len), first_row + start as u64)?;
             start += len;
             if self.segment.rows() == self.options.segment_rows {
                 self.finish_segment()?;
@@ -157,7 +185,22 @@ impl<'t, M: Medium> TableWriter<'t, M> {
     ///
     /// # Errors
     /// [`ColumnsError::Pool`].
-    pub fn finish(mut self) -> Result<TableStats> {
+    pub fn finish(self) -> Result<TableStats> {
+        self.finish_while(|_| Ok(()))
+    }
+
+    /// As [`finish`](Self::finish); `go_on` is told now and then how many bytes were written, and may end it.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish), and those of `go_on`.
+    pub(crate) fn finish_while(mut self, go_on: impl Fn(u64) -> Result<()>) -> Result<TableStats> {
+        if let Some(sorter) = self.sorter.take() {
+            self.stats.spilled_bytes = sorter.drain(|batch| {
+                // The sorter has accepted the rows, so none is refused here.
+                self.write_in_order(batch, 0)?;
+                go_on(self.written_bytes())
+            })?;
+        }
         if self.segment.rows() > 0 {
             self.finish_segment()?;
         }

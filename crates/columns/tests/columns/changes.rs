@@ -3,6 +3,7 @@
 use crate::common::{Shape, random_array, types};
 use crate::model::Model;
 use arrow_schema::{DataType, Field};
+use halocline_columns::compact::{CompactionPolicy, MergeOptions, merge, plan};
 use halocline_columns::{
     Table, TableOptions, TableProperties, TableWriter, add_column, create_table, delete_rows, rename_column,
     truncate,
@@ -33,6 +34,10 @@ enum Change {
         seed: u64,
     },
     Truncate,
+    /// Merges what a policy with few rows finds worth it, or everything.
+    Compact {
+        everything: bool,
+    },
     /// Commits, and closes and opens the pool.
     Reopen,
     /// Drops the transaction with all changes since the last reopening.
@@ -59,6 +64,7 @@ fn change() -> impl Strategy<Value = Change> {
         3 => column.prop_map(|(data_type, shape, default)| Change::AddColumn { data_type, shape, default }),
         1 => any::<u64>().prop_map(|seed| Change::RenameColumn { seed }),
         1 => Just(Change::Truncate),
+        2 => any::<bool>().prop_map(|everything| Change::Compact { everything }),
         3 => Just(Change::Reopen),
         1 => Just(Change::RollBack),
     ]
@@ -115,6 +121,26 @@ fn apply(txn: &Txn<Dram>, model: &mut Model, change: &Change, segment_rows: u64)
         Change::Truncate => {
             truncate(txn, "t").expect("a table");
             model.truncate();
+        }
+        Change::Compact { everything } => {
+            let policy = match everything {
+                true => CompactionPolicy::everything(),
+                false => CompactionPolicy {
+                    small_rows: 500,
+                    fanout: 2,
+                    ..CompactionPolicy::default()
+                },
+            };
+            let mut options = MergeOptions::default();
+            (options.chunk_rows, options.memory, options.segment_rows) = (1024, 1 << 16, segment_rows);
+            for group in plan(&Table::open_in(txn, "t").expect("a table"), &policy) {
+                let stats = merge(txn, "t", &group, &options).expect("segments of the plan");
+                assert_eq!(stats.merged, group.len());
+            }
+            if *everything && segment_rows > 3000 * 14 {
+                let table = Table::open_in(txn, "t").expect("a table");
+                assert!(table.segments().len() <= 1 && table.rows() == table.live_rows());
+            }
         }
         Change::Reopen | Change::RollBack => unreachable!("not a change within a transaction"),
     }

@@ -3,6 +3,7 @@
 mod altering;
 mod changes;
 mod common;
+mod compaction;
 mod crash;
 mod damage;
 mod model;
