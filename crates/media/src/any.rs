@@ -70,6 +70,14 @@ impl Medium for AnyMedium {
         forward!(self, medium => medium.reserve(offset, len))
     }
 
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        forward!(self, medium => medium.discard(offset, len))
+    }
+
+    fn allocated(&self) -> Result<u64, MediaError> {
+        forward!(self, medium => medium.allocated())
+    }
+
     fn refresh(&self) -> Result<u64, MediaError> {
         forward!(self, medium => medium.refresh())
     }

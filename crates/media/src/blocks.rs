@@ -50,6 +50,19 @@ pub(crate) fn fill(file: &File, path: &Path, offset: u64, len: u64) -> Result<()
     }
 }
 
+/// Takes the blocks of a range inside of the file, which reads as zeros then. Where that is impossible, nothing happens.
+pub(crate) fn punch(file: &File, path: &Path, offset: u64, len: u64) -> Result<(), MediaError> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, flags, offset, len) {
+        Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(MediaError::Io {
+            action: "punch a hole into",
+            path: path.to_path_buf(),
+            source: error.into(),
+        }),
+    }
+}
+
 /// Refuses what the file system cannot hold before it fills up trying.
 fn check_room(file: &File, path: &Path, wanted: u64) -> Result<(), MediaError> {
     match rustix::fs::fstatvfs(file) {

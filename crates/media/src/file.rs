@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +17,7 @@ use crate::dirty::DirtyPages;
 use crate::flush::store_fence;
 use crate::latch::Latch;
 use crate::region::{self, Region, round_up};
-use crate::{MediaError, Medium, MediumKind, PAGE, blocks};
+use crate::{HOLE, MediaError, Medium, MediumKind, PAGE, blocks};
 
 /// How to open a file as a medium.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +31,8 @@ pub struct FileOptions {
     /// Treat the page cache as if it were DAX: for measurements on DRAM-backed files, as nothing is durable.
     /// Overrides `strict`.
     pub assume_dax: bool,
+    /// Leave holes in the file as they are: whoever stores to what may be one calls [`Medium::reserve`] before.
+    pub keep_holes: bool,
     /// Bytes of addresses to set aside, the most the file can grow to while it is open; 0: a TiB, or less if
     /// the system is short of addresses.
     pub reserve: u64,
@@ -56,7 +59,7 @@ pub struct FileMedium {
 impl FileMedium {
     /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), else
     /// through the page cache; [`kind`](Medium::kind) says which. A new file is empty: [`grow`](Medium::grow)
-    /// it. If a file that is to be written has holes (as copies sometimes do), they get blocks first.
+    /// it. If a file that is to be written has holes (as copies sometimes do), they get blocks first, unless `keep_holes` is set.
     ///
     /// # Errors
     /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the
@@ -65,7 +68,7 @@ impl FileMedium {
         let path = path.as_ref().to_path_buf();
         let file = open_file(&path, options)?;
         let len = file_len(&file, &path)?;
-        if !options.read_only {
+        if !options.read_only && !options.keep_holes {
             blocks::fill_holes(&file, &path, len)?;
         }
         let region = Region::reserve(options.reserve, len, !options.read_only)?;
@@ -224,10 +227,30 @@ impl Medium for FileMedium {
         if len == 0 {
             return Ok(());
         }
-        match blocks::fill(&self.file, &self.path, offset, len) {
+        let (from, to) = (offset / HOLE * HOLE, round_up(offset + len, HOLE).min(self.len()));
+        match blocks::fill(&self.file, &self.path, from, to - from) {
             Err(full @ MediaError::DiskFull { .. }) => Err(full),
             other => self.latch.keep(other),
         }
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        if self.read_only() {
+            return Err(MediaError::ReadOnly { name: self.name() });
+        }
+        self.latch.check(|| self.name())?;
+        self.region.check_range(offset, len);
+        let (from, to) = (round_up(offset, HOLE), (offset + len) / HOLE * HOLE);
+        if from >= to {
+            return Ok(());
+        }
+        self.latch
+            .keep(blocks::punch(&self.file, &self.path, from, to - from))
+    }
+
+    fn allocated(&self) -> Result<u64, MediaError> {
+        let found = self.file.metadata().map_err(|error| self.io("look up", error))?;
+        Ok(found.blocks() * 512)
     }
 
     fn refresh(&self) -> Result<u64, MediaError> {

@@ -47,5 +47,5 @@ pub use error::MediaError;
 pub use file::{FileMedium, FileOptions};
 pub use flush::{FlushInstruction, flush_instruction};
 pub use huge::HugeVec;
-pub use medium::{LINE, Medium, MediumKind, PAGE};
+pub use medium::{HOLE, LINE, Medium, MediumKind, PAGE};
 pub use tracked::Tracked;

@@ -10,6 +10,10 @@ pub const LINE: u64 = 64;
 /// Bytes of a page: lengths of media are rounded up to it.
 pub const PAGE: u64 = 4096;
 
+/// Holes start and end at multiples of this: the kernel may keep so much of a file in one piece, and asks for blocks for
+/// all of it when any page of it is stored to.
+pub const HOLE: u64 = 2 << 20;
+
 /// What a medium is, and with it what a fence on it means. `Display` is for users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -93,13 +97,34 @@ pub trait Medium: Send + Sync + 'static {
     fn grow(&self, new_len: u64) -> Result<(), MediaError>;
 
     /// Makes sure that the range has real blocks, where a [`discard`](Medium::discard) or a copy of the file may have left
-    /// it without: stores to it then never meet a full disk. Keeps all contents.
+    /// it without: stores to it then never meet a full disk. Keeps all contents. Holes begin and end at
+    /// multiples of [`HOLE`], and so should the range.
     ///
     /// # Errors
     /// As [`grow`](Medium::grow).
     fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
         let _ = (offset, len);
         Ok(())
+    }
+
+    /// Gives the blocks of the whole pieces of [`HOLE`] bytes in the range back to the system, where the medium can. Stores to it are only
+    /// safe after a [`reserve`](Medium::reserve); until something is stored it may read as it was or as zeros, also after
+    /// a crash. The length stays.
+    ///
+    /// # Errors
+    /// [`MediaError::ReadOnly`], [`MediaError::Io`] and from then on [`MediaError::Poisoned`].
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        let _ = (offset, len);
+        Ok(())
+    }
+
+    /// Bytes that the medium really takes: less than [`len`](Medium::len) after a [`discard`](Medium::discard), a little
+    /// more where the file system counts its own blocks.
+    ///
+    /// # Errors
+    /// [`MediaError::Io`].
+    fn allocated(&self) -> Result<u64, MediaError> {
+        Ok(self.len())
     }
 
     /// Maps what another process has added; returns [`len`](Medium::len).

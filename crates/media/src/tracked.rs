@@ -106,6 +106,12 @@ impl Medium for Tracked {
         Ok(())
     }
 
+    /// A store of zeros, of which a crash may leave any part.
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.store(offset, &vec![0; len as usize]);
+        Ok(())
+    }
+
     fn refresh(&self) -> Result<u64, MediaError> {
         Ok(self.len())
     }

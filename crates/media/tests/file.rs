@@ -284,6 +284,53 @@ fn holes_get_blocks_before_they_are_written() {
 }
 
 #[test]
+fn blocks_that_are_given_back_can_be_had_again() {
+    let (_folder, path) = folder();
+    let medium = FileMedium::open(&path, &create()).unwrap();
+    medium.grow(8 * MIB).unwrap();
+    for at in [2 * MIB - 8, 2 * MIB, 6 * MIB - 8, 6 * MIB] {
+        medium.store_u64(at, 7);
+    }
+    medium.sync().unwrap();
+    let before = medium.allocated().unwrap();
+    assert!(before >= 8 * MIB);
+    // A little more than four MiB, and less than two: only whole pieces count.
+    medium.discard(2 * MIB - 8, 4 * MIB + 16).unwrap();
+    medium.discard(10, MIB).unwrap();
+    let after = medium.allocated().unwrap();
+    assert!(after <= before - 4 * MIB + 64 * 1024, "{before} {after}");
+    let found = [2 * MIB - 8, 2 * MIB, 6 * MIB - 8, 6 * MIB].map(|at| medium.load_u64(at));
+    assert_eq!(found, [7, 0, 0, 7]);
+    let keep = FileOptions {
+        keep_holes: true,
+        ..FileOptions::default()
+    };
+    let other = FileMedium::open(&path, &keep).unwrap();
+    other.store_u64(0, 1);
+    assert!(
+        other.allocated().unwrap() <= after,
+        "a store beside a hole fills none of it"
+    );
+    other.reserve(3 * MIB, MIB).unwrap();
+    let reserved = medium.allocated().unwrap();
+    assert!(reserved >= after + 2 * MIB, "the whole piece");
+    other.store_u64(2 * MIB, 8);
+    assert!(medium.allocated().unwrap() <= reserved);
+    assert_eq!((medium.load_u64(2 * MIB), medium.len()), (8, 8 * MIB));
+    let reader = FileMedium::open(
+        &path,
+        &FileOptions {
+            read_only: true,
+            ..FileOptions::default()
+        },
+    )
+    .unwrap();
+    for result in [reader.discard(0, PAGE), reader.reserve(0, PAGE)] {
+        assert!(matches!(result, Err(MediaError::ReadOnly { .. })));
+    }
+}
+
+#[test]
 fn growing_often_takes_no_more_mappings() {
     let (_folder, path) = folder();
     let medium = FileMedium::open(&path, &create()).unwrap();

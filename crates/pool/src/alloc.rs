@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use halocline_media::Medium;
+use halocline_media::{HOLE, Medium};
 
 use crate::PoolError;
 use crate::directory::Directory;
-use crate::layout::{DATA_START, Superblock};
+use crate::layout::{DATA_START, Superblock, VACUUMS, blocks};
 use crate::mistake::{Mistake, made};
 use crate::pool::{Inner, Writer};
 use crate::space::Space;
@@ -22,8 +22,9 @@ impl<M: Medium> Inner<M> {
     ) -> Result<(), PoolError> {
         let generation = superblock.generation.get();
         let mut writer = self.writer();
+        let vacuums = self.medium.load_u64(VACUUMS);
         if let Some(space) = &mut writer.space
-            && space.generation() == generation
+            && (space.generation(), space.vacuums()) == (generation, vacuums)
         {
             space.extend(len);
             return Ok(());
@@ -47,12 +48,15 @@ impl<M: Medium> Inner<M> {
             // before publishes that can tear overwrite its own.
             self.sync_newest(false)?;
         }
-        writer.space = Some(Space::new(directory, len));
+        for log in directory.logs() {
+            // In a copy of the file there may be holes where nothing was appended yet.
+            self.medium.reserve(log.offset, log.len)?;
+        }
+        writer.space = Some(Space::new(directory, len, vacuums));
         Ok(())
     }
 
-    /// Finds space for `len` bytes, not 0: free space, else what readers and superblocks have let go since, else the file
-    /// grows. To let go may need a sync, which is done when it frees a good part of what growth would add.
+    /// Finds space for `len` bytes, not 0, and makes sure that there are blocks.
     pub(crate) fn allocate(&self, len: u64) -> Result<u64, PoolError> {
         let mut writer = self.writer();
         let Writer {
@@ -64,6 +68,23 @@ impl<M: Medium> Inner<M> {
                 pid: None,
             });
         };
+        let offset = self.find(space, len)?;
+        let range = offset..offset + blocks(len);
+        if space.is_loose(&range) && !made(Mistake::TrustBlocks) {
+            let end = range.end.next_multiple_of(HOLE).min(space.len());
+            let pieces = offset / HOLE * HOLE..end;
+            if let Err(error) = self.medium.reserve(pieces.start, end - pieces.start) {
+                space.release(range);
+                return Err(error.into());
+            }
+            space.fasten(pieces);
+        }
+        Ok(offset)
+    }
+
+    /// Free space, else what readers and superblocks have let go since, else the file grows. To let go may need a sync,
+    /// which is done when it frees a good part of what growth would add.
+    fn find(&self, space: &mut Space, len: u64) -> Result<u64, PoolError> {
         if let Some(offset) = space.alloc(len) {
             return Ok(offset);
         }
@@ -101,7 +122,7 @@ impl<M: Medium> Inner<M> {
     }
 
     /// What generations up to this one have freed, no superblock that may still be needed names.
-    fn reusable_up_to(&self) -> u64 {
+    pub(crate) fn reusable_up_to(&self) -> u64 {
         if made(Mistake::IgnoreSynced) {
             u64::MAX
         } else {

@@ -110,13 +110,13 @@ impl Directory {
         objects.chain(std::iter::once(&self.extent))
     }
 
-    /// Whether a log of the generation starts here. Linear in the number of objects.
-    pub(crate) fn has_log_at(&self, offset: u64) -> bool {
-        let mut logs = self
+    /// The extents of its logs. Linear in the number of objects.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = &ExtentRef> {
+        let logs = self
             .objects
             .values()
             .filter(|record| record.kind == ObjectKind::LOG);
-        logs.any(|record| record.extents[0].offset == offset)
+        logs.flat_map(|record| record.extents.iter())
     }
 
     /// Reads the bytes of a directory whose checksum was right.

@@ -45,6 +45,10 @@ pub const MAX_NAME: usize = 255;
 /// The longest metadata of an object, in bytes.
 pub const MAX_META: usize = 64 << 20;
 
+/// Where a word lies that each vacuum changes, by which other handles learn that free space may have lost its blocks. It
+/// means nothing to a handle that opens the pool later.
+pub(crate) const VACUUMS: u64 = 2048;
+
 /// Where the lock bytes lie: far beyond any data, where locking is all that can be done to a byte.
 pub(crate) const LOCK_BASE: u64 = 1 << 62;
 
@@ -146,6 +150,9 @@ const _: () = {
     assert!(size_of::<ExtentEntry>() == 32);
     assert!(size_of::<RecordHeader>() as u64 + 8 == RECORD_OVERHEAD);
     assert!(RECORD_OVERHEAD.is_multiple_of(RECORD_ALIGN) && BLOCK.is_multiple_of(RECORD_ALIGN));
+    assert!(
+        VACUUMS.is_multiple_of(8) && VACUUMS >= size_of::<Superblock>() as u64 && VACUUMS + 8 <= SLOT_SIZE
+    );
     assert!(SLOTS as u64 * SLOT_SIZE == DATA_START);
     assert!(DATA_START.is_multiple_of(BLOCK) && HUGE.is_multiple_of(BLOCK) && INITIAL_LEN > DATA_START);
     assert!(BLOCK.is_multiple_of(halocline_media::PAGE));

@@ -47,8 +47,10 @@ mod repair;
 mod snapshot;
 mod space;
 mod superblock;
+mod turn;
 mod txn;
 mod txn_log;
+mod vacuum;
 mod writer;
 
 pub use bytes::ExtentBytes;
@@ -61,6 +63,7 @@ pub use pool::{Pool, PoolInfo, PoolOptions};
 pub use repair::RepairReport;
 pub use snapshot::{Object, Snapshot};
 pub use txn::Txn;
+pub use vacuum::VacuumReport;
 pub use writer::{ExtentWriter, FrozenScratch, Scratch};
 
 #[cfg(test)]

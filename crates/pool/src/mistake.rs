@@ -31,6 +31,10 @@ pub(crate) enum Mistake {
     LeaveLostRecord,
     /// An append trusts that the records before it, which another handle may have stored, are durable.
     TrustLogTail,
+    /// A vacuum takes space that a superblock or a reader may need.
+    VacuumLimbo,
+    /// A writer trusts that free space has blocks.
+    TrustBlocks,
     /// A sync overlooks that its generation has been appended to since the last one.
     SkipLogSync,
 }

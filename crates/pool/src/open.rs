@@ -121,7 +121,14 @@ impl<M: Medium> Pool<M> {
 /// Opens the file of a pool and a second descriptor for its locks, after a look at how it starts.
 pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(AnyMedium, LockFile), PoolError> {
     look(path)?;
-    let medium = FileMedium::open(path, &file_options(options))?;
+    let file = FileOptions {
+        keep_holes: true,
+        ..file_options(options)
+    };
+    let medium = FileMedium::open(path, &file)?;
+    if !options.read_only {
+        medium.reserve(0, DATA_START.min(medium.len()))?;
+    }
     let locks = File::options().read(true).write(!options.read_only).open(path);
     let locks = locks.map_err(|error| PoolError::io("open", path, error))?;
     Ok((AnyMedium::from(medium), LockFile::new(locks)))

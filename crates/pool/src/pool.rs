@@ -5,7 +5,8 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use halocline_media::{AnyMedium, Medium, MediumKind};
 
@@ -40,6 +41,8 @@ pub struct PoolInfo {
     pub kind: MediumKind,
     /// Length of the file in bytes.
     pub len: u64,
+    /// Bytes that the file takes of its file system: less than `len` after a [`Pool::vacuum`].
+    pub allocated: u64,
     /// Bytes that the newest generation names, superblocks and directory included.
     pub used: u64,
     /// All other bytes; those that older snapshots see among them.
@@ -92,6 +95,8 @@ pub(crate) struct Inner<M: Medium> {
     pub(crate) path: Arc<Path>,
     pub(crate) access: Arc<Access>,
     pub(crate) writer: Mutex<Writer>,
+    /// Told when a transaction of this handle ends.
+    pub(crate) turn_over: Condvar,
     pub(crate) geometry: Geometry,
     pub(crate) boot_id: [u8; 16],
     /// Newest generation that a sync of this handle has made durable and written to a synced superblock: unlike what a
@@ -158,6 +163,15 @@ impl<M: Medium> Pool<M> {
         Txn::begin(&self.inner)
     }
 
+    /// As [`begin`](Pool::begin), but waits up to `timeout` for the other writer to be done. Writers that wait are not
+    /// served in any order.
+    ///
+    /// # Errors
+    /// [`PoolError::Locked`] if it was not done by then, and all of [`begin`](Pool::begin).
+    pub fn begin_wait(&self, timeout: Duration) -> Result<Txn<M>, PoolError> {
+        Txn::begin_wait(&self.inner, timeout)
+    }
+
     /// Makes the newest generation and all that its logs hold survive power loss, and lets the space that earlier ones freed be used again. Fine
     /// beside a writer, here or in another process; what it has not published is not part of it.
     ///
@@ -195,6 +209,7 @@ impl<M: Medium> Pool<M> {
             path: inner.path.to_path_buf(),
             kind: inner.medium.kind(),
             len,
+            allocated: inner.medium.allocated()?,
             used,
             free: len.saturating_sub(used),
             generation: directory.generation,
@@ -220,6 +235,7 @@ impl<M: Medium> Inner<M> {
             path,
             access,
             writer: Mutex::default(),
+            turn_over: Condvar::new(),
             geometry,
             boot_id: halocline_media::boot_id(),
             known_synced: AtomicU64::new(0),

@@ -35,12 +35,16 @@ pub(crate) struct Space {
     live: HashMap<u64, Live>,
     free: FreeMap,
     limbo: Vec<Limbo>,
+    /// What may have no blocks, so that a store to it could meet a full disk.
+    loose: FreeMap,
+    /// The vacuums of which this knows.
+    vacuums: u64,
 }
 
 impl Space {
     /// The space of a pool of `len` bytes whose newest generation is `directory`. Of what it does not name, nothing is
-    /// known: older generations may.
-    pub(crate) fn new(directory: &Directory, len: u64) -> Space {
+    /// known: older generations may, and it may have no blocks.
+    pub(crate) fn new(directory: &Directory, len: u64, vacuums: u64) -> Space {
         let generation = directory.generation;
         let mut space = Space {
             generation,
@@ -48,11 +52,14 @@ impl Space {
             live: HashMap::new(),
             free: FreeMap::default(),
             limbo: Vec::new(),
+            loose: FreeMap::default(),
+            vacuums,
         };
         space.extend(len);
         for extent in directory.extents() {
             space.name(extent);
         }
+        space.loose = space.free.clone();
         space.limbo = space
             .free
             .drain()
@@ -68,6 +75,32 @@ impl Space {
     /// The generation whose extents are live.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The vacuums that have left it as it is.
+    pub(crate) fn vacuums(&self) -> u64 {
+        self.vacuums
+    }
+
+    /// Whether a part of the range may have no blocks.
+    pub(crate) fn is_loose(&self, range: &Range<u64>) -> bool {
+        self.loose.overlaps(range)
+    }
+
+    /// Takes note that the range has blocks.
+    pub(crate) fn fasten(&mut self, range: Range<u64>) {
+        self.loose.remove(range);
+    }
+
+    /// Takes note of a vacuum that takes the blocks of all free space; returns that.
+    pub(crate) fn loosen(&mut self, vacuums: u64) -> Vec<Range<u64>> {
+        self.vacuums = vacuums;
+        let free: Vec<Range<u64>> = self.free.ranges.iter().map(|(start, end)| *start..*end).collect();
+        for range in &free {
+            self.loose.remove(range.clone());
+            self.loose.add(range.clone());
+        }
+        free
     }
 
     /// The length up to which space is known.
@@ -201,8 +234,8 @@ fn alignment(len: u64) -> u64 {
     if len >= HUGE { HUGE } else { BLOCK }
 }
 
-/// Disjoint ranges that do not touch, by start.
-#[derive(Debug, Default)]
+/// Disjoint ranges that do not touch, as end by start.
+#[derive(Debug, Clone, Default)]
 struct FreeMap {
     ranges: BTreeMap<u64, u64>,
 }
@@ -237,6 +270,11 @@ impl FreeMap {
                 self.ranges.insert(start, range.start);
             }
         }
+    }
+
+    fn overlaps(&self, range: &Range<u64>) -> bool {
+        let before_end = self.ranges.range(..range.end).next_back();
+        before_end.is_some_and(|(_, end)| *end > range.start)
     }
 
     /// Removes the first `len` bytes found at a multiple of `alignment`. Linear in the number of ranges.

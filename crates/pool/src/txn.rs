@@ -24,6 +24,7 @@ use crate::layout::{DATA_START, MAX_META, MAX_NAME, Superblock, blocks, checksum
 use crate::pool::Inner;
 use crate::snapshot::{Object, Pinned};
 use crate::superblock::Slots;
+use crate::turn::Turn;
 use crate::writer::{ExtentWriter, Scratch};
 
 /// A transaction: writes extents, puts and removes objects, and publishes all of it at once by [`commit`](Txn::commit).
@@ -348,7 +349,11 @@ impl<M: Medium> Txn<M> {
                 .space
                 .as_ref()
                 .is_some_and(|space| space.is_live(extent))
-                && !self.base.directory().has_log_at(extent.offset)
+                && !self
+                    .base
+                    .directory()
+                    .logs()
+                    .any(|log| log.offset == extent.offset)
         };
         if extent.len == 0 && extent.offset == DATA_START || finished() || published() {
             return Ok(());
@@ -391,36 +396,6 @@ impl<M: Medium> Drop for Txn<M> {
                 }
             }
         }
-    }
-}
-
-/// That a handle's one transaction is running.
-struct Turn<M: Medium>(Arc<Inner<M>>);
-
-impl<M: Medium> Turn<M> {
-    /// Takes the writer's lock, or finds that this handle still has it.
-    fn take(inner: &Arc<Inner<M>>) -> Result<(Turn<M>, Arc<WriterLock>), PoolError> {
-        let mut writer = inner.writer();
-        if writer.busy {
-            return Err(PoolError::Locked {
-                path: inner.path.to_path_buf(),
-                pid: None,
-            });
-        }
-        let lock = match writer.lock.upgrade() {
-            Some(lock) => lock,
-            None => Arc::new(inner.access.lock_writer()?),
-        };
-        writer.lock = Arc::downgrade(&lock);
-        writer.busy = true;
-        drop(writer);
-        Ok((Turn(Arc::clone(inner)), lock))
-    }
-}
-
-impl<M: Medium> Drop for Turn<M> {
-    fn drop(&mut self) {
-        self.0.writer().busy = false;
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use halocline_pool::{ObjectKind, Pool, PoolError, PoolOptions};
+use halocline_pool::{LogRecords, ObjectKind, Pool, PoolError, PoolOptions};
 
 const ROLE: &str = "HALOCLINE_POOL_TEST_ROLE";
 const POOL: &str = "HALOCLINE_POOL_TEST_POOL";
@@ -42,6 +42,51 @@ fn verify(object: &halocline_pool::Object) -> u64 {
         "version {number}"
     );
     number
+}
+
+/// The record of a number, of a length that follows from it.
+fn record(number: u64) -> Vec<u8> {
+    let mut record = number.to_le_bytes().to_vec();
+    record.resize(8 + (number as usize * 131) % 400, number as u8);
+    record
+}
+
+/// Puts what the log holds behind what was folded before, and empties it.
+fn fold(pool: &Pool) {
+    let txn = pool.begin().unwrap();
+    let folded: Vec<u8> = txn_numbers(&txn)
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
+    let mut writer = txn.alloc(folded.len() as u64).unwrap();
+    writer.append(&folded);
+    let extent = writer.finish(folded.len() as u64).unwrap();
+    txn.put("folded", ObjectKind::TABLE, b"", vec![extent]).unwrap();
+    txn.put_log("log", 8192).unwrap();
+    txn.commit().unwrap();
+}
+
+fn txn_numbers(txn: &halocline_pool::Txn) -> Vec<u64> {
+    let folded = txn.get("folded").unwrap().extent_verified(0).unwrap();
+    numbers(&folded, &txn.log_records("log", 0).unwrap())
+}
+
+/// All numbers, folded or not; asserts that all records are right.
+fn logged(pool: &Pool) -> Vec<u64> {
+    let snapshot = pool.snapshot().unwrap();
+    let folded = snapshot.object("folded").unwrap().extent_verified(0).unwrap();
+    numbers(&folded, &snapshot.log_records("log", 0).unwrap())
+}
+
+fn numbers(folded: &[u8], log: &LogRecords) -> Vec<u64> {
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    for found in &log.records {
+        assert_eq!(**found, *record(word(found)));
+    }
+    let folded = folded.chunks_exact(8).map(word);
+    folded
+        .chain(log.records.iter().map(|record| word(record)))
+        .collect()
 }
 
 /// A process that runs the test `child` below in a role.
@@ -111,6 +156,23 @@ fn child() {
             let first = pool.snapshot().unwrap().generation();
             for number in first.. {
                 answer(put(&pool, number));
+            }
+        }
+        // Appends numbers to a log without end, folding it now and then, and tells of each.
+        "logger" => {
+            for number in logged(&pool).len() as u64.. {
+                let appended = pool.begin().unwrap().log_append("log", &record(number));
+                if let Err(PoolError::LogFull { .. }) = appended {
+                    fold(&pool);
+                    pool.begin().unwrap().log_append("log", &record(number)).unwrap();
+                }
+                answer(number);
+                if number % 29 == 7 {
+                    fold(&pool);
+                }
+                if number % 97 == 40 {
+                    pool.vacuum().unwrap();
+                }
             }
         }
         // Holds a transaction until it is told to end.
@@ -262,4 +324,56 @@ fn a_writer_killed_at_any_moment_loses_nothing_it_has_acknowledged() {
         taken += 4096;
     }
     assert_eq!(taken - 4096, info.free);
+}
+
+#[test]
+fn a_logger_killed_at_any_moment_loses_nothing_it_has_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.pool");
+    let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+    let txn = pool.begin().unwrap();
+    txn.put_log("log", 8192).unwrap();
+    let extent = txn.alloc(0).unwrap().finish(0).unwrap();
+    txn.put("folded", ObjectKind::TABLE, b"", vec![extent]).unwrap();
+    txn.commit().unwrap();
+    drop(pool);
+    let mut longest = 0;
+    for round in 0..100_u64 {
+        let mut logger = Other::start("logger", &path);
+        let mut acknowledged: u64 = 0;
+        for _ in 0..1 + round * 13 % 101 {
+            acknowledged = logger.answer().unwrap().parse().unwrap();
+        }
+        logger.process.kill().unwrap();
+        while let Some(number) = logger.answer() {
+            acknowledged = number.parse().unwrap();
+        }
+        logger.process.wait().unwrap();
+
+        let pool = Pool::open(&path, &PoolOptions::default()).unwrap();
+        let numbers = logged(&pool);
+        let count = numbers.len() as u64;
+        assert!(
+            (acknowledged + 1..=acknowledged + 2).contains(&count),
+            "{count} after {acknowledged}"
+        );
+        assert_eq!(
+            numbers,
+            (0..count).collect::<Vec<_>>(),
+            "none twice, none missing"
+        );
+        let report = pool.check(|_| ()).unwrap();
+        assert!(report.is_intact(), "{report:?}");
+        let info = pool.info().unwrap();
+        assert_eq!(info.used + info.free, info.len);
+        longest = longest.max(info.len);
+    }
+    assert!(longest <= 6 << 20, "a few numbers never need {longest} bytes");
+    let pool = Pool::open(&path, &PoolOptions::default()).unwrap();
+    pool.vacuum().unwrap();
+    let info = pool.info().unwrap();
+    assert!(
+        info.allocated <= (4 << 20) + (64 << 10) || info.allocated >= info.len,
+        "hardly anything is in use: {info:?}"
+    );
 }

@@ -5,7 +5,7 @@ use std::mem::{offset_of, size_of};
 use crate::layout::{
     BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITHOUT_LOGS,
     HUGE, LOCK_READERS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, MAGIC, MAX_META, MAX_NAME, ObjectEntry,
-    RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader, SLOT_SIZE, SLOTS, Superblock,
+    RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader, SLOT_SIZE, SLOTS, Superblock, VACUUMS,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/format.md");
@@ -93,6 +93,7 @@ fn constants_are_as_documented() {
         ("MAX_META", MAX_META as u64),
         ("RECORD_ALIGN", RECORD_ALIGN),
         ("RECORD_OVERHEAD", RECORD_OVERHEAD),
+        ("VACUUMS", VACUUMS),
         ("LOCK_WRITER", LOCK_WRITER),
         ("LOCK_SYNC", LOCK_SYNC),
         ("LOCK_WRITER_PID", LOCK_WRITER_PID),

@@ -10,4 +10,5 @@ mod model;
 mod power;
 mod race;
 mod space;
+mod vacuum;
 mod wrapped;

@@ -27,7 +27,7 @@ const LOG_SEED: u8 = 0x1C;
 /// Objects by name: the lengths of their extents; what is in them follows from the seed.
 pub(crate) type State = BTreeMap<&'static str, (u8, Vec<usize>)>;
 
-/// One thing to do. Each but `Append`, `Sync`, `Rollback`, `Pin` and `Unpin` publishes a generation.
+/// One thing to do. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin` and `Vacuum` publishes a generation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     Put(&'static str, u8, &'static [usize]),
@@ -44,6 +44,7 @@ pub(crate) enum Step {
     /// Takes a snapshot and keeps it.
     Pin,
     Unpin,
+    Vacuum,
 }
 
 /// The states after each step, the empty one first.
@@ -60,7 +61,7 @@ pub(crate) fn states(steps: &[Step]) -> Vec<State> {
                 let (_, lens) = state.insert(LOG, (LOG_SEED, Vec::new())).expect("a log");
                 state.insert(name, (seed, lens));
             }
-            Step::Rollback(_) | Step::Sync | Step::Pin | Step::Unpin => {}
+            Step::Rollback(_) | Step::Sync | Step::Pin | Step::Unpin | Step::Vacuum => {}
         }
         states.push(state);
     }
@@ -104,6 +105,7 @@ pub(crate) fn run<M: Medium>(pool: &Pool<M>, steps: &[Step], begun: impl Fn(u64)
             Step::Sync => pool.sync().unwrap(),
             Step::Pin => pinned = Some((pool.snapshot().unwrap(), read(pool).unwrap())),
             Step::Unpin => pinned = None,
+            Step::Vacuum => drop(pool.vacuum().unwrap()),
         }
         if let Some((snapshot, then)) = &pinned {
             assert_eq!(

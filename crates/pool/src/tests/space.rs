@@ -27,6 +27,7 @@ fn empty() -> Space {
             extent: own,
         },
         LEN,
+        0,
     )
 }
 

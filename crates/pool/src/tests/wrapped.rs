@@ -1,10 +1,12 @@
-//! Tracked memory with other manners: durable by syncs only, full, failing, or interrupted.
+//! Tracked memory with other manners: durable by syncs only, full, failing, interrupted, or with holes that kill.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use halocline_media::{MediaError, Medium, MediumKind, Tracked};
+use halocline_media::{MediaError, Medium, MediumKind, PAGE, Tracked};
 
 /// What happens between two loads.
 pub(crate) type Interruption = Box<dyn FnOnce() + Send>;
@@ -18,6 +20,8 @@ pub(crate) struct Wrapped {
     fences: AtomicU64,
     /// Loads left before the interruption.
     loads: AtomicU64,
+    /// Pages that have no blocks.
+    holes: Mutex<BTreeSet<u64>>,
     then: Mutex<Option<Interruption>>,
 }
 
@@ -39,8 +43,16 @@ impl Wrapped {
             limit: AtomicU64::new(u64::MAX),
             fences: AtomicU64::new(u64::MAX),
             loads: AtomicU64::new(0),
+            holes: Mutex::default(),
             then: Mutex::default(),
         })
+    }
+
+    /// A store to a page without blocks, on a full disk, kills the process.
+    fn assert_blocks(&self, offset: u64, len: u64) {
+        let holes = self.holes.lock().unwrap();
+        let met = holes.range(pages(offset, len)).next();
+        assert!(met.is_none(), "{len} bytes at {offset} met a hole");
     }
 
     /// From now on it does not grow beyond `len` bytes.
@@ -65,6 +77,11 @@ impl Wrapped {
     }
 }
 
+/// The pages that overlap a range.
+fn pages(offset: u64, len: u64) -> Range<u64> {
+    offset / PAGE..(offset + len).div_ceil(PAGE)
+}
+
 impl Medium for Wrapped {
     fn kind(&self) -> MediumKind {
         if self.lazy {
@@ -86,6 +103,29 @@ impl Medium for Wrapped {
             });
         }
         self.medium.grow(new_len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        let mut holes = self.holes.lock().unwrap();
+        let wanted: Vec<u64> = holes.range(pages(offset, len)).copied().collect();
+        if !wanted.is_empty() && offset + len > self.limit.load(Ordering::SeqCst) {
+            return Err(MediaError::DiskFull {
+                path: PathBuf::from("small disk"),
+                wanted: wanted.len() as u64 * PAGE,
+            });
+        }
+        holes.retain(|page| !wanted.contains(page));
+        Ok(())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.medium.discard(offset, len)?;
+        self.holes.lock().unwrap().extend(pages(offset, len));
+        Ok(())
+    }
+
+    fn allocated(&self) -> Result<u64, MediaError> {
+        Ok(self.len() - self.holes.lock().unwrap().len() as u64 * PAGE)
     }
 
     fn refresh(&self) -> Result<u64, MediaError> {
@@ -119,10 +159,12 @@ impl Medium for Wrapped {
     }
 
     fn store(&self, offset: u64, bytes: &[u8]) {
+        self.assert_blocks(offset, bytes.len() as u64);
         self.medium.store(offset, bytes);
     }
 
     fn store_u64(&self, offset: u64, value: u64) {
+        self.assert_blocks(offset, 8);
         self.medium.store_u64(offset, value);
     }
 

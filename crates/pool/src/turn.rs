@@ -1,0 +1,84 @@
+//! Whose turn it is to write: one transaction of a handle at a time, and how others wait for it.
+//!
+//! Invariant: while a `Turn` lives, its handle is `busy` and has the writer's lock.
+
+use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use halocline_media::Medium;
+
+use crate::PoolError;
+use crate::access::WriterLock;
+use crate::pool::Inner;
+use crate::txn::Txn;
+
+/// How long to wait before the first and, at most, before any later look at a lock of another handle.
+const SHORTEST: Duration = Duration::from_micros(50);
+const LONGEST: Duration = Duration::from_millis(5);
+
+/// That a handle's one transaction is running.
+pub(crate) struct Turn<M: Medium>(Arc<Inner<M>>);
+
+impl<M: Medium> Turn<M> {
+    /// Takes the writer's lock, or finds that this handle still has it.
+    pub(crate) fn take(inner: &Arc<Inner<M>>) -> Result<(Turn<M>, Arc<WriterLock>), PoolError> {
+        let mut writer = inner.writer();
+        if writer.busy {
+            return Err(PoolError::Locked {
+                path: inner.path.to_path_buf(),
+                pid: None,
+            });
+        }
+        let lock = match writer.lock.upgrade() {
+            Some(lock) => lock,
+            None => Arc::new(inner.access.lock_writer()?),
+        };
+        writer.lock = Arc::downgrade(&lock);
+        writer.busy = true;
+        drop(writer);
+        Ok((Turn(Arc::clone(inner)), lock))
+    }
+}
+
+impl<M: Medium> Drop for Turn<M> {
+    fn drop(&mut self) {
+        self.0.writer().busy = false;
+        self.0.turn_over.notify_all();
+    }
+}
+
+impl<M: Medium> Txn<M> {
+    /// As [`Pool::begin_wait`](crate::Pool::begin_wait).
+    pub(crate) fn begin_wait(inner: &Arc<Inner<M>>, timeout: Duration) -> Result<Txn<M>, PoolError> {
+        let start = Instant::now();
+        let mut pause = SHORTEST;
+        loop {
+            let left = timeout.saturating_sub(start.elapsed());
+            match Txn::begin(inner) {
+                Err(PoolError::Locked { .. }) if !left.is_zero() => {
+                    inner.wait_for_turn(pause.min(left), left)
+                }
+                other => return other,
+            }
+            pause = (pause * 2).min(LONGEST);
+        }
+    }
+}
+
+impl<M: Medium> Inner<M> {
+    /// Waits for the end of this handle's transaction, at most for the time that is left; if it has none, another handle
+    /// has the lock, which tells nobody when it lets go: then for the time of a pause.
+    fn wait_for_turn(&self, pause: Duration, left: Duration) {
+        let writer = self.writer();
+        if writer.busy {
+            let waited = self
+                .turn_over
+                .wait_timeout_while(writer, left, |writer| writer.busy);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        } else {
+            drop(writer);
+            thread::sleep(pause);
+        }
+    }
+}
