@@ -52,14 +52,6 @@ impl Set {
 }
 
 impl Test {
-    pub(crate) fn holds(&self, code: u64) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Between(between) => between.holds(code),
-            Self::Set(set) => set.holds(code),
-        }
-    }
-
     /// `None` if no code up to `max` matches.
     pub(crate) fn new(predicate: &CodePredicate, max: u64) -> Option<Self> {
         let between = |lo: u64, hi: u64| {

@@ -18,6 +18,8 @@ pub(crate) const PAD: usize = 64;
 pub(crate) struct View<'a, B> {
     bytes: &'a B,
     slice: &'a [u8],
+    /// Offsets below this have [`PAD`] bytes behind them: one comparison for most reads.
+    padded: usize,
 }
 
 impl<B> Clone for View<'_, B> {
@@ -36,9 +38,11 @@ fn beyond() -> u64 {
 
 impl<'a, B: Bytes> View<'a, B> {
     pub(crate) fn new(bytes: &'a B) -> Self {
+        let slice = bytes.as_slice();
         Self {
             bytes,
-            slice: bytes.as_slice(),
+            slice,
+            padded: slice.len().saturating_sub(PAD - 1),
         }
     }
 
@@ -57,8 +61,10 @@ impl<'a, B: Bytes> View<'a, B> {
     /// Pointer to `len` readable bytes at `at`, if they are within the slice.
     #[inline(always)]
     pub(crate) fn pointer(&self, at: usize, len: usize) -> Option<*const u8> {
-        if at.checked_add(len)? <= self.slice.len() {
-            // SAFETY: `at + len` was just found to be within the slice, so the pointer stays inside it.
+        let short = len <= PAD && at < self.padded;
+        if short || at.checked_add(len)? <= self.slice.len() {
+            // SAFETY: `at + len` was just found to be within the slice (`at < padded` means `at + PAD <= slice.len()`, and
+            // `short` that `len` is at most PAD), so the pointer stays inside it.
             Some(unsafe { self.slice.as_ptr().add(at) })
         } else {
             None
@@ -75,7 +81,8 @@ impl<'a, B: Bytes> View<'a, B> {
     /// The [`PAD`] bytes from `at` on, if there are so many: a sound index has them behind the start of each list.
     #[inline(always)]
     pub(crate) fn head(&self, at: usize) -> Option<&'a [u8; PAD]> {
-        self.slice.get(at..)?.first_chunk()
+        // SAFETY: `pointer` gives PAD bytes within the slice, which is borrowed for `'a`; a byte array has alignment 1.
+        self.pointer(at, PAD).map(|from| unsafe { &*from.cast() })
     }
 
     /// Byte at `at`.
@@ -103,6 +110,13 @@ impl<'a, B: Bytes> View<'a, B> {
             Some(bytes) => u64::from_le_bytes(bytes),
             None => beyond(),
         }
+    }
+
+    /// Little-endian u32 at `at` and u64 behind it, if they are within the slice.
+    #[inline(always)]
+    pub(crate) fn u32_u64(&self, at: usize) -> Option<(u32, u64)> {
+        let [a, b, c, d, rest @ ..] = self.load::<12>(at)?;
+        Some((u32::from_le_bytes([a, b, c, d]), u64::from_le_bytes(rest)))
     }
 
     /// Little-endian unsigned number of `len` (1..=8) bytes at `at`; needs eight readable bytes.

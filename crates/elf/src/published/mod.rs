@@ -10,6 +10,7 @@
 
 pub(crate) mod check;
 pub(crate) mod search;
+pub(crate) mod select;
 pub(crate) mod write;
 
 /// Marks the last entry of a list and the last TID of a MonoList.

@@ -1,13 +1,12 @@
-//! Searching layout `published` as its authors do: depth first, lists scanned from the front.
+//! Searching layout `published` as its authors do: lists scanned from the front. Selections are in select.rs.
 
 use crate::header::{Header, Ranks};
 use crate::kernel::Between;
 use crate::plan::{Plan, Test};
 use crate::published::{ENTRY, LAST, MONO};
-use crate::sink::Sink;
 use crate::tids::Tids;
 use crate::view::View;
-use crate::{CodePredicate, ElfError, Result, Tid};
+use crate::{CodePredicate, ElfError, Result};
 use halocline_media::Bytes;
 
 /// The lists of an open index.
@@ -75,7 +74,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
     }
 
     /// Places of the first dimension's array.
-    fn places(&self) -> u64 {
+    pub(crate) fn places(&self) -> u64 {
         match self.header.ranks[0].len {
             0 => self.header.geometry.max_codes[0].saturating_add(1),
             ranks => ranks,
@@ -96,11 +95,10 @@ impl<'a, B: Bytes> Lists<'a, B> {
     /// Value (with its mark) and link of the entry at `at`.
     #[inline(always)]
     pub(crate) fn entry(&self, at: usize) -> Result<(u32, u64)> {
-        if at.saturating_add(ENTRY) as u64 > self.header.nodes_end {
-            return Err(ElfError::damaged(at, "a list reaches beyond the nodes"));
-        }
         self.view.touch(at, ENTRY);
-        Ok((self.view.u32(at), self.view.u64(at + 4)))
+        self.view
+            .u32_u64(at)
+            .ok_or_else(|| ElfError::damaged(at, "a list reaches beyond the nodes"))
     }
 
     /// Number of TIDs from `at` on, up to the marked one.
@@ -175,107 +173,5 @@ impl<'a, B: Bytes> Lists<'a, B> {
             self.tid_count(tids)?,
             !LAST,
         ))
-    }
-
-    /// Hands the rows that match a translated plan to the sink.
-    pub(crate) fn select<S: Sink>(&self, plan: &Plan, sink: &mut S) -> Result<()> {
-        let geometry = &self.header.geometry;
-        let nodes = geometry.rows.saturating_mul(geometry.dims() as u64 + 1);
-        let mut walk = Walk {
-            lists: *self,
-            plan,
-            sink,
-            nodes_left: nodes,
-        };
-        let (first, last) = match &plan.tests[0] {
-            Test::Any => (0, self.places() - 1),
-            Test::Between(between) => (between.lo, between.hi()),
-            Test::Set(set) => (set.bounds.lo, set.bounds.hi()),
-        };
-        for value in first..=last.min(self.places() - 1) {
-            if plan.tests[0].holds(value) {
-                walk.follow(self.root_link(value), 1)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-struct Walk<'a, 'p, B, S> {
-    lists: Lists<'a, B>,
-    plan: &'p Plan,
-    sink: &'p mut S,
-    /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
-    nodes_left: u64,
-}
-
-impl<B: Bytes, S: Sink> Walk<'_, '_, B, S> {
-    fn follow(&mut self, link: u64, depth: usize) -> Result<()> {
-        if link == 0 {
-            return Ok(());
-        }
-        self.nodes_left = self
-            .nodes_left
-            .checked_sub(1)
-            .ok_or_else(|| ElfError::damaged(link as usize, "lists are linked more than once"))?;
-        if link & MONO != 0 {
-            return self.mono_list((link & !MONO) as usize, depth);
-        }
-        if depth >= self.plan.tests.len() {
-            return Err(ElfError::damaged(link as usize, "a list has no dimension left"));
-        }
-        self.list(link as usize, depth)
-    }
-
-    fn list(&mut self, mut at: usize, depth: usize) -> Result<()> {
-        let plan = self.plan;
-        let (lo, hi) = match &plan.tests[depth] {
-            Test::Any => (0, u64::MAX),
-            Test::Between(between) => (between.lo, between.hi()),
-            Test::Set(set) => (set.bounds.lo, set.bounds.hi()),
-        };
-        loop {
-            let (marked, link) = self.lists.entry(at)?;
-            let value = u64::from(marked & !LAST);
-            if value > hi {
-                return Ok(());
-            }
-            if value >= lo && plan.tests[depth].holds(value) {
-                self.follow(link, depth + 1)?;
-            }
-            if marked & LAST != 0 {
-                return Ok(());
-            }
-            at += ENTRY;
-        }
-    }
-
-    fn mono_list(&mut self, at: usize, depth: usize) -> Result<()> {
-        let view = self.lists.view;
-        let rest = self.plan.tests.get(depth..).unwrap_or_default();
-        let mut tid_at = at.saturating_add(rest.len() * 4);
-        view.touch(at, rest.len() * 4 + 4);
-        for dim in self.plan.rest(depth - 1).iter().copied().map(usize::from) {
-            let value = view.u32(at.saturating_add((dim - depth) * 4));
-            if !self.plan.tests[dim].holds(u64::from(value)) {
-                return Ok(());
-            }
-        }
-        if S::COUNTS {
-            self.sink.add(self.lists.tid_count(tid_at)? as u64);
-            return Ok(());
-        }
-        loop {
-            if tid_at as u64 + 4 > self.lists.header.nodes_end {
-                return Err(ElfError::damaged(at, "a MonoList reaches beyond the nodes"));
-            }
-            let tid = view.u32(tid_at);
-            self.sink.buffer().push(tid & !LAST as Tid);
-            self.sink.appended()?;
-            if tid & LAST != 0 {
-                return Ok(());
-            }
-            tid_at += 4;
-        }
     }
 }

@@ -1,0 +1,202 @@
+//! Range and partial match in layout `published`, as its authors do: depth first, MonoLists compared value by value.
+//!
+//! What a step gives back fits a register (`None`: damage, which is noted), and the bounds of a dimension are compared as
+//! stored, in 32 bits.
+
+use crate::ElfError;
+use crate::Result;
+use crate::plan::{Plan, Set, Test};
+use crate::published::search::Lists;
+use crate::published::{ENTRY, LAST, MONO};
+use crate::sink::Sink;
+use halocline_media::Bytes;
+
+/// The test of one dimension, over stored values.
+#[derive(Debug, Clone, Copy)]
+struct Bound<'p> {
+    lo: u32,
+    span: u32,
+    set: Option<&'p Set>,
+}
+
+impl<'p> Bound<'p> {
+    fn new(test: &'p Test) -> Self {
+        let (lo, span, set) = match test {
+            Test::Any => (0, u64::MAX, None),
+            Test::Between(between) => (between.lo, between.span, None),
+            Test::Set(set) => (set.bounds.lo, set.bounds.span, Some(&**set)),
+        };
+        let value = |code| u32::try_from(code).unwrap_or(u32::MAX);
+        Self {
+            lo: value(lo),
+            span: value(span),
+            set,
+        }
+    }
+
+    #[inline(always)]
+    fn holds(&self, value: u32) -> bool {
+        value.wrapping_sub(self.lo) <= self.span && self.set.is_none_or(|set| set.holds(u64::from(value)))
+    }
+
+    #[inline(always)]
+    fn last(&self) -> u32 {
+        self.lo.saturating_add(self.span)
+    }
+}
+
+impl<B: Bytes> Lists<'_, B> {
+    /// Hands the rows that match a translated plan to the sink.
+    pub(crate) fn select<S: Sink>(&self, plan: &Plan, sink: &mut S) -> Result<()> {
+        let geometry = &self.header.geometry;
+        let bounds: Vec<Bound<'_>> = plan.tests.iter().map(Bound::new).collect();
+        let restricted: Vec<usize> = plan.restricted().iter().copied().map(usize::from).collect();
+        let mut walk = Walk {
+            lists: *self,
+            bounds: &bounds,
+            restricted: &restricted,
+            sink,
+            nodes_left: geometry.rows.saturating_mul(geometry.dims() as u64 + 1),
+            damage: None,
+        };
+        let last = u64::from(bounds[0].last()).min(self.places() - 1);
+        for value in u64::from(bounds[0].lo)..=last {
+            let wanted = bounds[0].set.is_none_or(|set| set.holds(value));
+            if wanted && walk.follow(self.root_link(value), 1, walk.below(0)).is_none() {
+                break;
+            }
+        }
+        walk.damage.map_or(Ok(()), Err)
+    }
+}
+
+struct Walk<'a, 'p, B, S> {
+    lists: Lists<'a, B>,
+    /// One for each dimension.
+    bounds: &'p [Bound<'p>],
+    /// Dimensions whose test is not `Any`, ascending.
+    restricted: &'p [usize],
+    sink: &'p mut S,
+    /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
+    nodes_left: u64,
+    damage: Option<ElfError>,
+}
+
+impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
+    /// The restricted dimensions beyond `depth`.
+    fn below(&self, depth: usize) -> &'p [usize] {
+        let first = self.restricted.iter().position(|&dim| dim > depth);
+        &self.restricted[first.unwrap_or(self.restricted.len())..]
+    }
+
+    /// Follows a link to a list of dimension `depth`; `rest` are the restricted dimensions from there on.
+    #[inline(always)]
+    fn follow(&mut self, link: u64, depth: usize, rest: &[usize]) -> Option<()> {
+        if link == 0 {
+            return Some(());
+        }
+        if self.nodes_left == 0 {
+            return self.damaged(link as usize, "lists are linked more than once");
+        }
+        self.nodes_left -= 1;
+        if link & MONO != 0 {
+            self.mono_list((link & !MONO) as usize, depth, rest)
+        } else {
+            self.list(link as usize, depth)
+        }
+    }
+
+    fn list(&mut self, mut at: usize, depth: usize) -> Option<()> {
+        let Some(&bound) = self.bounds.get(depth) else {
+            return self.damaged(at, "a list has no dimension left");
+        };
+        let (view, last, rest) = (self.lists.view, bound.last(), self.below(depth));
+        loop {
+            view.touch(at, ENTRY);
+            let Some((marked, link)) = view.u32_u64(at) else {
+                return self.damaged(at, "a list reaches beyond the nodes");
+            };
+            let value = marked & !LAST;
+            if value > last {
+                return Some(());
+            }
+            if bound.holds(value) {
+                self.follow(link, depth + 1, rest)?;
+            }
+            if marked & LAST != 0 {
+                return Some(());
+            }
+            at += ENTRY;
+        }
+    }
+
+    #[inline(always)]
+    fn mono_list(&mut self, at: usize, depth: usize, rest: &[usize]) -> Option<()> {
+        let view = self.lists.view;
+        let values = (self.bounds.len() - depth) * 4;
+        view.touch(at, values + 4);
+        // The values and the first TID.
+        let Some(list) = at
+            .checked_add(values + 4)
+            .and_then(|end| view.slice().get(at..end))
+        else {
+            return self.damaged(at, "a MonoList reaches beyond the nodes");
+        };
+        let (list, _) = list.as_chunks::<4>();
+        for &dim in rest {
+            if !self.bounds[dim].holds(u32::from_le_bytes(list[dim - depth])) {
+                return Some(());
+            }
+        }
+        let tid = u32::from_le_bytes(list[self.bounds.len() - depth]);
+        if tid & LAST == 0 {
+            return self.several(at + values);
+        }
+        if S::COUNTS {
+            self.sink.add(1);
+            return Some(());
+        }
+        self.sink.buffer().push(tid & !LAST);
+        self.appended()
+    }
+
+    /// TIDs of equal tuples.
+    #[inline(never)]
+    fn several(&mut self, mut at: usize) -> Option<()> {
+        let count = match self.lists.tid_count(at) {
+            Ok(count) => count,
+            Err(error) => {
+                self.damage = Some(error);
+                return None;
+            }
+        };
+        if S::COUNTS {
+            self.sink.add(count as u64);
+            return Some(());
+        }
+        for _ in 0..count {
+            self.sink.buffer().push(self.lists.view.u32(at) & !LAST);
+            self.appended()?;
+            at += 4;
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    fn appended(&mut self) -> Option<()> {
+        match self.sink.appended() {
+            Ok(()) => Some(()),
+            Err(error) => {
+                self.damage = Some(error);
+                None
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn damaged(&mut self, at: usize, what: &'static str) -> Option<()> {
+        self.damage = Some(ElfError::damaged(at, what));
+        None
+    }
+}
