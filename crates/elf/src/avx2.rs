@@ -90,17 +90,8 @@ mod x86 {
         #[inline(always)]
         fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64 {
             debug_assert!(count <= V);
-            // A short list's second line is not read if its values do not reach it.
-            // SAFETY: bytes 1..17 or 1..33 of the head are loaded; this code runs below `run` only, on a CPU with these
-            // features.
-            let hits = unsafe {
-                let values = head.as_ptr().add(1);
-                if count <= 16 {
-                    hits_u8(_mm256_castsi128_si256(_mm_loadu_si128(values.cast())), wanted)
-                } else {
-                    hits_u8(_mm256_loadu_si256(values.cast()), wanted)
-                }
-            };
+            // SAFETY: bytes 1..33 of the head are loaded; this code runs below `run` only, on a CPU with these features.
+            let hits = unsafe { hits_u8(_mm256_loadu_si256(head.as_ptr().add(1).cast()), wanted) };
             u64::from(hits) & low_bits(count)
         }
 
@@ -194,14 +185,19 @@ mod x86 {
             let dims = point.len().min(MAX_DIMS);
             let (shifts, masks) = (&geometry.table.tail, &geometry.table.mask);
             let mut dim = from;
-            // SAFETY: `dim < dims <= MAX_DIMS`, so four shifts and masks from `dim` on exist, and the masked load reads at most the
-            // `dims - dim` codes that are left. This code runs below `run` only, on a CPU with these features.
+            // SAFETY: `dim < dims <= MAX_DIMS`, so four shifts and masks from `dim` on exist; four codes are loaded where so many are
+            // left, and the masked load reads at most the `dims - dim` that are. This code runs below `run` only, on a CPU with
+            // these features.
             unsafe {
                 let (mut tail, mut beyond) = (_mm256_setzero_si256(), _mm256_setzero_si256());
                 while dim < dims {
-                    let left = _mm256_set1_epi64x((dims - dim) as i64);
-                    let lanes = _mm256_cmpgt_epi64(left, _mm256_setr_epi64x(0, 1, 2, 3));
-                    let codes = _mm256_maskload_epi64(point.as_ptr().add(dim).cast(), lanes);
+                    let codes = if dim + 4 <= dims {
+                        _mm256_loadu_si256(point.as_ptr().add(dim).cast())
+                    } else {
+                        let left = _mm256_set1_epi64x((dims - dim) as i64);
+                        let lanes = _mm256_cmpgt_epi64(left, _mm256_setr_epi64x(0, 1, 2, 3));
+                        _mm256_maskload_epi64(point.as_ptr().add(dim).cast(), lanes)
+                    };
                     let shift = _mm256_loadu_si256(shifts.as_ptr().add(dim).cast());
                     let mask = _mm256_loadu_si256(masks.as_ptr().add(dim).cast());
                     tail = _mm256_or_si256(tail, _mm256_sllv_epi64(codes, shift));

@@ -5,6 +5,7 @@ use crate::kernel::dispatch;
 use crate::packed::batch::ExactBatch;
 use crate::packed::exact::Exact;
 use crate::packed::node::Tree;
+use crate::packed::quick::Quick;
 use crate::packed::select::Select;
 use crate::plan::Plan;
 use crate::published::search::Lists;
@@ -83,6 +84,7 @@ impl<B: Bytes> Elf<B> {
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`]; [`ElfError::Damaged`] if the search meets damage.
+    #[inline(always)]
     pub fn exact(&self, point: &[u64]) -> Result<Tids<'_>> {
         if point.len() != self.dims() {
             return Err(ElfError::WrongDimensions {
@@ -90,6 +92,19 @@ impl<B: Bytes> Elf<B> {
                 found: point.len(),
             });
         }
+        if self.header.shortcuts.dims() > 0 {
+            let (bytes, header) = (&self.bytes, &*self.header);
+            let quick = Quick { bytes, header, point };
+            if let Some(tids) = dispatch(&quick).tids(bytes, header) {
+                return Ok(tids);
+            }
+        }
+        self.exact_any(point)
+    }
+
+    /// [`exact`](Self::exact) in any list of any layout.
+    #[inline(never)]
+    fn exact_any(&self, point: &[u64]) -> Result<Tids<'_>> {
         if self.rows() == 0 {
             return Ok(Tids::none());
         }
@@ -170,21 +185,16 @@ impl<B: Bytes> Elf<B> {
     /// # Errors
     /// [`ElfError::Damaged`] with the place of the first damage.
     pub fn check(&self) -> Result<()> {
-        if self.bytes.as_slice()[self.padding()]
-            .iter()
-            .any(|&byte| byte != 0)
-        {
-            return Err(ElfError::damaged(self.padding().start, "the padding is not zero"));
+        let after = self.header.ranks.iter().map(|ranks| ranks.at + ranks.len * 8);
+        let after = after.fold(self.header.nodes_end.max(self.header.shortcuts.end()), u64::max);
+        let padding = &self.bytes.as_slice()[after as usize..self.header.len as usize];
+        if padding.iter().any(|&byte| byte != 0) {
+            return Err(ElfError::damaged(after as usize, "the padding is not zero"));
         }
         match self.header.layout {
             Layout::Packed => packed::check::check(self.tree()),
             Layout::Published => published::check::check(self.lists()),
         }
-    }
-
-    fn padding(&self) -> std::ops::Range<usize> {
-        let ranks = self.header.ranks.iter().map(|ranks| ranks.at + ranks.len * 8);
-        ranks.fold(self.header.nodes_end, u64::max) as usize..self.header.len as usize
     }
 }
 

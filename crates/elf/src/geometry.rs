@@ -45,7 +45,7 @@ pub(crate) struct FieldTable {
 }
 
 /// What a list of one depth looks like.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Level {
     /// Bytes of a value: 1, 2, 4 or 8; 0 below the last dimension.
     pub(crate) value_len: usize,
@@ -72,8 +72,8 @@ pub(crate) struct Geometry {
     pub(crate) record_bits: Vec<usize>,
     /// One for each depth in `0..=dims`.
     pub(crate) levels: Vec<Level>,
-    /// Bits of a TID.
-    pub(crate) tid_bits: usize,
+    /// First of the eight bytes that hold the bits above the TID, and how far they are shifted.
+    pub(crate) tail_at: (usize, u32),
     /// Mask of the TID in a record's first four bytes.
     pub(crate) tid_mask: u32,
     /// Bits of the full record.
@@ -136,7 +136,7 @@ impl Geometry {
             levels: levels.collect(),
             table: Box::new(table),
             record_bits,
-            tid_bits,
+            tail_at: (tid_bits / 8, (tid_bits % 8) as u32),
             tid_mask: mask_of(tid_bits) as u32,
             bits: at,
             max_codes,

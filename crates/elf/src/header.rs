@@ -6,10 +6,11 @@
 
 use crate::geometry::Geometry;
 use crate::histogram::{BUCKETS, Histogram};
+use crate::packed::shortcuts::Shortcuts;
 use crate::view::PAD;
 use crate::{ElfError, Layout, Result};
 use xxhash_rust::xxh3::xxh3_64;
-use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 8] = *b"HLCLELF\0";
@@ -26,7 +27,9 @@ struct RawHeader {
     magic: [u8; 8],
     version: U16,
     layout: U16,
-    dims: U32,
+    dims: U16,
+    /// First dimensions that the shortcuts stand for (layout `packed`); 0: there are none.
+    shortcut_dims: U16,
     rows: U64,
     /// Bytes of the whole index.
     len: U64,
@@ -72,6 +75,7 @@ pub(crate) struct Header {
     pub(crate) root: u64,
     pub(crate) geometry: Geometry,
     pub(crate) ranks: Vec<Ranks>,
+    pub(crate) shortcuts: Shortcuts,
     pub(crate) histograms: Vec<Histogram>,
 }
 
@@ -102,7 +106,8 @@ impl Header {
             magic: MAGIC,
             version: VERSION.into(),
             layout: self.layout.number().into(),
-            dims: (dims as u32).into(),
+            dims: (dims as u16).into(),
+            shortcut_dims: (self.shortcuts.dims() as u16).into(),
             rows: self.geometry.rows.into(),
             len: self.len.into(),
             nodes_start: self.nodes_start.into(),
@@ -174,16 +179,22 @@ impl Header {
         };
         let (raw_dims, _) = <[RawDim]>::ref_from_prefix_with_elems(&tables[size_of::<RawHeader>()..], dims)
             .map_err(|_| damaged("the dimension table is cut off"))?;
+        let geometry = Geometry::new(
+            raw.rows.get(),
+            raw_dims.iter().map(|dim| dim.max_code.get()).collect(),
+        );
+        let shortcut_dims = usize::from(raw.shortcut_dims.get());
+        let shortcuts = Shortcuts::new(&geometry, shortcut_dims, raw.nodes_end.get())
+            .filter(|shortcuts| layout == Layout::Packed || shortcuts.dims() == 0)
+            .ok_or_else(|| damaged("the header's shortcuts cannot be"))?;
         let header = Self {
             layout,
             len: raw.len.get(),
             nodes_start: raw.nodes_start.get(),
             nodes_end: raw.nodes_end.get(),
             root: raw.root.get(),
-            geometry: Geometry::new(
-                raw.rows.get(),
-                raw_dims.iter().map(|dim| dim.max_code.get()).collect(),
-            ),
+            geometry,
+            shortcuts,
             ranks: raw_dims
                 .iter()
                 .map(|dim| Ranks {
@@ -214,7 +225,8 @@ impl Header {
             self.nodes_end,
             self.len,
         ];
-        if !sorted.is_sorted() || self.len - self.nodes_end < PAD as u64 {
+        let end = self.nodes_end.max(self.shortcuts.end());
+        if !sorted.is_sorted() || self.len.saturating_sub(end) < PAD as u64 {
             return damaged("the header's offsets are out of order");
         }
         if !(self.nodes_start..=self.nodes_end).contains(&self.root) {
@@ -265,8 +277,7 @@ mod tests {
 
     #[test]
     fn structures_are_as_documented() {
-        let header =
-            rows!(RawHeader: magic, version, layout, dims, rows, len, nodes_start, nodes_end, root, checksum);
+        let header = rows!(RawHeader: magic, version, layout, dims, shortcut_dims, rows, len, nodes_start, nodes_end, root, checksum);
         assert_eq!(documented("### ElfHeader (64 bytes)"), header);
         let dim = rows!(RawDim: max_code, distinct, ranks_at, ranks, quantiles);
         assert_eq!(documented("### ElfDimension (552 bytes)"), dim);

@@ -9,6 +9,8 @@ use crate::Tid;
 #[derive(Debug, Clone)]
 pub struct Tids<'a> {
     bytes: &'a [u8],
+    /// The lowest TID left, if any is, and where it stands.
+    first: Tid,
     at: usize,
     /// Bytes from one TID to the next.
     step: usize,
@@ -18,29 +20,39 @@ pub struct Tids<'a> {
 
 impl<'a> Tids<'a> {
     pub(crate) fn new(bytes: &'a [u8], at: usize, step: usize, count: usize, mask: u32) -> Self {
+        let first = read(bytes, at);
+        let count = first.map_or(0, |_| count);
+        Self::from_first(first.unwrap_or(0) & mask, bytes, at, step, count, mask)
+    }
+
+    /// The same, with the first TID at hand.
+    #[inline(always)]
+    pub(crate) fn from_first(
+        first: Tid,
+        bytes: &'a [u8],
+        at: usize,
+        step: usize,
+        left: usize,
+        mask: u32,
+    ) -> Self {
         Self {
             bytes,
+            first,
             at,
             step,
-            left: count,
+            left,
             mask,
         }
     }
 
     pub(crate) fn none() -> Self {
-        Self {
-            bytes: &[],
-            at: 0,
-            step: 0,
-            left: 0,
-            mask: 0,
-        }
+        Self::from_first(0, &[], 0, 0, 0, 0)
     }
 
     /// The lowest TID left, without advancing.
     #[inline]
     pub fn first(&self) -> Option<Tid> {
-        self.clone().next()
+        (self.left > 0).then_some(self.first)
     }
 
     /// Whether no row is left.
@@ -50,18 +62,29 @@ impl<'a> Tids<'a> {
     }
 }
 
+fn read(bytes: &[u8], at: usize) -> Option<Tid> {
+    let tid = bytes.get(at..at.checked_add(4)?)?;
+    Some(Tid::from_le_bytes(tid.try_into().ok()?))
+}
+
 impl Iterator for Tids<'_> {
     type Item = Tid;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Tid> {
         if self.left == 0 {
             return None;
         }
-        let tid = self.bytes.get(self.at..self.at + 4)?;
+        let tid = self.first;
         self.left -= 1;
-        self.at += self.step;
-        Some(u32::from_le_bytes(tid.try_into().ok()?) & self.mask)
+        if self.left > 0 {
+            self.at += self.step;
+            match read(self.bytes, self.at) {
+                Some(next) => self.first = next & self.mask,
+                None => self.left = 0,
+            }
+        }
+        Some(tid)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -120,10 +143,12 @@ impl Matches {
         self.ends.reserve(points);
     }
 
-    #[inline]
-    pub(crate) fn push_one(&mut self, tid: Tid) {
-        self.tids.push(tid);
-        self.ends.push(self.tids.len());
+    /// One TID each for several points.
+    #[inline(always)]
+    pub(crate) fn push_each(&mut self, tids: &[Tid]) {
+        let end = self.tids.len() + 1;
+        self.tids.extend_from_slice(tids);
+        self.ends.extend(end..end + tids.len());
     }
 
     pub(crate) fn push(&mut self, tids: Tids<'_>) {

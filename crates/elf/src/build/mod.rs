@@ -9,6 +9,7 @@ mod sort;
 use crate::geometry::Geometry;
 use crate::header::{Header, MAX_DIMS, MAX_ROWS, Ranks, header_len, padded_len};
 use crate::histogram::{Histogram, SAMPLE};
+use crate::packed::shortcuts::{Places, Shortcuts};
 use crate::{ElfError, Layout, Result, Rows, packed, published};
 use output::{Buffered, Output, Spill};
 use record::{Encoder, Record, code};
@@ -20,7 +21,7 @@ pub struct BuildOptions {
     pub layout: Layout,
     /// Threads to sort and write with.
     pub threads: usize,
-    /// Bytes of memory for the sort; what is beyond goes to the spill. The rest of a build needs a few MiB more, and the
+    /// Bytes of memory for the sort; what is beyond goes to the spill. The rest of a build needs some 16 MiB more, and the
     /// open lists on one path of the tree (16 bytes for each of their entries).
     pub memory: usize,
 }
@@ -165,15 +166,19 @@ impl Job<'_> {
         let mut out = Buffered::new(out);
         let nodes_start = header_len(geometry.dims()) as u64;
         out.skip(nodes_start as usize).map_err(ElfError::Write)?;
+        let mut places = Places::new(geometry, 0);
         let (root, rank_codes) = match self.options.layout {
             _ if records.is_empty() => (nodes_start, vec![vec![]; geometry.dims()]),
-            Layout::Packed => (
-                packed::write::write(geometry, records, &mut out)?,
-                vec![vec![]; geometry.dims()],
-            ),
+            Layout::Packed => {
+                places = Places::new(geometry, Shortcuts::worth(geometry));
+                let root = packed::write::write(geometry, records, &mut places, &mut out)?;
+                (root, vec![vec![]; geometry.dims()])
+            }
             Layout::Published => published::write::write(geometry, records, &mut out)?,
         };
         let nodes_end = out.position();
+        out.append(&places.to_bytes(geometry, nodes_end))
+            .map_err(ElfError::Write)?;
         let mut ranks = Vec::with_capacity(geometry.dims());
         for codes in rank_codes {
             let table = Ranks {
@@ -196,6 +201,7 @@ impl Job<'_> {
             root,
             geometry: geometry.clone(),
             ranks,
+            shortcuts: Shortcuts::new(geometry, places.dims, nodes_end).unwrap_or_default(),
             histograms: histograms(geometry, records),
         };
         out.write_at(0, &header.to_bytes()).map_err(ElfError::Write)?;

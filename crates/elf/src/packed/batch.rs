@@ -1,17 +1,20 @@
 //! Many exact matches in layout `packed`, interleaved.
 
-use crate::kernel::{Between, Kernel, Search};
-use crate::packed::exact::{Damage, IN_HEAD, Link, Run, is_dense};
+use crate::kernel::{Kernel, Search};
+use crate::packed::exact::{Damage, Hits, Run, is_dense};
 use crate::packed::node::Tree;
+use crate::packed::shortcuts::Start;
 use crate::tids::Matches;
 use halocline_media::Bytes;
 
-/// Points in flight: more than a core has line-fill buffers for gains nothing (measured: 32 is no faster than 16).
-const IN_FLIGHT: usize = 16;
+/// Points of a group.
+const GROUP: usize = 16;
+/// Groups in flight, each one stage behind the one after it.
+const STAGES: usize = 4;
 
-/// Looks for many points, a group at a time: all points of a group take one step, each asking for the line that its next
-/// step reads, before the first of them takes that. Misses in flight are what limits the throughput, so nothing is asked
-/// for that may not be needed.
+/// Looks for many points, a group at a time, in four stages: where the shortcut is, where the list is, which records may
+/// be equal, which are. Each stage asks for the lines that the next one reads, and that comes only after the other stages of
+/// other groups, when the lines are there.
 pub(crate) struct ExactBatch<'a, 'p, B> {
     pub(crate) tree: Tree<'a, B>,
     /// Row-major.
@@ -22,80 +25,94 @@ pub(crate) struct ExactBatch<'a, 'p, B> {
 /// One point of a group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Descent {
-    /// The list to look at; the records to compare after the last step.
+    /// Of the shortcut, then of the list to look at; 0 if there is none.
     at: usize,
-    /// A link to follow instead, if its `len` is not 0.
-    link: Link,
     /// The list's depth, also after the last step.
     depth: usize,
     /// Records to compare.
-    mask: u64,
+    hits: Hits,
     run: Run,
 }
 
 impl<B: Bytes> ExactBatch<'_, '_, B> {
-    /// Follows a link or looks at a list; `false` if that was the last step.
+    /// Finds the shortcuts of a group.
+    #[inline(always)]
+    fn places(&self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
+        let shortcuts = &self.tree.header.shortcuts;
+        for (descent, point) in group.iter_mut().zip(points.chunks_exact(dims)) {
+            descent.at = shortcuts.place(point).unwrap_or(0);
+            self.tree.view.prefetch(descent.at);
+        }
+    }
+
+    /// Finds the first lists of a group.
+    #[inline(always)]
+    fn starts(&self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
+        let (tree, shortcuts) = (self.tree, &self.tree.header.shortcuts);
+        for (descent, _) in group.iter_mut().zip(points.chunks_exact(dims)) {
+            let start = match descent.at {
+                _ if shortcuts.dims() == 0 => Start::Root,
+                0 => Start::Nowhere,
+                place => shortcuts.start(tree.view, place),
+            };
+            let (at, depth) = match start {
+                Start::List(at) => (at, shortcuts.dims()),
+                Start::Root => (tree.header.root as usize, 0),
+                Start::Nowhere => (0, 0),
+            };
+            *descent = Descent {
+                at,
+                depth,
+                ..Descent::default()
+            };
+            tree.fetch(at);
+        }
+    }
+
+    /// Looks at a list; `false` if that was the last step.
     #[inline(always)]
     fn step<K: Kernel>(&self, descent: &mut Descent, point: &[u64]) -> Result<bool, Damage> {
         let (tree, view) = (self.tree, self.tree.view);
-        if descent.link.len > 0 {
-            descent.at = tree.follow(descent.link);
-            descent.link.len = 0;
-            tree.fetch(descent.at);
-            return Ok(descent.at != 0);
-        }
         let (at, depth) = (descent.at, descent.depth);
+        if at == 0 {
+            return Ok(false);
+        }
         let (Some(head), Some(level)) = (view.head(at), tree.geometry().levels.get(depth)) else {
             return Err(Damage(at));
         };
-        if is_dense(head[0]) && depth < point.len() {
-            let link = tree.dense_link(head, at, level.value_mask, level.value_len, point[depth]);
-            let next = link.map_or(0, |link| tree.follow(link));
-            (descent.at, descent.depth) = (next, depth + 1);
-            if let Some(link) = tree.forward_link(head, next, point.get(depth + 1)) {
-                view.prefetch(link.at);
-                (descent.link, descent.depth) = (link, depth + 2);
-            } else {
-                tree.fetch(next);
-            }
-            return Ok(next != 0);
-        }
-        if head[0] <= IN_HEAD && level.value_len == 1 && point[depth] <= 0xff {
-            let rows = usize::from(head[0]);
-            view.touch(at, 1 + rows);
-            let mask = K::between_head(
-                head,
-                rows,
-                Between {
-                    lo: point[depth],
-                    span: 0,
-                },
-            );
-            let record = at + 1 + rows + (mask.trailing_zeros() & 63) as usize * level.record_len;
+        if let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, point) {
+            let record = hits.records + (hits.mask.trailing_zeros() & 63) as usize * level.record_len;
             view.prefetch(record);
             view.prefetch(record + level.record_len);
-            (descent.at, descent.mask) = (at + 1 + rows, mask);
+            descent.hits = hits;
             return Ok(false);
         }
-        let (next, run) = tree.any_list::<K>(at, depth, point)?;
-        tree.fetch(next);
-        (descent.at, descent.depth, descent.run) = (next, depth + 1, run);
-        Ok(next != 0)
+        if is_dense(head[0]) && depth < point.len() {
+            descent.at = tree.dense_child(head, at, level, point[depth]);
+        } else {
+            (descent.at, descent.run) = tree.any_list::<K>(at, depth, point)?;
+        }
+        descent.depth = depth + 1;
+        tree.fetch(descent.at);
+        Ok(descent.at != 0)
     }
 
-    /// Takes a group down; `group` gets what is to be compared.
+    /// Takes a group down; it then says what is to be compared.
     #[inline(always)]
     fn descend<K: Kernel>(
         &self,
         points: &[u64],
         dims: usize,
-        group: &mut [Descent; IN_FLIGHT],
+        group: &mut [Descent; GROUP],
     ) -> Result<(), Damage> {
-        let mut live = (1_u32 << (points.len() / dims)) - 1;
+        let mut live = 0_u32;
+        for (i, (descent, point)) in group.iter_mut().zip(points.chunks_exact(dims)).enumerate() {
+            live |= u32::from(self.step::<K>(descent, point)?) << i;
+        }
         while live != 0 {
             let mut round = live;
             while round != 0 {
-                let i = round.trailing_zeros() as usize % IN_FLIGHT;
+                let i = round.trailing_zeros() as usize % GROUP;
                 round &= round - 1;
                 if !self.step::<K>(&mut group[i], &points[i * dims..(i + 1) * dims])? {
                     live &= !(1 << i);
@@ -104,43 +121,57 @@ impl<B: Bytes> ExactBatch<'_, '_, B> {
         }
         Ok(())
     }
+
+    /// Compares the records of a group.
+    #[inline(always)]
+    fn compare<K: Kernel>(&mut self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
+        let (tree, tid_mask) = (self.tree, self.tree.geometry().tid_mask);
+        let (mut tids, mut count, mut single) = ([0; GROUP], 0, true);
+        for (i, (descent, point)) in group.iter_mut().zip(points.chunks_exact(dims)).enumerate() {
+            if descent.hits.mask != 0 {
+                descent.run = tree.equal::<K>(descent.hits, descent.depth, point);
+            }
+            tids[i] = tree.view.u32(descent.run.at) & tid_mask;
+            single &= descent.run.count == 1;
+            count = i + 1;
+        }
+        if single {
+            self.out.push_each(&tids[..count]);
+            return;
+        }
+        for descent in &group[..count] {
+            self.out.push(tree.tids(descent.run));
+        }
+    }
 }
 
 impl<B: Bytes> Search for ExactBatch<'_, '_, B> {
     type Output = Result<(), Damage>;
 
     #[inline(always)]
-    fn run<K: Kernel>(self) -> Self::Output {
-        let tree = self.tree;
-        let dims = tree.geometry().dims();
-        self.out.reserve(self.points.len() / dims);
-        let start = Descent {
-            at: tree.header.root as usize,
-            ..Descent::default()
+    fn run<K: Kernel>(mut self) -> Self::Output {
+        let dims = self.tree.geometry().dims();
+        let all = self.points;
+        self.out.reserve(all.len() / dims);
+        let points = |group: usize| {
+            let rest = all.get(group * GROUP * dims..).unwrap_or_default();
+            &rest[..rest.len().min(GROUP * dims)]
         };
-        let mut groups = self.points.chunks(dims * IN_FLIGHT);
-        // Records are compared one group later, when their lines are there.
-        let mut before: (&[u64], [Descent; IN_FLIGHT]) = (&[], [start; IN_FLIGHT]);
-        loop {
-            let points = groups.next().unwrap_or_default();
-            let mut group = [start; IN_FLIGHT];
-            self.descend::<K>(points, dims, &mut group)?;
-            for (descent, point) in before.1.iter().zip(before.0.chunks_exact(dims)) {
-                let run = match descent.mask {
-                    0 => descent.run,
-                    mask => tree.equal::<K>(descent.at, mask, descent.depth, point),
-                };
-                if run.count == 1 {
-                    self.out
-                        .push_one(tree.view.u32(run.at) & tree.geometry().tid_mask);
-                } else {
-                    self.out.push(tree.tids(run));
-                }
+        let groups = all.len().div_ceil(GROUP * dims);
+        let mut flight = [[Descent::default(); GROUP]; STAGES];
+        // Group `turn` is at its first stage, the one before it at its second, and so on.
+        for turn in 0..groups + STAGES - 1 {
+            self.places(points(turn), dims, &mut flight[turn % STAGES]);
+            if let Some(group) = turn.checked_sub(1) {
+                self.starts(points(group), dims, &mut flight[group % STAGES]);
             }
-            if points.is_empty() {
-                return Ok(());
+            if let Some(group) = turn.checked_sub(2) {
+                self.descend::<K>(points(group), dims, &mut flight[group % STAGES])?;
             }
-            before = (points, group);
+            if let Some(group) = turn.checked_sub(3) {
+                self.compare::<K>(points(group), dims, &mut flight[group % STAGES]);
+            }
         }
+        Ok(())
     }
 }

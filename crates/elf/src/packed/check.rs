@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::check::Seen;
 use crate::error::ElfError;
-use crate::packed::inner::worth_forwarding;
-use crate::packed::node::{Forward, Inner, Leaf, Node, Tree};
+use crate::packed::node::{Inner, Leaf, Node, Tree};
+use crate::packed::shortcuts::{Places, place};
 use halocline_media::Bytes;
 
 /// Visits every node once, in the order in which they are stored.
@@ -14,6 +14,7 @@ pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
     let mut check = Check {
         tree,
         seen: &mut seen,
+        places: Places::new(&header.geometry, header.shortcuts.dims()),
         codes: vec![],
         last: vec![],
     };
@@ -24,12 +25,18 @@ pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
     if end as u64 != header.nodes_end {
         return Err(ElfError::damaged(end, "the root is not the last list"));
     }
+    let places = check.places.to_bytes(&header.geometry, header.nodes_end);
+    if tree.view.slice()[end..].get(..places.len()) != Some(&places) {
+        return Err(ElfError::damaged(end, "the shortcuts do not lead to the lists"));
+    }
     seen.finish()
 }
 
 struct Check<'a, 's, B> {
     tree: Tree<'a, B>,
     seen: &'s mut Seen,
+    /// What the shortcuts should say.
+    places: Places,
     /// Codes on the path to the list being checked.
     codes: Vec<u64>,
     /// Tuple and TID of the row before.
@@ -39,6 +46,10 @@ struct Check<'a, 's, B> {
 impl<B: Bytes> Check<'_, '_, B> {
     /// Checks the subtree whose top list is at `at` and whose first byte must be `start`; gives rows and end.
     fn subtree(&mut self, at: usize, depth: usize, start: usize) -> Result<(u64, usize)> {
+        if depth == self.places.dims && depth > 0 {
+            let place = place(self.tree.geometry(), self.codes.iter().copied());
+            self.places.set(place, Some(at as u64));
+        }
         match self.tree.node(at, depth)? {
             Node::Leaf(leaf) => {
                 if at != start {
@@ -54,7 +65,6 @@ impl<B: Bytes> Check<'_, '_, B> {
     fn inner(&mut self, inner: &Inner, depth: usize, start: usize) -> Result<(u64, usize)> {
         let (mut rows, mut end, mut children) = (0, start, 0_u64);
         let mut before = None;
-        let mut forwards = vec![];
         for k in 0..inner.entries {
             let child = inner.child(self.tree.view, k);
             let value = inner.value(self.tree.view, k);
@@ -77,10 +87,6 @@ impl<B: Bytes> Check<'_, '_, B> {
                 ));
             }
             before = Some(value);
-            forwards.push(match self.tree.node(child, depth + 1)? {
-                Node::Inner(child) => child.as_forward(),
-                Node::Leaf(_) => None,
-            });
             self.codes.push(value);
             let (below, after) = self.subtree(child, depth + 1, end)?;
             self.codes.pop();
@@ -93,13 +99,6 @@ impl<B: Bytes> Check<'_, '_, B> {
         }
         if rows != inner.rows || children == 0 {
             return Err(ElfError::damaged(inner.at, "a list's number of rows is wrong"));
-        }
-        let worth = worth_forwarding(self.tree.geometry().rows, rows, children);
-        if inner.forward != Forward::of(forwards).filter(|_| worth) {
-            return Err(ElfError::damaged(
-                inner.at,
-                "a list does not say what its children are like",
-            ));
         }
         Ok((rows, inner.end()))
     }
@@ -133,6 +132,10 @@ impl<B: Bytes> Check<'_, '_, B> {
             let (used, len) = (geometry.record_bits[depth], leaf.records.len);
             if used % 8 != 0 && view.u8(record + len - 1) >> (used % 8) != 0 {
                 return Err(ElfError::damaged(record, "a record has bits beyond its fields"));
+            }
+            if depth < self.places.dims {
+                let place = place(geometry, row[..self.places.dims].iter().copied());
+                self.places.set(place, None);
             }
             row.push(u64::from(tid));
             if !self.last.is_empty() && self.last >= row {

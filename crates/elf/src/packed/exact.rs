@@ -1,11 +1,11 @@
 //! Exact match in layout `packed`.
 //!
-//! The code of the short ways (dense lists; leaf lists of up to 32 one-byte values) is kept to few instructions without
-//! calls: out-of-order execution overlaps the cache misses of one search with the next search only as far as the reorder
-//! buffer reaches.
+//! Here is the way for all lists; the usual way is in quick.rs.
 
+use crate::geometry::Level;
 use crate::kernel::{Between, Kernel, Search, low_bits};
-use crate::packed::node::{DENSE, FORWARD, FORWARD_LEN, Forward, INNER, INNER_HEADER, LINK_LEN, Node, Tree};
+use crate::packed::node::{DENSE, INNER, INNER_HEADER, LINK_LEN, Node, Tree};
+use crate::packed::shortcuts::Start;
 use crate::tids::Tids;
 use crate::view::PAD;
 use crate::{ElfError, Result};
@@ -35,105 +35,141 @@ impl From<Damage> for ElfError {
     }
 }
 
-/// A link: `len` bytes at `at` that tell how far before `from` the list is.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Link {
-    pub(crate) at: usize,
-    pub(crate) len: usize,
-    pub(crate) from: usize,
-}
-
 #[inline(always)]
 pub(crate) fn is_dense(kind: u8) -> bool {
-    kind & !(LINK_LEN | FORWARD) == INNER | DENSE
+    kind & !LINK_LEN == INNER | DENSE
+}
+
+/// Records of a short leaf list that may equal the point.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hits {
+    /// The list's first record.
+    pub(crate) records: usize,
+    pub(crate) mask: u64,
 }
 
 impl<'a, B: Bytes> Tree<'a, B> {
-    /// The list that a link leads to; 0 if none.
+    /// Where the search for a point starts.
     #[inline(always)]
-    pub(crate) fn follow(&self, link: Link) -> usize {
-        self.view.touch(link.at, link.len);
-        let distance = self.view.uint(link.at, link.len) as usize;
-        if distance == 0 || distance >= link.from {
-            0
-        } else {
-            link.from - distance
+    pub(crate) fn start(&self, point: &[u64]) -> Start {
+        let shortcuts = &self.header.shortcuts;
+        if shortcuts.dims() == 0 {
+            return Start::Root;
+        }
+        match shortcuts.place(point) {
+            Some(place) => shortcuts.start(self.view, place),
+            None => Start::Nowhere,
         }
     }
 
-    /// The link of `code` in the dense list with this head; `None` if it has none.
+    /// The child for `code` of the dense list with this head; 0 if none.
     #[inline(always)]
-    pub(crate) fn dense_link(
+    pub(crate) fn dense_child(&self, head: &[u8; PAD], at: usize, level: &Level, code: u64) -> usize {
+        let entries = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
+        let min = self.view.u64(at + INNER_HEADER) & level.value_mask;
+        let position = code.wrapping_sub(min);
+        let len = usize::from(head[0] >> 2 & 7) + 1;
+        self.view.touch(at, INNER_HEADER + level.value_len);
+        if position >= u64::from(entries) {
+            return 0;
+        }
+        let link = at + INNER_HEADER + level.value_len + position as usize * len;
+        self.view.touch(link, len);
+        let distance = self.view.uint(link, len) as usize;
+        if distance == 0 || distance >= at {
+            0
+        } else {
+            at - distance
+        }
+    }
+
+    /// The records with the point's code in a leaf list of up to 32 one-byte values; `None` if it is another list.
+    #[inline(always)]
+    pub(crate) fn short_leaf<K: Kernel>(
         &self,
         head: &[u8; PAD],
         at: usize,
-        value_mask: u64,
-        value_len: usize,
-        code: u64,
-    ) -> Option<Link> {
-        let skip = INNER_HEADER + if head[0] & FORWARD != 0 { FORWARD_LEN } else { 0 };
-        let entries = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
-        let min = self.view.u64(at + skip) & value_mask;
-        let position = code.wrapping_sub(min);
-        let len = usize::from(head[0] >> 2 & 7) + 1;
-        self.view.touch(at, skip + value_len);
-        if position >= u64::from(entries) {
+        depth: usize,
+        level: &Level,
+        point: &[u64],
+    ) -> Option<Hits> {
+        if head[0] > IN_HEAD || level.value_len != 1 || point[depth] > 0xff {
             return None;
         }
-        Some(Link {
-            at: at + skip + value_len + position as usize * len,
-            len,
-            from: at,
+        let rows = usize::from(head[0]);
+        self.view.touch(at, 1 + rows);
+        let wanted = Between {
+            lo: point[depth],
+            span: 0,
+        };
+        Some(Hits {
+            records: at + 1 + rows,
+            mask: K::between_head(head, rows, wanted),
         })
     }
 
-    /// The link of `code` in a list whose parent has this head and says what it is like.
+    /// The run of equal records among the hits in a leaf list of dimension `depth`.
     #[inline(always)]
-    pub(crate) fn forward_link(&self, head: &[u8; PAD], at: usize, code: Option<&u64>) -> Option<Link> {
-        if head[0] & FORWARD == 0 {
-            return None;
-        }
-        let (forward, &code) = (Forward::read(head), code?);
-        if code >= u64::from(forward.entries) {
-            return None;
-        }
-        let len = usize::from(forward.link_len);
-        Some(Link {
-            at: at + usize::from(forward.links) + code as usize * len,
-            len,
-            from: at,
-        })
-    }
-
-    /// The run of equal records among the records of `mask` in a leaf list of dimension `depth`.
-    #[inline(always)]
-    pub(crate) fn equal<K: Kernel>(&self, records: usize, mut mask: u64, depth: usize, point: &[u64]) -> Run {
+    pub(crate) fn equal<K: Kernel>(&self, hits: Hits, depth: usize, point: &[u64]) -> Run {
         let geometry = self.geometry();
         let level = &geometry.levels[depth];
+        let (mask, len) = (hits.mask, level.record_len);
+        let more = mask & mask.wrapping_sub(1);
+        let Some(bits) = level.tail_mask else {
+            return self.equal_run(hits, len, |record| {
+                K::equal(self.view, record, geometry, depth + 1, point)
+            });
+        };
+        let Some(tail) = K::tail(geometry, depth + 1, point) else {
+            return Run::default();
+        };
+        if mask == 0 || more & more.wrapping_sub(1) != 0 {
+            return self.equal_run(hits, len, |record| self.has_tail(record, bits, tail));
+        }
+        self.one_or_two(hits, len, bits, tail)
+    }
+
+    /// Whether the record has these bits above its TID.
+    #[inline(always)]
+    fn has_tail(&self, record: usize, bits: u64, tail: u64) -> bool {
+        let (byte, shift) = self.geometry().tail_at;
+        (self.view.u64(record + byte) >> shift) & bits == tail
+    }
+
+    /// The run of equal records among one or two hits, without a branch: both are compared, an only one twice.
+    #[inline(always)]
+    pub(crate) fn one_or_two(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> Run {
+        let Hits { records, mask } = hits;
+        let more = mask & mask.wrapping_sub(1);
+        let first = records + mask.trailing_zeros() as usize * len;
+        let second = if more == 0 {
+            first
+        } else {
+            records + more.trailing_zeros() as usize * len
+        };
+        self.view.touch(first, second - first + len);
+        let one = self.has_tail(first, bits, tail);
+        let two = self.has_tail(second, bits, tail) & (more != 0);
+        Run {
+            at: if one { first } else { second },
+            len: len as u32,
+            count: u32::from(one) + u32::from(two),
+        }
+    }
+
+    #[inline(always)]
+    fn equal_run(&self, hits: Hits, len: usize, equal: impl Fn(usize) -> bool) -> Run {
+        let mut mask = hits.mask;
         let mut run = Run {
             at: 0,
-            len: level.record_len as u32,
+            len: len as u32,
             count: 0,
         };
-        let mut tail = 0;
-        if level.tail_mask.is_some() {
-            match K::tail(geometry, depth + 1, point) {
-                Some(codes) => tail = codes,
-                None => return run,
-            }
-        }
         while mask != 0 {
-            let record = records + mask.trailing_zeros() as usize * level.record_len;
+            let record = hits.records + mask.trailing_zeros() as usize * len;
             mask &= mask - 1;
-            self.view.touch(record, level.record_len);
-            let equal = match level.tail_mask {
-                Some(bits) => {
-                    let word = self.view.u64(record + geometry.tid_bits / 8) >> (geometry.tid_bits % 8);
-                    word & bits == tail
-                }
-                None => K::equal(self.view, record, geometry, depth + 1, point),
-            };
-            if equal {
+            self.view.touch(record, len);
+            if equal(record) {
                 run.at = if run.count == 0 { record } else { run.at };
                 run.count += 1;
             } else if run.count > 0 {
@@ -187,8 +223,11 @@ impl<'a, B: Bytes> Tree<'a, B> {
                 // Equal values are few as a rule (write.rs), but a damaged list may say otherwise.
                 let mut run = Run::default();
                 for from in (first..end).step_by(64) {
-                    let mask = low_bits((end - from).min(64));
-                    let next = self.equal::<K>(leaf.records_from(from).at, mask, depth, point);
+                    let hits = Hits {
+                        records: leaf.records_from(from).at,
+                        mask: low_bits((end - from).min(64)),
+                    };
+                    let next = self.equal::<K>(hits, depth, point);
                     if next.count == 0 && run.count > 0 {
                         break;
                     }
@@ -237,50 +276,31 @@ impl<B: Bytes> Search for Exact<'_, '_, B> {
     fn run<K: Kernel>(self) -> Self::Output {
         let Self { tree, point } = self;
         let (view, geometry) = (tree.view, tree.geometry());
-        let (mut at, mut depth) = (tree.header.root as usize, 0);
+        let (mut at, mut depth) = match tree.start(point) {
+            Start::List(at) => (at, tree.header.shortcuts.dims()),
+            Start::Root => (tree.header.root as usize, 0),
+            Start::Nowhere => return Ok(Run::default()),
+        };
         loop {
             let (Some(head), Some(level)) = (view.head(at), geometry.levels.get(depth)) else {
                 return Err(Damage(at));
             };
+            if let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, point) {
+                return Ok(tree.equal::<K>(hits, depth, point));
+            }
             if is_dense(head[0]) && depth < point.len() {
-                at = match tree.dense_link(head, at, level.value_mask, level.value_len, point[depth]) {
-                    Some(link) => tree.follow(link),
-                    None => 0,
-                };
-                depth += 1;
-                if at != 0
-                    && let Some(link) = tree.forward_link(head, at, point.get(depth))
-                {
-                    at = tree.follow(link);
-                    depth += 1;
-                }
-            } else if head[0] <= IN_HEAD && level.value_len == 1 && point[depth] <= 0xff {
-                let rows = usize::from(head[0]);
-                view.touch(at, 1 + rows);
-                let mask = K::between_head(
-                    head,
-                    rows,
-                    Between {
-                        lo: point[depth],
-                        span: 0,
-                    },
-                );
-                return Ok(tree.equal::<K>(at + 1 + rows, mask, depth, point));
+                at = tree.dense_child(head, at, level, point[depth]);
             } else {
                 let (next, run) = tree.any_list::<K>(at, depth, point)?;
                 if next == 0 {
                     return Ok(run);
                 }
                 at = next;
-                depth += 1;
             }
             if at == 0 {
                 return Ok(Run::default());
             }
-            // Nothing else is waited for: the record may be in any line of a short leaf list.
-            view.prefetch(at);
-            view.prefetch(at + 64);
-            view.prefetch(at + 128);
+            depth += 1;
         }
     }
 }

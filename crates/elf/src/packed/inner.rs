@@ -1,7 +1,7 @@
 //! Writing the inner lists of layout `packed`.
 
 use crate::geometry::Geometry;
-use crate::packed::node::{DENSE, FORWARD, Forward, INNER};
+use crate::packed::node::{DENSE, INNER};
 
 /// A child of a list that is being written.
 #[derive(Debug, Clone, Copy)]
@@ -9,17 +9,9 @@ pub(crate) struct Entry {
     pub(crate) value: u64,
     /// Its position.
     pub(crate) at: u64,
-    /// What it is like, if it is a dense list from value 0 on.
-    pub(crate) forward: Option<Forward>,
 }
 
-/// Whether a search should skip the heads of the children of a list of `rows` rows: not where they are so few in the
-/// whole tree that they stay in the CPU's caches.
-pub(crate) fn worth_forwarding(all_rows: u64, rows: u64, entries: u64) -> bool {
-    rows / entries.max(1) < all_rows / 512
-}
-
-/// Writes the inner list of `entries` that will stand at position `at`; gives the entry's place in the list above.
+/// Writes the inner list of `entries`, at least one, that will stand at position `at`.
 pub(crate) fn write(
     geometry: &Geometry,
     depth: usize,
@@ -27,8 +19,9 @@ pub(crate) fn write(
     entries: &[Entry],
     at: u64,
     bytes: &mut Vec<u8>,
-) -> Option<Forward> {
-    let (first, last) = (entries.first()?, entries.last()?);
+) {
+    let [first, ..] = entries else { return };
+    let last = entries.last().unwrap_or(first);
     let value_len = geometry.levels[depth].value_len;
     let link_len = (64 - (at - first.at).leading_zeros() as usize).div_ceil(8).max(1);
     let sparse_len = entries.len() as u64 * (link_len + value_len) as u64;
@@ -39,21 +32,12 @@ pub(crate) fn write(
             .then_some((from, places))
     };
     let dense = places(0).or_else(|| places(first.value));
-    let forward = if worth_forwarding(geometry.rows, rows as u64, entries.len() as u64) {
-        Forward::of(entries.iter().map(|entry| entry.forward))
-    } else {
-        None
-    };
     let kind = INNER | ((link_len - 1) as u8) << 2;
-    let flags = if dense.is_some() { DENSE } else { 0 } | if forward.is_some() { FORWARD } else { 0 };
+    let flags = if dense.is_some() { DENSE } else { 0 };
     let count = dense.map_or(entries.len() as u64, |(_, places)| places) as u32;
-    let start = bytes.len();
     bytes.push(kind | flags);
     bytes.extend_from_slice(&count.to_le_bytes());
     bytes.extend_from_slice(&(rows as u32).to_le_bytes());
-    if let Some(forward) = forward {
-        bytes.extend_from_slice(&forward.to_bytes());
-    }
     match dense {
         Some((from, _)) => bytes.extend_from_slice(&from.to_le_bytes()[..value_len]),
         None => {
@@ -62,7 +46,6 @@ pub(crate) fn write(
                 .for_each(|entry| bytes.extend_from_slice(&entry.value.to_le_bytes()[..value_len]));
         }
     }
-    let links = bytes.len() - start;
     let mut next = dense.map_or(0, |(from, _)| from);
     for entry in entries {
         if dense.is_some() {
@@ -71,12 +54,6 @@ pub(crate) fn write(
         }
         bytes.extend_from_slice(&(at - entry.at).to_le_bytes()[..link_len]);
     }
-    let dense_from_0 = dense.is_some_and(|(from, _)| from == 0);
-    dense_from_0.then_some(Forward {
-        entries: count,
-        links: links as u8,
-        link_len: link_len as u8,
-    })
 }
 
 #[cfg(test)]
@@ -87,7 +64,6 @@ mod tests {
         let entry = |(i, &value)| Entry {
             value,
             at: i as u64 * step,
-            forward: None,
         };
         values.iter().enumerate().map(entry).collect()
     }

@@ -4,14 +4,14 @@
 //! link is the distance back to the child and no subtree knows where in the file it lies. A node is one of
 //! - *leaf list*, `n` (1 byte, 1..=127) or `0x80, n` (u32): `n` values of its dimension, then `n` records; a value may
 //!   occur several times. Below the last dimension there are no values: only TIDs.
-//! - *inner list*, `0x81 | dense << 1 | (link length - 1) << 2 | forward << 5`, entries (u32), rows below (u32); if
-//!   `forward`, a [`Forward`]; then either the smallest value (dense: entry `k` stands for value `min + k`, link 0 says
-//!   that no row has it) or the values; then the links.
+//! - *inner list*, `0x81 | dense << 1 | (link length - 1) << 2`, entries (u32), rows below (u32); then either the
+//!   smallest value (dense: entry `k` stands for value `min + k`, link 0 says that no row has it) or the values; then
+//!   the links.
 
 use crate::geometry::Geometry;
 use crate::header::Header;
 use crate::kernel::{Between, Kernel, Records};
-use crate::view::{PAD, View};
+use crate::view::View;
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
 
@@ -19,56 +19,10 @@ pub(crate) const SMALL_LEAF: usize = 127;
 pub(crate) const LARGE_LEAF: u8 = 0x80;
 pub(crate) const INNER: u8 = 0x81;
 pub(crate) const DENSE: u8 = 0x02;
-pub(crate) const FORWARD: u8 = 0x20;
 /// Bits of an inner list's kind that give the length of its links.
 pub(crate) const LINK_LEN: u8 = 7 << 2;
-const UNUSED: u8 = 0x40;
+const UNUSED: u8 = 0x60;
 pub(crate) const INNER_HEADER: usize = 9;
-/// Bytes of a stored [`Forward`].
-pub(crate) const FORWARD_LEN: usize = 6;
-
-/// Says of all children of a list that they are dense lists from value 0 on which start alike, so that a search for one
-/// value follows a child's link without having read the child. Stored as `entries` (u32), `links` (u8), `link_len` (u8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Forward {
-    /// Entries that every child has.
-    pub(crate) entries: u32,
-    /// Offset of the links from a child's start.
-    pub(crate) links: u8,
-    /// Bytes of a child's link.
-    pub(crate) link_len: u8,
-}
-
-impl Forward {
-    #[inline(always)]
-    pub(crate) fn read(head: &[u8; PAD]) -> Self {
-        let entries = u32::from_le_bytes([head[9], head[10], head[11], head[12]]);
-        Self {
-            entries,
-            links: head[13],
-            link_len: head[14].clamp(1, 8),
-        }
-    }
-
-    pub(crate) fn to_bytes(self) -> [u8; FORWARD_LEN] {
-        let [a, b, c, d] = self.entries.to_le_bytes();
-        [a, b, c, d, self.links, self.link_len]
-    }
-
-    /// The common start of lists that start as these, if they can be described by one.
-    pub(crate) fn of(children: impl IntoIterator<Item = Option<Forward>>) -> Option<Self> {
-        let mut children = children.into_iter();
-        let first = children.next()??;
-        children.try_fold(first, |all, child| {
-            let child = child?;
-            let alike = (child.links, child.link_len) == (all.links, all.link_len);
-            alike.then_some(Forward {
-                entries: all.entries.min(child.entries),
-                ..all
-            })
-        })
-    }
-}
 
 /// A list whose entries are rows.
 #[derive(Debug, Clone, Copy)]
@@ -88,8 +42,6 @@ pub(crate) struct Inner {
     pub(crate) entries: usize,
     /// Rows in the subtree.
     pub(crate) rows: u64,
-    /// What all children have in common.
-    pub(crate) forward: Option<Forward>,
     /// `Some(smallest value)` if the position is the value.
     pub(crate) dense_from: Option<u64>,
     /// Offset of the values, unless dense.
@@ -166,11 +118,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         let entries = view.u32(at + 1) as usize;
         let rows = u64::from(view.u32(at + 5));
         let link_len = usize::from(kind >> 2 & 7) + 1;
-        let forward = match view.head(at) {
-            Some(head) if kind & FORWARD != 0 => Some(Forward::read(head)),
-            _ => None,
-        };
-        let values = at + INNER_HEADER + if forward.is_some() { FORWARD_LEN } else { 0 };
+        let values = at + INNER_HEADER;
         let dense = kind & DENSE != 0;
         let links = values + if dense { value_len } else { entries * value_len };
         self.inside(at, links + entries * link_len)?;
@@ -183,7 +131,6 @@ impl<'a, B: Bytes> Tree<'a, B> {
             at,
             entries,
             rows,
-            forward,
             dense_from,
             values,
             value_len,
@@ -232,15 +179,6 @@ impl Inner {
     /// First byte after the node.
     pub(crate) fn end(&self) -> usize {
         self.links + self.entries * self.link_len
-    }
-
-    /// What a list above may say of this one, if all its children are like it.
-    pub(crate) fn as_forward(&self) -> Option<Forward> {
-        (self.dense_from == Some(0)).then_some(Forward {
-            entries: self.entries as u32,
-            links: (self.links - self.at) as u8,
-            link_len: self.link_len as u8,
-        })
     }
 
     /// The entries `first..end` whose values lie in `wanted`.

@@ -6,7 +6,7 @@
 
 use crate::geometry::Level;
 use crate::kernel::{Between, Kernel, Records, Search, low_bits};
-use crate::packed::node::{FORWARD_LEN, INNER_HEADER, Inner, Leaf, Node, Tree};
+use crate::packed::node::{INNER_HEADER, Inner, Leaf, Node, Tree};
 use crate::plan::{Plan, Set, Test};
 use crate::sink::Sink;
 use crate::view::PAD;
@@ -167,7 +167,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
         // Of a leaf list whose values are tested only the values, otherwise all; of an inner list the first link in question.
         let (leaf_ahead, inner_ahead) = match self.plan.tests.get(depth + 1) {
-            Some(Test::Between(next)) => (FEW, INNER_HEADER + FORWARD_LEN + 2 * (next.lo as usize).min(FAR)),
+            Some(Test::Between(next)) => (FEW, INNER_HEADER + 2 * (next.lo as usize).min(FAR)),
             Some(Test::Set(_)) => (FEW, 64),
             None | Some(Test::Any) => (64, 64),
         };

@@ -8,7 +8,8 @@ use crate::build::output::Buffered;
 use crate::build::record::{Differ, Record, code};
 use crate::geometry::Geometry;
 use crate::packed::inner::{self, Entry};
-use crate::packed::node::{Forward, LARGE_LEAF, SMALL_LEAF};
+use crate::packed::node::{LARGE_LEAF, SMALL_LEAF};
+use crate::packed::shortcuts::{Places, place};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 use std::collections::VecDeque;
@@ -20,10 +21,11 @@ const LEAF_RUN: usize = 3;
 /// Rows that one task writes.
 const TASK_ROWS: usize = 1 << 16;
 
-/// Writes all lists; gives the position of the root.
+/// Writes all lists and notes where shortcuts lead; gives the position of the root.
 pub(crate) fn write<const W: usize>(
     geometry: &Geometry,
     records: &[Record<W>],
+    places: &mut Places,
     out: &mut Buffered<'_>,
 ) -> Result<u64> {
     let differ = Differ::new(geometry);
@@ -31,6 +33,7 @@ pub(crate) fn write<const W: usize>(
         geometry,
         differ: &differ,
         records,
+        shortcut_dims: places.dims,
     };
     let mut plan = vec![];
     source.plan(0, records.len(), 0, &mut plan);
@@ -39,9 +42,9 @@ pub(crate) fn write<const W: usize>(
         _ => None,
     });
     let wave = rayon::current_num_threads() * 4;
-    let mut ready: VecDeque<(Vec<u8>, Vec<Entry>)> = VecDeque::new();
+    let mut ready: VecDeque<Subtrees> = VecDeque::new();
     let mut entries: Vec<Entry> = vec![];
-    let mut last = (out.position(), None);
+    let mut last = out.position();
     for step in &plan {
         match *step {
             Step::Subtrees { .. } => {
@@ -53,25 +56,23 @@ pub(crate) fn write<const W: usize>(
                         .collect::<Vec<_>>()
                         .into();
                 }
-                if let Some((bytes, children)) = ready.pop_front() {
+                if let Some(subtrees) = ready.pop_front() {
                     let base = out.position();
-                    out.append(&bytes).map_err(ElfError::Write)?;
-                    entries.extend(children.into_iter().map(|child| Entry {
+                    out.append(&subtrees.bytes).map_err(ElfError::Write)?;
+                    entries.extend(subtrees.entries.into_iter().map(|child| Entry {
                         at: base + child.at,
                         ..child
                     }));
-                    last = entries
-                        .last()
-                        .map_or((base, None), |entry| (entry.at, entry.forward));
+                    for (place, at) in subtrees.shortcuts {
+                        places.set(place, at.map(|at| base + at));
+                    }
+                    last = entries.last().map_or(base, |entry| entry.at);
                 }
             }
-            Step::Child { value } => entries.push(Entry {
-                value,
-                at: last.0,
-                forward: last.1,
-            }),
+            Step::Child { value } => entries.push(Entry { value, at: last }),
             Step::Leaf { start, end, depth } => {
-                last = (out.position(), None);
+                last = out.position();
+                source.shortcuts(start, end, depth, true, last, |place, at| places.set(place, at));
                 let mut bytes = vec![];
                 // In parts, so that a leaf list of any length needs little memory.
                 source.leaf_head(end - start, &mut bytes);
@@ -87,19 +88,21 @@ pub(crate) fn write<const W: usize>(
                 }
             }
             Step::Inner {
-                rows,
+                start,
+                end,
                 depth,
                 entries: count,
             } => {
-                let at = out.position();
+                last = out.position();
+                source.shortcuts(start, end, depth, false, last, |place, at| places.set(place, at));
                 let children = entries.split_off(entries.len() - count);
                 let mut bytes = vec![];
-                last = (at, inner::write(geometry, depth, rows, &children, at, &mut bytes));
+                inner::write(geometry, depth, end - start, &children, last, &mut bytes);
                 out.append(&bytes).map_err(ElfError::Write)?;
             }
         }
     }
-    Ok(last.0)
+    Ok(last)
 }
 
 /// What is written next; entries and positions are passed on a stack.
@@ -113,7 +116,8 @@ enum Step {
     Leaf { start: usize, end: usize, depth: usize },
     /// A list of the last `entries` entries.
     Inner {
-        rows: usize,
+        start: usize,
+        end: usize,
         depth: usize,
         entries: usize,
     },
@@ -124,6 +128,17 @@ struct Source<'a, const W: usize> {
     geometry: &'a Geometry,
     differ: &'a Differ,
     records: &'a [Record<W>],
+    /// First dimensions that the shortcuts stand for.
+    shortcut_dims: usize,
+}
+
+/// What one task has written; positions count from the start of `bytes`.
+struct Subtrees {
+    bytes: Vec<u8>,
+    /// The children of the list above.
+    entries: Vec<Entry>,
+    /// Places of the shortcuts and what they say.
+    shortcuts: Vec<(usize, Option<u64>)>,
 }
 
 impl<const W: usize> Source<'_, W> {
@@ -135,6 +150,26 @@ impl<const W: usize> Source<'_, W> {
 
     fn code(&self, row: usize, dim: usize) -> u64 {
         code(&self.records[row], self.geometry.fields[dim])
+    }
+
+    /// Notes what shortcuts say of a list of dimension `depth` at `at` that holds these rows.
+    #[inline(always)]
+    fn shortcuts(
+        &self,
+        start: usize,
+        end: usize,
+        depth: usize,
+        leaf: bool,
+        at: u64,
+        mut note: impl FnMut(usize, Option<u64>),
+    ) {
+        let codes = |row: usize| (0..self.shortcut_dims).map(move |dim| self.code(row, dim));
+        let place = |row: usize| place(self.geometry, codes(row));
+        if depth == self.shortcut_dims && depth > 0 {
+            note(place(start), Some(at));
+        } else if depth < self.shortcut_dims && leaf {
+            (start..end).for_each(|row| note(place(row), None));
+        }
     }
 
     /// First row after `start` whose code in `depth` differs; rows `start..end` share all dimensions before it.
@@ -187,7 +222,8 @@ impl<const W: usize> Source<'_, W> {
         }
         self.flush(pending, end, depth, steps);
         steps.push(Step::Inner {
-            rows: end - start,
+            start,
+            end,
             depth,
             entries,
         });
@@ -200,7 +236,7 @@ impl<const W: usize> Source<'_, W> {
     }
 
     /// Writes the children that a list of dimension `depth` has in these rows; positions count from the buffer's start.
-    fn subtrees(&self, start: usize, end: usize, depth: usize) -> (Vec<u8>, Vec<Entry>) {
+    fn subtrees(&self, start: usize, end: usize, depth: usize) -> Subtrees {
         let records = &self.records[start..end];
         let source = Source { records, ..*self };
         // first[i]: the first dimension in which row i differs from row i - 1.
@@ -213,19 +249,23 @@ impl<const W: usize> Source<'_, W> {
             first,
             bytes: Vec::with_capacity(records.len() * 16),
             entries: vec![],
+            shortcuts: vec![],
         };
         let mut row = 0;
         while row < records.len() {
             let next = task.group_end(row, records.len(), depth);
-            let (at, forward) = task.list(row, next, depth + 1);
+            let at = task.list(row, next, depth + 1);
             task.entries.push(Entry {
                 value: source.code(row, depth),
                 at,
-                forward,
             });
             row = next;
         }
-        (task.bytes, task.entries)
+        Subtrees {
+            bytes: task.bytes,
+            entries: task.entries,
+            shortcuts: task.shortcuts,
+        }
     }
 
     fn leaf_head(&self, rows: usize, bytes: &mut Vec<u8>) {
@@ -282,6 +322,7 @@ struct Task<'a, const W: usize> {
     first: Vec<u8>,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
+    shortcuts: Vec<(usize, Option<u64>)>,
 }
 
 impl<const W: usize> Task<'_, W> {
@@ -304,38 +345,40 @@ impl<const W: usize> Task<'_, W> {
                 .any(|run| run.iter().all(|&dim| usize::from(dim) > depth))
     }
 
-    /// Writes the list of dimension `depth` of these rows; gives its position and what it is like.
-    fn list(&mut self, start: usize, end: usize, depth: usize) -> (u64, Option<Forward>) {
-        if self.is_leaf(start, end, depth) {
-            let at = self.bytes.len();
-            self.source.leaf_head(end - start, &mut self.bytes);
-            self.source.leaf_values(start, end, depth, &mut self.bytes);
-            self.source.leaf_records(start, end, depth, &mut self.bytes);
-            return (at as u64, None);
-        }
+    /// Writes the list of dimension `depth` of these rows; gives its position.
+    fn list(&mut self, start: usize, end: usize, depth: usize) -> u64 {
+        let leaf = self.is_leaf(start, end, depth);
         let base = self.entries.len();
-        let mut row = start;
+        let mut row = if leaf { end } else { start };
         while row < end {
             let next = self.group_end(row, end, depth);
-            let (at, forward) = self.list(row, next, depth + 1);
+            let at = self.list(row, next, depth + 1);
             self.entries.push(Entry {
                 value: self.source.code(row, depth),
                 at,
-                forward,
             });
             row = next;
         }
         let at = self.bytes.len() as u64;
-        let rows = end - start;
-        let forward = inner::write(
-            self.source.geometry,
-            depth,
-            rows,
-            &self.entries[base..],
-            at,
-            &mut self.bytes,
-        );
-        self.entries.truncate(base);
-        (at, forward)
+        let shortcuts = &mut self.shortcuts;
+        self.source.shortcuts(start, end, depth, leaf, at, |place, to| {
+            shortcuts.push((place, to))
+        });
+        if leaf {
+            self.source.leaf_head(end - start, &mut self.bytes);
+            self.source.leaf_values(start, end, depth, &mut self.bytes);
+            self.source.leaf_records(start, end, depth, &mut self.bytes);
+        } else {
+            inner::write(
+                self.source.geometry,
+                depth,
+                end - start,
+                &self.entries[base..],
+                at,
+                &mut self.bytes,
+            );
+            self.entries.truncate(base);
+        }
+        at
     }
 }

@@ -1,0 +1,109 @@
+//! The usual exact match in layout `packed`: a shortcut to a leaf list of up to 32 one-byte values, of which one or two are
+//! equal.
+//!
+//! The CPU overlaps the cache misses of one search with those of the next only as far as its reorder buffer reaches, and
+//! not beyond a branch that is mispredicted once its line has come. So this is few instructions, without a branch whose
+//! outcome differs from point to point, and the result is returned in registers: what is written to memory in parts and
+//! read back whole has to wait until the search has retired. Whatever is not usual is left to exact.rs.
+
+use crate::header::Header;
+use crate::kernel::{Kernel, Search};
+use crate::packed::exact::Run;
+use crate::packed::node::Tree;
+use crate::packed::shortcuts::{ABOVE, NOWHERE};
+use crate::tids::Tids;
+use crate::view::View;
+use halocline_media::Bytes;
+
+/// Looks for one point.
+pub(crate) struct Quick<'a, 'p, B> {
+    pub(crate) bytes: &'a B,
+    pub(crate) header: &'a Header,
+    pub(crate) point: &'p [u64],
+}
+
+/// A run and its first TID in two words.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Words(u64, u64);
+
+/// Bits of an offset: more than any address has.
+const OFFSET_BITS: u32 = 48;
+
+impl Words {
+    /// Instead of a run: the list is not of the usual kind.
+    const UNUSUAL: Self = Self(0, u64::MAX);
+    const NONE: Self = Self(0, 0);
+
+    #[inline(always)]
+    fn new(run: Run, first: u32) -> Self {
+        Self(
+            run.at as u64 | u64::from(run.len) << OFFSET_BITS,
+            u64::from(first) | u64::from(run.count) << 32,
+        )
+    }
+
+    /// The rows found; `None` if another way has to be taken.
+    #[inline(always)]
+    pub(crate) fn tids<'a, B: Bytes>(self, bytes: &'a B, header: &Header) -> Option<Tids<'a>> {
+        let Self(place, rows) = self;
+        if rows == u64::MAX {
+            return None;
+        }
+        let at = (place & ((1 << OFFSET_BITS) - 1)) as usize;
+        let (step, count) = ((place >> OFFSET_BITS) as usize, (rows >> 32) as usize);
+        let mask = header.geometry.tid_mask;
+        Some(Tids::from_first(
+            rows as u32,
+            bytes.as_slice(),
+            at,
+            step,
+            count,
+            mask,
+        ))
+    }
+}
+
+// Searched by reference: a pointer is passed in a register.
+impl<B: Bytes> Search for &Quick<'_, '_, B> {
+    type Output = Words;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self) -> Words {
+        let view = View::new(self.bytes);
+        let tree = Tree {
+            view,
+            header: self.header,
+        };
+        let shortcuts = &self.header.shortcuts;
+        let at = match shortcuts.place(self.point) {
+            Some(place) => shortcuts.word(view, place),
+            None => NOWHERE,
+        };
+        if at <= ABOVE {
+            return if at == ABOVE { Words::UNUSUAL } else { Words::NONE };
+        }
+        let at = at as usize;
+        // Nothing else is waited for: the record may be in any line of a short leaf list.
+        view.prefetch(at + 64);
+        view.prefetch(at + 128);
+        let (level, depth) = (&shortcuts.level, shortcuts.dims());
+        let (Some(bits), Some(head)) = (level.tail_mask, view.head(at)) else {
+            return Words::UNUSUAL;
+        };
+        let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, self.point) else {
+            return Words::UNUSUAL;
+        };
+        let Some(tail) = K::tail(tree.geometry(), depth + 1, self.point) else {
+            return Words::NONE;
+        };
+        if hits.mask == 0 {
+            return Words::NONE;
+        }
+        let more = hits.mask & (hits.mask - 1);
+        if more & more.wrapping_sub(1) != 0 {
+            return Words::UNUSUAL;
+        }
+        let run = tree.one_or_two(hits, level.record_len, bits, tail);
+        Words::new(run, view.u32(run.at) & tree.geometry().tid_mask)
+    }
+}
