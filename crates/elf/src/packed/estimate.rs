@@ -39,7 +39,7 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
                 Node::Inner(inner) if depth >= plan.open_from => sum.rows += inner.rows as f64,
                 Node::Inner(inner) => {
                     let places = Places::of(tree, inner, &plan.tests[depth]);
-                    if read + places.len <= LISTS {
+                    if places.len == 0 || read + places.len <= LISTS {
                         let children = places.children(1);
                         read += children.len();
                         next.extend(children);
