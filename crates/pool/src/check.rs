@@ -147,7 +147,7 @@ impl<M: Medium> Pool<M> {
                 report.extents = extents.len();
                 report.bytes = extents.iter().map(|named| named.extent.len).sum();
                 report.problems = verify(medium, &extents, &progress);
-                for (name, record) in &directory.objects {
+                for (name, record) in directory.objects.iter() {
                     let Some(log) = Log::of(medium, record) else {
                         continue;
                     };

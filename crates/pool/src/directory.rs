@@ -98,7 +98,8 @@ pub(crate) type Objects = BTreeMap<Arc<str>, Arc<Record>>;
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) generation: u64,
-    pub(crate) objects: Objects,
+    /// Shared with the transactions that build on it, until they change it.
+    pub(crate) objects: Arc<Objects>,
     /// The directory's own bytes.
     pub(crate) extent: ExtentRef,
 }
@@ -168,7 +169,7 @@ impl Directory {
         }
         Ok(Directory {
             generation,
-            objects: objects.into_iter().collect(),
+            objects: Arc::new(objects.into_iter().collect()),
             extent,
         })
     }

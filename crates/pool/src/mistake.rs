@@ -31,8 +31,10 @@ pub(crate) enum Mistake {
     LeaveLostRecord,
     /// An append trusts that the records before it, which another handle may have stored, are durable.
     TrustLogTail,
-    /// A vacuum takes space that a superblock or a reader may need.
+    /// A vacuum takes space that a reader may need.
     VacuumLimbo,
+    /// A vacuum does not sync before it takes what the synced generation may name.
+    VacuumUnsynced,
     /// A writer trusts that free space has blocks.
     TrustBlocks,
     /// A sync overlooks that its generation has been appended to since the last one.

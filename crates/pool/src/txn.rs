@@ -46,7 +46,8 @@ pub struct Txn<M: Medium = AnyMedium> {
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) objects: Objects,
+    /// Those of the base, or a copy as soon as there is a change.
+    pub(crate) objects: Arc<Objects>,
     pub(crate) changed: BTreeSet<Arc<str>>,
     /// Space that is taken: by offset, the bytes.
     reserved: HashMap<u64, u64>,
@@ -64,7 +65,7 @@ impl<M: Medium> Txn<M> {
         let len = inner.medium.refresh()?;
         let (superblock, base) = inner.pin_newest()?;
         inner.adopt(&superblock, base.directory(), len)?;
-        let objects = base.directory().objects.clone();
+        let objects = Arc::clone(&base.directory().objects);
         let state = State {
             objects,
             changed: BTreeSet::new(),
@@ -137,7 +138,7 @@ impl<M: Medium> Txn<M> {
             self.check_known(&state, name, extent)?;
         }
         let name: Arc<str> = name.into();
-        state.objects.insert(
+        Arc::make_mut(&mut state.objects).insert(
             Arc::clone(&name),
             Arc::new(Record::new(kind, meta.into(), extents.into())),
         );
@@ -151,7 +152,7 @@ impl<M: Medium> Txn<M> {
     /// [`PoolError::NoSuchObject`].
     pub fn remove(&self, name: &str) -> Result<(), PoolError> {
         let mut state = self.state();
-        let Some((name, _)) = state.objects.remove_entry(name) else {
+        let Some((name, _)) = Arc::make_mut(&mut state.objects).remove_entry(name) else {
             return Err(PoolError::NoSuchObject {
                 path: self.inner.path.to_path_buf(),
                 name: name.to_owned(),

@@ -61,7 +61,7 @@ impl<M: Medium> Txn<M> {
             }
         };
         let name: Arc<str> = name.into();
-        state.objects.insert(Arc::clone(&name), record);
+        Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), record);
         state.changed.insert(name);
         Ok(())
     }
@@ -127,7 +127,7 @@ impl<M: Medium> Txn<M> {
                 false => self.inner.draw(),
             };
             let record = Record::log(ExtentRef { checksum, ..extent });
-            state.objects.insert(Arc::clone(&name), Arc::new(record));
+            Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::new(record));
             state.changed.insert(name);
         }
         Ok(())

@@ -37,11 +37,17 @@ impl<M: Medium> Pool<M> {
         let before = medium.allocated()?;
         let generation = txn.base_generation();
         let oldest = inner.access.oldest_before(generation)?;
-        inner.sync_newest(false)?;
+        if !made(Mistake::VacuumUnsynced) {
+            inner.sync_newest(false)?;
+        }
         if let Some(space) = &mut inner.writer().space {
-            let (oldest, synced) = match made(Mistake::VacuumLimbo) {
-                true => (u64::MAX, u64::MAX),
-                false => (oldest, inner.known_synced.load(Ordering::Acquire)),
+            let oldest = match made(Mistake::VacuumLimbo) {
+                true => u64::MAX,
+                false => oldest,
+            };
+            let synced = match made(Mistake::VacuumUnsynced) {
+                true => generation,
+                false => inner.known_synced.load(Ordering::Acquire),
             };
             space.reclaim(oldest, synced);
             // Other handles must know before the first block is gone.

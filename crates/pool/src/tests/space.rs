@@ -1,6 +1,7 @@
 //! Space accounting against a map of single blocks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -23,7 +24,7 @@ fn empty() -> Space {
     Space::new(
         &Directory {
             generation: 1,
-            objects: Objects::new(),
+            objects: Arc::new(Objects::new()),
             extent: own,
         },
         LEN,

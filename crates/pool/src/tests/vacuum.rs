@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use halocline_media::explore::Explorer;
 use halocline_media::{Medium, Tracked};
 
 use super::crash;
 use super::model::{BOOT, SMALL, State, Step, contents, find, run, write};
+use super::power;
 use super::wrapped::Wrapped;
 use crate::mistake::{self, Mistake};
 use crate::{ObjectKind, Pool, PoolError};
@@ -20,16 +22,28 @@ const STEPS: &[Step] = &[
     Step::Append(40),
 ];
 
+const SETUP: &[Step] = &[
+    Step::Put("big", 9, &[60_000]),
+    Step::Remove("big"),
+    Step::Put("a", 1, &[100]),
+    Step::Log(4096),
+    Step::Sync,
+];
+
 #[test]
 fn a_vacuum_takes_nothing_that_is_needed() {
-    let setup = [
-        Step::Put("big", 9, &[60_000]),
-        Step::Remove("big"),
-        Step::Put("a", 1, &[100]),
-        Step::Log(4096),
-        Step::Sync,
-    ];
-    crash::explore(&setup, STEPS);
+    crash::explore(SETUP, STEPS);
+}
+
+#[test]
+fn a_vacuum_takes_nothing_that_is_needed_after_power_loss() {
+    let explorer = Explorer {
+        limit: 500,
+        ..Explorer::default()
+    };
+    let explore = || power::explore(&explorer, SETUP, STEPS, false);
+    explore().unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(mistake::with(Mistake::VacuumUnsynced, explore).is_err());
 }
 
 #[test]
