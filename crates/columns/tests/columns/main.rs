@@ -1,6 +1,7 @@
 //! Tables, from batch to batch: round trips, selections, changes, errors, damage and crashes.
 
 mod altering;
+mod change_crash;
 mod changes;
 mod common;
 mod compaction;
