@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use halocline_elf::{Layout, Order};
+use arrow_array::RecordBatch;
+use halocline_columns::TableOptions;
+use halocline_elf::{IndexOptions, Layout, Order};
 use halocline_media::{AnyMedium, Dram};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
@@ -12,8 +15,8 @@ use crate::catalog::{Catalog, CatalogCache};
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
 use crate::info::{CheckProgress, CheckReport, IndexInfo, Info};
 use crate::session::Session;
-use crate::statement::{self, build_index, drop_indexes, drop_tables};
-use crate::{EngineError, QueryResult};
+use crate::statement::{self, build_index, drop_indexes, insert_batch};
+use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
 /// How a database is opened.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +32,9 @@ pub struct DatabaseOptions {
     pub threads: Option<usize>,
     /// DRAM an index build or a sort may use, in bytes; by default a quarter of the machine's.
     pub memory: Option<usize>,
+    /// How long a statement that writes waits for another writer, of this process or another, before it fails; by
+    /// default 5 seconds.
+    pub lock_wait: Option<Duration>,
 }
 
 /// An index to build.
@@ -46,6 +52,8 @@ pub struct IndexSpec {
     pub order: Order,
 }
 
+/// How long a statement waits for another writer unless told otherwise.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// Bytes of a new pool in DRAM; it grows as it is filled.
 const DRAM_BYTES: u64 = 1 << 20;
 
@@ -57,16 +65,39 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The tables and indexes of the newest published state.
+    /// The newest version of the database.
     ///
     /// # Errors
-    /// The pool cannot be read.
-    pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, PoolError> {
+    /// The pool or its log cannot be read.
+    pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, EngineError> {
         self.cache.newest(&self.pool)
+    }
+
+    /// How long a statement that writes waits for another writer.
+    pub(crate) fn lock_wait(&self) -> Duration {
+        self.options.lock_wait.unwrap_or(LOCK_WAIT)
+    }
+
+    /// How tables are written.
+    pub(crate) fn table_options(&self) -> TableOptions {
+        let mut options = TableOptions::default();
+        if let Some(memory) = self.options.memory {
+            options.memory = memory;
+        }
+        options
+    }
+
+    /// How indexes are built.
+    pub(crate) fn index_options(&self) -> IndexOptions {
+        let mut options = IndexOptions::default();
+        options.threads = self.options.threads.unwrap_or(options.threads);
+        options.memory = self.options.memory.unwrap_or(options.memory);
+        options
     }
 }
 
-/// A pool seen as a SQL catalog. Cheap to clone; clones share settings, [`Database::session`] gives independent ones.
+/// A pool seen as a SQL catalog. Cheap to clone; clones share settings and an open transaction, [`Database::session`]
+/// gives independent ones.
 #[derive(Clone)]
 pub struct Database {
     shared: Arc<Shared>,
@@ -120,7 +151,7 @@ impl Database {
         }
     }
 
-    /// Another session on the same pool: its own settings (`SET …`) and external tables.
+    /// Another session on the same pool: its own settings (`SET …`), external tables and transaction.
     #[must_use]
     pub fn session(&self) -> Self {
         let session = Arc::new(Session::new(&self.shared.options));
@@ -130,14 +161,15 @@ impl Database {
         }
     }
 
-    /// Runs one statement. Statements that write have done so on return; rows stream as they are asked for. Needs a
-    /// tokio runtime.
+    /// Runs one statement. Statements that write have done so on return, or, between BEGIN and COMMIT, become part of the
+    /// session's transaction; rows stream as they are asked for. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The statement cannot be parsed, planned, is not supported, or failed; the pool is then as it was.
+    /// The statement cannot be parsed, planned, is not supported, or failed; the pool (or the transaction) is then as it
+    /// was.
     pub async fn sql(&self, text: &str) -> Result<QueryResult, EngineError> {
         let statement = statement::parse(text)?;
-        self.session.run(&self.shared, statement).await
+        statement::run(&self.session, &self.shared, statement).await
     }
 
     /// Splits a script at its semicolons (not those in quotes or comments).
@@ -148,7 +180,7 @@ impl Database {
         statement::split(script)
     }
 
-    /// Imports files into a new table, all or nothing. Blocks; `progress` is called after every batch from this
+    /// Imports files into a new table, or into one there is ([`ImportOptions::append`]), all or nothing. Blocks; `progress` is called after every batch from this
     /// thread; setting `cancel` ends the import with [`EngineError::Cancelled`].
     ///
     /// # Errors
@@ -161,7 +193,20 @@ impl Database {
         progress: &mut dyn FnMut(&ImportProgress),
         cancel: &AtomicBool,
     ) -> Result<ImportReport, EngineError> {
-        crate::import::run(&self.shared, table, files, options, progress, cancel)
+        self.session.change(&self.shared, "import", |transaction| {
+            crate::import::run(transaction, table, files, options, progress, cancel)
+        })
+    }
+
+    /// Inserts a batch whose columns go by name; columns of the table that it lacks are NULL. A few rows become a record
+    /// of the log, which takes some tens of microseconds and one flush of the medium. Blocks; gives the number of rows.
+    ///
+    /// # Errors
+    /// No such table or column; a value does not fit; the pool cannot be written.
+    pub fn insert(&self, table: &str, batch: &RecordBatch) -> Result<u64, EngineError> {
+        self.session.change(&self.shared, "insert", |transaction| {
+            insert_batch(transaction, table, batch)
+        })
     }
 
     /// Builds an Elf over columns of a table. Blocks.
@@ -169,9 +214,10 @@ impl Database {
     /// # Errors
     /// No such table or column, the name is taken, the pool cannot be written.
     pub fn create_index(&self, spec: &IndexSpec) -> Result<IndexInfo, EngineError> {
-        build_index(&self.shared, spec, false)?;
-        let catalog = self.shared.catalog()?;
-        crate::info::index_info(&catalog, &spec.name)
+        self.session.change(&self.shared, "CREATE INDEX", |transaction| {
+            build_index(transaction, spec, false)?;
+            crate::info::index_info(&transaction.catalog(), &spec.name)
+        })
     }
 
     /// Drops a table (with its indexes) or, if there is none of that name, an index. Says what was dropped.
@@ -180,11 +226,31 @@ impl Database {
     /// There is neither; the pool cannot be written.
     pub fn drop(&self, name: &str) -> Result<String, EngineError> {
         let names = [name.to_string()];
-        let catalog = self.shared.catalog()?;
+        let catalog = self.session.catalog(&self.shared)?;
         match !catalog.has_table(name) && catalog.has_index(name) {
-            true => drop_indexes(&self.shared, &names, false),
-            false => drop_tables(&self.shared, self.session.externals(), &names, false),
+            true => self.session.change(&self.shared, "DROP INDEX", |transaction| {
+                drop_indexes(transaction, &names, false)
+            }),
+            false => self.session.drop_tables(&self.shared, &names, false),
         }
+    }
+
+    /// Merges segments of a table, or of all, where that is worth it, and drops deleted rows from them: queries on many
+    /// segments are slower. Fine beside readers; other writers get their turn after each merge. Blocks; `progress` is
+    /// called now and then; setting `cancel` ends it with [`EngineError::Cancelled`], what was merged before stays. The
+    /// space is used again by later writes; `VACUUM` gives it back to the file system.
+    ///
+    /// # Errors
+    /// No such table; a transaction is open; the pool cannot be written.
+    pub fn compact(
+        &self,
+        table: Option<&str>,
+        options: &CompactOptions,
+        progress: &mut (dyn FnMut(&CompactProgress) + Send),
+        cancel: &AtomicBool,
+    ) -> Result<CompactReport, EngineError> {
+        self.session.slot().must_be_idle("compaction")?;
+        statement::compact(&self.shared, table, options, progress, cancel)
     }
 
     /// What is in the pool.

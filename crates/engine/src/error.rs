@@ -1,5 +1,6 @@
 //! What can go wrong above the pool, in words for the person at the keyboard.
 
+use arrow_schema::Schema;
 use datafusion::error::DataFusionError;
 use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
@@ -76,9 +77,69 @@ pub enum EngineError {
         /// The statement.
         what: String,
     },
+    /// A value that does not fit the column it is for.
+    #[error("{statement}, row {row}, column {column}: {reason}")]
+    Value {
+        /// The statement in short.
+        statement: String,
+        /// The row among those of the statement, from 1.
+        row: u64,
+        /// The column.
+        column: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// The log of small changes holds a record that cannot be used.
+    #[error("a record of the log cannot be used: {reason}")]
+    Log {
+        /// What is wrong.
+        reason: String,
+    },
+    /// The statement cannot run inside of a transaction.
+    #[error("{what} is not possible while a transaction is open; COMMIT or ROLLBACK first")]
+    InTransaction {
+        /// The statement.
+        what: &'static str,
+    },
+    /// COMMIT or ROLLBACK without BEGIN.
+    #[error("{what}: no transaction is open; BEGIN opens one")]
+    NoTransaction {
+        /// The statement.
+        what: &'static str,
+    },
+    /// Another statement of the same transaction has not ended.
+    #[error(
+        "a statement of the open transaction is still running; wait for it, or use a session of its own for what runs beside it"
+    )]
+    TransactionBusy,
+    /// A statement of the transaction was interrupted.
+    #[error(
+        "the open transaction was given up when one of its statements was interrupted, and nothing of it is stored; ROLLBACK, then \
+         begin again"
+    )]
+    TransactionLost,
+    /// What belongs to a transaction was asked for after its end.
+    #[error("the transaction has ended; ask again")]
+    TransactionOver,
     /// The caller asked for the end; the pool is as it was before.
     #[error("cancelled; the pool is as it was")]
     Cancelled,
+}
+
+impl EngineError {
+    /// A table has no such column.
+    pub(crate) fn no_column(table: &str, schema: &Schema, name: &str) -> Self {
+        let known: Vec<&str> = schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
+        Self::NoColumn {
+            table: table.to_string(),
+            name: name.to_string(),
+            known: known.join(", "),
+        }
+    }
 }
 
 /// A phrase for error texts: which names there are.

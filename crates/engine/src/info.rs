@@ -55,6 +55,14 @@ pub struct TableInfo {
     pub name: String,
     /// Rows.
     pub rows: u64,
+    /// Segments that its rows are in; compaction makes them fewer.
+    pub segments: usize,
+    /// Deleted rows that still take space in the segments.
+    pub deleted_rows: u64,
+    /// Rows that are in the log and in no segment yet.
+    pub log_rows: u64,
+    /// Names of the columns whose order rows are kept in; none if they are kept as they come.
+    pub cluster: Vec<String>,
     /// Bytes in the pool.
     pub bytes: u64,
     /// Columns in their order.
@@ -175,7 +183,11 @@ fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
     let columns = columns.collect();
     Ok(TableInfo {
         name: name.to_string(),
-        rows: table.rows(),
+        rows: open.live_rows(),
+        segments: table.segments().len(),
+        deleted_rows: table.rows() - table.live_rows(),
+        log_rows: open.delta.as_ref().map_or(0, |delta| delta.live_rows() as u64),
+        cluster: table.cluster().map(<[String]>::to_vec).unwrap_or_default(),
         bytes: table.stored_bytes(),
         columns,
     })

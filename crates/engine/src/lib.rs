@@ -1,17 +1,18 @@
 //! SQL over a pool, through DataFusion.
 //!
 //! A [`Database`] is a pool seen as a SQL catalog: its tables answer queries, its Elf indexes answer selections, and
-//! the statements that change it (`CREATE TABLE … AS`, `DROP TABLE`, `CREATE INDEX … USING elf`, `DROP INDEX`, imports)
-//! are published by one atomic switch each.
+//! what changes it (a statement, or all from `BEGIN` to `COMMIT`) becomes visible and durable at once: by a record of
+//! the pool's log if it is small, else by publishing a generation.
 //!
 //! Invariants:
-//! - a statement sees one snapshot of the pool, taken when it starts, and nothing of a statement beside it;
+//! - a statement sees one version of the database, taken when it starts, and nothing of a statement beside it;
 //! - a statement that fails leaves the pool as it was;
 //! - an answer does not depend on the way to it: `halocline.index = off | auto | force` give the same rows.
 mod catalog;
 mod check;
 mod config;
 mod database;
+mod delta;
 mod error;
 mod filter;
 mod import;
@@ -21,6 +22,8 @@ mod result;
 mod session;
 mod statement;
 mod storable;
+mod transaction;
+mod write;
 
 pub use config::IndexMode;
 pub use database::{Database, DatabaseOptions, IndexSpec};
@@ -29,3 +32,4 @@ pub use halocline_elf::{Layout, Order};
 pub use import::{Format, ImportError, ImportFault, ImportOptions, ImportProgress, ImportReport, Place};
 pub use info::{CheckProgress, CheckReport, ColumnInfo, IndexInfo, Info, PoolInfo, TableInfo};
 pub use result::{BatchStream, QueryResult};
+pub use statement::{CompactOptions, CompactProgress, CompactReport};

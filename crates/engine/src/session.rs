@@ -10,22 +10,22 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Query};
-use halocline_pool::Txn;
 
+use crate::EngineError;
 use crate::catalog::{CATALOG, Catalog, Externals, PoolCatalogList, SCHEMA};
 use crate::config::Settings;
 use crate::database::{DatabaseOptions, Shared};
-use crate::statement::{
-    CreateTable, Statement, begin, build_index, create_table_as, drop_indexes, drop_tables,
-};
-use crate::{EngineError, QueryResult};
+use crate::statement::drop_tables;
+use crate::transaction::{Held, Slot, Transaction};
 
-/// Settings and external tables. Statements of one session may run at the same time.
+/// Settings, external tables and the open transaction. Statements of one session may run at the same time, those of one
+/// transaction one after the other.
 pub(crate) struct Session {
     /// Holds the settings; its own catalog is never asked.
     context: SessionContext,
     files: Arc<DynamicListTableFactory>,
     externals: Externals,
+    slot: Arc<Slot>,
 }
 
 impl Session {
@@ -49,12 +49,68 @@ impl Session {
             context,
             files,
             externals: Externals::default(),
+            slot: Arc::default(),
         }
     }
 
-    /// The session's tables over files.
-    pub(crate) fn externals(&self) -> &Externals {
-        &self.externals
+    /// What the session's next statement sees.
+    ///
+    /// # Errors
+    /// The pool cannot be read; a statement of the open transaction is running, or was interrupted.
+    pub(crate) fn catalog(&self, shared: &Shared) -> Result<Arc<Catalog>, EngineError> {
+        match self.slot.catalog()? {
+            Some(catalog) => Ok(catalog),
+            None => shared.catalog(),
+        }
+    }
+
+    /// Runs a change in the open transaction, or else in one of its own. Blocks.
+    ///
+    /// # Errors
+    /// Those of the change, of begin and commit.
+    pub(crate) fn change<T>(
+        &self,
+        shared: &Arc<Shared>,
+        what: &str,
+        change: impl FnOnce(&mut Transaction) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let mut held = Held::take(&self.slot, shared, what)?;
+        let result = change(&mut held.transaction);
+        held.finish(result)
+    }
+
+    /// Drops tables with their indexes, all of them or none. External tables of the session are only forgotten. Blocks.
+    ///
+    /// # Errors
+    /// One is not there (unless `if_exists`), or the pool cannot be written.
+    pub(crate) fn drop_tables(
+        &self,
+        shared: &Arc<Shared>,
+        names: &[String],
+        if_exists: bool,
+    ) -> Result<String, EngineError> {
+        let catalog = self.catalog(shared)?;
+        let (mut stored, mut external) = (Vec::new(), Vec::new());
+        for name in names {
+            match (catalog.has_table(name), self.externals.has(name)) {
+                (true, _) => stored.push(name.clone()),
+                (false, true) => external.push(name.clone()),
+                (false, false) if if_exists => {}
+                (false, false) => return Err(catalog.no_table(name)),
+            }
+        }
+        drop(catalog);
+        let dropped = match stored.is_empty() && !external.is_empty() {
+            true => format!("dropped table {}", external.join(", ")),
+            false if stored.is_empty() => "nothing to drop".into(),
+            false => self.change(shared, "DROP TABLE", |transaction| {
+                drop_tables(transaction, &stored)
+            })?,
+        };
+        for name in &external {
+            self.externals.remove(name);
+        }
+        Ok(dropped)
     }
 
     /// What one statement plans and runs with; it sees one state of the pool.
@@ -67,99 +123,56 @@ impl Session {
         state
     }
 
-    /// Runs a statement.
-    pub(crate) async fn run(
+    /// Plans a query over a version of the database and starts it.
+    ///
+    /// # Errors
+    /// The query cannot be planned.
+    pub(crate) async fn query(
         &self,
-        shared: &Arc<Shared>,
-        statement: Statement,
-    ) -> Result<QueryResult, EngineError> {
-        match statement {
-            Statement::Plan(parsed) => {
-                let catalog = shared.catalog()?;
-                let state = self.at(Arc::clone(&catalog));
-                Ok(QueryResult::rows(rows(&state, &catalog, parsed).await?))
-            }
-            Statement::Setting(parsed) => {
-                let plan = self.context.state().statement_to_plan(parsed).await?;
-                self.context.execute_logical_plan(plan).await?;
-                Ok(QueryResult::done("set"))
-            }
-            Statement::External(parsed) => {
-                let context = SessionContext::new_with_state(self.at(shared.catalog()?));
-                let plan = context.state().statement_to_plan(parsed).await?;
-                context.execute_logical_plan(plan).await?;
-                Ok(QueryResult::done("external table created for this session"))
-            }
-            Statement::CreateTable {
-                name,
-                if_not_exists,
-                or_replace,
-                query,
-            } => {
-                self.create_table(shared, &name, if_not_exists, or_replace, query)
-                    .await
-            }
-            Statement::DropTables { names, if_exists } => {
-                let externals = self.externals.clone();
-                blocking(shared, move |shared| {
-                    drop_tables(shared, &externals, &names, if_exists)
-                })
-                .await
-            }
-            Statement::DropIndexes { names, if_exists } => {
-                blocking(shared, move |shared| drop_indexes(shared, &names, if_exists)).await
-            }
-            Statement::CreateIndex { spec, if_not_exists } => {
-                blocking(shared, move |shared| {
-                    Ok(match build_index(shared, &spec, if_not_exists)? {
-                        Some(_) => format!("index {} on {}", spec.name, spec.table),
-                        None => format!("index {} is there already", spec.name),
-                    })
-                })
-                .await
-            }
-        }
+        catalog: &Arc<Catalog>,
+        query: Box<Query>,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        let statement = Parsed::Statement(Box::new(ast::Statement::Query(query)));
+        self.rows(catalog, statement).await
     }
 
-    async fn create_table(
+    /// Plans a statement that gives rows and starts it.
+    ///
+    /// # Errors
+    /// It cannot be planned.
+    pub(crate) async fn rows(
         &self,
-        shared: &Arc<Shared>,
-        name: &str,
-        if_not_exists: bool,
-        or_replace: bool,
-        query: Box<Query>,
-    ) -> Result<QueryResult, EngineError> {
-        // The lock first: what the query sees is what the new table is published beside.
-        let txn: Txn = begin(shared, "CREATE TABLE")?;
-        let catalog = shared.catalog()?;
-        let exists = catalog.has_table(name);
-        if exists && if_not_exists {
-            return Ok(QueryResult::done(format!("table {name} is there already")));
-        }
-        if exists && !or_replace {
-            let instead = "drop it first, choose another name, or use CREATE OR REPLACE TABLE";
-            return Err(EngineError::Exists {
-                kind: "table",
-                name: name.to_string(),
-                instead,
-            });
-        }
-        let replaced_indexes = if exists {
-            catalog.indexes_of(name)
-        } else {
-            Vec::new()
-        };
-        let state = self.at(Arc::clone(&catalog));
-        let statement = Parsed::Statement(Box::new(ast::Statement::Query(query)));
-        let rows = rows(&state, &catalog, statement).await?;
-        drop(catalog);
-        let table = CreateTable {
-            name: name.to_string(),
-            replaced_indexes,
-        };
-        let stats = create_table_as(txn, table, rows).await?;
-        shared.cache.forget();
-        Ok(QueryResult::done(format!("table {name}: {} rows", stats.rows)))
+        catalog: &Arc<Catalog>,
+        statement: Parsed,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        let state = self.at(Arc::clone(catalog));
+        rows(&state, catalog, statement).await
+    }
+
+    /// Changes the session's settings.
+    ///
+    /// # Errors
+    /// No such setting or value.
+    pub(crate) async fn set(&self, statement: Parsed) -> Result<(), EngineError> {
+        let plan = self.context.state().statement_to_plan(statement).await?;
+        self.context.execute_logical_plan(plan).await?;
+        Ok(())
+    }
+
+    /// Remembers a table over files.
+    ///
+    /// # Errors
+    /// Its name is taken; the files cannot be read.
+    pub(crate) async fn remember(&self, shared: &Shared, statement: Parsed) -> Result<(), EngineError> {
+        let context = SessionContext::new_with_state(self.at(self.catalog(shared)?));
+        let plan = context.state().statement_to_plan(statement).await?;
+        context.execute_logical_plan(plan).await?;
+        Ok(())
+    }
+
+    /// The open transaction's place.
+    pub(crate) fn slot(&self) -> &Arc<Slot> {
+        &self.slot
     }
 }
 
@@ -195,16 +208,4 @@ fn missing_table(error: DataFusionError, catalog: &Catalog) -> EngineError {
         ));
     }
     catalog.no_table(name)
-}
-
-/// Runs a change on a thread that may block.
-async fn blocking(
-    shared: &Arc<Shared>,
-    change: impl FnOnce(&Shared) -> Result<String, EngineError> + Send + 'static,
-) -> Result<QueryResult, EngineError> {
-    let shared = Arc::clone(shared);
-    match tokio::task::spawn_blocking(move || change(&shared)).await {
-        Ok(message) => Ok(QueryResult::done(message?)),
-        Err(error) => Err(EngineError::Query(format!("the statement failed: {error}"))),
-    }
 }

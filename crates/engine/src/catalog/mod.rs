@@ -1,23 +1,29 @@
-//! The tables and indexes of one published state of the pool, opened when first asked for.
+//! The tables and indexes of one version of the database.
+//!
+//! A version is a generation of the pool and a position in its log, or the state of a transaction. Catalogs of the
+//! same generation share what they have opened.
 
+mod cache;
+mod objects;
+mod open;
 mod provider;
 mod statistics;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use halocline_columns::Table;
-use halocline_elf::TableIndex;
-use halocline_pool::{ObjectKind, PoolError, Snapshot};
-
-pub(crate) use provider::{CATALOG, Externals, PoolCatalogList, SCHEMA};
-use statistics::table_statistics;
+pub(crate) use cache::CatalogCache;
+pub(crate) use objects::Objects;
+pub(crate) use open::{OpenIndex, OpenTable};
+pub(crate) use provider::{ADDRESSED, CATALOG, Externals, PoolCatalogList, SCHEMA};
 
 use crate::EngineError;
-use crate::error::known_names;
+use crate::delta::Delta;
 
 const TABLE_PREFIX: &str = "table/";
 const INDEX_PREFIX: &str = "index/";
+/// Name of the pool's log of small changes.
+pub(crate) const LOG_OBJECT: &str = "log";
 
 /// Name of the pool's object for a table.
 pub(crate) fn table_object(name: &str) -> String {
@@ -29,110 +35,69 @@ pub(crate) fn index_object(name: &str) -> String {
     format!("{INDEX_PREFIX}{name}")
 }
 
-/// One published state. Cheap to share; a statement keeps it to its end, and with it the snapshot.
+/// One version. Cheap to share; a statement keeps it to its end, and with it the snapshot.
 pub(crate) struct Catalog {
-    snapshot: Snapshot,
-    tables: BTreeMap<String, OnceLock<Arc<OpenTable>>>,
-    index_names: Vec<String>,
-    indexes: OnceLock<Vec<OpenIndex>>,
-    opening: Mutex<()>,
-}
-
-/// A table with its indexes.
-pub(crate) struct OpenTable {
-    /// The table.
-    pub(crate) table: Table,
-    /// Its indexes, those that cannot be read as the reason why.
-    pub(crate) indexes: Vec<OpenIndex>,
-    statistics: OnceLock<Arc<datafusion::common::Statistics>>,
-}
-
-/// An index, or why it cannot be used.
-#[derive(Clone)]
-pub(crate) struct OpenIndex {
-    /// Its name.
-    pub(crate) name: String,
-    /// The index.
-    pub(crate) index: Result<Arc<TableIndex>, String>,
+    objects: Arc<Objects>,
+    delta: Delta,
+    /// Up to where the log has been read.
+    position: u64,
+    /// Tables with what the log says of them, by uid.
+    changed: Mutex<BTreeMap<u64, Arc<OpenTable>>>,
 }
 
 impl std::fmt::Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Catalog")
-            .field("generation", &self.snapshot.generation())
-            .finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for OpenTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenTable")
-            .field("name", &self.table.name())
+            .field("generation", &self.objects.generation())
+            .field("position", &self.position)
             .finish_non_exhaustive()
     }
 }
 
 impl Catalog {
-    /// Lists the objects of a snapshot; reads none of them.
-    pub(crate) fn new(snapshot: Snapshot) -> Self {
-        let (mut tables, mut index_names) = (BTreeMap::new(), Vec::new());
-        for object in snapshot.objects() {
-            match object.kind() {
-                ObjectKind::TABLE => {
-                    if let Some(name) = object.name().strip_prefix(TABLE_PREFIX) {
-                        tables.insert(name.to_string(), OnceLock::new());
-                    }
-                }
-                ObjectKind::INDEX => {
-                    index_names.extend(object.name().strip_prefix(INDEX_PREFIX).map(str::to_string))
-                }
-                _ => {}
-            }
-        }
-        index_names.sort_unstable();
+    /// Objects, and the log up to a position.
+    pub(crate) fn new(objects: Arc<Objects>, delta: Delta, position: u64) -> Self {
         Self {
-            snapshot,
-            tables,
-            index_names,
-            indexes: OnceLock::new(),
-            opening: Mutex::new(()),
+            objects,
+            delta,
+            position,
+            changed: Mutex::default(),
         }
+    }
+
+    /// The objects.
+    pub(crate) fn objects(&self) -> &Arc<Objects> {
+        &self.objects
+    }
+
+    /// What the log says.
+    pub(crate) fn delta(&self) -> &Delta {
+        &self.delta
     }
 
     /// Names of the tables, sorted.
     pub(crate) fn table_names(&self) -> Vec<String> {
-        self.tables.keys().cloned().collect()
+        self.objects.table_names()
     }
 
     /// Is there a table of this name.
     pub(crate) fn has_table(&self, name: &str) -> bool {
-        self.tables.contains_key(name)
+        self.objects.has_table(name)
     }
 
     /// Is there an index of this name.
     pub(crate) fn has_index(&self, name: &str) -> bool {
-        self.index_names.iter().any(|other| other == name)
+        self.objects.has_index(name)
     }
 
     /// All indexes, opened.
     pub(crate) fn indexes(&self) -> &[OpenIndex] {
-        self.indexes.get_or_init(|| {
-            let open = |name: &String| {
-                let index = TableIndex::open(&self.snapshot, name)
-                    .map(Arc::new)
-                    .map_err(|e| e.to_string());
-                OpenIndex {
-                    name: name.clone(),
-                    index,
-                }
-            };
-            self.index_names.iter().map(open).collect()
-        })
+        self.objects.indexes()
     }
 
     /// Names of the indexes of a table.
     pub(crate) fn indexes_of(&self, table: &str) -> Vec<String> {
-        let on_table = |index: &&OpenIndex| index.index.as_ref().is_ok_and(|open| open.table() == table);
+        let on_table = |index: &&OpenIndex| index.table.as_deref() == Some(table);
         self.indexes()
             .iter()
             .filter(on_table)
@@ -145,82 +110,27 @@ impl Catalog {
     /// # Errors
     /// There is none; its bytes are damaged.
     pub(crate) fn table(&self, name: &str) -> Result<Arc<OpenTable>, EngineError> {
-        let slot = self.tables.get(name).ok_or_else(|| self.no_table(name))?;
-        if let Some(open) = slot.get() {
-            return Ok(Arc::clone(open));
+        let open = self.objects.table(name)?;
+        let uid = open.table.uid();
+        let Some(delta) = self.delta.of(uid) else {
+            return Ok(open);
+        };
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = changed.get(&uid) {
+            return Ok(Arc::clone(known));
         }
-        let _one_at_a_time = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = slot.get() {
-            return Ok(Arc::clone(open));
-        }
-        let table = Table::open(&self.snapshot, name)?;
-        let on_table = |index: &&OpenIndex| index.index.as_ref().map_or(true, |open| open.table() == name);
-        let indexes = self.indexes().iter().filter(on_table).cloned().collect();
-        let open = Arc::new(OpenTable {
-            table,
-            indexes,
-            statistics: OnceLock::new(),
-        });
-        Ok(Arc::clone(slot.get_or_init(|| open)))
+        let open = Arc::new(open.with_delta(delta)?);
+        changed.insert(uid, Arc::clone(&open));
+        Ok(open)
     }
 
     /// The error for a table that is not there.
     pub(crate) fn no_table(&self, name: &str) -> EngineError {
-        EngineError::NoTable {
-            name: name.to_string(),
-            known: known_names("tables", &self.table_names()),
-        }
+        self.objects.no_table(name)
     }
 
     /// The error for an index that is not there.
     pub(crate) fn no_index(&self, name: &str) -> EngineError {
-        EngineError::NoIndex {
-            name: name.to_string(),
-            known: known_names("indexes", &self.index_names),
-        }
-    }
-}
-
-impl OpenTable {
-    /// Row and value statistics, computed once.
-    ///
-    /// # Errors
-    /// The zone maps cannot be read.
-    pub(crate) fn statistics(&self) -> Result<Arc<datafusion::common::Statistics>, EngineError> {
-        if let Some(known) = self.statistics.get() {
-            return Ok(Arc::clone(known));
-        }
-        let computed = Arc::new(table_statistics(&self.table)?);
-        Ok(Arc::clone(self.statistics.get_or_init(|| computed)))
-    }
-}
-
-/// The newest state, kept between statements so that nothing is opened twice.
-#[derive(Debug, Default)]
-pub(crate) struct CatalogCache(Mutex<Option<Arc<Catalog>>>);
-
-impl CatalogCache {
-    /// The catalog of the newest state.
-    ///
-    /// # Errors
-    /// The pool cannot be read.
-    pub(crate) fn newest(&self, pool: &halocline_pool::Pool) -> Result<Arc<Catalog>, PoolError> {
-        let snapshot = pool.snapshot()?;
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
-            Some(catalog) if catalog.snapshot.generation() == snapshot.generation() => {
-                Ok(Arc::clone(catalog))
-            }
-            _ => {
-                let catalog = Arc::new(Catalog::new(snapshot));
-                *kept = Some(Arc::clone(&catalog));
-                Ok(catalog)
-            }
-        }
-    }
-
-    /// Lets the snapshot go, so that a writer may use the space that it frees.
-    pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.objects.no_index(name)
     }
 }

@@ -6,16 +6,19 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 
 use super::Catalog;
 use crate::EngineError;
-use crate::plan::PoolTable;
+use crate::plan::{PoolTable, external};
 
 /// Name of the one catalog.
 pub(crate) const CATALOG: &str = "halocline";
 /// Name of its one schema.
 pub(crate) const SCHEMA: &str = "public";
+/// Before the name of a table: the table with the addresses of its rows, for our own statements. No name that a person
+/// types begins so.
+pub(crate) const ADDRESSED: &str = "\u{1}";
 
 /// Tables that a session has made from files, in place.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +47,11 @@ impl Externals {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(name, table)
+    }
+
+    /// Is there one of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
     }
 
     /// Forgets one; tells whether it was there.
@@ -108,11 +116,12 @@ impl SchemaProvider for PoolSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(name) = name.strip_prefix(ADDRESSED) {
+            let open = self.catalog.table(name).map_err(external)?;
+            return Ok(Some(Arc::new(PoolTable::with_addresses(open))));
+        }
         if self.catalog.has_table(name) {
-            let open = self
-                .catalog
-                .table(name)
-                .map_err(|e| DataFusionError::External(Box::new(e)))?;
+            let open = self.catalog.table(name).map_err(external)?;
             return Ok(Some(Arc::new(PoolTable::new(open))));
         }
         Ok(self.externals.get(name))
@@ -130,7 +139,7 @@ impl SchemaProvider for PoolSchema {
                 name,
                 instead,
             };
-            return Err(DataFusionError::External(Box::new(error)));
+            return Err(external(error));
         }
         Ok(self.externals.insert(name, table))
     }

@@ -6,7 +6,8 @@ use halocline_columns::{Column, Table};
 
 use crate::EngineError;
 
-/// Row count, NULL counts and value ranges of a table. Reads the zone maps: O(columns x chunks).
+/// NULL counts and value ranges of a table's segments, deleted rows among them. Reads the zone maps: O(columns x
+/// chunks).
 ///
 /// # Errors
 /// Damaged zone maps.

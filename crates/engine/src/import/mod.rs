@@ -18,6 +18,7 @@ pub use error::{ImportError, ImportFault, Place};
 pub use options::{Format, ImportOptions, ImportProgress, ImportReport};
 
 pub(crate) use run::run;
+pub(crate) use sql_types::{data_type, read_columns, read_field};
 pub(crate) use value::sql_name;
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ pub struct ImportOptions {
     pub sample_rows: Option<usize>,
     /// Rows per batch between decoder and encoder.
     pub batch_rows: usize,
+    /// Add to the table if it is there; its columns are then those expected of the files.
+    pub append: bool,
 }
 
 impl Default for ImportOptions {
@@ -53,6 +55,7 @@ impl Default for ImportOptions {
             null: None,
             sample_rows: Some(100_000),
             batch_rows: 65_536,
+            append: false,
         }
     }
 }

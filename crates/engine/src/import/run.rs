@@ -6,8 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
-use halocline_columns::{ColumnsError, TableOptions, TableStats, TableWriter};
-use halocline_pool::Txn;
+use halocline_columns::{ColumnsError, TableStats, TableWriter};
 
 use super::error::{ImportError, ImportFault, Place};
 use super::files::Files;
@@ -15,18 +14,18 @@ use super::input::{fault, total_length};
 use super::options::{ImportOptions, ImportProgress, ImportReport};
 use super::value::sql_name;
 use crate::EngineError;
-use crate::database::Shared;
-use crate::statement::{begin, has_table};
+use crate::statement::Making;
+use crate::transaction::Transaction;
 
 /// Batches between the decoder and the encoder.
 const QUEUE: usize = 4;
 
-/// Imports files into a new table.
+/// Imports files into a new table, or into one there is.
 ///
 /// # Errors
 /// See [`crate::Database::import`].
 pub(crate) fn run(
-    shared: &Shared,
+    transaction: &mut Transaction,
     table: &str,
     paths: &[PathBuf],
     options: &ImportOptions,
@@ -37,18 +36,30 @@ pub(crate) fn run(
     if paths.is_empty() {
         return Err(EngineError::Query("there is no file to import".into()));
     }
-    let txn = begin(shared, "import")?;
-    if has_table(&txn, table) {
-        let instead = "drop it first, or import into a table of another name";
-        return Err(EngineError::Exists {
-            kind: "table",
-            name: table.to_string(),
-            instead,
-        });
+    let making = Making {
+        name: table.to_string(),
+        if_not_exists: options.append,
+        or_replace: false,
+        cluster: None,
+    };
+    let is_new = making
+        .is_needed(transaction)
+        .map_err(|error| if_taken(error, "drop it first, or import into a table of another name"))?;
+    let mut options = options.clone();
+    if !is_new {
+        let known = transaction.catalog().table(table)?.table.schema().clone();
+        options.schema.get_or_insert(known);
     }
-    let files = Files::open(table, paths, options)?;
+    let files = Files::open(table, paths, &options)?;
     let guessed = files.guessed;
-    let mut store = |files: Files| store(&txn, table, &files, total_length(paths), progress, cancel);
+    let mut store = |files: Files| {
+        if is_new {
+            making
+                .make(transaction, &files.schema)
+                .map_err(|error| own_fault(&files, error))?;
+        }
+        store(transaction, table, &files, total_length(paths), progress, cancel)
+    };
     let stats = match store(files) {
         // A value did not fit the type guessed from the sample: look at all of them.
         Err(EngineError::Import(ImportError {
@@ -63,7 +74,8 @@ pub(crate) fn run(
         }
         result => result,
     }?;
-    txn.commit()?;
+    let uid = transaction.catalog().objects().table(table)?.table.uid();
+    transaction.changed([uid]);
     let input_bytes = total_length(paths);
     Ok(ImportReport {
         rows: stats.rows,
@@ -73,9 +85,24 @@ pub(crate) fn run(
     })
 }
 
+fn if_taken(error: EngineError, instead: &'static str) -> EngineError {
+    match error {
+        EngineError::Exists { kind, name, .. } => EngineError::Exists { kind, name, instead },
+        other => other,
+    }
+}
+
+/// What the columns of the files make impossible.
+fn own_fault(files: &Files, error: EngineError) -> EngineError {
+    match error {
+        EngineError::Columns(error) => column_fault(files, 0, error),
+        other => other,
+    }
+}
+
 /// Writes all rows of the files into the transaction.
 fn store(
-    txn: &Txn,
+    transaction: &Transaction,
     table: &str,
     files: &Files,
     total_bytes: u64,
@@ -83,8 +110,8 @@ fn store(
     cancel: &AtomicBool,
 ) -> Result<TableStats, EngineError> {
     let wrong = |error| column_fault(files, 0, error);
-    let mut writer =
-        TableWriter::new(txn, table, files.schema.clone(), TableOptions::default()).map_err(wrong)?;
+    let options = transaction.shared().table_options();
+    let mut writer = TableWriter::append(transaction.txn(), table, options).map_err(wrong)?;
     std::thread::scope(|scope| {
         let (sender, receiver): (SyncSender<Decoded>, Receiver<Decoded>) = sync_channel(QUEUE);
         scope.spawn(move || decode(files, &sender));

@@ -32,29 +32,38 @@ pub(crate) fn read_schema(text: &str) -> Result<SchemaRef, EngineError> {
     if !constraints.is_empty() {
         return Err(wrong("constraints are not kept".into()));
     }
-    if columns.is_empty() {
-        return Err(wrong("it names no column".into()));
-    }
     if parser.peek_token().token != Token::EOF {
         return Err(wrong(format!(
             "nothing was expected at '{}'",
             parser.peek_token()
         )));
     }
-    let fields = columns
-        .iter()
-        .map(|column| field(column).map_err(&wrong))
-        .collect::<Result<Vec<_>, _>>()?;
+    read_columns(&columns).map_err(wrong)
+}
+
+/// The columns of a parsed list.
+///
+/// # Errors
+/// There is none, or one cannot be stored, in words.
+pub(crate) fn read_columns(columns: &[ColumnDef]) -> Result<SchemaRef, String> {
+    if columns.is_empty() {
+        return Err("it names no column".into());
+    }
+    let fields = columns.iter().map(read_field).collect::<Result<Vec<_>, _>>()?;
     Ok(Arc::new(Schema::new(fields)))
 }
 
-fn field(column: &ColumnDef) -> Result<Field, String> {
+/// One column of a parsed list.
+///
+/// # Errors
+/// It cannot be stored, in words.
+pub(crate) fn read_field(column: &ColumnDef) -> Result<Field, String> {
     let mut nullable = true;
     for option in &column.options {
         match &option.option {
             ColumnOption::NotNull => nullable = false,
             ColumnOption::Null => {}
-            other => return Err(format!("'{other}' is not kept")),
+            other => return Err(format!("'{other}' is not kept; leave it out")),
         }
     }
     let name = match column.name.quote_style {
@@ -65,7 +74,10 @@ fn field(column: &ColumnDef) -> Result<Field, String> {
 }
 
 /// The Arrow type of a SQL type.
-fn data_type(sql: &SqlType) -> Result<DataType, String> {
+///
+/// # Errors
+/// It cannot be stored, in words.
+pub(crate) fn data_type(sql: &SqlType) -> Result<DataType, String> {
     Ok(match sql {
         SqlType::Boolean | SqlType::Bool => DataType::Boolean,
         SqlType::TinyInt(_) => DataType::Int8,

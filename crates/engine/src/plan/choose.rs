@@ -159,7 +159,8 @@ fn scan_cost(open: &OpenTable, rest: &Rest, wanted: &Wanted<'_>, rows: f64) -> f
 
 /// Columns read for every row that the kernels keep.
 fn fetched(open: &OpenTable, wanted: &Wanted<'_>, rest: &Rest) -> Vec<usize> {
-    let mut columns = wanted.projection.to_vec();
+    let stored = |column: &usize| *column < open.table.schema().fields().len();
+    let mut columns: Vec<usize> = wanted.projection.iter().copied().filter(stored).collect();
     for expression in &rest.expressions {
         columns.extend(
             expression

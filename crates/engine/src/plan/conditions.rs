@@ -101,6 +101,15 @@ impl Filters {
         Self { conditions, others }
     }
 
+    /// All of them as expressions.
+    pub(crate) fn expressions(&self) -> Vec<Expr> {
+        let conditions = self
+            .conditions
+            .iter()
+            .map(|(condition, _)| condition.expr.clone());
+        conditions.chain(self.others.iter().cloned()).collect()
+    }
+
     /// What index number `number` can answer: a predicate per dimension for each segment, and which conditions these
     /// predicates stand for.
     pub(crate) fn for_index(&self, number: usize, index: &TableIndex, segments: usize) -> IndexPart {

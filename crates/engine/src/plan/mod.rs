@@ -1,6 +1,7 @@
 //! From a table reference with filters to a plan node: what an index answers, what the scan kernels answer, what is
 //! left to an expression, and which way is cheaper.
 
+mod added;
 mod choose;
 mod conditions;
 mod cost;
@@ -11,4 +12,5 @@ mod table;
 mod work;
 mod worker;
 
-pub(crate) use table::PoolTable;
+pub(crate) use scan::external;
+pub(crate) use table::{ADDRESS, PoolTable};

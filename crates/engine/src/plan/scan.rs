@@ -1,13 +1,14 @@
 //! What a scan of a table produces, whichever way its rows are found; the parts that both plan nodes share.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
-use datafusion::common::{DFSchema, Statistics};
+use datafusion::common::{ColumnStatistics, DFSchema, Statistics};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::conjunction;
@@ -28,7 +29,7 @@ pub(crate) fn external(error: impl Into<EngineError>) -> DataFusionError {
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) open: Arc<OpenTable>,
-    /// Columns of the output.
+    /// Columns of the output; one beyond the table's is the address of the row.
     pub(crate) projection: Vec<usize>,
     /// Schema of the output.
     pub(crate) schema: SchemaRef,
@@ -38,6 +39,8 @@ pub(crate) struct Scan {
     pub(crate) described: Vec<String>,
     /// The condition that needs values.
     pub(crate) residual: Option<Residual>,
+    /// All conditions, for rows that are in no segment.
+    pub(crate) unindexed: Option<Residual>,
     /// About how many rows come out.
     pub(crate) rows: f64,
 }
@@ -63,29 +66,37 @@ impl Scan {
         )?)
     }
 
-    /// The output columns of single rows.
-    pub(crate) fn gather(&self, segment: &Segment, rows: &[RowId]) -> Result<RecordBatch> {
-        let columns = self
-            .projection
-            .iter()
-            .map(|column| segment.column(*column).gather(rows));
-        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        Ok(RecordBatch::try_new_with_options(
-            Arc::clone(&self.schema),
-            columns,
-            &options,
-        )?)
+    /// The output columns of single rows of a segment.
+    pub(crate) fn gather(&self, number: usize, rows: &[RowId]) -> Result<RecordBatch> {
+        let segment = &self.open.table.segments()[number];
+        self.batch(rows.len(), |column| match segment.columns().get(column) {
+            Some(column) => column.gather(rows).map_err(external),
+            None => Ok(addresses(number, rows.iter().map(|row| *row as usize))),
+        })
     }
 
-    /// The output columns of neighbouring rows.
-    pub(crate) fn read(&self, segment: &Segment, rows: std::ops::Range<usize>) -> Result<RecordBatch> {
+    /// The output columns of neighbouring rows of a segment.
+    pub(crate) fn read(&self, number: usize, rows: Range<usize>) -> Result<RecordBatch> {
+        let segment = &self.open.table.segments()[number];
+        self.batch(rows.len(), |column| match segment.columns().get(column) {
+            Some(column) => column.scan(rows.clone()).map_err(external),
+            None => Ok(addresses(number, rows.clone())),
+        })
+    }
+
+    /// A batch of the output, column by column.
+    pub(crate) fn batch(
+        &self,
+        rows: usize,
+        column: impl FnMut(usize) -> Result<ArrayRef>,
+    ) -> Result<RecordBatch> {
         let columns = self
             .projection
             .iter()
-            .map(|column| segment.column(*column).scan(rows.clone()));
-        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+            .copied()
+            .map(column)
+            .collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(
             Arc::clone(&self.schema),
             columns,
@@ -109,7 +120,7 @@ impl Scan {
     /// Statistics of the output; exact only if nothing is filtered.
     pub(crate) fn statistics(&self, whole: bool, fetch: Option<usize>) -> Result<Statistics> {
         let table = self.open.statistics().map_err(external)?;
-        let mut statistics = Statistics::clone(&table).project(Some(&self.projection));
+        let mut statistics = with_address(table).project(Some(&self.projection));
         if !whole {
             statistics = statistics.to_inexact();
             statistics.num_rows = Precision::Inexact(self.rows as usize);
@@ -186,7 +197,7 @@ impl Residual {
         }))
     }
 
-    /// Keeps the rows for which the condition is true.
+    /// Keeps the rows of a segment for which the condition is true.
     pub(crate) fn keep(&self, segment: &Segment, rows: &[RowId]) -> Result<Vec<RowId>> {
         let columns = self
             .columns
@@ -195,9 +206,30 @@ impl Residual {
         let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        let answer = self.physical.evaluate(&batch)?.into_array(rows.len())?;
-        let answer: &BooleanArray = answer.as_boolean();
+        let answer = self.evaluate(&batch)?;
         let kept = |(at, row): (usize, &RowId)| (answer.is_valid(at) && answer.value(at)).then_some(*row);
         Ok(rows.iter().enumerate().filter_map(kept).collect())
     }
+
+    /// For which rows of a batch with all columns of the table the condition is true.
+    pub(crate) fn of_batch(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        self.evaluate(&batch.project(&self.columns)?)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let answer = self.physical.evaluate(batch)?.into_array(batch.num_rows())?;
+        Ok(answer.as_boolean().clone())
+    }
+}
+
+/// The statistics of a table, and of the addresses of its rows.
+pub(crate) fn with_address(mut statistics: Statistics) -> Statistics {
+    statistics.column_statistics.push(ColumnStatistics::new_unknown());
+    statistics
+}
+
+/// The addresses of rows of one place: a segment by its position, or, behind all segments, the delta.
+pub(crate) fn addresses(place: usize, rows: impl Iterator<Item = usize>) -> ArrayRef {
+    let address = |row: usize| (place as u64) << 32 | row as u64;
+    Arc::new(UInt64Array::from_iter_values(rows.map(address)))
 }

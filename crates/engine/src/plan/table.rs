@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Statistics;
@@ -15,7 +15,7 @@ use super::choose::{Wanted, Way, choose};
 use super::conditions::{Filters, Translations, dimension_space};
 use super::elf_scan::{ElfParts, ElfScan};
 use super::pool_scan::PoolScan;
-use super::scan::{Residual, Scan, external};
+use super::scan::{Residual, Scan, external, with_address};
 use super::work::{Executions, Morsel, split};
 use crate::catalog::OpenTable;
 use crate::config::Settings;
@@ -23,24 +23,59 @@ use crate::filter::Condition;
 
 /// Rows of a segment that one partition scans at a time.
 const MORSEL_ROWS: usize = 65_536;
+/// Rows of the delta that one partition looks at at a time.
+const ADDED_ROWS: usize = 8_192;
 /// Rows below which a selection through an index is not worth a second thread.
 const SINGLE_ROWS: f64 = 20_000.0;
 /// Parts per partition that a large selection through an index is split into.
 const PARTS: usize = 4;
 
+/// Name of the column with the address of each row.
+pub(crate) const ADDRESS: &str = "row address";
+
 /// One reference to a table in one statement.
 #[derive(Debug)]
 pub(crate) struct PoolTable {
     open: Arc<OpenTable>,
+    /// The table's columns, and the address where that is asked for.
+    schema: SchemaRef,
     translations: Translations,
 }
 
 impl PoolTable {
     pub(crate) fn new(open: Arc<OpenTable>) -> Self {
         Self {
+            schema: Arc::clone(open.table.schema()),
             open,
             translations: Translations::default(),
         }
+    }
+
+    /// The table with one more column, the addresses of its rows: for statements that change rows.
+    pub(crate) fn with_addresses(open: Arc<OpenTable>) -> Self {
+        let mut fields = open.table.schema().fields().to_vec();
+        fields.push(Arc::new(Field::new(ADDRESS, DataType::UInt64, false)));
+        Self {
+            schema: Arc::new(Schema::new(fields)),
+            ..Self::new(open)
+        }
+    }
+
+    fn has_addresses(&self) -> bool {
+        self.schema.fields().len() > self.open.table.schema().fields().len()
+    }
+
+    /// Morsels for the rows that are in no segment.
+    fn added_morsels(&self) -> impl Iterator<Item = Morsel> + '_ {
+        let batches = self.open.delta.iter().flat_map(|delta| delta.batches());
+        let of = |(batch, rows): (usize, usize)| {
+            let starts = (0..rows).step_by(ADDED_ROWS);
+            starts.map(move |start| Morsel::Added {
+                batch,
+                rows: start..rows.min(start + ADDED_ROWS),
+            })
+        };
+        batches.map(|(_, rows)| rows.num_rows()).enumerate().flat_map(of)
     }
 
     /// Morsels for a scan: runs of rows that no zone map need be asked for twice.
@@ -63,7 +98,7 @@ impl PoolTable {
 #[async_trait]
 impl TableProvider for PoolTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(self.open.table.schema())
+        Arc::clone(&self.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -71,10 +106,11 @@ impl TableProvider for PoolTable {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        self.open
-            .statistics()
-            .ok()
-            .map(|statistics| Statistics::clone(&statistics))
+        let statistics = self.open.statistics().ok()?;
+        Some(match self.has_addresses() {
+            true => with_address(statistics),
+            false => statistics,
+        })
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
@@ -99,8 +135,8 @@ impl TableProvider for PoolTable {
         let (open, segments) = (&self.open, self.open.table.segments());
         let projection = projection
             .cloned()
-            .unwrap_or_else(|| (0..open.table.schema().fields().len()).collect());
-        let schema = Arc::new(open.table.schema().project(&projection)?);
+            .unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        let schema = Arc::new(self.schema.project(&projection)?);
         let filters = Filters::read(filters, open, &self.translations);
         let mode = state
             .config_options()
@@ -120,9 +156,12 @@ impl TableProvider for PoolTable {
         };
         let rest = filters.rest(&answered, segments.len());
         let residual = Residual::plan(rest.expressions, open, state)?;
-        let rows = match &way {
-            Way::Index { rows, .. } | Way::Scan { rows, .. } => *rows,
+        let unindexed = match open.delta {
+            Some(_) => Residual::plan(filters.expressions(), open, state)?,
+            None => None,
         };
+        let (Way::Index { rows: stored, .. } | Way::Scan { rows: stored, .. }) = &way;
+        let rows = stored + open.delta.as_ref().map_or(0, |delta| delta.live_rows()) as f64;
         let scan = Arc::new(Scan {
             open: Arc::clone(open),
             projection,
@@ -130,12 +169,14 @@ impl TableProvider for PoolTable {
             kernels: rest.kernels,
             described: rest.described,
             residual,
+            unindexed,
             rows,
         });
         let target = state.config().target_partitions().max(1);
         Ok(match way {
             Way::Scan { reason, .. } => {
-                let morsels = self.row_morsels();
+                let mut morsels = self.row_morsels();
+                morsels.extend(self.added_morsels());
                 let partitions = target.min(morsels.len().max(1));
                 Arc::new(PoolScan::new(
                     scan,
@@ -164,6 +205,7 @@ impl TableProvider for PoolTable {
                             .map(|predicates| Morsel::Select { segment, predicates }),
                     );
                 }
+                morsels.extend(self.added_morsels());
                 let on = describe(&index, &part.predicates, open);
                 let executions = Executions::new(morsels);
                 let parts = ElfParts {

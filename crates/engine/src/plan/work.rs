@@ -24,6 +24,13 @@ pub(crate) enum Morsel {
         /// Per dimension.
         predicates: Vec<CodePredicate>,
     },
+    /// Rows that are in no segment yet.
+    Added {
+        /// The batch of the delta.
+        batch: usize,
+        /// Its rows.
+        rows: Range<usize>,
+    },
 }
 
 /// Shared by the partitions of one execution: which morsel is next, and how many rows are still wanted.

@@ -9,6 +9,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, Count};
 use halocline_columns::{CodePredicate, RowId, Segment};
 use halocline_elf::TableIndex;
 
+use super::added::added_rows;
 use super::scan::{Scan, external};
 use super::work::{Morsel, Work};
 
@@ -27,6 +28,8 @@ enum Found {
     Range(usize, Range<usize>),
     /// Single rows of a segment, sorted; those from the position on are left.
     Rows(usize, Vec<RowId>, usize),
+    /// Rows that are in no segment.
+    Batch(RecordBatch),
 }
 
 /// A partition at work.
@@ -91,18 +94,22 @@ impl Worker {
         let found = match morsel {
             Morsel::Rows { segment, rows } => self.scan_rows(*segment, rows.clone())?,
             Morsel::Select { segment, predicates } => self.select(*segment, predicates)?,
+            Morsel::Added { batch, rows } => Found::Batch(added_rows(&self.scan, *batch, rows.clone())?),
         };
         self.candidates.add(match &found {
             Found::Counted(rows) => *rows,
             Found::Range(_, rows) => rows.len(),
             Found::Rows(_, rows, _) => rows.len(),
+            Found::Batch(batch) => batch.num_rows(),
         });
         Ok(found)
     }
 
     fn scan_rows(&self, number: usize, rows: Range<usize>) -> Result<Found> {
         let (segment, kernels) = (self.segment(number), &self.scan.kernels[number]);
-        if kernels.is_empty() {
+        let deleted = segment.deletions().map_err(external)?;
+        let any_deleted = deleted.is_some_and(|deleted| deleted.range_cardinality(span(&rows)) > 0);
+        if kernels.is_empty() && !any_deleted {
             return Ok(if self.scan.counts_only() {
                 Found::Counted(rows.len())
             } else {
@@ -130,11 +137,15 @@ impl Worker {
             .select(predicates)
             .map_err(external)?;
         let kernels = &self.scan.kernels[number];
-        if kernels.is_empty() && self.scan.counts_only() {
+        let deleted = self.segment(number).deletions().map_err(external)?;
+        if kernels.is_empty() && deleted.is_none() && self.scan.counts_only() {
             return Ok(Found::Counted(selection.count().map_err(external)? as usize));
         }
         let mut rows = selection.tids().map_err(external)?;
         sort(&mut rows, self.segment(number).rows());
+        if let Some(deleted) = deleted {
+            rows.retain(|row| !deleted.contains(*row));
+        }
         if !kernels.is_empty() {
             rows = keep(self.segment(number), kernels, rows)?;
         }
@@ -160,7 +171,7 @@ impl Worker {
                 if end < rows.end {
                     self.found = Some(Found::Range(segment, end..rows.end));
                 }
-                self.scan.read(self.segment(segment), rows.start..end).map(Some)
+                self.scan.read(segment, rows.start..end).map(Some)
             }
             Found::Range(segment, rows) => {
                 let rows = (rows.start as RowId..rows.end as RowId).collect();
@@ -168,6 +179,13 @@ impl Worker {
                 Ok(None)
             }
             Found::Rows(segment, rows, from) => self.give_rows(segment, rows, from),
+            Found::Batch(batch) => {
+                let now = batch.num_rows().min(self.batch_rows);
+                if now < batch.num_rows() {
+                    self.found = Some(Found::Batch(batch.slice(now, batch.num_rows() - now)));
+                }
+                Ok(Some(batch.slice(0, now)))
+            }
         }
     }
 
@@ -198,7 +216,7 @@ impl Worker {
         let given = match batch {
             [] => None,
             rows if self.scan.projection.is_empty() => Some(self.scan.counted(rows.len())?),
-            rows => Some(self.scan.gather(self.segment(segment), rows)?),
+            rows => Some(self.scan.gather(segment, rows)?),
         };
         if from < rows.len() {
             self.found = Some(Found::Rows(segment, rows, from));
@@ -225,6 +243,11 @@ impl Iterator for Worker {
         }
         next
     }
+}
+
+/// A range of rows as row numbers.
+fn span(rows: &Range<usize>) -> Range<RowId> {
+    rows.start as RowId..rows.end as RowId
 }
 
 /// Sorts row numbers, which are all different: many of them by setting a bit for each.

@@ -2,21 +2,19 @@
 
 use halocline_elf::{IndexOptions, IndexStats};
 
-use super::write::begin;
-use crate::database::Shared;
+use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec};
 
-/// Builds an index and publishes it; `None` if it is there already and may be.
+/// Builds an index; `None` if it is there already and may be.
 ///
 /// # Errors
 /// No such table or column, the name is taken, or the pool cannot be written.
 pub(crate) fn build_index(
-    shared: &Shared,
+    transaction: &mut Transaction,
     spec: &IndexSpec,
     if_not_exists: bool,
 ) -> Result<Option<IndexStats>, EngineError> {
-    let txn = begin(shared, "CREATE INDEX")?;
-    let catalog = shared.catalog()?;
+    let catalog = transaction.catalog();
     if catalog.has_index(&spec.name) {
         if if_not_exists {
             return Ok(None);
@@ -28,19 +26,15 @@ pub(crate) fn build_index(
             instead,
         });
     }
-    let open = catalog.table(&spec.table)?;
+    // An index is on segments: what the log says of the table goes into them first.
+    let open = catalog.objects().table(&spec.table)?;
+    transaction.fold(&open)?;
+    let open = transaction.catalog().objects().table(&spec.table)?;
     let schema = open.table.schema();
     let position = |name: &String| {
-        schema.index_of(name).map_err(|_| EngineError::NoColumn {
-            table: spec.table.clone(),
-            name: name.clone(),
-            known: schema
-                .fields()
-                .iter()
-                .map(|field| field.name().as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
-        })
+        schema
+            .index_of(name)
+            .map_err(|_| EngineError::no_column(&spec.table, schema, name))
     };
     let columns = spec.columns.iter().map(position).collect::<Result<Vec<_>, _>>()?;
     if let Some(twice) = (1..columns.len()).find(|at| columns[..*at].contains(&columns[*at])) {
@@ -50,16 +44,12 @@ pub(crate) fn build_index(
         );
         return Err(EngineError::Query(text));
     }
-    let mut options = IndexOptions {
+    let options = IndexOptions {
         layout: spec.layout,
         order: spec.order,
-        ..IndexOptions::default()
+        ..transaction.shared().index_options()
     };
-    options.threads = shared.options.threads.unwrap_or(options.threads);
-    options.memory = shared.options.memory.unwrap_or(options.memory);
-    let stats = halocline_elf::index_table(&txn, &open.table, &spec.name, &columns, &options)?;
-    drop((open, catalog));
-    shared.cache.forget();
-    txn.commit()?;
+    let stats = halocline_elf::index_table(transaction.txn(), &open.table, &spec.name, &columns, &options)?;
+    transaction.changed([]);
     Ok(Some(stats))
 }

@@ -1,16 +1,25 @@
 //! Statements: which are ours, which are DataFusion's, and which are not offered.
 
-mod change;
+mod alter;
+mod compact;
 mod create_index;
+mod create_table;
+mod drop;
+mod insert;
+mod modify;
 mod parse;
+mod run;
 mod split;
 #[cfg(test)]
 mod tests;
 mod unsupported;
-mod write;
 
-pub(crate) use change::{drop_indexes, drop_tables};
+pub(crate) use compact::compact;
+pub use compact::{CompactOptions, CompactProgress, CompactReport};
 pub(crate) use create_index::build_index;
-pub(crate) use parse::{Statement, parse};
+pub(crate) use create_table::Making;
+pub(crate) use drop::{drop_indexes, drop_tables};
+pub(crate) use insert::insert_batch;
+pub(crate) use parse::parse;
+pub(crate) use run::run;
 pub(crate) use split::split;
-pub(crate) use write::{CreateTable, begin, create_table_as, has_table};

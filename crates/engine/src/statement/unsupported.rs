@@ -4,32 +4,15 @@ use datafusion::sql::sqlparser::ast::{ObjectType, Statement};
 
 use crate::EngineError;
 
-const REWRITE: &str =
-    "write the table anew: CREATE OR REPLACE TABLE t AS SELECT … with the rows as they shall be";
-
 /// The error for a statement that is not offered.
 pub(crate) fn unsupported(statement: &Statement) -> EngineError {
     let (what, instead) = match statement {
-        Statement::Insert(_) => (
-            "INSERT",
-            "write the table anew: CREATE OR REPLACE TABLE t AS SELECT * FROM t UNION ALL …, or import a file into a new table",
-        ),
-        Statement::Update(_) => ("UPDATE", REWRITE),
-        Statement::Delete(_) => ("DELETE", REWRITE),
-        Statement::Merge(_) => ("MERGE", REWRITE),
-        Statement::Truncate(_) => ("TRUNCATE", "use DROP TABLE and create it again"),
-        Statement::AlterTable(_) => ("ALTER TABLE", REWRITE),
-        Statement::Copy { .. } => ("COPY FROM", "import the file into a new table"),
+        Statement::Merge(_) => ("MERGE", "use UPDATE, INSERT and DELETE, within BEGIN and COMMIT"),
         Statement::CreateView(_) => ("CREATE VIEW", "use WITH … in the query, or CREATE TABLE … AS"),
         Statement::Drop {
             object_type: ObjectType::View,
             ..
         } => ("DROP VIEW", "there are no views"),
-        Statement::StartTransaction { .. } | Statement::Commit { .. } | Statement::Rollback { .. } => (
-            "a transaction of several statements",
-            "each statement is a transaction of its own",
-        ),
-        Statement::Vacuum(_) => ("VACUUM", "the space of dropped objects is used again without it"),
         Statement::Analyze(_) => ("ANALYZE", "statistics are kept with every table"),
         Statement::Prepare { .. } => ("PREPARE", "send the query itself; planning it is quick"),
         Statement::Execute { .. } => ("EXECUTE", "send the query itself; planning it is quick"),

@@ -2,10 +2,14 @@
 //! imports, and what happens when something is wrong.
 
 mod agree;
+mod changes;
+mod compaction;
 mod corpus;
 mod explain;
 mod imports;
+mod model;
 mod random;
 mod statements;
 mod support;
+mod transactions;
 mod types_table;

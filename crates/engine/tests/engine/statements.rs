@@ -166,6 +166,11 @@ async fn one_writer_many_readers() {
     );
     assert!(matches!(reader.drop("t"), Err(EngineError::ReadOnly { .. })));
     // The writer's lock is held by a transaction of the pool beneath.
+    let hasty = DatabaseOptions {
+        lock_wait: Some(std::time::Duration::ZERO),
+        ..DatabaseOptions::default()
+    };
+    let hasty = reopen(&dir, &hasty);
     let pool = halocline_pool::Pool::open(dir.path().join("test.pool"), &Default::default()).unwrap();
     let txn = pool.begin().unwrap();
     for text in [
@@ -173,7 +178,7 @@ async fn one_writer_many_readers() {
         "DROP TABLE t",
         "CREATE INDEX x ON t (i)",
     ] {
-        let locked = error(&db, text).await;
+        let locked = error(&hasty, text).await;
         assert!(locked.contains("is being written by another process"), "{locked}");
     }
     assert_eq!(query(&db, "SELECT i FROM t").await, ["2"]);

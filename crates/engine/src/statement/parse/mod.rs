@@ -1,14 +1,23 @@
 //! Statements matched on the parsed SQL.
 
-use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed};
-use datafusion::sql::sqlparser::ast::{
-    self, CreateIndex, CreateTableOptions, Expr, Ident, IndexType, ObjectName, ObjectType, Query, Value,
-};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
+mod control;
+mod index;
+mod rows;
+mod table;
 
+use arrow_schema::SchemaRef;
+use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed};
+use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectType, Query, Value};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+pub(crate) use rows::{CopyFrom, Delete, Insert, Source, Update};
+pub(crate) use table::{Alter, Alteration};
+
+use super::create_table::Making;
 use super::unsupported::unsupported;
 use crate::catalog::{CATALOG, SCHEMA};
-use crate::{EngineError, IndexSpec, Layout, Order};
+use crate::{EngineError, IndexSpec};
 
 /// A statement, by who runs it.
 #[derive(Debug)]
@@ -22,13 +31,46 @@ pub(crate) enum Statement {
     /// `CREATE TABLE … AS`.
     CreateTable {
         /// The table.
-        name: String,
-        /// Do nothing if there is one.
-        if_not_exists: bool,
-        /// Replace the one there is.
-        or_replace: bool,
+        making: Making,
         /// Its rows.
         query: Box<Query>,
+    },
+    /// `CREATE TABLE` with a column list.
+    NewTable {
+        /// The table.
+        making: Making,
+        /// Its columns.
+        schema: SchemaRef,
+    },
+    /// `INSERT`.
+    Insert(Insert),
+    /// `UPDATE`.
+    Update(Update),
+    /// `DELETE`.
+    Delete(Delete),
+    /// `TRUNCATE`.
+    Truncate {
+        /// The tables.
+        names: Vec<String>,
+        /// Do nothing for those that are not there.
+        if_exists: bool,
+    },
+    /// `ALTER TABLE`.
+    Alter(Alter),
+    /// `COPY … FROM`.
+    CopyFrom(CopyFrom),
+    /// `BEGIN`.
+    Begin,
+    /// `COMMIT`.
+    Commit,
+    /// `ROLLBACK`.
+    Rollback,
+    /// `VACUUM`.
+    Vacuum {
+        /// The table; all if none is named.
+        table: Option<String>,
+        /// Write everything anew.
+        full: bool,
     },
     /// `DROP TABLE`.
     DropTables {
@@ -58,6 +100,12 @@ pub(crate) enum Statement {
 /// # Errors
 /// It is not SQL, is none or several statements, or is not offered.
 pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
+    if is_abort(text) {
+        return Ok(Statement::Rollback);
+    }
+    if let Some(copy) = copy_from(text)? {
+        return Ok(copy);
+    }
     let mut statements = DFParserBuilder::new(text)
         .with_dialect(&GenericDialect {})
         .build()
@@ -69,6 +117,31 @@ pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
             let text = format!("the text has {} statements; send them one by one", more + 1);
             Err(EngineError::Query(text))
         }
+    }
+}
+
+/// `ABORT`, which the parser does not know.
+fn is_abort(text: &str) -> bool {
+    let words: Vec<String> = text
+        .trim_end_matches(|c: char| c == ';' || c.is_whitespace())
+        .split_whitespace()
+        .map(str::to_lowercase)
+        .collect();
+    matches!(
+        words.iter().map(String::as_str).collect::<Vec<_>>().as_slice(),
+        ["abort"] | ["abort", "work" | "transaction"]
+    )
+}
+
+/// DataFusion's parser knows `COPY … TO` only.
+fn copy_from(text: &str) -> Result<Option<Statement>, EngineError> {
+    let word = text.trim_start().get(..4);
+    if !word.is_some_and(|word| word.eq_ignore_ascii_case("copy")) {
+        return Ok(None);
+    }
+    match Parser::parse_sql(&GenericDialect {}, text).as_deref() {
+        Ok([copy @ ast::Statement::Copy { to: false, .. }]) => rows::copy_from(copy).map(Some),
+        _ => Ok(None),
     }
 }
 
@@ -103,8 +176,17 @@ fn classify(statement: Parsed) -> Result<Statement, EngineError> {
 
 fn own(statement: &ast::Statement) -> Result<Statement, EngineError> {
     match statement {
-        ast::Statement::CreateTable(create) => create_table(create),
-        ast::Statement::CreateIndex(create) => create_index(create),
+        ast::Statement::CreateTable(create) => table::create(create),
+        ast::Statement::AlterTable(alter) => table::alter(alter),
+        ast::Statement::Truncate(truncate) => table::truncate(truncate),
+        ast::Statement::Insert(insert) => rows::insert(insert),
+        ast::Statement::Update(update) => rows::update(update),
+        ast::Statement::Delete(delete) => rows::delete(delete),
+        ast::Statement::CreateIndex(create) => index::create(create),
+        ast::Statement::StartTransaction { .. }
+        | ast::Statement::Commit { .. }
+        | ast::Statement::Rollback { .. }
+        | ast::Statement::Vacuum(_) => control::read(statement),
         ast::Statement::Drop {
             object_type,
             if_exists,
@@ -129,7 +211,7 @@ fn own(statement: &ast::Statement) -> Result<Statement, EngineError> {
 }
 
 /// An identifier as the catalog knows it: lower case unless quoted.
-fn identifier(ident: &Ident) -> String {
+pub(super) fn identifier(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),
@@ -137,7 +219,7 @@ fn identifier(ident: &Ident) -> String {
 }
 
 /// The last part of a name whose first parts, if any, are the catalog and the schema.
-fn object_name(name: &ObjectName) -> Result<String, EngineError> {
+pub(super) fn object_name(name: &ObjectName) -> Result<String, EngineError> {
     let parts: Vec<String> = name
         .0
         .iter()
@@ -153,125 +235,11 @@ fn object_name(name: &ObjectName) -> Result<String, EngineError> {
     }
 }
 
-fn create_table(create: &ast::CreateTable) -> Result<Statement, EngineError> {
-    let name = object_name(&create.name)?;
-    let refuse = |what: &str, instead: &str| {
-        Err(EngineError::Unsupported {
-            what: what.into(),
-            instead: instead.into(),
-        })
-    };
-    let Some(query) = &create.query else {
-        return refuse(
-            "CREATE TABLE without AS",
-            "use CREATE TABLE … AS SELECT …, or import a file",
-        );
-    };
-    if !create.columns.is_empty() || !create.constraints.is_empty() {
-        return refuse(
-            "a column list in CREATE TABLE … AS",
-            "name and cast the columns in the SELECT",
-        );
-    }
-    if create.temporary || create.external {
-        return refuse(
-            "a temporary table",
-            "use WITH … in the query, or create the table and drop it",
-        );
-    }
-    if create.table_options != CreateTableOptions::None || create.like.is_some() || create.clone.is_some() {
-        return refuse("an option of CREATE TABLE", "leave it out");
-    }
-    if create.or_replace && create.if_not_exists {
-        return refuse("OR REPLACE with IF NOT EXISTS", "use one of them");
-    }
-    let query = query.clone();
-    Ok(Statement::CreateTable {
-        name,
-        if_not_exists: create.if_not_exists,
-        or_replace: create.or_replace,
-        query,
-    })
-}
-
-fn create_index(create: &CreateIndex) -> Result<Statement, EngineError> {
-    let refuse = |what: String, instead: &str| {
-        Err(EngineError::Unsupported {
-            what,
-            instead: instead.into(),
-        })
-    };
-    let Some(name) = &create.name else {
-        return refuse(
-            "CREATE INDEX without a name".into(),
-            "write CREATE INDEX name ON …",
-        );
-    };
-    match &create.using {
-        None => {}
-        Some(IndexType::Custom(kind)) if kind.value.eq_ignore_ascii_case("elf") => {}
-        Some(other) => {
-            return refuse(
-                format!("an index of type {other}"),
-                "there is one type: USING elf",
-            );
-        }
-    }
-    if create.unique {
-        return refuse(
-            "a UNIQUE index".into(),
-            "an Elf holds equal rows as well; leave UNIQUE out",
-        );
-    }
-    if create.predicate.is_some() || !create.include.is_empty() {
-        return refuse(
-            "WHERE or INCLUDE in CREATE INDEX".into(),
-            "an Elf holds all rows; leave it out",
-        );
-    }
-    let mut columns = Vec::new();
-    for column in &create.columns {
-        let Expr::Identifier(ident) = &column.column.expr else {
-            return refuse(
-                format!("an index on {}", column.column.expr),
-                "index a column of its own",
-            );
-        };
-        if column.column.options.asc.is_some() || column.column.options.nulls_first.is_some() {
-            return refuse(
-                format!("a direction for {ident} in an index"),
-                "an Elf has none; leave it out",
-            );
-        }
-        columns.push(identifier(ident));
-    }
-    let (mut layout, mut order) = (Layout::default(), Order::default());
-    for option in &create.with {
-        match option_of(option)
-            .as_ref()
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-        {
-            Some(("layout", "packed")) => layout = Layout::Packed,
-            Some(("layout", "published")) => layout = Layout::Published,
-            Some(("order", "auto")) => order = Order::Auto,
-            Some(("order", "given")) => order = Order::Given,
-            _ => {
-                let instead =
-                    "the options are layout = 'packed' or 'published' and order = 'auto' or 'given'";
-                return refuse(format!("the index option {option}"), instead);
-            }
-        }
-    }
-    let spec = IndexSpec {
-        name: object_name(name)?,
-        table: object_name(&create.table_name)?,
-        columns,
-        layout,
-        order,
-    };
-    Ok(Statement::CreateIndex {
-        spec,
-        if_not_exists: create.if_not_exists,
+/// What is not offered, and what to do instead.
+fn refuse<T>(what: impl Into<String>, instead: &str) -> Result<T, EngineError> {
+    Err(EngineError::Unsupported {
+        what: what.into(),
+        instead: instead.into(),
     })
 }
 

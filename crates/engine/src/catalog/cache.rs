@@ -1,0 +1,61 @@
+//! The newest version, kept between statements so that nothing is opened or read twice.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use halocline_pool::Pool;
+
+use super::{Catalog, LOG_OBJECT, Objects};
+use crate::EngineError;
+use crate::delta::Delta;
+
+/// Keeps the newest version that a statement asked for.
+#[derive(Debug, Default)]
+pub(crate) struct CatalogCache(Mutex<Option<Arc<Catalog>>>);
+
+impl CatalogCache {
+    /// The newest version: of the newest generation, with all that its log holds. O(records since the last call).
+    ///
+    /// # Errors
+    /// The pool or its log cannot be read.
+    pub(crate) fn newest(&self, pool: &Pool) -> Result<Arc<Catalog>, EngineError> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = pool.snapshot()?;
+        let known = match kept.take() {
+            Some(known) if known.objects.generation() == snapshot.generation() => known,
+            _ => Arc::new(Catalog::new(
+                Arc::new(Objects::of_snapshot(snapshot)),
+                Delta::default(),
+                0,
+            )),
+        };
+        let newest = extended(&known)?.unwrap_or(known);
+        *kept = Some(Arc::clone(&newest));
+        Ok(newest)
+    }
+
+    /// Lets the snapshot go, so that a writer may use the space that it frees.
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// The version after the records that have been appended since, if there are any.
+fn extended(known: &Catalog) -> Result<Option<Arc<Catalog>>, EngineError> {
+    let Some(snapshot) = known.objects.snapshot() else {
+        return Ok(None);
+    };
+    if snapshot.get(LOG_OBJECT).is_none() {
+        return Ok(None);
+    }
+    let log = snapshot.log_records(LOG_OBJECT, known.position)?;
+    if log.records.is_empty() {
+        return Ok(None);
+    }
+    let mut delta = Delta::clone(&known.delta);
+    for record in &log.records {
+        let schema_of = |uid| Ok(Arc::clone(known.objects.table_of(uid)?.table.schema()));
+        delta.apply_record(record, schema_of)?;
+    }
+    let objects = Arc::clone(&known.objects);
+    Ok(Some(Arc::new(Catalog::new(objects, delta, log.end))))
+}

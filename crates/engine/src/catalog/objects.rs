@@ -1,0 +1,192 @@
+//! The tables and indexes that one state of the pool's objects holds, opened when first asked for.
+//!
+//! The state is that of a snapshot, or that of a transaction; the latter is asked only while the transaction's
+//! statement is planned, and never keeps the transaction from ending.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use halocline_columns::Table;
+use halocline_elf::TableIndex;
+use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
+
+use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX};
+use crate::EngineError;
+use crate::error::known_names;
+
+/// Whose objects.
+enum Source {
+    Snapshot(Snapshot),
+    Transaction(Weak<Txn>),
+}
+
+/// One state of the pool's objects.
+pub(crate) struct Objects {
+    source: Source,
+    generation: u64,
+    tables: BTreeMap<String, OnceLock<Arc<OpenTable>>>,
+    index_names: Vec<String>,
+    indexes: OnceLock<Vec<OpenIndex>>,
+    opening: Mutex<()>,
+}
+
+impl Objects {
+    /// Lists the objects of a snapshot; reads none of them.
+    pub(crate) fn of_snapshot(snapshot: Snapshot) -> Self {
+        let objects: Vec<Object> = snapshot.objects().collect();
+        let generation = snapshot.generation();
+        Self::new(Source::Snapshot(snapshot), generation, &objects)
+    }
+
+    /// Lists the objects as a transaction has them now; reads none of them.
+    pub(crate) fn of_transaction(txn: &Arc<Txn>) -> Self {
+        let source = Source::Transaction(Arc::downgrade(txn));
+        Self::new(source, txn.base_generation(), &txn.objects())
+    }
+
+    fn new(source: Source, generation: u64, objects: &[Object]) -> Self {
+        let (mut tables, mut index_names) = (BTreeMap::new(), Vec::new());
+        for object in objects {
+            match object.kind() {
+                ObjectKind::TABLE => {
+                    if let Some(name) = object.name().strip_prefix(TABLE_PREFIX) {
+                        tables.insert(name.to_string(), OnceLock::new());
+                    }
+                }
+                ObjectKind::INDEX => {
+                    index_names.extend(object.name().strip_prefix(INDEX_PREFIX).map(str::to_string))
+                }
+                _ => {}
+            }
+        }
+        index_names.sort_unstable();
+        Self {
+            source,
+            generation,
+            tables,
+            index_names,
+            indexes: OnceLock::new(),
+            opening: Mutex::new(()),
+        }
+    }
+
+    /// Number of the published state that it is, or that lies under it.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The snapshot, if it is one.
+    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
+        match &self.source {
+            Source::Snapshot(snapshot) => Some(snapshot),
+            Source::Transaction(_) => None,
+        }
+    }
+
+    /// Names of the tables, sorted.
+    pub(crate) fn table_names(&self) -> Vec<String> {
+        self.tables.keys().cloned().collect()
+    }
+
+    /// Is there a table of this name.
+    pub(crate) fn has_table(&self, name: &str) -> bool {
+        self.tables.contains_key(name)
+    }
+
+    /// Is there an index of this name.
+    pub(crate) fn has_index(&self, name: &str) -> bool {
+        self.index_names.iter().any(|other| other == name)
+    }
+
+    /// All indexes, opened.
+    pub(crate) fn indexes(&self) -> &[OpenIndex] {
+        self.indexes.get_or_init(|| {
+            self.index_names
+                .iter()
+                .map(|name| self.open_index(name))
+                .collect()
+        })
+    }
+
+    fn open_index(&self, name: &str) -> OpenIndex {
+        let opened = match &self.source {
+            Source::Snapshot(snapshot) => TableIndex::open(snapshot, name).map_err(|error| error.to_string()),
+            Source::Transaction(txn) => match txn.upgrade() {
+                Some(txn) => TableIndex::open_in(&txn, name).map_err(|error| error.to_string()),
+                None => Err(EngineError::TransactionOver.to_string()),
+            },
+        };
+        let table = opened.as_ref().ok().map(|index| index.table().to_string());
+        let index = opened.and_then(|index| match index.is_complete() {
+            true => Ok(Arc::new(index)),
+            false => Err("it will cover the rows of this transaction when it commits".into()),
+        });
+        OpenIndex {
+            name: name.to_string(),
+            table,
+            index,
+        }
+    }
+
+    /// A table as its segments are, without what the log says of it; opened once.
+    ///
+    /// # Errors
+    /// There is none; its bytes are damaged; the transaction has ended.
+    pub(crate) fn table(&self, name: &str) -> Result<Arc<OpenTable>, EngineError> {
+        let slot = self.tables.get(name).ok_or_else(|| self.no_table(name))?;
+        if let Some(open) = slot.get() {
+            return Ok(Arc::clone(open));
+        }
+        let _one_at_a_time = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = slot.get() {
+            return Ok(Arc::clone(open));
+        }
+        let table = match &self.source {
+            Source::Snapshot(snapshot) => Table::open(snapshot, name)?,
+            Source::Transaction(txn) => {
+                let txn = txn.upgrade().ok_or(EngineError::TransactionOver)?;
+                Table::open_in(&txn, name)?
+            }
+        };
+        // One that cannot be read may be on any table.
+        let on_table = |index: &&OpenIndex| index.table.as_ref().is_none_or(|table| table == name);
+        let indexes = self.indexes().iter().filter(on_table).cloned().collect();
+        let open = Arc::new(OpenTable::new(table, indexes));
+        Ok(Arc::clone(slot.get_or_init(|| open)))
+    }
+
+    /// The table of this uid. Opens tables until it is found.
+    ///
+    /// # Errors
+    /// There is none; a table before it cannot be read.
+    pub(crate) fn table_of(&self, uid: u64) -> Result<Arc<OpenTable>, EngineError> {
+        let opened = self.tables.values().filter_map(OnceLock::get);
+        if let Some(open) = opened.into_iter().find(|open| open.table.uid() == uid) {
+            return Ok(Arc::clone(open));
+        }
+        for name in self.tables.keys() {
+            let open = self.table(name)?;
+            if open.table.uid() == uid {
+                return Ok(open);
+            }
+        }
+        let reason = format!("it names a table of uid {uid:016x}, which is not there");
+        Err(EngineError::Log { reason })
+    }
+
+    /// The error for a table that is not there.
+    pub(crate) fn no_table(&self, name: &str) -> EngineError {
+        EngineError::NoTable {
+            name: name.to_string(),
+            known: known_names("tables", &self.table_names()),
+        }
+    }
+
+    /// The error for an index that is not there.
+    pub(crate) fn no_index(&self, name: &str) -> EngineError {
+        EngineError::NoIndex {
+            name: name.to_string(),
+            known: known_names("indexes", &self.index_names),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A table as one version of the database has it: segments, what the log says of them, and indexes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use halocline_columns::{Segment, Table};
+use halocline_elf::TableIndex;
+
+use super::statistics::table_statistics;
+use crate::EngineError;
+use crate::delta::TableDelta;
+
+/// A table with its indexes.
+pub(crate) struct OpenTable {
+    /// Its segments; rows that the log says are deleted are deleted in them.
+    pub(crate) table: Table,
+    /// Its indexes, those that cannot be read as the reason why.
+    pub(crate) indexes: Arc<[OpenIndex]>,
+    /// Rows that the log has added.
+    pub(crate) delta: Option<Arc<TableDelta>>,
+    /// Of the segments alone; versions of one generation share it.
+    statistics: Arc<OnceLock<Statistics>>,
+}
+
+/// An index, or why it cannot be used.
+#[derive(Clone)]
+pub(crate) struct OpenIndex {
+    /// Its name.
+    pub(crate) name: String,
+    /// The table it is on, where that can be read.
+    pub(crate) table: Option<String>,
+    /// The index.
+    pub(crate) index: Result<Arc<TableIndex>, String>,
+}
+
+impl std::fmt::Debug for OpenTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenTable")
+            .field("name", &self.table.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenTable {
+    pub(crate) fn new(table: Table, indexes: Arc<[OpenIndex]>) -> Self {
+        Self {
+            table,
+            indexes,
+            delta: None,
+            statistics: Arc::default(),
+        }
+    }
+
+    /// The table with what the log says of it.
+    ///
+    /// # Errors
+    /// The deleted rows of a segment cannot be read, or the log speaks of rows that are not there.
+    pub(crate) fn with_delta(&self, delta: &Arc<TableDelta>) -> Result<Self, EngineError> {
+        let table = match delta.deleted() {
+            deleted if deleted.is_empty() => self.table.clone(),
+            deleted => without(&self.table, deleted)?,
+        };
+        Ok(Self {
+            table,
+            indexes: Arc::clone(&self.indexes),
+            delta: Some(Arc::clone(delta)),
+            statistics: Arc::clone(&self.statistics),
+        })
+    }
+
+    /// Rows there are.
+    pub(crate) fn live_rows(&self) -> u64 {
+        let added = self.delta.as_ref().map_or(0, |delta| delta.live_rows());
+        self.table.live_rows() + added as u64
+    }
+
+    /// Row and value statistics. The row count is always exact; the rest, of which DataFusion makes answers where it is
+    /// exact, only while no row is deleted and none is in the log.
+    ///
+    /// # Errors
+    /// The zone maps cannot be read.
+    pub(crate) fn statistics(&self) -> Result<Statistics, EngineError> {
+        let stored = match self.statistics.get() {
+            Some(known) => known.clone(),
+            None => {
+                let computed = table_statistics(&self.table)?;
+                self.statistics.get_or_init(|| computed).clone()
+            }
+        };
+        let changed = self.delta.is_some() || self.table.live_rows() < self.table.rows();
+        let statistics = if changed { stored.to_inexact() } else { stored };
+        Ok(statistics.with_num_rows(Precision::Exact(self.live_rows() as usize)))
+    }
+}
+
+fn without(table: &Table, deleted: &BTreeMap<u64, roaring::RoaringBitmap>) -> Result<Table, EngineError> {
+    let less = |segment: &Segment| match deleted.get(&segment.id()) {
+        Some(rows) => segment.without_rows(rows),
+        None => Ok(segment.clone()),
+    };
+    let segments = table.segments().iter().map(less).collect::<Result<Vec<_>, _>>()?;
+    Ok(table.with_segments(segments))
+}

@@ -1,0 +1,72 @@
+//! The delta: small changes that the log holds and no segment does yet.
+//!
+//! A version of the database is a generation of the pool and a position in that generation's log. Statements share
+//! one immutable `Delta` per version; the next one is made from it by the records in between. Every publish folds the
+//! delta into segments, so that a new generation begins with an empty one.
+
+mod record;
+mod table;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+
+pub(crate) use record::{Change, Changes, encode, size};
+pub(crate) use table::TableDelta;
+
+use crate::EngineError;
+
+/// Small changes of all tables, by the tables' uids. Clones share the rows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Delta {
+    tables: BTreeMap<u64, Arc<TableDelta>>,
+}
+
+impl Delta {
+    /// The changes of one table, if there are any.
+    pub(crate) fn of(&self, table: u64) -> Option<&Arc<TableDelta>> {
+        self.tables.get(&table)
+    }
+
+    /// Tables that have changes.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (u64, &Arc<TableDelta>)> {
+        self.tables.iter().map(|(table, delta)| (*table, delta))
+    }
+
+    /// About how many bytes of DRAM the added rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tables.values().map(|table| table.bytes()).sum()
+    }
+
+    /// Takes in one change of a table.
+    ///
+    /// # Errors
+    /// Rows have other columns than those before them.
+    pub(crate) fn apply(&mut self, table: u64, change: &Change) -> Result<(), EngineError> {
+        let delta = Arc::make_mut(self.tables.entry(table).or_default());
+        delta
+            .apply(change)
+            .map_err(|error| record::unusable(&error.to_string()))
+    }
+
+    /// Takes in a record of the log.
+    ///
+    /// # Errors
+    /// The record is newer than this program or not well-formed.
+    pub(crate) fn apply_record(
+        &mut self,
+        bytes: &[u8],
+        schema_of: impl FnMut(u64) -> Result<SchemaRef, EngineError>,
+    ) -> Result<(), EngineError> {
+        for (table, change) in record::decode(bytes, schema_of)? {
+            self.apply(table, &change)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the changes of a table: they are in its segments now, or it is gone.
+    pub(crate) fn forget(&mut self, table: u64) {
+        self.tables.remove(&table);
+    }
+}

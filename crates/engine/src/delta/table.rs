@@ -1,0 +1,155 @@
+//! What the log says of one table: rows that were added, and rows that are gone.
+//!
+//! Invariants: added rows are numbered in the order of their arrival and keep their numbers; batches are never empty
+//! and, like the digits of a binary counter, each has more rows than the one behind it, so that n insertions of one row
+//! leave O(log n) batches and copy O(n log n) rows in all.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use arrow_select::concat::concat_batches;
+use roaring::RoaringBitmap;
+
+use super::record::{Change, compact};
+
+/// Small changes of one table since its segments were written. Clones share the rows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TableDelta {
+    batches: Vec<(usize, Arc<RecordBatch>)>,
+    rows: usize,
+    /// Added rows that were deleted again.
+    gone: RoaringBitmap,
+    /// Deleted rows of segments, by the segment's id.
+    deleted: BTreeMap<u64, RoaringBitmap>,
+    bytes: usize,
+}
+
+impl TableDelta {
+    /// Takes in one change.
+    ///
+    /// # Errors
+    /// A batch has other columns than those before it.
+    pub(crate) fn apply(&mut self, change: &Change) -> Result<(), ArrowError> {
+        match change {
+            Change::Insert(batch) => self.insert(batch)?,
+            Change::Delete(segment, rows) => *self.deleted.entry(*segment).or_default() |= rows,
+            Change::DeleteAdded(rows) => self.gone |= rows,
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let (mut start, mut last) = (self.rows, Arc::new(compact(batch)));
+        self.rows += batch.num_rows();
+        self.bytes += last.get_array_memory_size();
+        while let Some((before, longer)) = self
+            .batches
+            .pop_if(|(_, longer)| longer.num_rows() <= last.num_rows())
+        {
+            let both = concat_batches(&longer.schema(), [longer.as_ref(), last.as_ref()])?;
+            (start, last) = (before, Arc::new(compact(&both)));
+        }
+        self.batches.push((start, last));
+        Ok(())
+    }
+
+    /// The added rows in their order, deleted ones included: of each batch the number of its first row.
+    pub(crate) fn batches(&self) -> &[(usize, Arc<RecordBatch>)] {
+        &self.batches
+    }
+
+    /// Added rows, deleted ones included.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Which of the added rows are deleted.
+    pub(crate) fn gone(&self) -> &RoaringBitmap {
+        &self.gone
+    }
+
+    /// Is the added row deleted.
+    pub(crate) fn is_gone(&self, row: usize) -> bool {
+        self.gone.contains(row as u32)
+    }
+
+    /// Are all of these added rows there.
+    pub(crate) fn are_live(&self, rows: &Range<usize>) -> bool {
+        self.gone.range_cardinality(rows.start as u32..rows.end as u32) == 0
+    }
+
+    /// Added rows that are there.
+    pub(crate) fn live_rows(&self) -> usize {
+        self.rows - self.gone.len() as usize
+    }
+
+    /// Deleted rows of segments, by the segment's id.
+    pub(crate) fn deleted(&self) -> &BTreeMap<u64, RoaringBitmap> {
+        &self.deleted
+    }
+
+    /// About how many bytes of DRAM the rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
+
+    fn rows(values: Range<i64>) -> Change {
+        let column = Arc::new(Int64Array::from_iter_values(values)) as ArrayRef;
+        Change::Insert(RecordBatch::try_from_iter([("i", column)]).unwrap())
+    }
+
+    #[test]
+    fn single_rows_leave_few_batches() {
+        let mut delta = TableDelta::default();
+        for value in 0..1000 {
+            delta.apply(&rows(value..value + 1)).unwrap();
+            delta.apply(&rows(0..0)).unwrap();
+        }
+        assert!(delta.batches().len() <= 10, "{} batches", delta.batches().len());
+        for (start, batch) in delta.batches() {
+            let values = batch.column(0).as_primitive::<Int64Type>().values();
+            let expected: Vec<i64> = (*start as i64..).take(values.len()).collect();
+            assert_eq!(values, expected.as_slice());
+        }
+        let sizes: Vec<usize> = delta
+            .batches()
+            .iter()
+            .map(|(_, batch)| batch.num_rows())
+            .collect();
+        assert!(
+            sizes.is_sorted_by(|a, b| a > b) && sizes.iter().sum::<usize>() == 1000,
+            "{sizes:?}"
+        );
+    }
+
+    #[test]
+    fn deleted_rows_are_counted_once() {
+        let mut delta = TableDelta::default();
+        delta.apply(&rows(0..10)).unwrap();
+        delta
+            .apply(&Change::DeleteAdded(RoaringBitmap::from([3, 4])))
+            .unwrap();
+        delta
+            .apply(&Change::DeleteAdded(RoaringBitmap::from([4, 5])))
+            .unwrap();
+        delta.apply(&Change::Delete(8, RoaringBitmap::from([1]))).unwrap();
+        delta
+            .apply(&Change::Delete(8, RoaringBitmap::from([1, 2])))
+            .unwrap();
+        assert_eq!((delta.live_rows(), delta.deleted()[&8].len()), (7, 2));
+        assert!(delta.is_gone(5) && !delta.is_gone(6));
+        assert!(delta.are_live(&(6..10)) && !delta.are_live(&(5..6)));
+    }
+}

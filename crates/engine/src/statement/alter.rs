@@ -1,0 +1,103 @@
+//! `ALTER TABLE`.
+
+use arrow_array::ArrayRef;
+use arrow_schema::Field;
+use datafusion::sql::sqlparser::ast::Expr;
+use halocline_columns::{add_column, rename_column, rename_table, set_cluster};
+use halocline_elf::rename_index_table;
+
+use super::parse::{Alter, Alteration};
+use crate::EngineError;
+use crate::storable::storable_type;
+use crate::transaction::Transaction;
+use crate::write::{Fit, literals};
+
+/// Changes the description of a table; says what was done.
+///
+/// # Errors
+/// No such table or column, a name is taken, or a default does not fit.
+pub(crate) fn alter_table(transaction: &mut Transaction, alter: &Alter) -> Result<String, EngineError> {
+    let (catalog, name) = (transaction.catalog(), alter.table.as_str());
+    if alter.if_exists && !catalog.has_table(name) {
+        return Ok(format!("there is no table {name}"));
+    }
+    let open = catalog.objects().table(name)?;
+    let (uid, schema) = (open.table.uid(), open.table.schema().clone());
+    let has = |column: &str| match schema.index_of(column) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(EngineError::no_column(name, &schema, column)),
+    };
+    // The rows of the log have the columns from before.
+    transaction.fold(&open)?;
+    let txn = transaction.txn().clone();
+    let message = match &alter.what {
+        Alteration::AddColumn {
+            field,
+            default,
+            if_not_exists,
+        } => {
+            if schema.index_of(field.name()).is_ok() {
+                return match if_not_exists {
+                    true => Ok(format!("table {name} has column {} already", field.name())),
+                    false => Err(taken("column", field.name())),
+                };
+            }
+            let default = match default {
+                Some(expr) => Some(default_value(name, field, expr)?),
+                None => None,
+            };
+            add_column(&txn, name, field, default.as_ref())?;
+            format!("table {name}: column {} added", field.name())
+        }
+        Alteration::Rename(to) => {
+            if catalog.has_table(to) {
+                return Err(taken("table", to));
+            }
+            rename_table(&txn, name, to)?;
+            for index in catalog.indexes_of(name) {
+                rename_index_table(&txn, &index, to)?;
+            }
+            format!("table {name} is {to} now")
+        }
+        Alteration::RenameColumn { from, to } => {
+            has(from)?;
+            if schema.index_of(to).is_ok() {
+                return Err(taken("column", to));
+            }
+            rename_column(&txn, name, from, to)?;
+            format!("table {name}: column {from} is {to} now")
+        }
+        Alteration::Cluster(columns) => {
+            columns.iter().try_for_each(|column| has(column))?;
+            set_cluster(&txn, name, (!columns.is_empty()).then_some(columns.as_slice()))?;
+            match columns.is_empty() {
+                true => format!("table {name}: rows are kept as they come from now on"),
+                false => format!(
+                    "table {name}: rows are kept in the order of {} from now on; VACUUM FULL {name} sorts those there are",
+                    columns.join(", ")
+                ),
+            }
+        }
+    };
+    transaction.changed([uid]);
+    Ok(message)
+}
+
+fn taken(kind: &'static str, name: &str) -> EngineError {
+    EngineError::Exists {
+        kind,
+        name: name.to_string(),
+        instead: "choose another name",
+    }
+}
+
+/// A default as an array of one value of the column's type.
+fn default_value(table: &str, field: &Field, expr: &Expr) -> Result<ArrayRef, EngineError> {
+    let statement = format!("ALTER TABLE {table} ADD COLUMN");
+    let data_type = storable_type(field.data_type());
+    let field = Field::new(field.name(), data_type, field.is_nullable());
+    let schema = std::sync::Arc::new(arrow_schema::Schema::new(vec![field]));
+    let batch = literals(&statement, &[vec![expr.clone()]], schema.fields())?;
+    let fitted = Fit::new(statement, &schema, vec![Some(0)]).batch(&batch)?;
+    Ok(fitted.column(0).clone())
+}

@@ -1,0 +1,194 @@
+//! Compaction and `VACUUM`.
+//!
+//! Each group of segments is merged in a transaction of its own, so that other writers get their turn in between;
+//! readers are not affected. What was merged before an error or a cancellation stays merged.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use halocline_columns::ColumnsError;
+use halocline_columns::compact::{CompactionPolicy, MergeOptions, MergeProgress, merge, plan};
+
+use crate::EngineError;
+use crate::catalog::OpenTable;
+use crate::database::Shared;
+use crate::transaction::Transaction;
+
+/// How tables are compacted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompactOptions {
+    /// DRAM it may use, in bytes; by default what the database may use.
+    pub memory: Option<usize>,
+    /// Bytes it may write per second on average, to leave the medium to others; by default as fast as it can.
+    pub bandwidth: Option<u64>,
+    /// Write all segments anew, also those that are good as they are: sorts the rows of a table after `CLUSTER BY`.
+    pub full: bool,
+}
+
+/// How far a compaction is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompactProgress {
+    /// The table.
+    pub table: String,
+    /// Rows of the segments that are being merged and that have been read.
+    pub done: u64,
+    /// Rows of these segments.
+    pub total: u64,
+}
+
+/// What a compaction did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompactReport {
+    /// Segments that were merged.
+    pub merged: usize,
+    /// Segments that took their place.
+    pub segments: usize,
+    /// Rows in these.
+    pub rows: u64,
+    /// Deleted rows that are gone.
+    pub dropped: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// Progress on its way to the caller.
+type Progress<'a> = Mutex<&'a mut (dyn FnMut(&CompactProgress) + Send)>;
+
+/// Compacts a table, or all.
+///
+/// # Errors
+/// No such table, the pool cannot be written, or the caller wants the end.
+pub(crate) fn compact(
+    shared: &Arc<Shared>,
+    table: Option<&str>,
+    options: &CompactOptions,
+    progress: &mut (dyn FnMut(&CompactProgress) + Send),
+    cancel: &AtomicBool,
+) -> Result<CompactReport, EngineError> {
+    let tables = match table {
+        Some(table) => vec![table.to_string()],
+        None => shared.catalog()?.table_names(),
+    };
+    let progress = Mutex::new(progress);
+    let mut report = CompactReport::default();
+    for name in &tables {
+        // What VACUUM FULL writes anew once is good.
+        let mut full = options.full;
+        while let Some(mut group) = next_group(shared, name, full, table.is_none())? {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(EngineError::Cancelled);
+            }
+            merge_group(&group, options, &progress, cancel, &mut report)?;
+            group.transaction.changed([group.open.table.uid()]);
+            drop(group.open);
+            group.transaction.commit()?;
+            full = false;
+        }
+    }
+    Ok(report)
+}
+
+/// Segments of a table that are worth merging, and a transaction to do it in.
+struct Group {
+    open: Arc<OpenTable>,
+    ids: Vec<u64>,
+    transaction: Transaction,
+}
+
+/// The next segments of a table that are worth merging; none if there are none.
+fn next_group(
+    shared: &Arc<Shared>,
+    name: &str,
+    full: bool,
+    may_be_gone: bool,
+) -> Result<Option<Group>, EngineError> {
+    let policy = CompactionPolicy::default();
+    let worth = |open: &OpenTable| match full {
+        true => Some(open.table.segments().iter().map(|segment| segment.id()).collect()),
+        false => plan(&open.table, &policy).into_iter().next(),
+    };
+    let mut transaction = Transaction::begin(shared, "compaction", shared.lock_wait())?;
+    let catalog = transaction.catalog();
+    if may_be_gone && !catalog.has_table(name) {
+        return Ok(None);
+    }
+    let open = catalog.table(name)?;
+    if worth(&open).is_none_or(|group: Vec<u64>| group.is_empty() && open.delta.is_none()) {
+        return Ok(None);
+    }
+    // What the log says of the table goes into segments now, and changes what is worth merging.
+    let stored = catalog.objects().table(name)?;
+    transaction.fold(&stored)?;
+    let open = transaction.catalog().objects().table(name)?;
+    match worth(&open) {
+        Some(ids) if !ids.is_empty() => Ok(Some(Group {
+            open,
+            ids,
+            transaction,
+        })),
+        _ => {
+            drop(open);
+            transaction.commit()?;
+            Ok(None)
+        }
+    }
+}
+
+fn merge_group(
+    group: &Group,
+    options: &CompactOptions,
+    progress: &Progress<'_>,
+    cancel: &AtomicBool,
+    report: &mut CompactReport,
+) -> Result<(), EngineError> {
+    let (name, transaction) = (group.open.table.name(), &group.transaction);
+    let tell = |at: MergeProgress| {
+        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress(&CompactProgress {
+            table: name.to_string(),
+            done: at.done,
+            total: at.total,
+        });
+    };
+    let mut merging = MergeOptions::default();
+    merging.bandwidth = options.bandwidth;
+    merging.cancel = cancel;
+    merging.progress = Some(&tell);
+    let memory = options.memory.or(transaction.shared().options.memory);
+    merging.memory = memory.unwrap_or(merging.memory);
+    let stats = match merge(transaction.txn(), name, &group.ids, &merging) {
+        Err(ColumnsError::Cancelled { .. }) => return Err(EngineError::Cancelled),
+        merged => merged?,
+    };
+    report.merged += stats.merged;
+    report.segments += (stats.ids.end - stats.ids.start) as usize;
+    report.rows += stats.rows;
+    report.dropped += stats.dropped;
+    report.bytes += stats.bytes;
+    Ok(())
+}
+
+/// `VACUUM`: compacts a table, or all, and gives space back to the file system. Says what was done.
+///
+/// # Errors
+/// Those of [`compact`], and of giving space back.
+pub(crate) fn vacuum(
+    shared: &Arc<Shared>,
+    table: Option<&str>,
+    full: bool,
+    cancel: &AtomicBool,
+) -> Result<String, EngineError> {
+    let options = CompactOptions {
+        full,
+        ..CompactOptions::default()
+    };
+    let report = compact(shared, table, &options, &mut |_| (), cancel)?;
+    // What the cache keeps would keep the space that the merges have freed.
+    shared.cache.forget();
+    drop(shared.pool.begin_wait(shared.lock_wait())?);
+    let space = shared.pool.vacuum()?;
+    Ok(format!(
+        "merged {} segments into {}, dropped {} deleted rows, gave {} bytes back to the file system",
+        report.merged, report.segments, report.dropped, space.punched
+    ))
+}

@@ -1,0 +1,116 @@
+//! `CREATE TABLE`, with a column list and with `AS`.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use halocline_columns::{TableProperties, create_table};
+
+use super::drop::drop_table;
+use crate::EngineError;
+use crate::storable::{storable_schema, to_schema};
+use crate::transaction::Transaction;
+use crate::write::Writing;
+
+/// A table to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct Making {
+    /// Its name.
+    pub(crate) name: String,
+    /// Do nothing if there is one.
+    pub(crate) if_not_exists: bool,
+    /// Replace the one there is.
+    pub(crate) or_replace: bool,
+    /// Columns whose order its rows are kept in.
+    pub(crate) cluster: Option<Vec<String>>,
+}
+
+impl Making {
+    /// Whether the table is to be made; false if there is one and that is enough.
+    ///
+    /// # Errors
+    /// There is one, and it is not to be replaced.
+    pub(crate) fn is_needed(&self, transaction: &mut Transaction) -> Result<bool, EngineError> {
+        if !transaction.catalog().has_table(&self.name) || self.or_replace {
+            return Ok(true);
+        }
+        if self.if_not_exists {
+            return Ok(false);
+        }
+        Err(EngineError::Exists {
+            kind: "table",
+            name: self.name.clone(),
+            instead: "drop it first, choose another name, or use CREATE OR REPLACE TABLE",
+        })
+    }
+
+    /// What to say when it is not needed.
+    pub(crate) fn is_there(&self) -> String {
+        format!("table {} is there already", self.name)
+    }
+
+    /// Makes the table without rows, in place of the one there is.
+    ///
+    /// # Errors
+    /// A column cannot be stored, or its name stands twice; a clustering column is none.
+    pub(crate) fn make(&self, transaction: &mut Transaction, schema: &Schema) -> Result<(), EngineError> {
+        if transaction.catalog().has_table(&self.name) {
+            drop_table(transaction, &self.name)?;
+        }
+        let properties = TableProperties {
+            cluster: self.cluster.clone(),
+        };
+        create_table(
+            transaction.txn(),
+            &self.name,
+            &storable_schema(schema),
+            &properties,
+        )?;
+        transaction.changed([]);
+        Ok(())
+    }
+
+    /// Makes the table and runs the rows into it; gives their number.
+    ///
+    /// # Errors
+    /// The query fails, or the table cannot be written.
+    pub(crate) async fn fill(
+        &self,
+        transaction: &mut Transaction,
+        mut rows: SendableRecordBatchStream,
+    ) -> Result<u64, EngineError> {
+        let schema = nullable(&storable_schema(&rows.schema()));
+        self.make(transaction, &schema)?;
+        let options = transaction.shared().table_options();
+        let writing = Writing::start(transaction.txn(), &self.name, options);
+        let fed = feed(&mut rows, &schema, &writing).await;
+        let stats = writing.finish(fed).await?;
+        transaction.changed([]);
+        Ok(stats.rows)
+    }
+}
+
+/// Sends all rows to the writer, or until the writer has failed, which it will tell itself.
+async fn feed(
+    rows: &mut SendableRecordBatchStream,
+    schema: &SchemaRef,
+    writing: &Writing,
+) -> Result<(), EngineError> {
+    while let Some(batch) = rows.next().await {
+        let batch = to_schema(&batch?, schema).map_err(|e| EngineError::Query(e.to_string()))?;
+        if !writing.send(batch).await {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Every column may be NULL: a query does not promise otherwise for later rows.
+fn nullable(schema: &Schema) -> SchemaRef {
+    let fields = schema
+        .fields()
+        .iter()
+        .map(|field| Field::clone(field).with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}

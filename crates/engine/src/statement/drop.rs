@@ -1,0 +1,101 @@
+//! `DROP TABLE`, `DROP INDEX` and `TRUNCATE`.
+
+use halocline_columns::truncate;
+
+use crate::EngineError;
+use crate::catalog::{Catalog, index_object, table_object};
+use crate::transaction::Transaction;
+
+/// Drops tables with their indexes.
+///
+/// # Errors
+/// One is not there.
+pub(crate) fn drop_tables(transaction: &mut Transaction, names: &[String]) -> Result<String, EngineError> {
+    let mut indexes = Vec::new();
+    for name in names {
+        indexes.extend(drop_table(transaction, name)?);
+    }
+    let tables = names.join(", ");
+    Ok(match (names.is_empty(), indexes.is_empty()) {
+        (true, _) => "nothing to drop".into(),
+        (false, true) => format!("dropped table {tables}"),
+        (false, false) => format!("dropped table {tables} with index {}", indexes.join(", ")),
+    })
+}
+
+/// Drops a table with its indexes; gives their names.
+///
+/// # Errors
+/// It is not there.
+pub(crate) fn drop_table(transaction: &mut Transaction, name: &str) -> Result<Vec<String>, EngineError> {
+    let catalog = transaction.catalog();
+    if !catalog.has_table(name) {
+        return Err(catalog.no_table(name));
+    }
+    let indexes = catalog.indexes_of(name);
+    for index in &indexes {
+        transaction.txn().remove(&index_object(index))?;
+    }
+    // What is left of a table that is damaged cannot be read, and can be dropped.
+    let uid = catalog.table(name).ok().map(|open| open.table.uid());
+    transaction.txn().remove(&table_object(name))?;
+    match uid {
+        Some(uid) => transaction.forget(uid),
+        None => transaction.changed([]),
+    }
+    Ok(indexes)
+}
+
+/// Drops indexes.
+///
+/// # Errors
+/// One is not there (unless `if_exists`).
+pub(crate) fn drop_indexes(
+    transaction: &mut Transaction,
+    names: &[String],
+    if_exists: bool,
+) -> Result<String, EngineError> {
+    let mut dropped = Vec::new();
+    for name in names {
+        let catalog = transaction.catalog();
+        if catalog.has_index(name) {
+            transaction.txn().remove(&index_object(name))?;
+            transaction.changed([]);
+            dropped.push(name.as_str());
+        } else if !if_exists {
+            return Err(catalog.no_index(name));
+        }
+    }
+    Ok(if dropped.is_empty() {
+        "nothing to drop".into()
+    } else {
+        format!("dropped index {}", dropped.join(", "))
+    })
+}
+
+/// Takes all rows of tables away.
+///
+/// # Errors
+/// One is not there (unless `if_exists`).
+pub(crate) fn truncate_tables(
+    transaction: &mut Transaction,
+    names: &[String],
+    if_exists: bool,
+) -> Result<String, EngineError> {
+    let mut emptied = Vec::new();
+    for name in names {
+        let catalog: std::sync::Arc<Catalog> = transaction.catalog();
+        if if_exists && !catalog.has_table(name) {
+            continue;
+        }
+        let uid = catalog.table(name)?.table.uid();
+        truncate(transaction.txn(), name)?;
+        transaction.forget(uid);
+        transaction.changed([uid]);
+        emptied.push(name.as_str());
+    }
+    Ok(match emptied.is_empty() {
+        true => "nothing to truncate".into(),
+        false => format!("truncated table {}", emptied.join(", ")),
+    })
+}

@@ -1,0 +1,99 @@
+//! `INSERT`: a few rows become small changes, many become segments.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::sql::sqlparser::ast::Expr;
+
+use crate::EngineError;
+use crate::delta::Change;
+use crate::transaction::Transaction;
+use crate::write::{Fit, Stored, arrange, inserts, literals, store};
+
+/// Inserts rows of literals into columns of a table (all, if none is named); gives their number.
+///
+/// # Errors
+/// No such table or column; a value does not fit.
+pub(crate) fn insert_literals(
+    transaction: &mut Transaction,
+    table: &str,
+    columns: &[String],
+    rows: &[Vec<Expr>],
+) -> Result<u64, EngineError> {
+    // The columns of a table are the same with and without what the log says of it.
+    let open = transaction.catalog().objects().table(table)?;
+    let schema = open.table.schema();
+    let statement = format!("INSERT INTO {table}");
+    let from = arrange(table, schema, columns)?;
+    let mut given: Vec<_> = from
+        .iter()
+        .zip(schema.fields())
+        .filter_map(|(at, f)| Some(((*at)?, f.clone())))
+        .collect();
+    given.sort_unstable_by_key(|(at, _)| *at);
+    let given: Vec<_> = given.into_iter().map(|(_, field)| field).collect();
+    let batch = literals(&statement, rows, &given)?;
+    let batch = Fit::new(statement, schema, from).batch(&batch)?;
+    transaction.apply(&open, vec![Change::Insert(batch)], rows.len() as u64)?;
+    Ok(rows.len() as u64)
+}
+
+/// Inserts a batch whose columns go by name; columns of the table that it lacks are NULL. Gives the number of rows.
+///
+/// # Errors
+/// No such table or column; a value does not fit.
+pub(crate) fn insert_batch(
+    transaction: &mut Transaction,
+    table: &str,
+    batch: &RecordBatch,
+) -> Result<u64, EngineError> {
+    let open = transaction.catalog().objects().table(table)?;
+    let names: Vec<String> = batch
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    let from = match names.is_empty() {
+        true => vec![None; open.table.schema().fields().len()],
+        false => arrange(table, open.table.schema(), &names)?,
+    };
+    let fitted = Fit::new(format!("insert into {table}"), open.table.schema(), from).batch(batch)?;
+    let rows = fitted.num_rows() as u64;
+    transaction.apply(&open, vec![Change::Insert(fitted)], rows)?;
+    Ok(rows)
+}
+
+/// Inserts the rows of a query; gives their number.
+///
+/// # Errors
+/// No such table or column; as many columns as values there must be; the query fails; a value does not fit.
+pub(crate) async fn insert_rows(
+    transaction: &mut Transaction,
+    table: &str,
+    columns: &[String],
+    rows: SendableRecordBatchStream,
+) -> Result<u64, EngineError> {
+    let open = transaction.catalog().objects().table(table)?;
+    let from = arrange(table, open.table.schema(), columns)?;
+    check_count(table, &from, &rows.schema())?;
+    let fit = Fit::new(format!("INSERT INTO {table}"), open.table.schema(), from);
+    match store(transaction, &open, fit, rows, |_| Ok(())).await? {
+        Stored::Few(batches, count) => {
+            transaction.apply(&open, inserts(batches), count)?;
+            Ok(count)
+        }
+        Stored::Many(count) => Ok(count),
+    }
+}
+
+fn check_count(table: &str, from: &[Option<usize>], rows: &SchemaRef) -> Result<(), EngineError> {
+    let (expected, found) = (from.iter().flatten().count(), rows.fields().len());
+    if expected == found {
+        return Ok(());
+    }
+    let text = format!(
+        "INSERT INTO {table}: the rows have {found} columns instead of {expected}; name the columns they are for"
+    );
+    Err(EngineError::Query(text))
+}

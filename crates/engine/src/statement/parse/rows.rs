@@ -1,0 +1,318 @@
+//! `INSERT`, `UPDATE`, `DELETE` and `COPY … FROM` as parsed.
+
+use std::path::PathBuf;
+
+use datafusion::sql::sqlparser::ast::{
+    self, AssignmentTarget, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Expr, FromTable, Ident,
+    Query, SelectItem, SetExpr, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value,
+};
+
+use super::{Statement, identifier, object_name, refuse};
+use crate::{EngineError, Format, ImportOptions};
+
+/// Rows to add.
+#[derive(Debug)]
+pub(crate) struct Insert {
+    /// The table.
+    pub(crate) table: String,
+    /// The columns that are given; all in their order if none is named.
+    pub(crate) columns: Vec<String>,
+    /// The rows.
+    pub(crate) source: Source,
+}
+
+/// Where new rows come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Values that need no planning, row by row.
+    Literals(Vec<Vec<Expr>>),
+    /// Anything else.
+    Query(Box<Query>),
+}
+
+/// Rows to change.
+#[derive(Debug)]
+pub(crate) struct Update {
+    /// The table.
+    pub(crate) table: String,
+    /// What the statement calls it.
+    pub(crate) alias: String,
+    /// Columns and their new values.
+    pub(crate) assignments: Vec<(String, Expr)>,
+    /// Which rows.
+    pub(crate) selection: Option<Expr>,
+}
+
+/// Rows to delete.
+#[derive(Debug)]
+pub(crate) struct Delete {
+    /// The table.
+    pub(crate) table: String,
+    /// What the statement calls it.
+    pub(crate) alias: String,
+    /// Which rows.
+    pub(crate) selection: Option<Expr>,
+}
+
+/// A file to add to a table.
+#[derive(Debug)]
+pub(crate) struct CopyFrom {
+    /// The table.
+    pub(crate) table: String,
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// How it is read.
+    pub(crate) options: ImportOptions,
+}
+
+/// Reads `INSERT`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn insert(insert: &ast::Insert) -> Result<Statement, EngineError> {
+    let TableObject::TableName(name) = &insert.table else {
+        return refuse("INSERT into a function", "name a table");
+    };
+    if insert.returning.is_some() || insert.output.is_some() {
+        return refuse("INSERT … RETURNING", "ask for the rows with a SELECT");
+    }
+    if insert.on.is_some() || insert.or.is_some() || insert.replace_into || insert.ignore {
+        return refuse(
+            "INSERT with ON CONFLICT, OR or IGNORE",
+            "there are no unique columns; DELETE the old rows first, within BEGIN and COMMIT",
+        );
+    }
+    let plain = !insert.overwrite
+        && insert.assignments.is_empty()
+        && insert.partitioned.is_none()
+        && insert.table_alias.is_none()
+        && insert.multi_table_insert_type.is_none();
+    let (Some(query), true) = (&insert.source, plain) else {
+        return refuse(
+            "this form of INSERT",
+            "write INSERT INTO t (columns) VALUES … or SELECT …",
+        );
+    };
+    let columns = insert.columns.iter().map(object_name).collect::<Result<_, _>>()?;
+    let source = match literals(query) {
+        Some(rows) => Source::Literals(rows),
+        None => Source::Query(distinctly_named(query)),
+    };
+    Ok(Statement::Insert(Insert {
+        table: object_name(name)?,
+        columns,
+        source,
+    }))
+}
+
+/// The query with a name of its own for each output that is there twice, such as two NULLs: names do not matter here,
+/// and DataFusion wants them to differ.
+fn distinctly_named(query: &Query) -> Box<Query> {
+    let mut query = Box::new(query.clone());
+    if let SetExpr::Select(select) = &mut *query.body {
+        let texts: Vec<String> = select.projection.iter().map(ToString::to_string).collect();
+        for (at, item) in select.projection.iter_mut().enumerate() {
+            if let (SelectItem::UnnamedExpr(expr), true) = (&*item, texts[..at].contains(&texts[at])) {
+                *item = SelectItem::ExprWithAlias {
+                    expr: expr.clone(),
+                    alias: Ident::with_quote('"', format!("value {at}")),
+                };
+            }
+        }
+    }
+    query
+}
+
+/// The rows of a query that is nothing but `VALUES` of literals.
+fn literals(query: &Query) -> Option<Vec<Vec<Expr>>> {
+    let SetExpr::Values(values) = &*query.body else {
+        return None;
+    };
+    if query.with.is_some()
+        || query.order_by.is_some()
+        || query.limit_clause.is_some()
+        || query.fetch.is_some()
+    {
+        return None;
+    }
+    let all = values.rows.iter().all(|row| row.content.iter().all(is_literal));
+    all.then(|| values.rows.iter().map(|row| row.content.clone()).collect())
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(
+            value.value,
+            Value::Number(..) | Value::SingleQuotedString(_) | Value::Boolean(_) | Value::Null
+        ),
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus | UnaryOperator::Plus,
+            expr,
+        } => matches!(&**expr, Expr::Value(value) if matches!(value.value, Value::Number(..))),
+        Expr::TypedString(typed) => {
+            matches!(
+                typed.data_type,
+                ast::DataType::Date | ast::DataType::Timestamp(None, ast::TimezoneInfo::None)
+            ) && matches!(typed.value.value, Value::SingleQuotedString(_))
+        }
+        _ => false,
+    }
+}
+
+/// Reads `UPDATE`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn update(update: &ast::Update) -> Result<Statement, EngineError> {
+    if update.returning.is_some() || update.output.is_some() {
+        return refuse("UPDATE … RETURNING", "ask for the rows with a SELECT");
+    }
+    if update.from.is_some() {
+        return refuse(
+            "UPDATE … FROM",
+            "take the value from a subquery: SET a = (SELECT … WHERE u.k = t.k) WHERE EXISTS (…)",
+        );
+    }
+    if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
+        return refuse("OR, ORDER BY or LIMIT in UPDATE", "select the rows in WHERE");
+    }
+    let (table, alias) = target(&update.table)?;
+    let mut assignments: Vec<(String, Expr)> = Vec::new();
+    for assignment in &update.assignments {
+        let AssignmentTarget::ColumnName(name) = &assignment.target else {
+            return refuse("SET (a, b) = …", "assign the columns one by one");
+        };
+        let Some(column) = name.0.last().and_then(|part| part.as_ident()).map(identifier) else {
+            return refuse(format!("SET {name}"), "name a column of the table");
+        };
+        if assignments.iter().any(|(other, _)| *other == column) {
+            let text = format!("UPDATE {table}: column '{column}' is assigned twice; assign it once");
+            return Err(EngineError::Query(text));
+        }
+        assignments.push((column, assignment.value.clone()));
+    }
+    Ok(Statement::Update(Update {
+        table,
+        alias,
+        assignments,
+        selection: update.selection.clone(),
+    }))
+}
+
+/// Reads `DELETE`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn delete(delete: &ast::Delete) -> Result<Statement, EngineError> {
+    if delete.returning.is_some() || delete.output.is_some() {
+        return refuse("DELETE … RETURNING", "ask for the rows with a SELECT first");
+    }
+    if delete.using.is_some() || !delete.tables.is_empty() {
+        return refuse(
+            "DELETE … USING",
+            "select the rows with a subquery: WHERE k IN (SELECT …)",
+        );
+    }
+    if !delete.order_by.is_empty() || delete.limit.is_some() {
+        return refuse("ORDER BY or LIMIT in DELETE", "select the rows in WHERE");
+    }
+    let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+    let [table] = tables.as_slice() else {
+        return refuse(
+            "DELETE from several tables",
+            "send one statement for each, within BEGIN and COMMIT",
+        );
+    };
+    let (table, alias) = target(table)?;
+    Ok(Statement::Delete(Delete {
+        table,
+        alias,
+        selection: delete.selection.clone(),
+    }))
+}
+
+/// The one table of a change, and what the statement calls it.
+fn target(table: &TableWithJoins) -> Result<(String, String), EngineError> {
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        ..
+    } = &table.relation
+    else {
+        return refuse("a change of anything but a table", "name a table");
+    };
+    if !table.joins.is_empty() {
+        return refuse(
+            "a change of a join",
+            "name one table and select its rows with a subquery",
+        );
+    }
+    let name = object_name(name)?;
+    let alias = alias
+        .as_ref()
+        .map_or_else(|| name.clone(), |alias| identifier(&alias.name));
+    Ok((name, alias))
+}
+
+/// Reads `COPY … FROM`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn copy_from(copy: &ast::Statement) -> Result<Statement, EngineError> {
+    let instead = "write COPY t FROM 'file' (FORMAT csv, HEADER false, DELIMITER ';', NULL 'x')";
+    let ast::Statement::Copy {
+        source: CopySource::Table { table_name, columns },
+        target: CopyTarget::File { filename },
+        options: given,
+        legacy_options,
+        ..
+    } = copy
+    else {
+        return refuse("COPY FROM anything but a file", instead);
+    };
+    if !columns.is_empty() {
+        return refuse(
+            "a column list in COPY … FROM",
+            "the file has all columns of the table, in their order",
+        );
+    }
+    let mut options = ImportOptions::default();
+    for option in given {
+        match option {
+            CopyOption::Format(name) => options.format = format(&name.value, instead)?,
+            CopyOption::Delimiter(delimiter) if delimiter.is_ascii() => {
+                options.delimiter = Some(*delimiter as u8)
+            }
+            CopyOption::Null(text) => options.null = Some(text.clone()),
+            CopyOption::Header(header) => options.has_header = *header,
+            other => return refuse(format!("the option {other} of COPY"), instead),
+        }
+    }
+    for option in legacy_options {
+        match option {
+            CopyLegacyOption::Csv(inner) if inner.is_empty() => options.format = Format::Csv,
+            CopyLegacyOption::Delimiter(delimiter) if delimiter.is_ascii() => {
+                options.delimiter = Some(*delimiter as u8)
+            }
+            CopyLegacyOption::Null(text) => options.null = Some(text.clone()),
+            CopyLegacyOption::Header => options.has_header = true,
+            other => return refuse(format!("the option {other} of COPY"), instead),
+        }
+    }
+    Ok(Statement::CopyFrom(CopyFrom {
+        table: object_name(table_name)?,
+        file: PathBuf::from(filename),
+        options,
+    }))
+}
+
+fn format(name: &str, instead: &str) -> Result<Format, EngineError> {
+    Ok(match name.to_ascii_lowercase().as_str() {
+        "parquet" => Format::Parquet,
+        "csv" => Format::Csv,
+        "tbl" => Format::Tbl,
+        "arrow" => Format::Arrow,
+        other => return refuse(format!("the format {other}"), instead),
+    })
+}

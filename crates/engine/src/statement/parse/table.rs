@@ -1,0 +1,219 @@
+//! `CREATE TABLE`, `ALTER TABLE` and `TRUNCATE` as parsed.
+
+use arrow_schema::Field;
+use datafusion::sql::sqlparser::ast::{
+    self, AlterTableOperation, ColumnOption, CreateTableOptions, Expr, RenameTableNameKind, SqlOption, Value,
+};
+
+use super::super::create_table::Making;
+use super::{Statement, identifier, object_name, refuse};
+use crate::EngineError;
+use crate::import::{read_columns, read_field};
+
+/// A change of a table's description.
+#[derive(Debug)]
+pub(crate) struct Alter {
+    /// The table.
+    pub(crate) table: String,
+    /// Do nothing if it is not there.
+    pub(crate) if_exists: bool,
+    /// What changes.
+    pub(crate) what: Alteration,
+}
+
+/// What changes of a table's description.
+#[derive(Debug)]
+pub(crate) enum Alteration {
+    /// One more column, the last; what it has in the rows there are.
+    AddColumn {
+        /// The column.
+        field: Field,
+        /// Its value in the rows there are; NULL if none.
+        default: Option<Box<Expr>>,
+        /// Do nothing if there is one of its name.
+        if_not_exists: bool,
+    },
+    /// Another name for the table.
+    Rename(String),
+    /// Another name for a column.
+    RenameColumn {
+        /// Its name.
+        from: String,
+        /// Its new name.
+        to: String,
+    },
+    /// The columns whose order rows are kept in from now on; none of them: as they come.
+    Cluster(Vec<String>),
+}
+
+/// Reads `CREATE TABLE`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError> {
+    let name = object_name(&create.name)?;
+    if create.temporary || create.external {
+        return refuse(
+            "a temporary table",
+            "use WITH … in the query, or create the table and drop it",
+        );
+    }
+    if create.like.is_some() || create.clone.is_some() {
+        return refuse(
+            "LIKE or CLONE in CREATE TABLE",
+            "use CREATE TABLE … AS SELECT … LIMIT 0",
+        );
+    }
+    if create.or_replace && create.if_not_exists {
+        return refuse("OR REPLACE with IF NOT EXISTS", "use one of them");
+    }
+    let making = Making {
+        cluster: cluster_option(&create.table_options)?,
+        if_not_exists: create.if_not_exists,
+        or_replace: create.or_replace,
+        name,
+    };
+    let Some(query) = &create.query else {
+        if !create.constraints.is_empty() {
+            return refuse("a constraint", "NOT NULL is the only one; leave the others out");
+        }
+        let wrong = |reason| EngineError::Query(format!("CREATE TABLE {}: {reason}", making.name));
+        let schema = read_columns(&create.columns).map_err(wrong)?;
+        return Ok(Statement::NewTable { making, schema });
+    };
+    if !create.columns.is_empty() || !create.constraints.is_empty() {
+        return refuse(
+            "a column list in CREATE TABLE … AS",
+            "name and cast the columns in the SELECT",
+        );
+    }
+    Ok(Statement::CreateTable {
+        making,
+        query: query.clone(),
+    })
+}
+
+/// `WITH (cluster = 'a, b')`.
+fn cluster_option(options: &CreateTableOptions) -> Result<Option<Vec<String>>, EngineError> {
+    let instead = "the only one is WITH (cluster = 'column, column')";
+    let options = match options {
+        CreateTableOptions::None => return Ok(None),
+        CreateTableOptions::With(options) => options.as_slice(),
+        _ => return refuse("an option of CREATE TABLE", instead),
+    };
+    let [
+        SqlOption::KeyValue {
+            key,
+            value: Expr::Value(value),
+        },
+    ] = options
+    else {
+        return refuse("an option of CREATE TABLE", instead);
+    };
+    match (&value.value, key.value.eq_ignore_ascii_case("cluster")) {
+        (Value::SingleQuotedString(text) | Value::DoubleQuotedString(text), true) => {
+            Ok(Some(names_in(text)).filter(|names| !names.is_empty()))
+        }
+        _ => refuse(format!("the table option {}", options[0]), instead),
+    }
+}
+
+/// Names in a text, separated by commas.
+fn names_in(text: &str) -> Vec<String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names
+        .map(
+            |name| match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+                Some(quoted) => quoted.to_string(),
+                None => name.to_lowercase(),
+            },
+        )
+        .collect()
+}
+
+/// Reads `ALTER TABLE`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn alter(alter: &ast::AlterTable) -> Result<Statement, EngineError> {
+    let [operation] = alter.operations.as_slice() else {
+        return refuse(
+            "ALTER TABLE with several changes",
+            "send them one by one, within BEGIN and COMMIT",
+        );
+    };
+    let what = match operation {
+        AlterTableOperation::AddColumn {
+            column_def,
+            if_not_exists,
+            column_position: None,
+            ..
+        } => {
+            let mut column = column_def.clone();
+            let mut default = None;
+            column.options.retain(|option| match &option.option {
+                ColumnOption::Default(value) => {
+                    default = Some(Box::new(value.clone()));
+                    false
+                }
+                _ => true,
+            });
+            let wrong = |reason| EngineError::Query(format!("ADD COLUMN {}: {reason}", column_def.name));
+            Alteration::AddColumn {
+                field: read_field(&column).map_err(wrong)?,
+                default,
+                if_not_exists: *if_not_exists,
+            }
+        }
+        AlterTableOperation::RenameTable {
+            table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
+        } => Alteration::Rename(object_name(name)?),
+        AlterTableOperation::RenameColumn {
+            old_column_name,
+            new_column_name,
+        } => Alteration::RenameColumn {
+            from: identifier(old_column_name),
+            to: identifier(new_column_name),
+        },
+        AlterTableOperation::ClusterBy { exprs } => {
+            let column = |expr: &Expr| match expr {
+                Expr::Identifier(ident) => Ok(identifier(ident)),
+                other => refuse(format!("CLUSTER BY {other}"), "name columns of the table"),
+            };
+            Alteration::Cluster(exprs.iter().map(column).collect::<Result<_, _>>()?)
+        }
+        AlterTableOperation::DropClusteringKey => Alteration::Cluster(Vec::new()),
+        other => {
+            let text = other.to_string();
+            let words: Vec<&str> = text.split_whitespace().take(2).collect();
+            return refuse(
+                format!("ALTER TABLE … {}", words.join(" ")),
+                "there are ADD COLUMN, RENAME TO, RENAME COLUMN and CLUSTER BY; for others write the table anew: \
+                 CREATE OR REPLACE TABLE t AS SELECT …",
+            );
+        }
+    };
+    Ok(Statement::Alter(Alter {
+        table: object_name(&alter.name)?,
+        if_exists: alter.if_exists,
+        what,
+    }))
+}
+
+/// Reads `TRUNCATE`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn truncate(truncate: &ast::Truncate) -> Result<Statement, EngineError> {
+    if truncate.partitions.is_some() || truncate.on_cluster.is_some() {
+        return refuse("an option of TRUNCATE", "write TRUNCATE TABLE t");
+    }
+    let names = truncate
+        .table_names
+        .iter()
+        .map(|target| object_name(&target.name));
+    Ok(Statement::Truncate {
+        names: names.collect::<Result<_, _>>()?,
+        if_exists: truncate.if_exists,
+    })
+}

@@ -1,0 +1,295 @@
+//! The way of each statement through the session: what it sees, whose transaction it writes in, what it says.
+//!
+//! Invariant: what a statement that writes reads is what it is published over: the writer's lock comes first, the
+//! version that the statement sees after that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
+use datafusion::sql::sqlparser::ast::Query;
+
+use super::alter::alter_table;
+use super::compact::vacuum;
+use super::create_index::build_index;
+use super::create_table::Making;
+use super::drop::{drop_indexes, truncate_tables};
+use super::insert::{insert_literals, insert_rows};
+use super::modify::{delete_all, delete_rows, deleted_rows, update_rows, updated_rows, without_address};
+use super::parse::{CopyFrom, Delete, Insert, Source, Statement, Update};
+use crate::database::Shared;
+use crate::session::Session;
+use crate::transaction::{Held, Transaction};
+use crate::{EngineError, QueryResult};
+
+/// Runs a statement.
+///
+/// # Errors
+/// It cannot be planned or fails; nothing has changed then.
+pub(crate) async fn run(
+    session: &Arc<Session>,
+    shared: &Arc<Shared>,
+    statement: Statement,
+) -> Result<QueryResult, EngineError> {
+    let run = Run { session, shared };
+    let message = match statement {
+        Statement::Plan(parsed) => {
+            let catalog = session.catalog(shared)?;
+            return Ok(QueryResult::rows(session.rows(&catalog, parsed).await?));
+        }
+        Statement::Setting(parsed) => session.set(parsed).await.map(|()| "set".to_string()),
+        Statement::External(parsed) => {
+            let said = "external table created for this session";
+            session.remember(shared, parsed).await.map(|()| said.to_string())
+        }
+        Statement::CreateTable { making, query } => run.create_table_as(making, query).await,
+        Statement::NewTable { making, schema } => {
+            run.change("CREATE TABLE", move |transaction| {
+                if !making.is_needed(transaction)? {
+                    return Ok(making.is_there());
+                }
+                making.make(transaction, &schema)?;
+                Ok(format!("table {}: 0 rows", making.name))
+            })
+            .await
+        }
+        Statement::DropTables { names, if_exists } => {
+            run.blocking(move |session, shared| session.drop_tables(shared, &names, if_exists))
+                .await
+        }
+        Statement::DropIndexes { names, if_exists } => {
+            run.change("DROP INDEX", move |transaction| {
+                drop_indexes(transaction, &names, if_exists)
+            })
+            .await
+        }
+        Statement::CreateIndex { spec, if_not_exists } => {
+            run.change("CREATE INDEX", move |transaction| {
+                Ok(match build_index(transaction, &spec, if_not_exists)? {
+                    Some(_) => format!("index {} on {}", spec.name, spec.table),
+                    None => format!("index {} is there already", spec.name),
+                })
+            })
+            .await
+        }
+        Statement::Insert(insert) => run.insert(insert).await,
+        Statement::Update(update) => run.update(update).await,
+        Statement::Delete(delete) => run.delete(delete).await,
+        Statement::Truncate { names, if_exists } => {
+            run.change("TRUNCATE", move |transaction| {
+                truncate_tables(transaction, &names, if_exists)
+            })
+            .await
+        }
+        Statement::Alter(alter) => {
+            run.change("ALTER TABLE", move |transaction| alter_table(transaction, &alter))
+                .await
+        }
+        Statement::CopyFrom(copy) => run.copy_from(copy).await,
+        Statement::Begin => {
+            run.blocking(|session, shared| session.slot().open(shared).map(|()| "begun".into()))
+                .await
+        }
+        Statement::Commit => {
+            run.blocking(|session, _| session.slot().commit().map(|()| "committed".into()))
+                .await
+        }
+        Statement::Rollback => {
+            run.blocking(|session, _| session.slot().roll_back().map(|()| "rolled back".into()))
+                .await
+        }
+        Statement::Vacuum { table, full } => run.vacuum(table, full).await,
+    };
+    message.map(QueryResult::done)
+}
+
+/// A statement on its way.
+struct Run<'a> {
+    session: &'a Arc<Session>,
+    shared: &'a Arc<Shared>,
+}
+
+impl Run<'_> {
+    /// Runs something on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Session, &Arc<Shared>) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let (session, shared) = (Arc::clone(self.session), Arc::clone(self.shared));
+        match tokio::task::spawn_blocking(move || work(&session, &shared)).await {
+            Ok(result) => result,
+            Err(error) => Err(EngineError::Query(format!("the statement failed: {error}"))),
+        }
+    }
+
+    /// Runs a change that plans no query.
+    async fn change(
+        &self,
+        what: &'static str,
+        change: impl FnOnce(&mut Transaction) -> Result<String, EngineError> + Send + 'static,
+    ) -> Result<String, EngineError> {
+        self.blocking(move |session, shared| session.change(shared, what, change))
+            .await
+    }
+
+    async fn take(&self, what: &'static str) -> Result<Held, EngineError> {
+        self.blocking(move |session, shared| Held::take(session.slot(), shared, what))
+            .await
+    }
+
+    async fn finish<T: Send + 'static>(
+        &self,
+        held: Held,
+        result: Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        self.blocking(move |_, _| held.finish(result)).await
+    }
+
+    async fn create_table_as(&self, making: Making, query: Box<Query>) -> Result<String, EngineError> {
+        let mut held = self.take("CREATE TABLE").await?;
+        let result = self.fill(&mut held.transaction, &making, query).await;
+        self.finish(held, result).await
+    }
+
+    async fn fill(
+        &self,
+        transaction: &mut Transaction,
+        making: &Making,
+        query: Box<Query>,
+    ) -> Result<String, EngineError> {
+        if !making.is_needed(transaction)? {
+            return Ok(making.is_there());
+        }
+        let rows = self.session.query(&transaction.catalog(), query).await?;
+        let count = making.fill(transaction, rows).await?;
+        Ok(format!("table {}: {count} rows", making.name))
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<String, EngineError> {
+        let Insert {
+            table,
+            columns,
+            source,
+        } = insert;
+        match source {
+            Source::Literals(rows) => {
+                self.change("INSERT", move |transaction| {
+                    insert_literals(transaction, &table, &columns, &rows)
+                        .map(|rows| format!("inserted {}", counted(rows)))
+                })
+                .await
+            }
+            Source::Query(query) => {
+                let mut held = self.take("INSERT").await?;
+                let catalog = held.transaction.catalog();
+                let result = match self.session.query(&catalog, query).await {
+                    Ok(rows) => insert_rows(&mut held.transaction, &table, &columns, rows).await,
+                    Err(error) => Err(error),
+                };
+                drop(catalog);
+                let rows = self.finish(held, result).await?;
+                Ok(format!("inserted {}", counted(rows)))
+            }
+        }
+    }
+
+    async fn delete(&self, delete: Delete) -> Result<String, EngineError> {
+        let mut held = self.take("DELETE").await?;
+        let result = self.delete_in(&mut held.transaction, &delete).await;
+        let rows = self.finish(held, result).await?;
+        Ok(format!("deleted {}", counted(rows)))
+    }
+
+    async fn delete_in(&self, transaction: &mut Transaction, delete: &Delete) -> Result<u64, EngineError> {
+        let catalog = transaction.catalog();
+        let open = catalog.table(&delete.table)?;
+        if delete.selection.is_none() {
+            return delete_all(transaction, &open);
+        }
+        let rows = self
+            .addressed(transaction, &deleted_rows(delete), &delete.alias)
+            .await?;
+        delete_rows(transaction, &open, rows).await
+    }
+
+    async fn update(&self, update: Update) -> Result<String, EngineError> {
+        let mut held = self.take("UPDATE").await?;
+        let result = self.update_in(&mut held.transaction, &update).await;
+        let rows = self.finish(held, result).await?;
+        Ok(format!("updated {}", counted(rows)))
+    }
+
+    async fn update_in(&self, transaction: &mut Transaction, update: &Update) -> Result<u64, EngineError> {
+        let open = transaction.catalog().table(&update.table)?;
+        let query = updated_rows(update, &open)?;
+        let rows = self.addressed(transaction, &query, &update.alias).await?;
+        update_rows(transaction, &open, rows).await
+    }
+
+    /// Starts a query of our own that gives addresses of rows.
+    async fn addressed(
+        &self,
+        transaction: &mut Transaction,
+        query: &str,
+        alias: &str,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        let parsed: Option<Parsed> = DFParserBuilder::new(query)
+            .build()?
+            .parse_statements()?
+            .pop_front();
+        let parsed = parsed.ok_or_else(|| EngineError::Query("there is no statement in the text".into()))?;
+        let catalog = transaction.catalog();
+        let rows = self.session.rows(&catalog, parsed).await;
+        rows.map_err(|error| without_address(error, alias))
+    }
+
+    async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {
+        // A dropped future ends the import, too.
+        let cancel = CancelOnDrop::default();
+        let cancelled = Arc::clone(&cancel.0);
+        self.change("COPY FROM", move |transaction| {
+            let schema = transaction.catalog().table(&copy.table)?.table.schema().clone();
+            let options = crate::ImportOptions {
+                schema: Some(schema),
+                append: true,
+                ..copy.options
+            };
+            let report = crate::import::run(
+                transaction,
+                &copy.table,
+                &[copy.file],
+                &options,
+                &mut |_| (),
+                &cancelled,
+            )?;
+            Ok(format!("copied {}", counted(report.rows)))
+        })
+        .await
+    }
+
+    async fn vacuum(&self, table: Option<String>, full: bool) -> Result<String, EngineError> {
+        self.session.slot().must_be_idle("VACUUM")?;
+        let cancel = CancelOnDrop::default();
+        let cancelled = Arc::clone(&cancel.0);
+        self.blocking(move |_, shared| vacuum(shared, table.as_deref(), full, &cancelled))
+            .await
+    }
+}
+
+/// Asks for the end of what runs on another thread when the future that waits for it is dropped.
+#[derive(Default)]
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn counted(rows: u64) -> String {
+    match rows {
+        1 => "1 row".to_string(),
+        rows => format!("{rows} rows"),
+    }
+}

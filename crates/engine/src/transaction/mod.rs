@@ -1,0 +1,207 @@
+//! Transactions: the changes of one statement, or of all from BEGIN to COMMIT.
+//!
+//! A transaction holds the writer's lock of the pool from its begin to its end. Its changes are of two kinds: small
+//! ones, kept in DRAM as they would be logged, and changed objects (new segments, tables, indexes). If there are only
+//! small ones and not too many, committing appends one record to the log. Otherwise it publishes a generation, into
+//! which everything is folded that the log holds and the transaction has added.
+//!
+//! Invariants: until `commit` nobody else sees anything of it; dropping it leaves nothing; a statement inside that fails
+//! is undone, and the transaction goes on without it.
+
+mod held;
+mod publish;
+mod savepoint;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use halocline_pool::{PoolError, Txn};
+
+pub(crate) use held::{Held, Slot};
+use savepoint::Savepoint;
+
+use crate::EngineError;
+use crate::catalog::{Catalog, LOG_OBJECT, Objects, OpenTable};
+use crate::database::Shared;
+use crate::delta::{Change, Changes, Delta, encode, size};
+
+/// Rows that a transaction may change and still be a record of the log.
+pub(crate) const SMALL_ROWS: u64 = 1024;
+/// Bytes that a record may take; the log holds a few of the largest.
+const SMALL_BYTES: usize = 256 << 10;
+/// Bytes of new rows that a transaction keeps in DRAM before it makes segments of them.
+const DELTA_BYTES: usize = 64 << 20;
+
+/// A transaction under way.
+pub(crate) struct Transaction {
+    shared: Arc<Shared>,
+    txn: Arc<Txn>,
+    /// What lies under it: the newest version when it began.
+    base: Arc<Catalog>,
+    /// Small changes: those of the log, then its own.
+    delta: Delta,
+    /// Its own small changes, as long as they may become a record.
+    pending: Changes,
+    pending_rows: u64,
+    pending_bytes: usize,
+    /// Is there more than a record can hold.
+    publishes: bool,
+    /// The objects as they are now; none after a change until somebody asks.
+    objects: Option<Arc<Objects>>,
+    /// Tables that got or lost segments, by uid: their indexes are brought up to date at the end.
+    touched: BTreeSet<u64>,
+    /// Counts changes of objects.
+    steps: u64,
+    /// Was there no log, or no room in it, for what it would have held.
+    wants_log: bool,
+}
+
+impl Transaction {
+    /// Takes the writer's lock, waiting for other writers up to `wait`.
+    ///
+    /// # Errors
+    /// Another writer keeps it; the pool is open for reading only.
+    pub(crate) fn begin(shared: &Arc<Shared>, what: &str, wait: Duration) -> Result<Self, EngineError> {
+        let txn = match shared.pool.begin_wait(wait) {
+            Err(PoolError::ReadOnly { .. }) => {
+                let what = what.to_string();
+                return Err(EngineError::ReadOnly { what });
+            }
+            begun => Arc::new(begun?),
+        };
+        // The lock is held: nothing can come between this version and what is published over it.
+        let base = shared.catalog()?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            txn,
+            delta: base.delta().clone(),
+            objects: Some(Arc::clone(base.objects())),
+            base,
+            pending: Vec::new(),
+            pending_rows: 0,
+            pending_bytes: 0,
+            publishes: false,
+            touched: BTreeSet::new(),
+            steps: 0,
+            wants_log: false,
+        })
+    }
+
+    /// What all sessions share.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The pool's transaction beneath, for changes of objects; tell them by [`changed`](Self::changed).
+    pub(crate) fn txn(&self) -> &Arc<Txn> {
+        &self.txn
+    }
+
+    /// The database as the transaction sees it now.
+    pub(crate) fn catalog(&mut self) -> Arc<Catalog> {
+        let objects = Arc::clone(self.objects());
+        Arc::new(Catalog::new(objects, self.delta.clone(), 0))
+    }
+
+    fn objects(&mut self) -> &Arc<Objects> {
+        let txn = &self.txn;
+        self.objects
+            .get_or_insert_with(|| Arc::new(Objects::of_transaction(txn)))
+    }
+
+    /// Objects were changed; `touched` are tables whose segments are others now.
+    pub(crate) fn changed(&mut self, touched: impl IntoIterator<Item = u64>) {
+        self.touched.extend(touched);
+        self.objects = None;
+        self.steps += 1;
+        self.publish_at_end();
+    }
+
+    fn publish_at_end(&mut self) {
+        self.publishes = true;
+        self.pending = Vec::new();
+    }
+
+    /// Takes in small changes of a table, given as `rows` rows changed. A few rows too many are no error: they are
+    /// folded at the end.
+    ///
+    /// # Errors
+    /// Rows have other columns than the table.
+    pub(crate) fn apply(
+        &mut self,
+        open: &OpenTable,
+        changes: Vec<Change>,
+        rows: u64,
+    ) -> Result<(), EngineError> {
+        let uid = open.table.uid();
+        for change in changes {
+            self.delta.apply(uid, &change)?;
+            self.pending_bytes += size(&change);
+            if !self.publishes {
+                self.pending.push((uid, change));
+            }
+        }
+        self.pending_rows += rows;
+        if self.pending_rows > SMALL_ROWS || self.pending_bytes > SMALL_BYTES {
+            self.publish_at_end();
+        }
+        if self.delta.bytes() > DELTA_BYTES {
+            self.fold_all()?;
+        }
+        Ok(())
+    }
+
+    /// The table is gone, or all its rows are: forgets what the log said of it.
+    pub(crate) fn forget(&mut self, uid: u64) {
+        self.delta.forget(uid);
+        self.changed([]);
+    }
+
+    /// Makes the transaction's changes those of the database, all at once.
+    ///
+    /// # Errors
+    /// The pool cannot be written, or an index not be brought up to date; then nothing has changed.
+    pub(crate) fn commit(mut self) -> Result<(), EngineError> {
+        if !self.publishes {
+            if self.pending.is_empty() {
+                return Ok(());
+            }
+            let record = encode(&self.pending)?;
+            match self.txn.log_append(LOG_OBJECT, &record) {
+                Ok(_) => return Ok(()),
+                Err(PoolError::NoSuchObject { .. } | PoolError::LogFull { .. }) => self.wants_log = true,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.publish()
+    }
+
+    fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            objects: self.txn.objects(),
+            delta: self.delta.clone(),
+            pending: self.pending.len(),
+            pending_rows: self.pending_rows,
+            pending_bytes: self.pending_bytes,
+            touched: self.touched.clone(),
+            steps: self.steps,
+        }
+    }
+
+    /// Takes back what was done since; objects first, which can fail.
+    fn undo(&mut self, savepoint: Savepoint) -> Result<(), EngineError> {
+        if savepoint.differs(&self.txn) {
+            savepoint.restore_objects(&self.txn)?;
+            self.objects = None;
+        }
+        // Pending changes that the statement has dropped for being too many are in the delta all the same.
+        self.pending.truncate(savepoint.pending);
+        self.delta = savepoint.delta;
+        self.pending_rows = savepoint.pending_rows;
+        self.pending_bytes = savepoint.pending_bytes;
+        self.touched = savepoint.touched;
+        self.steps = savepoint.steps;
+        Ok(())
+    }
+}

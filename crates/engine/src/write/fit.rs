@@ -1,0 +1,200 @@
+//! Values as a table's types, and the row to blame when one is none.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal128Type;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_cast::cast::{CastOptions, cast_with_options};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+
+use crate::EngineError;
+use crate::import::sql_name;
+
+/// Fits batches of one statement to a table's columns, counting their rows.
+#[derive(Debug)]
+pub(crate) struct Fit {
+    statement: String,
+    schema: SchemaRef,
+    /// Of each column of the table, the column of the batches; NULL where there is none.
+    from: Vec<Option<usize>>,
+    rows: u64,
+}
+
+impl Fit {
+    /// For a statement, named as errors shall name it, and a table; `from` as [`arrange`] gives it.
+    pub(crate) fn new(statement: impl Into<String>, schema: &SchemaRef, from: Vec<Option<usize>>) -> Self {
+        Self {
+            statement: statement.into(),
+            schema: Arc::clone(schema),
+            from,
+            rows: 0,
+        }
+    }
+
+    /// The batch with the table's columns and types.
+    ///
+    /// # Errors
+    /// A value that is none of its column's type, or NULL in a NOT NULL column; the error names column and row.
+    pub(crate) fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch, EngineError> {
+        let rows = batch.num_rows();
+        let column = |(field, from): (&Arc<Field>, &Option<usize>)| match from {
+            Some(from) => self.column(field, batch.column(*from)),
+            None => self.column(field, &new_null_array(field.data_type(), rows)),
+        };
+        let columns = self.schema.fields().iter().zip(&self.from).map(column);
+        let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
+        self.rows += rows as u64;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(|error| EngineError::Query(error.to_string()))
+    }
+
+    fn column(&self, field: &Field, values: &ArrayRef) -> Result<ArrayRef, EngineError> {
+        let wrong = |row: usize, reason: String| EngineError::Value {
+            statement: self.statement.clone(),
+            row: self.rows + row as u64 + 1,
+            column: field.name().clone(),
+            reason,
+        };
+        let fitted = cast(values, field.data_type()).map_err(|error| {
+            // The kernels do not say which row it was.
+            let fails = |row: &usize| cast(&values.slice(*row, 1), field.data_type()).is_err();
+            match (0..values.len()).find(fails) {
+                Some(row) => wrong(row, no_value(&values.slice(row, 1), field, &error)),
+                None => wrong(0, error.to_string()),
+            }
+        })?;
+        if let Some(row) = fitted.nulls().filter(|_| !field.is_nullable()).and_then(|nulls| {
+            // An array without NULLs may have room for them all the same.
+            nulls.iter().position(|valid| !valid)
+        }) {
+            return Err(wrong(row, "is NULL, but the column is NOT NULL".into()));
+        }
+        if let Some(row) = too_wide(&fitted) {
+            let reason = "needs more than 64 bits; scale it down, or make the column a varchar".into();
+            return Err(wrong(row, reason));
+        }
+        Ok(fitted)
+    }
+}
+
+/// Where each column of a table comes from when a statement gives `columns`, or all in their order if it names none.
+///
+/// # Errors
+/// A column that the table does not have, or one named twice.
+pub(crate) fn arrange(
+    table: &str,
+    schema: &SchemaRef,
+    columns: &[String],
+) -> Result<Vec<Option<usize>>, EngineError> {
+    if columns.is_empty() {
+        return Ok((0..schema.fields().len()).map(Some).collect());
+    }
+    for (at, name) in columns.iter().enumerate() {
+        if schema.index_of(name).is_err() {
+            return Err(EngineError::no_column(table, schema, name));
+        }
+        if columns[..at].contains(name) {
+            let text = format!("column '{name}' is named twice; name it once");
+            return Err(EngineError::Query(text));
+        }
+    }
+    let from = |field: &Arc<Field>| columns.iter().position(|name| name == field.name());
+    Ok(schema.fields().iter().map(from).collect())
+}
+
+fn cast(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    if values.data_type() == to {
+        return Ok(Arc::clone(values));
+    }
+    let strict = CastOptions {
+        safe: false,
+        ..CastOptions::default()
+    };
+    cast_with_options(values, to, &strict)
+}
+
+/// What to say of a value that cannot be cast.
+fn no_value(value: &ArrayRef, field: &Field, error: &ArrowError) -> String {
+    match arrow_cast::display::array_value_to_string(value, 0) {
+        Ok(text) => format!("'{text}' is not a value of type {}", sql_name(field.data_type())),
+        Err(_) => error.to_string(),
+    }
+}
+
+/// The first row whose decimal does not fit the 64 bits that a table keeps of it.
+fn too_wide(values: &ArrayRef) -> Option<usize> {
+    let decimals = values.as_primitive_opt::<Decimal128Type>()?;
+    let wide = |row: &usize| decimals.is_valid(*row) && i64::try_from(decimals.value(*row)).is_err();
+    (0..decimals.len()).find(wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Int64Array, StringArray};
+    use arrow_schema::Schema;
+
+    fn schema() -> SchemaRef {
+        Arc::new(Schema::new(vec![
+            Field::new("i", DataType::Int8, false),
+            Field::new("s", DataType::Utf8View, true),
+            Field::new("p", DataType::Decimal128(38, 2), true),
+        ]))
+    }
+
+    fn fit(columns: Vec<(&str, ArrayRef)>, named: &[&str]) -> Result<RecordBatch, String> {
+        let named: Vec<String> = named.iter().map(|name| (*name).to_string()).collect();
+        let from = arrange("t", &schema(), &named).map_err(|e| e.to_string())?;
+        let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)));
+        let mut fit = Fit::new("INSERT INTO t", &schema(), from);
+        fit.batch(&batch.unwrap()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn missing_columns_are_null_and_errors_name_the_row() {
+        let ints = |values: Vec<Option<i64>>| Arc::new(Int64Array::from(values)) as ArrayRef;
+        let fitted = fit(vec![("x", ints(vec![Some(1), Some(-128)]))], &["i"]).unwrap();
+        assert_eq!((fitted.num_columns(), fitted.column(1).null_count()), (3, 2));
+        let texts = Arc::new(StringArray::from(vec!["1", "x", "y"])) as ArrayRef;
+        for (column, error) in [
+            (
+                ints(vec![Some(1), Some(128)]),
+                "row 2, column i: '128' is not a value of type tinyint",
+            ),
+            (
+                ints(vec![Some(1), None]),
+                "row 2, column i: is NULL, but the column is NOT NULL",
+            ),
+            (texts, "row 2, column i: 'x' is not a value of type tinyint"),
+        ] {
+            assert_eq!(
+                fit(vec![("x", column)], &["i"]).unwrap_err(),
+                format!("INSERT INTO t, {error}")
+            );
+        }
+        let wide = Arc::new(StringArray::from(vec!["1.00", "123456789012345678901"])) as ArrayRef;
+        let error = fit(
+            vec![("i", ints(vec![Some(1), Some(2)])), ("p", wide)],
+            &["i", "p"],
+        )
+        .unwrap_err();
+        assert!(
+            error.starts_with("INSERT INTO t, row 2, column p: needs more than 64 bits"),
+            "{error}"
+        );
+        let error = fit(vec![("s", ints(vec![Some(1)]))], &["s"]).unwrap_err();
+        assert!(error.contains("column i: is NULL"), "{error}");
+    }
+
+    #[test]
+    fn columns_must_be_there_and_named_once() {
+        let error = |names: &[&str]| fit(vec![], names).unwrap_err();
+        assert!(error(&["i", "i"]).contains("named twice"));
+        assert_eq!(
+            error(&["j"]),
+            "table 't' has no column 'j'; its columns are i, s, p"
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! `VALUES` of literals as arrays, without planning a query: what makes single-row INSERTs quick.
+//!
+//! Numbers are read as DataFusion reads them (i64, else u64, else f64), so that a literal means the same on both ways.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
+
+use crate::EngineError;
+use crate::import::{data_type, sql_name};
+
+/// The rows as a batch with a column per value; columns whose literals have different types are cast to the type of
+/// the table's column that they are for, `to[i]`.
+///
+/// # Errors
+/// Rows of different lengths; a literal that is no value of its type. The error names row and column.
+pub(crate) fn literals(
+    statement: &str,
+    rows: &[Vec<Expr>],
+    to: &[Arc<Field>],
+) -> Result<RecordBatch, EngineError> {
+    if let Some(row) = rows.iter().position(|row| row.len() != to.len()) {
+        let (found, expected) = (rows[row].len(), to.len());
+        let text = format!(
+            "{statement}, row {}: it has {found} values instead of {expected}",
+            row + 1
+        );
+        return Err(EngineError::Query(text));
+    }
+    let columns: Vec<ArrayRef> = (0..to.len())
+        .map(|column| {
+            let wrong = |row: usize, reason: String| EngineError::Value {
+                statement: statement.to_string(),
+                row: row as u64 + 1,
+                column: to[column].name().clone(),
+                reason,
+            };
+            column_of(rows, column, to[column].data_type(), &wrong)
+        })
+        .collect::<Result<_, _>>()?;
+    let fields = columns.iter().zip(to);
+    let fields = fields.map(|(values, field)| Field::new(field.name(), values.data_type().clone(), true));
+    let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(schema, columns, &options)
+        .map_err(|error| EngineError::Query(error.to_string()))
+}
+
+fn column_of(
+    rows: &[Vec<Expr>],
+    column: usize,
+    to: &DataType,
+    wrong: &dyn Fn(usize, String) -> EngineError,
+) -> Result<ArrayRef, EngineError> {
+    let mut values = Vec::with_capacity(rows.len());
+    for (row, exprs) in rows.iter().enumerate() {
+        values.push(literal(&exprs[column]).map_err(|reason| wrong(row, reason))?);
+    }
+    let mut types = values
+        .iter()
+        .filter(|value| !value.is_null())
+        .map(ScalarValue::data_type);
+    let first = types.next();
+    let common = match &first {
+        Some(first) if types.all(|other| other == *first) => first,
+        _ => to,
+    };
+    for (row, value) in values.iter_mut().enumerate() {
+        if value.data_type() != *common {
+            *value = value
+                .cast_to(common)
+                .map_err(|_| wrong(row, format!("'{value}' is not a value of type {}", sql_name(to))))?;
+        }
+    }
+    ScalarValue::iter_to_array(values).map_err(EngineError::from)
+}
+
+/// The value of a literal.
+///
+/// # Errors
+/// It is none, or no value of the type it names, in words.
+fn literal(expr: &Expr) -> Result<ScalarValue, String> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => number(digits, false),
+            Value::SingleQuotedString(text) => Ok(ScalarValue::Utf8(Some(text.clone()))),
+            Value::Boolean(value) => Ok(ScalarValue::Boolean(Some(*value))),
+            Value::Null => Ok(ScalarValue::Null),
+            other => Err(format!("{other} is no literal that a table keeps")),
+        },
+        Expr::UnaryOp { op, expr } => match (op, &**expr) {
+            (UnaryOperator::Minus | UnaryOperator::Plus, Expr::Value(value)) => match &value.value {
+                Value::Number(digits, _) => number(digits, *op == UnaryOperator::Minus),
+                other => Err(format!("{op}{other} is no number")),
+            },
+            _ => Err(format!(
+                "{expr} is no literal; give a number, a text, a date, TRUE, FALSE or NULL"
+            )),
+        },
+        Expr::TypedString(typed) => {
+            let data_type = data_type(&typed.data_type)?;
+            let text = typed.value.value.clone().into_string().unwrap_or_default();
+            ScalarValue::Utf8(Some(text.clone()))
+                .cast_to(&data_type)
+                .map_err(|_| format!("'{text}' is not a value of type {}", sql_name(&data_type)))
+        }
+        other => Err(format!(
+            "{other} is no literal; give a number, a text, a date, TRUE, FALSE or NULL"
+        )),
+    }
+}
+
+fn number(digits: &str, negative: bool) -> Result<ScalarValue, String> {
+    let sign = if negative { "-" } else { "" };
+    let text = format!("{sign}{}", digits.replace('_', ""));
+    if let Ok(value) = text.parse::<i64>() {
+        return Ok(ScalarValue::Int64(Some(value)));
+    }
+    if let Ok(value) = text.parse::<u64>() {
+        return Ok(ScalarValue::UInt64(Some(value)));
+    }
+    let value = text
+        .parse::<f64>()
+        .map_err(|_| format!("'{text}' is no number"))?;
+    Ok(ScalarValue::Float64(Some(value)))
+}

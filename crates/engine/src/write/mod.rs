@@ -1,0 +1,11 @@
+//! Rows on their way into a table: literals as arrays, values as the table's types, batches into segments.
+
+mod fit;
+mod literals;
+mod stream;
+mod writer;
+
+pub(crate) use fit::{Fit, arrange};
+pub(crate) use literals::literals;
+pub(crate) use stream::{Stored, inserts, store};
+pub(crate) use writer::Writing;

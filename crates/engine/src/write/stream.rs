@@ -1,0 +1,77 @@
+//! The rows of a query into a table: a few become small changes, more become segments as they come.
+
+use arrow_array::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+
+use super::fit::Fit;
+use super::writer::Writing;
+use crate::EngineError;
+use crate::catalog::OpenTable;
+use crate::delta::Change;
+use crate::transaction::{SMALL_ROWS, Transaction};
+
+/// What has become of the rows of a query.
+pub(crate) enum Stored {
+    /// Not stored yet: small changes for [`Transaction::apply`].
+    Few(Vec<RecordBatch>, u64),
+    /// So many rows are in new segments.
+    Many(u64),
+}
+
+/// Fits the rows of a query to a table and stores them, if they are many. `look` sees every batch before it is fitted.
+///
+/// # Errors
+/// The query fails, or a value does not fit; then nothing is stored.
+pub(crate) async fn store(
+    transaction: &mut Transaction,
+    open: &OpenTable,
+    mut fit: Fit,
+    mut rows: SendableRecordBatchStream,
+    mut look: impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send,
+) -> Result<Stored, EngineError> {
+    let (mut few, mut count) = (Vec::new(), 0);
+    while count <= SMALL_ROWS {
+        let Some(batch) = rows.next().await else {
+            return Ok(Stored::Few(few, count));
+        };
+        let batch = batch?;
+        look(&batch)?;
+        few.push(fit.batch(&batch)?);
+        count += batch.num_rows() as u64;
+    }
+    let options = transaction.shared().table_options();
+    let writing = Writing::start(transaction.txn(), open.table.name(), options);
+    let fed = feed(&writing, few, &mut fit, &mut rows, &mut look).await;
+    let stats = writing.finish(fed).await?;
+    transaction.changed([open.table.uid()]);
+    Ok(Stored::Many(stats.rows))
+}
+
+/// Sends all rows to the writer, or until it has failed.
+async fn feed(
+    writing: &Writing,
+    few: Vec<RecordBatch>,
+    fit: &mut Fit,
+    rows: &mut SendableRecordBatchStream,
+    look: &mut (impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send),
+) -> Result<(), EngineError> {
+    for batch in few {
+        if !writing.send(batch).await {
+            return Ok(());
+        }
+    }
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        look(&batch)?;
+        if !writing.send(fit.batch(&batch)?).await {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Batches as changes.
+pub(crate) fn inserts(batches: Vec<RecordBatch>) -> Vec<Change> {
+    batches.into_iter().map(Change::Insert).collect()
+}
