@@ -135,7 +135,23 @@ impl Database {
     /// No address space or memory.
     pub fn in_memory(options: &DatabaseOptions) -> Result<Self, EngineError> {
         let medium = AnyMedium::Dram(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
-        Ok(Self::over(Pool::create_on(Arc::new(medium))?, options))
+        Self::create_on(medium, options)
+    }
+
+    /// Makes a new pool on a medium: one that records what is done to it, for crash tests.
+    ///
+    /// # Errors
+    /// The medium is too small.
+    pub fn create_on(medium: impl Into<AnyMedium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
+        Ok(Self::over(Pool::create_on(Arc::new(medium.into()))?, options))
+    }
+
+    /// Opens the pool on a medium.
+    ///
+    /// # Errors
+    /// Not a pool, a newer format, damage.
+    pub fn open_on(medium: impl Into<AnyMedium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
+        Ok(Self::over(Pool::open_on(Arc::new(medium.into()))?, options))
     }
 
     fn over(pool: Pool, options: &DatabaseOptions) -> Self {

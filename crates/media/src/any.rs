@@ -1,5 +1,7 @@
 //! A medium whose kind is known at run time only.
 
+use std::sync::Arc;
+
 use crate::{Dram, FileMedium, MediaError, Medium, MediumKind, Tracked};
 
 /// Any of the backings, told apart by one predictable branch a call.
@@ -11,7 +13,7 @@ pub enum AnyMedium {
     /// A file, DAX or page cache.
     File(FileMedium),
     /// Memory that records what is done to it.
-    Tracked(Tracked),
+    Tracked(Arc<Tracked>),
 }
 
 impl AnyMedium {
@@ -36,8 +38,8 @@ impl From<FileMedium> for AnyMedium {
     }
 }
 
-impl From<Tracked> for AnyMedium {
-    fn from(medium: Tracked) -> AnyMedium {
+impl From<Arc<Tracked>> for AnyMedium {
+    fn from(medium: Arc<Tracked>) -> AnyMedium {
         AnyMedium::Tracked(medium)
     }
 }

@@ -97,7 +97,7 @@ impl DisplayAs for ElfScan {
                 if let Some(fetch) = self.fetch {
                     write!(f, ", fetch={fetch}")?;
                 }
-                Ok(())
+                f.write_str(&self.scan.log_text())
             }
             DisplayFormatType::TreeRender => {
                 writeln!(f, "table={table}")?;

@@ -77,7 +77,7 @@ impl DisplayAs for PoolScan {
                 if let Some(fetch) = self.fetch {
                     write!(f, ", fetch={fetch}")?;
                 }
-                Ok(())
+                f.write_str(&self.scan.log_text())
             }
             DisplayFormatType::TreeRender => {
                 writeln!(f, "table={table}")?;

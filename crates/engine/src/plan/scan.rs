@@ -150,6 +150,14 @@ impl Scan {
         names.join(", ")
     }
 
+    /// How many rows are in no segment yet, for EXPLAIN; nothing if there are none.
+    pub(crate) fn log_text(&self) -> String {
+        match self.open.delta.as_ref().map_or(0, |delta| delta.live_rows()) {
+            0 => String::new(),
+            rows => format!(", rows_in_log={rows}"),
+        }
+    }
+
     /// What is filtered besides an index, for EXPLAIN.
     pub(crate) fn filter_text(&self) -> String {
         let mut texts = self.described.clone();

@@ -131,6 +131,8 @@ async fn single_rows_share_a_log() {
     assert_eq!(info.pool.generation, generation, "nothing was published");
     assert_eq!(info.tables[0].rows, 62);
     assert_eq!(query(&db, "SELECT s FROM t WHERE i = 0").await, ["it's 0!"]);
+    let plan = query(&db, "EXPLAIN SELECT s FROM t WHERE i = 4").await.join("\n");
+    assert!(plan.contains("rows_in_log=61"), "{plan}");
     // A publish of anything folds it.
     run(&db, "CREATE TABLE u AS SELECT 1 AS one").await;
     assert_eq!(query(&db, "SELECT count(*), sum(i) FROM t").await, ["62|2227"]);

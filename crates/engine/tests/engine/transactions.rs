@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use halocline_engine::{Database, DatabaseOptions};
+use halocline_engine::{Database, DatabaseOptions, EngineError};
 
 use super::support::{error, lines, new_pool, query, reopen, run};
 
@@ -219,6 +219,41 @@ async fn a_query_keeps_its_version() {
         assert_eq!(lines(&kept.collect().await.unwrap()).len(), 20_001);
     }
     assert_eq!(query(&other, "SELECT count(*) FROM t").await, ["50000"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_statement_leaves_nothing() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (i bigint)").await;
+    run(&db, "INSERT INTO t VALUES (1)").await;
+    let long = "INSERT INTO t SELECT a.i FROM generate_series(1, 100000) AS a(i), generate_series(1, 100000) AS b(i)";
+    for within in [false, true] {
+        if within {
+            run(&db, "BEGIN").await;
+            run(&db, "INSERT INTO t VALUES (2)").await;
+        }
+        let session = db.clone();
+        let running = tokio::spawn(async move { session.sql(long).await.map(|_| ()) });
+        // Within a transaction, a session says when a statement of it has begun.
+        while within && !matches!(db.sql("SELECT 1").await, Err(EngineError::TransactionBusy)) {
+            tokio::task::yield_now().await;
+        }
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled());
+        if within {
+            let mut lost = error(&db, "INSERT INTO t VALUES (3)").await;
+            while lost.contains("still running") {
+                lost = error(&db, "INSERT INTO t VALUES (3)").await;
+            }
+            assert!(
+                lost.contains("was given up") && lost.contains("ROLLBACK"),
+                "{lost}"
+            );
+            run(&db, "ROLLBACK").await;
+        }
+        assert_eq!(sum(&db).await, "1|1");
+        run(&db, "UPDATE t SET i = 1").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

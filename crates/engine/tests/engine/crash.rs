@@ -1,0 +1,153 @@
+//! Death at any moment of a statement, of a transaction, of a compaction: each is there wholly or not at all, and an
+//! acknowledged one is there.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use halocline_engine::{Database, DatabaseOptions};
+use halocline_media::Tracked;
+use halocline_media::explore::Explorer;
+use tokio::runtime::Runtime;
+
+/// Images tried per fence, about.
+const IMAGES: usize = 16;
+
+/// What happens, one after the other; all statements of a step are acknowledged, and must appear, at once.
+const STEPS: &[&[&str]] = &[
+    // Records of the log.
+    &["INSERT INTO t VALUES (1000, 'one more'), (1001, NULL)"],
+    &["UPDATE t SET s = 'changed' WHERE i IN (3, 1000)"],
+    &["DELETE FROM t WHERE i BETWEEN 5 AND 8 OR i = 1001"],
+    &[
+        "BEGIN",
+        "INSERT INTO t VALUES (2000, 'a')",
+        "UPDATE t SET i = -i WHERE i > 15",
+        "COMMIT",
+    ],
+    // Publishes, which fold the log.
+    &["INSERT INTO t SELECT i, 'many' FROM generate_series(3000, 4500) AS s(i)"],
+    &["DELETE FROM t WHERE i % 7 = 0"],
+    &[
+        "BEGIN",
+        "INSERT INTO t SELECT i, 'more' FROM generate_series(5000, 6100) AS s(i)",
+        "INSERT INTO u SELECT count(*) FROM t",
+        "DELETE FROM t WHERE i < 100",
+        "COMMIT",
+    ],
+    &["INSERT INTO t VALUES (7000, 'in the log')"],
+    &["COPY t FROM 'FILE' (FORMAT csv)"],
+    &["ALTER TABLE t ADD COLUMN n int DEFAULT 5"],
+    &[
+        "BEGIN",
+        "ALTER TABLE u RENAME TO v",
+        "ALTER TABLE v RENAME TO u",
+        "COMMIT",
+    ],
+    &["VACUUM t"],
+    &["INSERT INTO t VALUES (8000, 'behind it', 1)"],
+    &["CREATE OR REPLACE TABLE u AS SELECT i AS n FROM t WHERE i > 4000"],
+    &["TRUNCATE t"],
+];
+
+fn options() -> DatabaseOptions {
+    DatabaseOptions {
+        threads: Some(1),
+        ..DatabaseOptions::default()
+    }
+}
+
+/// All rows of both tables.
+async fn state(db: &Database) -> Result<Vec<String>, String> {
+    let mut rows = Vec::new();
+    for text in ["SELECT * FROM t WHERE i IS NOT NULL", "SELECT * FROM u"] {
+        let answer = db.sql(text).await.map_err(|e| e.to_string())?;
+        let batches = answer.collect().await.map_err(|e| e.to_string())?;
+        let mut lines = super::support::lines(&batches);
+        lines.sort_unstable();
+        rows.extend(lines);
+        rows.push("end".into());
+    }
+    Ok(rows)
+}
+
+async fn run(db: &Database, texts: &[impl AsRef<str>]) {
+    for text in texts {
+        super::support::run(db, text.as_ref()).await;
+    }
+}
+
+/// The state after a crash must be one of those; if not, why.
+async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), String> {
+    let db = Database::open_on(medium, &options()).map_err(|e| e.to_string())?;
+    run(&db, &["SET halocline.index = force"]).await;
+    let found = state(&db).await?;
+    if !allowed.contains(&found) {
+        let expected: Vec<usize> = allowed.iter().map(Vec::len).collect();
+        return Err(format!("{} rows instead of one of {expected:?}", found.len()));
+    }
+    match db.check(&mut |_| ()).map_err(|e| e.to_string())?.problems {
+        problems if problems.is_empty() => Ok(()),
+        problems => Err(problems.join("; ")),
+    }
+}
+
+#[test]
+fn statements_are_all_or_nothing() {
+    let runtime = Runtime::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("rows.csv");
+    std::fs::write(&file, "i,s\n7001,from a file\n7002,\n").unwrap();
+    let steps = STEPS.iter().map(|step| {
+        let texts = step
+            .iter()
+            .map(|text| text.replace("FILE", file.to_str().unwrap()));
+        texts.collect::<Vec<_>>()
+    });
+    let steps: Vec<Vec<String>> = steps.collect();
+    let kept = RefCell::new(None);
+    let states = RefCell::new(Vec::new());
+    let explorer = Explorer {
+        limit: IMAGES,
+        ..Explorer::default()
+    };
+    let report = explorer.run(
+        |medium| {
+            let db = Database::create_on(Arc::clone(medium), &options()).unwrap();
+            runtime.block_on(async {
+                run(
+                    &db,
+                    &[
+                        "CREATE TABLE t (i bigint, s varchar)",
+                        "CREATE TABLE u (n bigint)",
+                        "INSERT INTO t SELECT i, 'row ' || i FROM generate_series(0, 20) AS s(i)",
+                        "CREATE INDEX x ON t (i, s)",
+                    ],
+                )
+                .await;
+            });
+            states.borrow_mut().push(runtime.block_on(state(&db)).unwrap());
+            kept.replace(Some(db));
+        },
+        |medium| {
+            let db = kept.take().unwrap();
+            for (number, step) in steps.iter().enumerate() {
+                medium.begin(number as u64);
+                runtime.block_on(run(&db, step));
+                medium.acknowledge(number as u64);
+                let now = runtime.block_on(state(&db)).unwrap();
+                states.borrow_mut().push(now);
+            }
+        },
+        |medium, crash| {
+            let states = states.borrow();
+            let done = crash.acknowledged.len();
+            let last = done + usize::from(crash.in_flight.is_some());
+            runtime.block_on(survives(medium, &states[done..=last]))
+        },
+    );
+    let report = report.unwrap_or_else(|violation| panic!("seed {:#x}: {violation}", explorer.seed));
+    assert!(
+        report.fences > 2 * STEPS.len() - 6 && report.images > 100,
+        "{report}"
+    );
+}
