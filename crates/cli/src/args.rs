@@ -1,11 +1,15 @@
 //! The command line.
 
+mod space;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::size;
+
+pub(crate) use space::{CompactArgs, VacuumArgs};
 
 const MAIN_HELP: &str = "\
 Examples:
@@ -33,7 +37,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Generate data, import it, index it, query it with and without the index, restart
     Demo(DemoArgs),
-    /// Import files into a new table
+    /// Import files into a new table, or append them to one there is
     Import(ImportArgs),
     /// Build an Elf, a multi-dimensional index, over columns of a table
     Index(IndexArgs),
@@ -43,6 +47,10 @@ pub(crate) enum Command {
     Info(InfoArgs),
     /// Verify every checksum and invariant of a pool
     Check(CheckArgs),
+    /// Merge the segments of a table, and drop its deleted rows
+    Compact(CompactArgs),
+    /// Compact, then give free space back to the file system
+    Vacuum(VacuumArgs),
     /// Drop a table (with its indexes) or an index
     Drop(DropArgs),
     /// Run an experiment, or list them
@@ -86,20 +94,24 @@ pub(crate) struct DemoArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The table is published when all files are read, or not at all. A missing pool is created.
+The rows are published when all files are read, or none of them. A missing pool is created.
 
 Examples:
   halocline import shop.pool orders orders-2025.parquet orders-2026.parquet
+  halocline import shop.pool orders orders-2027.parquet --append
   halocline import shop.pool items items.csv --schema 'id bigint, name text, price decimal(10,2)'
   halocline import tpch.pool nation nation.tbl --schema 'n_nationkey int, n_name text, n_regionkey int, n_comment text'")]
 pub(crate) struct ImportArgs {
     /// The pool; created if it does not exist
     pub(crate) pool: PathBuf,
-    /// Name of the new table
+    /// Name of the table
     pub(crate) table: String,
     /// Files with equal columns
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Add to the table if it exists; its indexes follow
+    #[arg(long)]
+    pub(crate) append: bool,
     /// Format of the files [default: by content, then by name]
     #[arg(long, value_enum)]
     pub(crate) format: Option<FileFormat>,
@@ -178,8 +190,10 @@ pub(crate) enum IndexLayout {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without QUERY and -f, statements are read from the terminal (a shell with history; \\help lists its commands) or from
-a pipe. Statements end with a semicolon; the first one that fails ends a script.
+a pipe. Statements end with a semicolon; the first one that fails ends a script. All of them share one session:
+BEGIN, statements, COMMIT publishes what lies between at once, or none of it.
 
+INSERT, UPDATE, DELETE, TRUNCATE, ALTER TABLE and COPY t FROM 'file' change tables; \\help shows more.
 CREATE INDEX i ON t USING elf (a, b) builds an index, EXPLAIN shows whether a query uses it, and
 SET halocline.index = off | auto | force decides for the session.
 
@@ -187,6 +201,7 @@ Examples:
   halocline sql shop.pool
   halocline sql shop.pool \"SELECT day, sum(amount) FROM orders GROUP BY day\" --output csv > days.csv
   halocline sql shop.pool \"CREATE TABLE o AS SELECT * FROM 'orders/*.parquet'\"
+  halocline sql shop.pool -f nightly.sql
   halocline sql shop.pool \"SELECT count(*) FROM orders WHERE day < DATE '2026-01-01'\" --repeat 5 --timing")]
 pub(crate) struct SqlArgs {
     /// The pool; created if it does not exist and a statement is CREATE TABLE

@@ -26,6 +26,11 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Reads bytes per second: a size, with or without `/s`.
+pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
+    parse(text.strip_suffix("/s").unwrap_or(text)).map_err(|error| format!("{error}, or 100M/s"))
+}
+
 /// `1.5 GiB`, `12.0 MiB`, `812 B`.
 pub(crate) fn display(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -54,6 +59,15 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
+/// `1 row`, `2,000 rows`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!(
+        "{} {thing}{}",
+        grouped(number),
+        if number == 1 { "" } else { "s" }
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,7 +85,17 @@ mod tests {
     }
 
     #[test]
+    fn rates_are_read() {
+        assert_eq!(parse_rate("100M/s"), Ok(100 << 20));
+        assert_eq!(parse_rate("4096"), Ok(4096));
+        assert!(parse_rate("fast").unwrap_err().contains("100M/s"));
+        assert!(parse_rate("5/h").is_err());
+    }
+
+    #[test]
     fn sizes_and_numbers_are_shown() {
+        assert_eq!(counted(1, "row"), "1 row");
+        assert_eq!(counted(2000, "row"), "2,000 rows");
         assert_eq!(display(812), "812 B");
         assert_eq!(display(1536), "1.5 KiB");
         assert_eq!(display(3 << 30), "3.0 GiB");

@@ -4,13 +4,15 @@ mod common;
 
 use common::{Home, assert_error, stderr, stdout};
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 11] = [
     "demo",
     "import",
     "index",
     "sql",
     "info",
     "check",
+    "compact",
+    "vacuum",
     "drop",
     "bench",
     "completions",
@@ -43,7 +45,17 @@ fn every_command_has_help() {
             "{command}: a line is too long\n{text}"
         );
     }
-    for command in ["demo", "import", "index", "sql", "info", "bench", "completions"] {
+    for command in [
+        "demo",
+        "import",
+        "index",
+        "sql",
+        "info",
+        "compact",
+        "vacuum",
+        "bench",
+        "completions",
+    ] {
         assert!(
             stdout(&home.ok(&[command, "--help"])).contains("Examples:"),
             "{command} has no examples"
@@ -73,6 +85,8 @@ fn wrong_command_lines_end_with_code_two() {
         &["sql", "p", "--output", "xml"],
         &["sql", "p", "SELECT 1", "--repeat", "0"],
         &["sql", "p", "--memory", "lots"],
+        &["compact", "p", "--bandwidth", "fast"],
+        &["vacuum"],
         &["demo", "--sf", "0"],
         &["demo", "--sf", "many"],
         &["completions", "cmd.exe"],

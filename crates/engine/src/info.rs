@@ -38,6 +38,10 @@ pub struct PoolInfo {
     pub used_bytes: u64,
     /// Bytes free for new objects without growing.
     pub free_bytes: u64,
+    /// Bytes that the file takes of its file system: fewer than `bytes` where it has holes.
+    pub allocated_bytes: u64,
+    /// Bytes of small changes in the log that are in no segment yet.
+    pub log_bytes: u64,
     /// Number of the published state.
     pub generation: u64,
     /// The newest state known to survive power loss.
@@ -149,6 +153,8 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
             bytes: pool.len,
             used_bytes: pool.used,
             free_bytes: pool.free,
+            allocated_bytes: pool.allocated,
+            log_bytes: catalog.position(),
             generation: pool.generation,
             synced_generation: pool.synced_generation,
             uuid: pool.uuid.iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -66,6 +66,7 @@ fn import_options(args: &ImportArgs) -> Result<ImportOptions, CliError> {
         has_header: !args.no_header,
         delimiter: args.delimiter,
         null: args.null.clone(),
+        append: args.append,
         ..ImportOptions::default()
     })
 }

@@ -2,13 +2,13 @@
 
 use std::io::{self, BufWriter, Write};
 
-use halocline_engine::{DatabaseOptions, Info};
+use halocline_engine::{DatabaseOptions, Info, TableInfo};
 
 use crate::args::InfoArgs;
 use crate::error::CliError;
 use crate::opening;
 use crate::output::plain_table;
-use crate::size::{display, grouped};
+use crate::size::{counted, display, grouped};
 
 pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
     let options = DatabaseOptions {
@@ -34,11 +34,13 @@ fn print(info: &Info, out: &mut impl Write) -> Result<(), CliError> {
     writeln!(out, "medium      {}", pool.medium)?;
     writeln!(
         out,
-        "size        {} ({} used, {} free)",
+        "size        {} ({} used, {} free), {} allocated in the file system",
         display(pool.bytes),
         display(pool.used_bytes),
-        display(pool.free_bytes)
+        display(pool.free_bytes),
+        display(pool.allocated_bytes)
     )?;
+    writeln!(out, "log         {} of small changes", display(pool.log_bytes))?;
     writeln!(
         out,
         "generation  {} (survives power loss: {})",
@@ -53,10 +55,11 @@ fn print(info: &Info, out: &mut impl Write) -> Result<(), CliError> {
     for table in &info.tables {
         writeln!(
             out,
-            "\ntable {}: {} rows, {}",
+            "\ntable {}: {} rows, {}, {}",
             table.name,
             grouped(table.rows),
-            display(table.bytes)
+            display(table.bytes),
+            state(table)
         )?;
         let mut columns = plain_table(5);
         columns.set_header(["column", "type", "null", "encoding", "in the pool"]);
@@ -87,4 +90,19 @@ fn print(info: &Info, out: &mut impl Write) -> Result<(), CliError> {
         writeln!(out, "\nno tables; `halocline import POOL TABLE FILE…` makes one")?;
     }
     Ok(())
+}
+
+/// `2 segments, 40 deleted rows, 3 rows in the log, clustered by day`; what is nothing is left out but for the segments.
+fn state(table: &TableInfo) -> String {
+    let mut parts = vec![counted(table.segments as u64, "segment")];
+    if table.deleted_rows > 0 {
+        parts.push(counted(table.deleted_rows, "deleted row"));
+    }
+    if table.log_rows > 0 {
+        parts.push(format!("{} in the log", counted(table.log_rows, "row")));
+    }
+    if !table.cluster.is_empty() {
+        parts.push(format!("clustered by {}", table.cluster.join(", ")));
+    }
+    parts.join(", ")
 }

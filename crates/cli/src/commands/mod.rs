@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod compact;
 mod import;
 mod info;
 mod internal;
@@ -27,6 +28,8 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
         Command::Sql(args) => sql::sql(&args),
         Command::Info(args) => info::info(&args),
         Command::Check(args) => check::check(&args),
+        Command::Compact(args) => compact::compact(&args),
+        Command::Vacuum(args) => compact::vacuum(&args),
         Command::Drop(args) => drop_object(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Completions(args) => completions(&args),

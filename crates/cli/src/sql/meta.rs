@@ -20,7 +20,14 @@ pub(crate) const HELP: &str = "\
 \\q            end (also Ctrl-D)
 
 Statements end with a semicolon. Besides SELECT:
-  CREATE TABLE t AS SELECT …               DROP TABLE t
+  CREATE TABLE t (a int NOT NULL, b text)  CREATE TABLE t AS SELECT …
+  INSERT INTO t VALUES (1, 'x'), …         INSERT INTO t SELECT …
+  UPDATE t SET b = 'y' WHERE a = 1         DELETE FROM t WHERE a = 1
+  COPY t FROM 'data.csv'                   COPY t TO 'data.parquet'
+  ALTER TABLE t ADD COLUMN c int DEFAULT 0 ALTER TABLE t RENAME COLUMN c TO d
+  TRUNCATE t                               DROP TABLE t
+  BEGIN                                    COMMIT or ROLLBACK
+  VACUUM                                   merges segments, gives space back
   CREATE INDEX i ON t USING elf (a, b)     DROP INDEX i
   EXPLAIN SELECT …                         shows whether an index is used, and why not
   SET halocline.index = off | auto | force

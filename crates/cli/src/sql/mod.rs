@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::Path;
 
-use halocline_engine::Database;
+use halocline_engine::{Database, EngineError};
 use tokio::runtime::Runtime;
 
 use crate::args::SqlArgs;
@@ -61,9 +61,22 @@ fn run_all(
     match script {
         Some(statements) => statements
             .iter()
-            .try_for_each(|text| runtime.block_on(session.run(text))),
-        None if io::stdin().is_terminal() => repl::repl(runtime, &mut session, &args.pool),
-        None => piped(runtime, &mut session),
+            .try_for_each(|text| runtime.block_on(session.run(text)))?,
+        None if io::stdin().is_terminal() => repl::repl(runtime, &mut session, &args.pool)?,
+        None => piped(runtime, &mut session)?,
+    }
+    runtime.block_on(end(&session.database))
+}
+
+/// Ends a transaction that the statements have left open, which takes back what it did, and says so.
+async fn end(database: &Database) -> Result<(), CliError> {
+    match database.sql("ROLLBACK").await {
+        Err(EngineError::NoTransaction { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err(CliError::with_hint(
+            "the transaction that BEGIN opened was not committed; nothing of it is stored",
+            "end it with COMMIT, or with ROLLBACK if that is meant",
+        )),
     }
 }
 

@@ -75,6 +75,11 @@ impl Catalog {
         &self.delta
     }
 
+    /// Up to where the log has been read.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
     /// Names of the tables, sorted.
     pub(crate) fn table_names(&self) -> Vec<String> {
         self.objects.table_names()

@@ -1,0 +1,77 @@
+//! `compact` and `vacuum`: fewer segments, fewer bytes.
+
+use std::io::{self, Write};
+
+use halocline_engine::{CompactOptions, CompactReport, Database, EngineError};
+
+use crate::args::{CompactArgs, VacuumArgs};
+use crate::error::CliError;
+use crate::interrupt::Guard;
+use crate::size::{counted, display};
+use crate::{opening, progress, sql};
+
+pub(crate) fn compact(args: &CompactArgs) -> Result<(), CliError> {
+    let database = opening::open(&args.pool, &opening::options(&args.open, false))?;
+    let options = CompactOptions {
+        memory: None,
+        bandwidth: args.bandwidth,
+        full: args.full,
+    };
+    print(&run(&database, args.table.as_deref(), &options)?)
+}
+
+pub(crate) fn vacuum(args: &VacuumArgs) -> Result<(), CliError> {
+    let database = opening::open(&args.pool, &opening::options(&args.open, false))?;
+    let before = database.info()?.pool.allocated_bytes;
+    print(&run(&database, None, &CompactOptions::default())?)?;
+    let spinner = progress::spinner("giving space back");
+    let said = sql::runtime()?.block_on(async { database.sql("VACUUM").await.map(drop) });
+    spinner.finish_and_clear();
+    said?;
+    let after = database.info()?.pool.allocated_bytes;
+    Ok(writeln!(
+        io::stdout(),
+        "{}: {} allocated in the file system, {} before",
+        args.pool.display(),
+        display(after),
+        display(before)
+    )?)
+}
+
+/// Compacts a table, or all, with a bar; Ctrl-C ends it.
+fn run(
+    database: &Database,
+    table: Option<&str>,
+    options: &CompactOptions,
+) -> Result<CompactReport, EngineError> {
+    let guard = Guard::new();
+    let bar = progress::steps(0);
+    let report = database.compact(
+        table,
+        options,
+        &mut |state| {
+            bar.set_length(state.total);
+            bar.set_position(state.done);
+            bar.set_message(format!("compacting {}", state.table));
+        },
+        guard.requested(),
+    );
+    bar.finish_and_clear();
+    report
+}
+
+fn print(report: &CompactReport) -> Result<(), CliError> {
+    let mut out = io::stdout();
+    if report.merged == 0 {
+        return Ok(writeln!(out, "there was nothing worth merging")?);
+    }
+    Ok(writeln!(
+        out,
+        "merged {} into {}: {}, {} dropped, {} written",
+        counted(report.merged as u64, "segment"),
+        report.segments,
+        counted(report.rows, "row"),
+        counted(report.dropped, "deleted row"),
+        display(report.bytes)
+    )?)
+}
