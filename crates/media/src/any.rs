@@ -38,6 +38,12 @@ impl From<FileMedium> for AnyMedium {
     }
 }
 
+impl From<Tracked> for AnyMedium {
+    fn from(medium: Tracked) -> AnyMedium {
+        AnyMedium::Tracked(Arc::new(medium))
+    }
+}
+
 impl From<Arc<Tracked>> for AnyMedium {
     fn from(medium: Arc<Tracked>) -> AnyMedium {
         AnyMedium::Tracked(medium)
