@@ -36,6 +36,9 @@ const DELTA_BYTES: usize = 64 << 20;
 /// A transaction under way.
 pub(crate) struct Transaction {
     shared: Arc<Shared>,
+    /// The objects as they are now; none after a change until somebody asks. Dropped before `txn`, which gives its space
+    /// back at once only if nobody reads what it has written.
+    objects: Option<Arc<Objects>>,
     txn: Arc<Txn>,
     /// What lies under it: the newest version when it began.
     base: Arc<Catalog>,
@@ -47,8 +50,6 @@ pub(crate) struct Transaction {
     pending_bytes: usize,
     /// Is there more than a record can hold.
     publishes: bool,
-    /// The objects as they are now; none after a change until somebody asks.
-    objects: Option<Arc<Objects>>,
     /// Tables that got or lost segments, by uid: their indexes are brought up to date at the end.
     touched: BTreeSet<u64>,
     /// Counts changes of objects.

@@ -131,3 +131,24 @@ async fn a_full_log_is_folded_and_grows() {
     );
     assert!(db.check(&mut |_| ()).unwrap().problems.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_rolled_back_or_replaced_takes_no_space() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (i bigint, s varchar)").await;
+    run(&db, "CREATE INDEX x ON t (i)").await;
+    let rows = "SELECT i, 'a text for row ' || i FROM generate_series(1, 20000) AS s(i)";
+    let mut sizes = Vec::new();
+    for _ in 0..6 {
+        run(&db, "BEGIN").await;
+        run(&db, &format!("INSERT INTO t {rows}")).await;
+        run(&db, "CREATE INDEX y ON t (s)").await;
+        assert_eq!(query(&db, "SELECT count(*) FROM t WHERE i > 0").await, ["20000"]);
+        run(&db, "ROLLBACK").await;
+        run(&db, &format!("INSERT INTO t {rows}")).await;
+        run(&db, "TRUNCATE t").await;
+        db.sync().unwrap();
+        sizes.push(db.info().unwrap().pool.bytes);
+    }
+    assert_eq!(sizes[2], sizes[5], "{sizes:?}");
+}

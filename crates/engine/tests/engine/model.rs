@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng};
 use super::support::{lines, new_pool, reopen};
 
 /// Sequences tried unless told otherwise.
-const SEQUENCES: u64 = 12;
+const SEQUENCES: u64 = 16;
 /// Steps of a sequence.
 const STEPS: usize = 24;
 /// Attempts to shorten a sequence that fails.
