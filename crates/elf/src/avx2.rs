@@ -96,6 +96,32 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn counts_before(block: &[u8; PAD], count: usize) -> (u64, u64) {
+            debug_assert!(count < PAD - 8);
+            let wanted = low_bits(count) << 8;
+            // SAFETY: the 64 bytes of the block are loaded; this code runs below `run` only, on a CPU with these features.
+            unsafe {
+                let zero = _mm256_setzero_si256();
+                let iota = _mm256_setr_epi8(
+                    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
+                    25, 26, 27, 28, 29, 30, 31,
+                );
+                let end = _mm256_set1_epi8(count as i8 + 8);
+                let behind_base = _mm256_cmpgt_epi8(iota, _mm256_set1_epi8(7));
+                let low = _mm256_and_si256(behind_base, _mm256_cmpgt_epi8(end, iota));
+                let high = _mm256_cmpgt_epi8(end, _mm256_add_epi8(iota, _mm256_set1_epi8(32)));
+                let a = _mm256_and_si256(_mm256_loadu_si256(block.as_ptr().cast()), low);
+                let b = _mm256_and_si256(_mm256_loadu_si256(block.as_ptr().add(V).cast()), high);
+                let sums = _mm256_add_epi64(_mm256_sad_epu8(a, zero), _mm256_sad_epu8(b, zero));
+                let half = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+                let rows = _mm_cvtsi128_si64(half) + _mm_extract_epi64::<1>(half);
+                let zeros = u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, zero)) as u32)
+                    | u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(b, zero)) as u32) << 32;
+                (u64::from((!zeros & wanted).count_ones()), rows as u64)
+            }
+        }
+
+        #[inline(always)]
         fn filter<B: Bytes>(
             view: View<'_, B>,
             records: Records,

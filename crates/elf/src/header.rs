@@ -6,7 +6,7 @@
 
 use crate::geometry::Geometry;
 use crate::histogram::{BUCKETS, Histogram};
-use crate::packed::shortcuts::Shortcuts;
+use crate::packed::shortcuts::{Form, Shortcuts};
 use crate::view::PAD;
 use crate::{ElfError, Layout, Result};
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,7 +28,7 @@ struct RawHeader {
     version: U16,
     layout: U16,
     dims: U16,
-    /// First dimensions that the shortcuts stand for (layout `packed`); 0: there are none.
+    /// First dimensions that the shortcuts stand for (layout `packed`), and their form in the top bit; 0: there are none.
     shortcut_dims: U16,
     rows: U64,
     /// Bytes of the whole index.
@@ -107,7 +107,7 @@ impl Header {
             version: VERSION.into(),
             layout: self.layout.number().into(),
             dims: (dims as u16).into(),
-            shortcut_dims: (self.shortcuts.dims() as u16).into(),
+            shortcut_dims: (self.shortcuts.dims() as u16 | self.shortcuts.form.bit()).into(),
             rows: self.geometry.rows.into(),
             len: self.len.into(),
             nodes_start: self.nodes_start.into(),
@@ -183,8 +183,8 @@ impl Header {
             raw.rows.get(),
             raw_dims.iter().map(|dim| dim.max_code.get()).collect(),
         );
-        let shortcut_dims = usize::from(raw.shortcut_dims.get());
-        let shortcuts = Shortcuts::new(&geometry, shortcut_dims, raw.nodes_end.get())
+        let (shortcut_dims, form) = Form::split(raw.shortcut_dims.get());
+        let shortcuts = Shortcuts::new(&geometry, shortcut_dims, form, raw.nodes_end.get())
             .filter(|shortcuts| layout == Layout::Packed || shortcuts.dims() == 0)
             .ok_or_else(|| damaged("the header's shortcuts cannot be"))?;
         let header = Self {

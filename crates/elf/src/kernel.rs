@@ -49,6 +49,9 @@ pub(crate) trait Kernel: Copy + 'static {
     /// Which of the first `count <= 32` one-byte values behind a list's first byte lie in `wanted`.
     fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64;
 
+    /// How many of the first `count < 56` bytes behind the first eight of a block are not zero, and their sum.
+    fn counts_before(block: &[u8; PAD], count: usize) -> (u64, u64);
+
     /// Which of the records of `mask` have a `field` in `wanted`.
     fn filter<B: Bytes>(view: View<'_, B>, records: Records, mask: u64, field: Field, wanted: Between)
     -> u64;
@@ -84,6 +87,14 @@ impl Kernel for Portable {
         let values = head[1..].iter().take(count).enumerate();
         values.fold(0, |mask, (k, &value)| {
             mask | u64::from(wanted.holds(u64::from(value))) << k
+        })
+    }
+
+    #[inline(always)]
+    fn counts_before(block: &[u8; PAD], count: usize) -> (u64, u64) {
+        let counts = block[8..].iter().take(count);
+        counts.fold((0, 0), |(lists, rows), &count| {
+            (lists + u64::from(count > 0), rows + u64::from(count))
         })
     }
 
@@ -197,6 +208,8 @@ mod tests {
                         span: b & 0x7f,
                     };
                     answers.push(K::between_head(head, rng.random_range(0..=32), wanted));
+                    let (lists, rows) = K::counts_before(head, rng.random_range(0..56));
+                    answers.extend([lists, rows]);
                 }
                 let depth = rng.random_range(0..self.geometry.dims());
                 let records = Records {

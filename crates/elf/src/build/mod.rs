@@ -9,7 +9,8 @@ mod sort;
 use crate::geometry::Geometry;
 use crate::header::{Header, MAX_DIMS, MAX_ROWS, Ranks, header_len, padded_len};
 use crate::histogram::{Histogram, SAMPLE};
-use crate::packed::shortcuts::{Places, Shortcuts};
+use crate::packed::places::Places;
+use crate::packed::shortcuts::Shortcuts;
 use crate::{ElfError, Layout, Result, Rows, packed, published};
 use output::{Buffered, Output, Spill};
 use record::{Encoder, Record, code};
@@ -177,8 +178,8 @@ impl Job<'_> {
             Layout::Published => published::write::write(geometry, records, &mut out)?,
         };
         let nodes_end = out.position();
-        out.append(&places.to_bytes(geometry, nodes_end))
-            .map_err(ElfError::Write)?;
+        let (shortcuts, bytes) = places.finish(geometry, nodes_end);
+        out.append(&bytes).map_err(ElfError::Write)?;
         let mut ranks = Vec::with_capacity(geometry.dims());
         for codes in rank_codes {
             let table = Ranks {
@@ -201,7 +202,7 @@ impl Job<'_> {
             root,
             geometry: geometry.clone(),
             ranks,
-            shortcuts: Shortcuts::new(geometry, places.dims, nodes_end).unwrap_or_default(),
+            shortcuts,
             histograms: histograms(geometry, records),
         };
         out.write_at(0, &header.to_bytes()).map_err(ElfError::Write)?;

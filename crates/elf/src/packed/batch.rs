@@ -3,7 +3,7 @@
 use crate::kernel::{Kernel, Search};
 use crate::packed::exact::{Damage, Hits, Run, is_dense};
 use crate::packed::node::Tree;
-use crate::packed::shortcuts::Start;
+use crate::packed::shortcuts::{Place, Start};
 use crate::tids::Matches;
 use halocline_media::Bytes;
 
@@ -25,7 +25,9 @@ pub(crate) struct ExactBatch<'a, 'p, B> {
 /// One point of a group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Descent {
-    /// Of the shortcut, then of the list to look at; 0 if there is none.
+    /// The shortcut; at 0 if there is none.
+    place: Place,
+    /// The list to look at; 0 if there is none.
     at: usize,
     /// The list's depth, also after the last step.
     depth: usize,
@@ -40,20 +42,20 @@ impl<B: Bytes> ExactBatch<'_, '_, B> {
     fn places(&self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
         let shortcuts = &self.tree.header.shortcuts;
         for (descent, point) in group.iter_mut().zip(points.chunks_exact(dims)) {
-            descent.at = shortcuts.place(point).unwrap_or(0);
-            self.tree.view.prefetch(descent.at);
+            descent.place = shortcuts.place(point).unwrap_or_default();
+            self.tree.view.prefetch(descent.place.at);
         }
     }
 
     /// Finds the first lists of a group.
     #[inline(always)]
-    fn starts(&self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
+    fn starts<K: Kernel>(&self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
         let (tree, shortcuts) = (self.tree, &self.tree.header.shortcuts);
         for (descent, _) in group.iter_mut().zip(points.chunks_exact(dims)) {
-            let start = match descent.at {
+            let start = match descent.place.at {
                 _ if shortcuts.dims() == 0 => Start::Root,
                 0 => Start::Nowhere,
-                place => shortcuts.start(tree.view, place),
+                _ => shortcuts.start::<B, K>(tree.view, descent.place),
             };
             let (at, depth) = match start {
                 Start::List(at) => (at, shortcuts.dims()),
@@ -163,7 +165,7 @@ impl<B: Bytes> Search for ExactBatch<'_, '_, B> {
         for turn in 0..groups + STAGES - 1 {
             self.places(points(turn), dims, &mut flight[turn % STAGES]);
             if let Some(group) = turn.checked_sub(1) {
-                self.starts(points(group), dims, &mut flight[group % STAGES]);
+                self.starts::<K>(points(group), dims, &mut flight[group % STAGES]);
             }
             if let Some(group) = turn.checked_sub(2) {
                 self.descend::<K>(points(group), dims, &mut flight[group % STAGES])?;

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::check::Seen;
 use crate::error::ElfError;
 use crate::packed::node::{Inner, Leaf, Node, Tree};
-use crate::packed::shortcuts::{Places, place};
+use crate::packed::places::{Content, Places, place};
 use halocline_media::Bytes;
 
 /// Visits every node once, in the order in which they are stored.
@@ -25,8 +25,8 @@ pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
     if end as u64 != header.nodes_end {
         return Err(ElfError::damaged(end, "the root is not the last list"));
     }
-    let places = check.places.to_bytes(&header.geometry, header.nodes_end);
-    if tree.view.slice()[end..].get(..places.len()) != Some(&places) {
+    let (shortcuts, places) = check.places.finish(&header.geometry, header.nodes_end);
+    if shortcuts != header.shortcuts || tree.view.slice()[end..].get(..places.len()) != Some(&places) {
         return Err(ElfError::damaged(end, "the shortcuts do not lead to the lists"));
     }
     seen.finish()
@@ -46,11 +46,16 @@ struct Check<'a, 's, B> {
 impl<B: Bytes> Check<'_, '_, B> {
     /// Checks the subtree whose top list is at `at` and whose first byte must be `start`; gives rows and end.
     fn subtree(&mut self, at: usize, depth: usize, start: usize) -> Result<(u64, usize)> {
+        let node = self.tree.node(at, depth)?;
         if depth == self.places.dims && depth > 0 {
             let place = place(self.tree.geometry(), self.codes.iter().copied());
-            self.places.set(place, Some(at as u64));
+            let rows = match &node {
+                Node::Leaf(leaf) => Some(leaf.rows),
+                Node::Inner(_) => None,
+            };
+            self.places.set(place, Content::List(at as u64, rows));
         }
-        match self.tree.node(at, depth)? {
+        match node {
             Node::Leaf(leaf) => {
                 if at != start {
                     return Err(ElfError::damaged(at, "a list does not follow the one before it"));
@@ -135,7 +140,7 @@ impl<B: Bytes> Check<'_, '_, B> {
             }
             if depth < self.places.dims {
                 let place = place(geometry, row[..self.places.dims].iter().copied());
-                self.places.set(place, None);
+                self.places.set(place, Content::Above);
             }
             row.push(u64::from(tid));
             if !self.last.is_empty() && self.last >= row {

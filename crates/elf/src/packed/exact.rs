@@ -51,13 +51,13 @@ pub(crate) struct Hits {
 impl<'a, B: Bytes> Tree<'a, B> {
     /// Where the search for a point starts.
     #[inline(always)]
-    pub(crate) fn start(&self, point: &[u64]) -> Start {
+    pub(crate) fn start<K: Kernel>(&self, point: &[u64]) -> Start {
         let shortcuts = &self.header.shortcuts;
         if shortcuts.dims() == 0 {
             return Start::Root;
         }
         match shortcuts.place(point) {
-            Some(place) => shortcuts.start(self.view, place),
+            Some(place) => shortcuts.start::<B, K>(self.view, place),
             None => Start::Nowhere,
         }
     }
@@ -276,7 +276,7 @@ impl<B: Bytes> Search for Exact<'_, '_, B> {
     fn run<K: Kernel>(self) -> Self::Output {
         let Self { tree, point } = self;
         let (view, geometry) = (tree.view, tree.geometry());
-        let (mut at, mut depth) = match tree.start(point) {
+        let (mut at, mut depth) = match tree.start::<K>(point) {
             Start::List(at) => (at, tree.header.shortcuts.dims()),
             Start::Root => (tree.header.root as usize, 0),
             Start::Nowhere => return Ok(Run::default()),

@@ -6,6 +6,7 @@ pub(crate) mod estimate;
 pub(crate) mod exact;
 pub(crate) mod inner;
 pub(crate) mod node;
+pub(crate) mod places;
 pub(crate) mod quick;
 pub(crate) mod select;
 pub(crate) mod shortcuts;

@@ -1,11 +1,17 @@
 //! Shortcuts into layout `packed`: the lists below the first dimensions, found in one array instead of list by list.
 //!
-//! Behind the lists stands one place for each combination of codes of the first `dims` dimensions, in the order of the
-//! tuples. It holds the offset of the list of the next dimension, 0 if no row starts so, or 1 if those rows are in a leaf
+//! Behind the lists stands one *place* for each combination of codes of the first `dims` dimensions, in the order of the
+//! tuples. It tells where the list of the next dimension is, or that no row starts so, or that those rows are in a leaf
 //! list further up. Exact matches start here: one load that waits for no other instead of one for each level. The array is
 //! so short ([`PLACES`]) that it stays in the CPU's caches, and small beside the lists ([`ROWS`]).
+//!
+//! It has one of two forms. *Direct*: a place holds an offset. *Counted*: where nearly all lists are short leaf lists, which
+//! stand one behind the other and whose lengths follow from their rows, a place is their number in one byte, and a block of
+//! up to [`COUNTS`] places holds the offset of its first list; an offset is that one plus the lengths of the lists between.
+//! A third of the bytes, which lets the array stay in a cache nearer to the core.
 
 use crate::geometry::{Geometry, Level};
+use crate::kernel::Kernel;
 use crate::view::View;
 use halocline_media::Bytes;
 
@@ -13,18 +19,16 @@ use halocline_media::Bytes;
 const PLACES: u64 = 1 << 20;
 /// Rows of the index for each place.
 const ROWS: u64 = 8;
+/// Most places of a block of counts.
+pub(crate) const COUNTS: usize = 56;
+/// Bytes of a block before its counts: the offset of its first list.
+pub(crate) const BASE: usize = 8;
+/// Instead of that offset: all searches in the block start at the root.
+pub(crate) const IRREGULAR: u64 = u64::MAX;
 /// Instead of an offset: no row starts so.
 pub(crate) const NOWHERE: u64 = 0;
-/// Instead of an offset: the rows are in a leaf list further up.
+/// Instead of an offset: the rows are in a leaf list further up, or the place cannot tell.
 pub(crate) const ABOVE: u64 = 1;
-
-/// Number of the place of a tuple of whose codes the first ones are given, all of them valid.
-pub(crate) fn place(geometry: &Geometry, codes: impl IntoIterator<Item = u64>) -> usize {
-    let sizes = geometry.max_codes.iter().map(|&max| max as usize + 1);
-    sizes
-        .zip(codes)
-        .fold(0, |place, (size, code)| place * size + code as usize)
-}
 
 /// Where a search for one tuple starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,19 +41,61 @@ pub(crate) enum Start {
     List(usize),
 }
 
+/// A place: where its word or block is, and its number in the block.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) at: usize,
+    number: usize,
+}
+
+/// How places are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Form {
+    /// As offsets.
+    #[default]
+    Direct,
+    /// As numbers of rows.
+    Counted,
+}
+
+impl Form {
+    /// Beside the number of dimensions in the header.
+    const COUNTED: u16 = 1 << 15;
+
+    pub(crate) fn bit(self) -> u16 {
+        match self {
+            Self::Direct => 0,
+            Self::Counted => Self::COUNTED,
+        }
+    }
+
+    /// Dimensions and form as the header has them.
+    pub(crate) fn split(stored: u16) -> (usize, Self) {
+        let form = if stored & Self::COUNTED == 0 {
+            Self::Direct
+        } else {
+            Self::Counted
+        };
+        (usize::from(stored & !Self::COUNTED), form)
+    }
+}
+
 /// The shape of the array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Shortcuts {
     /// Offset of the array.
     pub(crate) at: usize,
+    pub(crate) form: Form,
     /// Codes of each dimension; no dimension: no array.
     sizes: Vec<u64>,
     /// What the lists look like to which it leads.
     pub(crate) level: Level,
-    /// Bytes of a place.
-    place_len: usize,
-    /// All bits of a place.
+    /// Bytes of a place (direct) or of a block (counted).
+    pub(crate) unit: usize,
+    /// All bits of a direct place.
     place_mask: u64,
+    /// Blocks for each combination of codes of all dimensions but the last (counted).
+    pub(crate) blocks: usize,
 }
 
 impl Shortcuts {
@@ -65,7 +111,7 @@ impl Shortcuts {
     }
 
     /// The array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it cannot be.
-    pub(crate) fn new(geometry: &Geometry, dims: usize, nodes_end: u64) -> Option<Self> {
+    pub(crate) fn new(geometry: &Geometry, dims: usize, form: Form, nodes_end: u64) -> Option<Self> {
         if dims == 0 {
             return Some(Self::default());
         }
@@ -78,13 +124,19 @@ impl Shortcuts {
         let places = sizes
             .iter()
             .try_fold(1_u64, |places, &size| places.checked_mul(size))?;
-        let place_len = (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1);
+        let last = *sizes.last()? as usize;
+        let unit = match form {
+            Form::Direct => (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1),
+            Form::Counted => (BASE + last.min(COUNTS)).next_multiple_of(8),
+        };
         (places <= PLACES).then_some(Self {
             at: nodes_end.checked_next_multiple_of(64)? as usize,
+            form,
             level: *geometry.levels.get(sizes.len())?,
             sizes,
-            place_len,
-            place_mask: u64::MAX >> (64 - 8 * place_len),
+            unit,
+            place_mask: u64::MAX >> (64 - 8 * unit.min(8)),
+            blocks: last.div_ceil(COUNTS),
         })
     }
 
@@ -94,49 +146,82 @@ impl Shortcuts {
         self.sizes.len()
     }
 
-    /// Places of the array.
-    fn places(&self) -> usize {
-        match self.sizes.as_slice() {
-            [] => 0,
-            sizes => sizes.iter().product::<u64>() as usize,
-        }
+    /// Codes of the last dimension.
+    pub(crate) fn last_size(&self) -> usize {
+        self.sizes.last().map_or(0, |&size| size as usize)
     }
 
     /// First byte after the array; 0 if there is none.
     pub(crate) fn end(&self) -> u64 {
-        (self.at + self.places() * self.place_len) as u64
-    }
-
-    /// Offset of the place of a tuple; `None` if a code is too large.
-    #[inline(always)]
-    pub(crate) fn place(&self, point: &[u64]) -> Option<usize> {
-        let next = |place: u64, code: u64, size: u64| place.wrapping_mul(size).wrapping_add(code);
-        let (place, beyond) = match (self.sizes.as_slice(), point) {
-            // What most indexes have, without a loop.
-            (&[a, b, c], &[x, y, z, ..]) => (next(next(x, y, b), z, c), (x >= a) | (y >= b) | (z >= c)),
-            (&[a, b], &[x, y, ..]) => (next(x, y, b), (x >= a) | (y >= b)),
-            (sizes, point) => (point.iter().zip(sizes))
-                .fold((0, false), |(place, beyond), (&code, &size)| {
-                    (next(place, code, size), beyond | (code >= size))
-                }),
+        let Some((&last, upper)) = self.sizes.split_last() else {
+            return 0;
         };
-        (!beyond).then_some(
-            self.at
-                .wrapping_add((place as usize).wrapping_mul(self.place_len)),
-        )
+        let units = match self.form {
+            Form::Direct => last as usize,
+            Form::Counted => self.blocks,
+        };
+        (self.at + upper.iter().product::<u64>() as usize * units * self.unit) as u64
     }
 
-    /// What stands at `place`: an offset, or one of [`NOWHERE`] and [`ABOVE`], which are smaller.
+    /// The place of a tuple; `None` if a code is too large.
     #[inline(always)]
-    pub(crate) fn word<B: Bytes>(&self, view: View<'_, B>, place: usize) -> u64 {
-        view.touch(place, self.place_len);
-        view.u64(place) & self.place_mask
+    pub(crate) fn place(&self, point: &[u64]) -> Option<Place> {
+        let next = |place: u64, code: u64, size: u64| place.wrapping_mul(size).wrapping_add(code);
+        // The combination of all codes but the last, the last, and whether one is too large.
+        let (upper, last, beyond) = match (self.sizes.as_slice(), point) {
+            // What most indexes have, without a loop.
+            (&[a, b, c], &[x, y, z, ..]) => (next(x, y, b), z, (x >= a) | (y >= b) | (z >= c)),
+            (&[a, b], &[x, y, ..]) => (x, y, (x >= a) | (y >= b)),
+            (sizes, point) => {
+                let (&size, upper) = sizes.split_last()?;
+                let &last = point.get(upper.len())?;
+                let codes = point.iter().zip(upper);
+                let (place, beyond) = codes.fold((0, last >= size), |(place, beyond), (&code, &size)| {
+                    (next(place, code, size), beyond | (code >= size))
+                });
+                (place, last, beyond)
+            }
+        };
+        let (upper, last) = (upper as usize, last as usize);
+        let (unit, number) = match self.form {
+            Form::Direct => (upper.wrapping_mul(self.last_size()).wrapping_add(last), 0),
+            Form::Counted => (
+                upper.wrapping_mul(self.blocks).wrapping_add(last / COUNTS),
+                last % COUNTS,
+            ),
+        };
+        let at = self.at.wrapping_add(unit.wrapping_mul(self.unit));
+        (!beyond).then_some(Place { at, number })
     }
 
-    /// What the place at `place` says.
+    /// What a place says: an offset, or one of [`NOWHERE`] and [`ABOVE`], which are smaller.
     #[inline(always)]
-    pub(crate) fn start<B: Bytes>(&self, view: View<'_, B>, place: usize) -> Start {
-        match self.word(view, place) {
+    pub(crate) fn word<B: Bytes, K: Kernel>(&self, view: View<'_, B>, place: Place) -> u64 {
+        view.touch(place.at, self.unit);
+        if self.form == Form::Direct {
+            return view.u64(place.at) & self.place_mask;
+        }
+        let Some(block) = view.head(place.at) else {
+            return ABOVE;
+        };
+        let base = view.u64(place.at);
+        let rows = block[BASE + place.number % COUNTS];
+        let (lists_before, rows_before) = K::counts_before(block, place.number % COUNTS);
+        let row_len = (self.level.value_len + self.level.record_len) as u64;
+        let at = base
+            .wrapping_add(lists_before)
+            .wrapping_add(rows_before * row_len);
+        match rows {
+            _ if base == IRREGULAR => ABOVE,
+            0 => NOWHERE,
+            _ => at,
+        }
+    }
+
+    /// Where a search that has this place starts.
+    #[inline(always)]
+    pub(crate) fn start<B: Bytes, K: Kernel>(&self, view: View<'_, B>, place: Place) -> Start {
+        match self.word::<B, K>(view, place) {
             NOWHERE => Start::Nowhere,
             ABOVE => Start::Root,
             at => Start::List(at as usize),
@@ -144,50 +229,11 @@ impl Shortcuts {
     }
 }
 
-/// An array being made.
-#[derive(Debug)]
-pub(crate) struct Places {
-    /// Dimensions of the array.
-    pub(crate) dims: usize,
-    places: Vec<u64>,
-}
-
-impl Places {
-    pub(crate) fn new(geometry: &Geometry, dims: usize) -> Self {
-        let sizes = geometry.max_codes[..dims].iter().map(|&max| max as usize + 1);
-        Self {
-            dims,
-            places: if dims == 0 {
-                vec![]
-            } else {
-                vec![0; sizes.product()]
-            },
-        }
-    }
-
-    /// Notes the list of dimension `dims` at `at` (`None`: a leaf list further up) for a place.
-    pub(crate) fn set(&mut self, place: usize, at: Option<u64>) {
-        self.places[place] = at.unwrap_or(ABOVE);
-    }
-
-    /// The bytes of the array behind lists that end at `nodes_end`, with the zeros before it.
-    pub(crate) fn to_bytes(&self, geometry: &Geometry, nodes_end: u64) -> Vec<u8> {
-        let Some(shape) = Shortcuts::new(geometry, self.dims, nodes_end).filter(|shape| shape.dims() > 0)
-        else {
-            return vec![];
-        };
-        let mut bytes = vec![0; shape.at - nodes_end as usize];
-        for place in &self.places {
-            bytes.extend_from_slice(&place.to_le_bytes()[..shape.place_len]);
-        }
-        bytes
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::header::Header;
+    use crate::kernel::Portable;
     use crate::{BuildOptions, Elf, Rows, build_vec};
     use std::sync::Arc;
 
@@ -236,7 +282,7 @@ mod tests {
             header
                 .shortcuts
                 .place(point)
-                .map(|place| header.shortcuts.start(view, place))
+                .map(|place| header.shortcuts.start::<_, Portable>(view, place))
         };
         assert!(matches!(start(&[0, 3, 0, 0]), Some(Start::List(_))));
         assert_eq!(start(&[2, 3, 0, 0]), Some(Start::Nowhere));
@@ -250,6 +296,61 @@ mod tests {
         let mut damaged = bytes.to_vec();
         damaged[header.shortcuts.at] ^= 1;
         assert!(Elf::open(Arc::<[u8]>::from(damaged)).unwrap().check().is_err());
+    }
+
+    /// Some ten rows for each pair of first codes; more second codes than a block has places; some pairs without a row.
+    struct Even;
+
+    fn even(row: usize) -> [u64; 3] {
+        let mixed = (row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        [mixed % 20, mixed / 20 % 101, mixed / 4096 % 100]
+    }
+
+    impl Rows for Even {
+        fn rows(&self) -> usize {
+            20_000
+        }
+
+        fn dims(&self) -> usize {
+            3
+        }
+
+        fn max_code(&self, dim: usize) -> u64 {
+            [19, 101, 99][dim]
+        }
+
+        fn read(&self, dim: usize, start: usize, out: &mut [u64]) {
+            out.iter_mut()
+                .enumerate()
+                .for_each(|(i, out)| *out = even(start + i)[dim]);
+        }
+    }
+
+    #[test]
+    fn short_lists_are_counted() {
+        let bytes: Arc<[u8]> = build_vec(&Even, &BuildOptions::default()).unwrap().into();
+        let header = Header::read(&bytes).unwrap();
+        let shortcuts = &header.shortcuts;
+        assert_eq!(
+            (shortcuts.dims(), shortcuts.form, shortcuts.blocks),
+            (2, Form::Counted, 2)
+        );
+        let elf = Elf::open(bytes.clone()).unwrap();
+        elf.check().unwrap();
+        let mut points = vec![];
+        for (tid, tuple) in (0..Even.rows()).map(even).enumerate() {
+            assert!(elf.exact(&tuple).unwrap().any(|found| found as usize == tid));
+            points.extend(tuple);
+        }
+        let mut found = crate::Matches::new();
+        elf.exact_batch(&points, &mut found).unwrap();
+        assert!((0..Even.rows()).all(|row| found.get(row).contains(&(row as u32))));
+        assert!(elf.exact(&[3, 101, 5]).unwrap().is_empty());
+        for byte in [0, BASE + 5, shortcuts.unit + BASE] {
+            let mut damaged = bytes.to_vec();
+            damaged[shortcuts.at + byte] ^= 1;
+            assert!(Elf::open(Arc::<[u8]>::from(damaged)).unwrap().check().is_err());
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::build::record::{Differ, Record, code};
 use crate::geometry::Geometry;
 use crate::packed::inner::{self, Entry};
 use crate::packed::node::{LARGE_LEAF, SMALL_LEAF};
-use crate::packed::shortcuts::{Places, place};
+use crate::packed::places::{Content, Places, place};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 use std::collections::VecDeque;
@@ -63,8 +63,8 @@ pub(crate) fn write<const W: usize>(
                         at: base + child.at,
                         ..child
                     }));
-                    for (place, at) in subtrees.shortcuts {
-                        places.set(place, at.map(|at| base + at));
+                    for (place, content) in subtrees.shortcuts {
+                        places.set(place, content.moved(base));
                     }
                     last = entries.last().map_or(base, |entry| entry.at);
                 }
@@ -72,7 +72,9 @@ pub(crate) fn write<const W: usize>(
             Step::Child { value } => entries.push(Entry { value, at: last }),
             Step::Leaf { start, end, depth } => {
                 last = out.position();
-                source.shortcuts(start, end, depth, true, last, |place, at| places.set(place, at));
+                source.shortcuts(start, end, depth, true, last, |place, content| {
+                    places.set(place, content);
+                });
                 let mut bytes = vec![];
                 // In parts, so that a leaf list of any length needs little memory.
                 source.leaf_head(end - start, &mut bytes);
@@ -94,7 +96,9 @@ pub(crate) fn write<const W: usize>(
                 entries: count,
             } => {
                 last = out.position();
-                source.shortcuts(start, end, depth, false, last, |place, at| places.set(place, at));
+                source.shortcuts(start, end, depth, false, last, |place, content| {
+                    places.set(place, content);
+                });
                 let children = entries.split_off(entries.len() - count);
                 let mut bytes = vec![];
                 inner::write(geometry, depth, end - start, &children, last, &mut bytes);
@@ -138,7 +142,7 @@ struct Subtrees {
     /// The children of the list above.
     entries: Vec<Entry>,
     /// Places of the shortcuts and what they say.
-    shortcuts: Vec<(usize, Option<u64>)>,
+    shortcuts: Vec<(usize, Content)>,
 }
 
 impl<const W: usize> Source<'_, W> {
@@ -161,14 +165,14 @@ impl<const W: usize> Source<'_, W> {
         depth: usize,
         leaf: bool,
         at: u64,
-        mut note: impl FnMut(usize, Option<u64>),
+        mut note: impl FnMut(usize, Content),
     ) {
         let codes = |row: usize| (0..self.shortcut_dims).map(move |dim| self.code(row, dim));
         let place = |row: usize| place(self.geometry, codes(row));
         if depth == self.shortcut_dims && depth > 0 {
-            note(place(start), Some(at));
+            note(place(start), Content::List(at, leaf.then_some(end - start)));
         } else if depth < self.shortcut_dims && leaf {
-            (start..end).for_each(|row| note(place(row), None));
+            (start..end).for_each(|row| note(place(row), Content::Above));
         }
     }
 
@@ -322,7 +326,7 @@ struct Task<'a, const W: usize> {
     first: Vec<u8>,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    shortcuts: Vec<(usize, Option<u64>)>,
+    shortcuts: Vec<(usize, Content)>,
 }
 
 impl<const W: usize> Task<'_, W> {
@@ -361,9 +365,10 @@ impl<const W: usize> Task<'_, W> {
         }
         let at = self.bytes.len() as u64;
         let shortcuts = &mut self.shortcuts;
-        self.source.shortcuts(start, end, depth, leaf, at, |place, to| {
-            shortcuts.push((place, to))
-        });
+        self.source
+            .shortcuts(start, end, depth, leaf, at, |place, content| {
+                shortcuts.push((place, content))
+            });
         if leaf {
             self.source.leaf_head(end - start, &mut self.bytes);
             self.source.leaf_values(start, end, depth, &mut self.bytes);
