@@ -76,7 +76,7 @@ fn condition(rng: &mut StdRng) -> String {
 
 fn step(rng: &mut StdRng, number_of: usize) -> Step {
     let columns = "id, k, s, p, d";
-    match rng.random_range(0..40) {
+    match rng.random_range(0..44) {
         0..=8 => {
             let rows: Vec<String> = (0..rng.random_range(1..6)).map(|_| row(rng)).collect();
             Step::Change(format!("INSERT INTO t ({columns}) VALUES {}", rows.join(", ")))
@@ -115,6 +115,10 @@ fn step(rng: &mut StdRng, number_of: usize) -> Step {
         30 => Step::Arrange(format!("CREATE INDEX x{number_of} ON t (k, id, s)")),
         31 => Step::Arrange(format!("CREATE TABLE other{number_of} AS SELECT id FROM t")),
         32..=33 => Step::Arrange("VACUUM t".into()),
+        40 => Step::Arrange("VACUUM FULL t".into()),
+        41 => Step::Arrange("ALTER TABLE t CLUSTER BY (s, id)".into()),
+        42 => Step::Change(format!("DELETE FROM t WHERE id % {} = 0", rng.random_range(2..9))),
+        43 => Step::Change("UPDATE t SET k = 5 WHERE id > 30".into()),
         34 => Step::AddColumn(format!("c{number_of} bigint"), number(rng).to_string()),
         _ => Step::Compare(format!(
             "SELECT count(*), min(id), max(k), count(s) FROM t WHERE {}",
