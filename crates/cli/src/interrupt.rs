@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fs, process, thread};
 
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
@@ -17,14 +18,19 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 static WAKE: Notify = Notify::const_new();
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Starts to listen, on a thread of its own. Call once.
+/// Starts to listen, on a thread of its own; from here on no Ctrl-C ends the process by itself. Call once.
 pub(crate) fn listen() {
-    thread::spawn(|| {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-            return; // Ctrl-C then kills the process, as it does any other
-        };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return; // Ctrl-C then kills the process, as it does any other
+    };
+    let signals = {
+        let _context = runtime.enter();
+        signal(SignalKind::interrupt())
+    };
+    let Ok(mut signals) = signals else { return };
+    thread::spawn(move || {
         runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
+            while signals.recv().await.is_some() {
                 on_signal();
             }
         });

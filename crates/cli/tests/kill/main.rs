@@ -1,0 +1,133 @@
+//! The program killed at random moments: every acknowledged statement is there, the one under way wholly or not at all.
+//!
+//! A round writes a script of random statements, starts the program on it, reads its acknowledgements, and kills it by
+//! SIGKILL after a random number of them and a random spin. The pool must then open, pass `check`, and hold what a model
+//! holds after the acknowledged statements, or after one more. The next round goes on with the same pool.
+//!
+//! `HALOCLINE_KILLS` sets the number of rounds, `HALOCLINE_SEED` the seed; what a script does also depends on where the
+//! kills before it fell.
+
+#![allow(clippy::print_stdout, reason = "a failure must be told with its seed")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod model;
+mod pool;
+mod script;
+
+use std::env;
+use std::hint::spin_loop;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use common::Home;
+use halocline_workloads::SplitMix64;
+use model::Model;
+use script::Statement;
+
+/// Rounds unless told otherwise.
+const ROUNDS: u64 = 40;
+/// Statements of a round's script.
+const STATEMENTS: usize = 40;
+/// The longest spin between the last awaited acknowledgement and the kill, in microseconds.
+const SPIN_MICROS: u64 = 30_000;
+
+#[test]
+fn no_kill_tears_a_statement() {
+    let rounds = number("HALOCLINE_KILLS").unwrap_or(ROUNDS);
+    let seed = number("HALOCLINE_SEED").unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        now.as_nanos() as u64
+    });
+    println!("{rounds} kills; HALOCLINE_SEED={seed}");
+    let home = Home::new();
+    home.ok(&[
+        "sql",
+        "p",
+        "CREATE TABLE t (id bigint NOT NULL, v bigint, s varchar)",
+    ]);
+    let mut model = Model::new();
+    let mut space = pool::Space::default();
+    let (mut killed, mut whole) = (0, 0);
+    for round in 0..rounds {
+        let mut rng = SplitMix64::stream(seed, round);
+        let script = script::write(&home, &mut rng, &model, STATEMENTS);
+        let (acknowledged, finished) = run_and_kill(&home, &mut rng, script.len());
+        killed += u64::from(!finished);
+        let found = pool::read(&home, &mut space);
+        for statement in &script[..acknowledged] {
+            model.apply(statement);
+        }
+        let next = script.get(acknowledged);
+        if found != *model.committed() {
+            // The statement under way may have been published before it was acknowledged.
+            let before = model.clone();
+            next.into_iter().for_each(|statement| model.apply(statement));
+            assert!(
+                found == *model.committed(),
+                "round {round}: {}",
+                explain(&script, acknowledged, &before, &found)
+            );
+            whole += 1;
+        }
+        model.roll_back();
+    }
+    println!("{killed} runs were killed; {whole} statements under way had been published");
+    space.all_comes_back(&home);
+}
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok()?.parse().ok()
+}
+
+/// Runs the script and kills it; how many statements it acknowledged, and whether it came to its end before.
+fn run_and_kill(home: &Home, rng: &mut SplitMix64, statements: usize) -> (usize, bool) {
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("halocline"))
+        .current_dir(home.directory())
+        .args(["sql", "p", "-f", "script.sql"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let awaited = rng.below(statements as u64 + 1) as usize;
+    // Short spins are as likely as long ones: most statements take less than a millisecond.
+    let longest = SPIN_MICROS >> rng.below(12);
+    let spin = Duration::from_micros(1 + rng.below(longest));
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut acknowledged = lines.by_ref().take(awaited).map(Result::unwrap).count();
+    let start = Instant::now();
+    while start.elapsed() < spin {
+        spin_loop();
+    }
+    // It may have come to its end.
+    let _ = child.kill();
+    acknowledged += lines.map_while(Result::ok).count();
+    let finished = ended_well(&mut child);
+    assert!(
+        !finished || acknowledged == statements,
+        "{acknowledged} of {statements}"
+    );
+    (acknowledged, finished)
+}
+
+/// Whether the program came to its end; an error of its own is one of the test.
+fn ended_well(child: &mut Child) -> bool {
+    let status = child.wait().unwrap();
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(status.code().is_none_or(|code| code == 0), "{status}: {text}");
+    status.success()
+}
+
+fn explain(script: &[Statement], acknowledged: usize, model: &Model, found: &model::Tables) -> String {
+    let near: Vec<String> = script[acknowledged.saturating_sub(3)..]
+        .iter()
+        .take(4)
+        .map(Statement::sql)
+        .collect();
+    format!(
+        "the pool is neither as it was after {acknowledged} statements nor after one more; around it: {near:#?}\n{}",
+        model::difference(model.committed(), found)
+    )
+}

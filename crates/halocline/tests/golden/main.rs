@@ -1,0 +1,260 @@
+//! Golden pools: files written by the program of each version of the format give the answers they always gave.
+//!
+//! The files are part of this test (`include_bytes`); it works on copies and has no way to change them.
+
+mod make;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use halocline::{CompactOptions, Database, DatabaseOptions};
+use tempfile::TempDir;
+
+const V1: &[u8] = include_bytes!("v1.pool.zst");
+const V2: &[u8] = include_bytes!("v2.pool.zst");
+/// Bytes of the largest pool here, unpacked.
+const MAX_BYTES: usize = 16 << 20;
+
+/// A copy of a golden pool.
+fn unpack(packed: &[u8]) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("copy.pool");
+    std::fs::write(&path, zstd::bulk::decompress(packed, MAX_BYTES).unwrap()).unwrap();
+    (directory, path)
+}
+
+fn open(path: &Path, read_only: bool) -> Database {
+    let options = DatabaseOptions {
+        read_only,
+        ..DatabaseOptions::default()
+    };
+    Database::open(path, &options).unwrap()
+}
+
+/// The rows of an answer, a line each.
+async fn ask(database: &Database, text: &str) -> Vec<String> {
+    let answer = database
+        .sql(text)
+        .await
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    let batches = answer
+        .collect()
+        .await
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    let options = FormatOptions::default().with_null("NULL");
+    let mut lines = Vec::new();
+    for batch in &batches {
+        let columns: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
+            .collect();
+        for row in 0..batch.num_rows() {
+            let values: Vec<String> = columns
+                .iter()
+                .map(|column| column.value(row).to_string())
+                .collect();
+            lines.push(values.join("|"));
+        }
+    }
+    lines
+}
+
+/// Questions and their answers, by scan and by index.
+type Answers = &'static [(&'static str, &'static [&'static str])];
+
+async fn compare(database: &Database, answers: Answers) {
+    for mode in ["off", "auto", "force"] {
+        database
+            .sql(&format!("SET halocline.index = {mode}"))
+            .await
+            .unwrap();
+        for (question, answer) in answers {
+            assert_eq!(ask(database, question).await, *answer, "index {mode}: {question}");
+        }
+    }
+    assert_eq!(database.check(&mut |_| ()).unwrap().problems, [""; 0]);
+}
+
+const V1_ANSWERS: Answers = &[
+    (
+        "SELECT count(*), sum(id), sum(month), min(day), max(day), sum(amount), sum(weight), count(weight), count(region), \
+             count(note) FROM orders",
+        &["2000|2001000|10992|2020-01-01|2020-12-30|124750.000000|225000.0|1800|1500|2000"],
+    ),
+    (
+        "SELECT * FROM orders WHERE id IN (1, 4, 1000, 1999) ORDER BY id",
+        &[
+            "1|1|2020-01-02|1.750000|0.125|false|north|order number 1",
+            "4|4|2020-01-05|7.000000|0.5|false|NULL|order number 4",
+            "1000|4|2020-09-27|0.000000|NULL|false|NULL|order number 1000",
+            "1999|7|2020-06-23|123.250000|249.875|false||order number 1999",
+        ],
+    ),
+    (
+        "SELECT id FROM orders WHERE month = 3 AND day = DATE '2020-01-04'",
+        &["3"],
+    ),
+    (
+        "SELECT region, paid, count(*) FROM orders GROUP BY region, paid ORDER BY region NULLS LAST, paid",
+        &[
+            "|false|333",
+            "|true|167",
+            "north|false|334",
+            "north|true|166",
+            "süd|false|333",
+            "süd|true|167",
+            "NULL|false|334",
+            "NULL|true|166",
+        ],
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn version_1_answers_as_ever() {
+    let (_directory, path) = unpack(V1);
+    let database = open(&path, true);
+    compare(&database, V1_ANSWERS).await;
+    let info = database.info().unwrap();
+    assert_eq!(info.pool.format_version, 1);
+    assert_eq!(info.pool.uuid, "6daac81a656b4c0285df762652369b94");
+    assert_eq!((info.tables[0].rows, info.tables[0].segments), (2000, 1));
+    assert_eq!(info.indexes[0].columns, ["month", "day"]);
+    drop(database);
+    compare(&open(&path, false), V1_ANSWERS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn version_1_can_be_changed() {
+    let (_directory, path) = unpack(V1);
+    let database = open(&path, false);
+    for (statement, said) in [
+        ("DELETE FROM orders WHERE id > 1900", "deleted 100 rows"),
+        (
+            "INSERT INTO orders (id, month, day) VALUES (-1, 3, '2020-01-04')",
+            "inserted 1 row",
+        ),
+        ("INSERT INTO orders SELECT * FROM orders", "inserted 1901 rows"),
+        (
+            "INSERT INTO orders (id, note) VALUES (-2, 'in the log')",
+            "inserted 1 row",
+        ),
+        ("UPDATE orders SET month = 4 WHERE id = -2", "updated 1 row"),
+    ] {
+        let result = database
+            .sql(statement)
+            .await
+            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+        assert_eq!(result.message(), Some(said), "{statement}");
+    }
+    const CHANGED: Answers = &[
+        (
+            "SELECT count(*), sum(id), min(note) FROM orders",
+            &["3803|3611896|in the log"],
+        ),
+        (
+            "SELECT count(*) FROM orders WHERE month = 3 AND day = DATE '2020-01-04'",
+            &["4"],
+        ),
+    ];
+    compare(&database, CHANGED).await;
+    drop(database);
+    let database = open(&path, false);
+    compare(&database, CHANGED).await;
+    let full = CompactOptions {
+        full: true,
+        ..CompactOptions::default()
+    };
+    database
+        .compact(None, &full, &mut |_| (), &AtomicBool::new(false))
+        .unwrap();
+    compare(&database, CHANGED).await;
+    assert_eq!(database.info().unwrap().tables[0].segments, 1);
+}
+
+const V2_ANSWERS: Answers = &[
+    (
+        "SELECT count(*), sum(id), sum(month), min(day), max(day), sum(amount), count(region), count(source) FROM orders",
+        &["3465|6072003|18992|2020-01-01|2026-11-22|121746.99|2965|3465"],
+    ),
+    (
+        "SELECT * FROM orders WHERE id IN (1, 2, 3, 4, 7, 2500, 5000, 5001) ORDER BY id",
+        &[
+            "1|1|2020-01-02|3.50|moved|import",
+            "3|3|2020-01-04|5.25||import",
+            "4|4|2020-01-05|7.00|NULL|import",
+            "2500|4|NULL|-1.25|west|import",
+            "5000|1|2026-11-22|99.99|log|hand",
+        ],
+    ),
+    (
+        "SELECT id FROM orders WHERE month = 3 AND day = DATE '2020-01-04'",
+        &["3"],
+    ),
+    (
+        "SELECT region, count(*), sum(id) FROM orders GROUP BY region ORDER BY region NULLS LAST",
+        &[
+            "|480|481360",
+            "log|1|5000",
+            "moved|1|1",
+            "north|499|499499",
+            "süd|499|499998",
+            "west|1485|4085145",
+            "NULL|500|501000",
+        ],
+    ),
+    (
+        "SELECT id FROM orders WHERE region = 'west' AND id > 3498 ORDER BY id",
+        &["3499", "3500"],
+    ),
+    (
+        "SELECT count(*), min(text), max(text), sum(length(text)), sum(k) FROM texts",
+        &["9000|text number 1|text number 999|142893|40504500"],
+    ),
+    ("SELECT text FROM texts WHERE k = 7919", &["text number 1"]),
+    (
+        "SELECT DISTINCT a, b, c, d, e, f, g, h, i FROM kinds ORDER BY a",
+        &[
+            "-128|-32768|-2147483648|-9223372036854775808|255|65535|4294967295|18446744073709551615|-0.5",
+            "NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL",
+        ],
+    ),
+    (
+        "SELECT DISTINCT j, k, l, m, n, o, p, q, r FROM kinds ORDER BY q",
+        &[
+            "NaN|-123456789.0123456789|true|0001-01-01|23:59:59.999999999|1969-12-31T23:59:59|\
+                 2026-11-22T01:02:03.000000004|Größe|00ff",
+            "NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL",
+        ],
+    ),
+    ("SELECT count(*), count(a) FROM kinds", &["1501|1500"]),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn version_2_answers_as_ever() {
+    let (_directory, path) = unpack(V2);
+    let database = open(&path, true);
+    compare(&database, V2_ANSWERS).await;
+    let info = database.info().unwrap();
+    assert_eq!(info.pool.format_version, 2);
+    let orders = &info.tables[1];
+    assert_eq!((orders.segments, orders.deleted_rows), (2, 37));
+    assert!(info.pool.log_bytes > 0 && orders.log_rows > 0);
+    assert_eq!(info.tables[2].cluster, ["k"]);
+    assert_eq!(info.tables[2].columns[1].encoding, "compressed bytes");
+    let layouts: Vec<&str> = info.indexes.iter().map(|index| index.layout.as_str()).collect();
+    assert_eq!(layouts, ["packed", "published"]);
+    drop(database);
+    let database = open(&path, false);
+    database.sql("VACUUM FULL orders").await.unwrap();
+    compare(&database, V2_ANSWERS).await;
+}
+
+/// Makes the pool of the current format; it must not exist. See `README.md` beside the files.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "golden pools are made once"]
+async fn make() {
+    let to = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2.pool.zst");
+    make::make(&to).await;
+}

@@ -1,0 +1,54 @@
+//! Makes the golden pool of the current format, once.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use halocline::{Database, DatabaseOptions};
+
+/// What the pool of format 2 was made by. Fixed: changing it changes no file.
+const STATEMENTS: &[&str] = &[
+    "CREATE TABLE orders (id bigint NOT NULL, month int, day date, amount decimal(10,2), region varchar)",
+    "INSERT INTO orders SELECT i, i % 12, DATE '2020-01-01' + CAST(i % 365 AS int), i * 7 % 500 / 4.0,
+         CASE i % 4 WHEN 0 THEN NULL WHEN 1 THEN 'north' WHEN 2 THEN 'süd' ELSE '' END
+     FROM generate_series(1, 2000) AS s(i)",
+    "CREATE INDEX by_month ON orders USING elf (month, day)",
+    "CREATE INDEX by_region ON orders USING elf (region, id) WITH (layout = 'published')",
+    "INSERT INTO orders SELECT i, i % 12, NULL, -1.25, 'west' FROM generate_series(2001, 3500) AS s(i)",
+    "DELETE FROM orders WHERE id % 100 = 7",
+    "CREATE TABLE texts (k bigint, text varchar) WITH (cluster = 'k')",
+    "INSERT INTO texts SELECT i * 7919 % 9001, 'text number ' || i FROM generate_series(1, 9000) AS s(i)",
+    "ALTER TABLE orders ADD COLUMN source varchar DEFAULT 'import'",
+    "CREATE TABLE kinds (a tinyint, b smallint, c int, d bigint, e tinyint unsigned, f smallint unsigned, g int unsigned,
+         h bigint unsigned, i real, j double, k decimal(38,10), l boolean, m date, n time, o timestamp(0), p timestamp,
+         q varchar, r varbinary)",
+    "INSERT INTO kinds SELECT -128, -32768, -2147483648, -9223372036854775808, 255, 65535, 4294967295,
+         18446744073709551615, -0.5, 'NaN', '-123456789.0123456789', true, '0001-01-01', '23:59:59.999999999',
+         '1969-12-31T23:59:59', '2026-11-22T01:02:03.000000004', 'Größe', X'00ff' FROM generate_series(1, 1500)",
+    "INSERT INTO kinds (a) VALUES (NULL)",
+    "INSERT INTO orders VALUES (5000, 1, '2026-11-22', 99.99, 'log', 'hand'), (5001, NULL, NULL, NULL, NULL, NULL)",
+    "UPDATE orders SET region = 'moved', amount = amount * 2 WHERE id = 1",
+    "DELETE FROM orders WHERE id = 5001 OR id = 2",
+];
+
+/// Makes `to`, which must not exist.
+pub(crate) async fn make(to: &Path) {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(to)
+        .unwrap_or_else(|error| panic!("{}: {error}; a golden pool is never made again", to.display()));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("golden.pool");
+    let database = Database::create(&path, &DatabaseOptions::default()).unwrap();
+    for statement in STATEMENTS {
+        database
+            .sql(statement)
+            .await
+            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    database.sync().unwrap();
+    drop(database);
+    let packed = zstd::bulk::compress(&std::fs::read(&path).unwrap(), 19).unwrap();
+    file.write_all(&packed).unwrap();
+}
