@@ -1,7 +1,9 @@
 //! The experiments.
 
+mod churn;
 mod elf_layout;
 mod elf_selections;
+mod ingest;
 mod open;
 
 use crate::{BenchError, Reporter, Settings};
@@ -34,6 +36,18 @@ pub fn experiments() -> &'static [Experiment] {
             about: "selections over TPC-H lineitem: Elf, our scan, and plain DataFusion in memory",
             options: &["--sf", "--threads", "--repeat", "--dir"],
             run: elf_selections::run,
+        },
+        Experiment {
+            name: "ingest",
+            about: "import of TPC-H lineitem with and without an Elf; single rows and groups on three kinds of medium",
+            options: &["--sf", "--threads", "--repeat", "--dir"],
+            run: ingest::run,
+        },
+        Experiment {
+            name: "churn",
+            about: "100 appends against one load, queries before and after compaction, readers beside it",
+            options: &["--sf", "--threads", "--repeat", "--dir"],
+            run: churn::run,
         },
         Experiment {
             name: "open",

@@ -1,0 +1,122 @@
+//! One load and a hundred appends of the same rows.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use arrow_array::{RecordBatch, RecordBatchIterator};
+use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Layout, Order};
+use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_parquet};
+
+use super::{TABLE, verdict};
+use crate::{BenchError, Config, Reporter, Settings, config};
+
+/// Appends.
+pub(super) const PARTS: u32 = 100;
+/// All appends may take so many times as long as one load.
+const BAR: f64 = 2.5;
+/// The columns of the index, in its order.
+const INDEXED: [&str; 4] = ["l_discount", "l_quantity", "l_shipdate", "l_partkey"];
+
+/// The same rows twice.
+pub(super) struct Loaded {
+    /// Loaded at once.
+    pub(super) one: Database,
+    /// Loaded in [`PARTS`] appends.
+    pub(super) many: Database,
+}
+
+pub(super) fn load(
+    directory: &Path,
+    scale_factor: f64,
+    settings: &Settings,
+    report: &mut Reporter<'_>,
+) -> Result<Loaded, BenchError> {
+    let files = write_parts(directory, scale_factor)?;
+    let options = DatabaseOptions {
+        threads: Some(settings.threads()),
+        ..DatabaseOptions::default()
+    };
+    let one = Database::create(&directory.join("one.pool"), &options)?;
+    let start = Instant::now();
+    append(&one, &files)?;
+    index(&one)?;
+    one.sync()?;
+    let at_once = start.elapsed().as_secs_f64();
+
+    let many = Database::create(&directory.join("many.pool"), &options)?;
+    let start = Instant::now();
+    for (at, file) in files.chunks(1).enumerate() {
+        append(&many, file)?;
+        if at == 0 {
+            index(&many)?;
+        }
+        many.sync()?;
+    }
+    let appends = start.elapsed().as_secs_f64();
+    for file in &files {
+        std::fs::remove_file(file)?;
+    }
+
+    report.set("medium", one.info()?.pool.medium);
+    let ratio = appends / at_once;
+    let config = config! {"appends": PARTS, "indexed": INDEXED};
+    report.value("one load", &Config::new(), "load", at_once, "s")?;
+    report.value("appends", &config, "load", appends, "s")?;
+    report.value("appends", &config, "load_ratio", ratio, "x")?;
+    for (name, database) in [("one load", &one), ("appends", &many)] {
+        let info = database.info()?;
+        let segments = info.tables.first().map_or(0, |table| table.segments);
+        report.value(name, &config, "segments", segments as f64, "segments")?;
+        report.value(name, &config, "pool_used", info.pool.used_bytes as f64, "bytes")?;
+        report.line(&format!(
+            "{name}: {segments} segments, {:.0} MB in use",
+            info.pool.used_bytes as f64 / 1e6
+        ))?;
+    }
+    report.line(&format!(
+        "bar: {PARTS} appends with an index take at most {BAR} times as long as one load: {} ({appends:.2} s and {at_once:.2} s, {ratio:.2}x)",
+        verdict(ratio <= BAR)
+    ))?;
+    Ok(Loaded { one, many })
+}
+
+/// The table in [`PARTS`] files of about equal size.
+fn write_parts(directory: &Path, scale_factor: f64) -> Result<Vec<PathBuf>, BenchError> {
+    let options = ParquetOptions {
+        compression: ParquetCompression::Snappy,
+        ..ParquetOptions::default()
+    };
+    let failed = |error: &dyn std::fmt::Display| BenchError::Setup(error.to_string());
+    let mut files = Vec::new();
+    for part in 0..PARTS {
+        let reader = TpchTable::Lineitem.reader(scale_factor, part, PARTS);
+        let schema = reader.schema();
+        let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
+        let file = directory.join(format!("{part}.parquet"));
+        let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+        write_parquet(&file, reader, &options).map_err(|error| failed(&error))?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+fn append(database: &Database, files: &[PathBuf]) -> Result<(), BenchError> {
+    let options = ImportOptions {
+        append: true,
+        ..ImportOptions::default()
+    };
+    database.import(TABLE, files, &options, &mut |_| {}, &AtomicBool::new(false))?;
+    Ok(())
+}
+
+fn index(database: &Database) -> Result<(), BenchError> {
+    database.create_index(&IndexSpec {
+        name: "lineitem_elf".to_owned(),
+        table: TABLE.to_owned(),
+        columns: INDEXED.map(str::to_owned).to_vec(),
+        layout: Layout::Packed,
+        order: Order::Given,
+    })?;
+    Ok(())
+}

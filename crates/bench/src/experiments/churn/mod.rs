@@ -1,0 +1,34 @@
+//! `churn`: what a hundred appends cost, what they do to queries, and what compaction does to readers.
+//!
+//! TPC-H lineitem with an Elf over four columns, twice: loaded at once, and in a hundred appends of 1 % each, which gives
+//! as many segments. The same queries are asked of both, before and after the hundred segments are compacted. Then one
+//! reader for each thread asks selections all the time: undisturbed, and while the whole table is written anew, as fast
+//! as it goes and with a limit on what is written per second.
+
+mod load;
+mod queries;
+mod readers;
+
+use crate::{BenchError, Reporter, Settings};
+
+pub(super) const TABLE: &str = "lineitem";
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let scale_factor = settings
+        .scale_factor
+        .unwrap_or(if settings.quick { 0.01 } else { 1.0 });
+    report.set("seed", settings.seed);
+    report.set("scale_factor", scale_factor);
+    report.set("threads", settings.threads());
+    let directory = settings.temporary_directory()?;
+    let loaded = load::load(directory.path(), scale_factor, settings, report)?;
+    queries::compare(&loaded, "segments", settings, report)?;
+    queries::compact(&loaded, report)?;
+    queries::compare(&loaded, "compacted", settings, report)?;
+    readers::disturb(&loaded.many, settings, report)
+}
+
+/// `reached` or `missed`.
+fn verdict(reached: bool) -> &'static str {
+    if reached { "reached" } else { "missed" }
+}

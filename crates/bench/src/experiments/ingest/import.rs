@@ -1,0 +1,119 @@
+//! Importing a Parquet file, without and with an index.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Layout, Order};
+use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_tpch_parquet};
+
+use super::verdict;
+use crate::timing::{Run, interleaved};
+use crate::{BenchError, Reporter, Settings, config};
+
+/// Rows a second, without and with the index.
+const BARS: [f64; 2] = [1e6, 0.6e6];
+/// The columns of the index.
+const INDEXED: [&str; 4] = ["l_shipdate", "l_discount", "l_quantity", "l_partkey"];
+const NAMES: [&str; 2] = ["import", "import and Elf"];
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let scale_factor = settings
+        .scale_factor
+        .unwrap_or(if settings.quick { 0.01 } else { 1.0 });
+    let directory = settings.temporary_directory()?;
+    let file = directory.path().join("lineitem.parquet");
+    let options = ParquetOptions {
+        compression: ParquetCompression::Snappy,
+        threads: settings.threads(),
+        ..ParquetOptions::default()
+    };
+    let rows = write_tpch_parquet(&file, TpchTable::Lineitem, scale_factor, &options, |_| {})
+        .map_err(|error| BenchError::Setup(error.to_string()))?;
+    let medium = RefCell::new(String::new());
+    let run = |with_index| {
+        let (file, medium) = (&file, &medium);
+        let run: Run<'_> =
+            Box::new(move || import(file, settings, with_index, rows, &mut medium.borrow_mut()));
+        run
+    };
+    let samples = interleaved(settings.repetitions(3), &mut [run(false), run(true)])?;
+    let medium = medium.into_inner();
+    let mut table = Vec::new();
+    let mut bars = Vec::new();
+    for ((name, samples), bar) in NAMES.iter().zip(&samples).zip(BARS) {
+        let config = config! {
+            "scale_factor": scale_factor,
+            "rows": rows,
+            "threads": settings.threads(),
+            "medium": medium,
+            "indexed": if *name == NAMES[0] { &[][..] } else { &INDEXED[..] },
+        };
+        report.samples(name, &config, "rate", samples, "rows/s")?;
+        let rate = samples.median();
+        table.push(vec![
+            (*name).to_owned(),
+            format!("{:.2}", rows as f64 / rate),
+            format!("{:.2}", rate / 1e6),
+            format!("{:.2} to {:.2}", samples.min() / 1e6, samples.max() / 1e6),
+        ]);
+        bars.push(format!(
+            "bar: {name} at least {:.1} M rows/s: {} ({:.2})",
+            bar / 1e6,
+            verdict(rate >= bar),
+            rate / 1e6
+        ));
+    }
+    report.line(&format!(
+        "TPC-H lineitem, scale factor {scale_factor}, {rows} rows of 16 columns, on a {medium}, synced"
+    ))?;
+    report.table(&["system", "s", "M rows/s", "spread"], table)?;
+    bars.iter().try_for_each(|bar| report.line(bar))
+}
+
+/// One import into a new pool; rows a second, to the end of the sync.
+fn import(
+    file: &Path,
+    settings: &Settings,
+    with_index: bool,
+    rows: u64,
+    medium: &mut String,
+) -> Result<f64, BenchError> {
+    let directory = settings.temporary_directory()?;
+    let options = DatabaseOptions {
+        threads: Some(settings.threads()),
+        ..DatabaseOptions::default()
+    };
+    let database = Database::create(&directory.path().join("ingest.pool"), &options)?;
+    let start = Instant::now();
+    let imported = database.import(
+        "lineitem",
+        &[file.to_owned()],
+        &ImportOptions::default(),
+        &mut |_| {},
+        &AtomicBool::new(false),
+    )?;
+    if with_index {
+        database.create_index(&IndexSpec {
+            name: "lineitem_elf".to_owned(),
+            table: "lineitem".to_owned(),
+            columns: INDEXED.map(str::to_owned).to_vec(),
+            layout: Layout::Packed,
+            order: Order::Auto,
+        })?;
+    }
+    database.sync()?;
+    let seconds = start.elapsed().as_secs_f64();
+    if imported.rows != rows {
+        return Err(BenchError::Disagreement {
+            what: "rows of lineitem".to_owned(),
+            left_system: "the file".to_owned(),
+            left: rows.to_string(),
+            right_system: "the import".to_owned(),
+            right: imported.rows.to_string(),
+        });
+    }
+    *medium = database.info()?.pool.medium;
+    Ok(rows as f64 / seconds)
+}

@@ -1,0 +1,268 @@
+//! A few rows at a time, by two ways, on three kinds of medium.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::{ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use halocline_engine::{Database, DatabaseOptions};
+use halocline_workloads::SplitMix64;
+use tokio::runtime::Runtime;
+
+use super::verdict;
+use crate::{BenchError, Reporter, Samples, Settings, answer, config};
+
+/// Rows of one call of a group commit.
+const GROUP: usize = 100;
+/// Where a file is as near to persistent memory as a machine without it can have.
+const SHARED_MEMORY: &str = "/dev/shm";
+const TABLE: &str = "CREATE TABLE orders (id bigint NOT NULL, day date, price double, note varchar)";
+
+/// What a pool lies on, and what it promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Default,
+    Strict,
+    AssumedDax,
+}
+
+/// How rows are handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Rust,
+    Sql,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Default, Self::Strict, Self::AssumedDax];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Default => "page cache, default",
+            Self::Strict => "page cache, strict",
+            Self::AssumedDax => "taken for DAX",
+        }
+    }
+
+    fn options(self) -> DatabaseOptions {
+        DatabaseOptions {
+            strict: self == Self::Strict,
+            assume_dax: self == Self::AssumedDax,
+            ..DatabaseOptions::default()
+        }
+    }
+
+    fn settings(self, settings: &Settings) -> Settings {
+        let mut settings = settings.clone();
+        if self == Self::AssumedDax && Path::new(SHARED_MEMORY).is_dir() {
+            settings.directory = Some(PathBuf::from(SHARED_MEMORY));
+        }
+        settings
+    }
+
+    /// Calls of one measurement.
+    fn calls(self, quick: bool) -> usize {
+        match (self, quick) {
+            (_, true) => 20,
+            (Self::Strict, _) => 500,
+            _ => 5000,
+        }
+    }
+}
+
+/// Rows a second that are asked for, of single rows.
+const BARS: [(Kind, Way, f64); 3] = [
+    (Kind::AssumedDax, Way::Rust, 5000.0),
+    (Kind::AssumedDax, Way::Sql, 500.0),
+    (Kind::Strict, Way::Rust, 200.0),
+];
+
+/// A median rate and what it is of.
+struct Rate {
+    kind: Kind,
+    way: Way,
+    group: usize,
+    rows: f64,
+}
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut rates = Vec::new();
+    for kind in Kind::ALL {
+        let directory = kind.settings(settings).temporary_directory()?;
+        let calls = kind.calls(settings.quick);
+        let mut samples: [Samples; 4] = Default::default();
+        let mut medium = String::new();
+        for repetition in 0..=settings.repetitions(3) {
+            let path = directory.path().join(format!("{repetition}.pool"));
+            let database = Database::create(&path, &kind.options())?;
+            medium = database.info()?.pool.medium;
+            for (at, (way, group)) in measured().into_iter().enumerate() {
+                let seconds = insert(&database, &runtime, way, group, calls, settings.seed)?;
+                // The first round warms up.
+                if repetition > 0 {
+                    samples[at].push((calls * group) as f64 / seconds);
+                }
+            }
+            drop(database);
+            std::fs::remove_file(path)?;
+        }
+        for ((way, group), samples) in measured().into_iter().zip(&samples) {
+            let config =
+                config! {"medium": medium, "rows_per_call": group, "calls": calls, "durability": kind.name()};
+            report.samples(way_name(way), &config, "insert_rate", samples, "rows/s")?;
+            let rows = samples.median();
+            rates.push(Rate {
+                kind,
+                way,
+                group,
+                rows,
+            });
+        }
+    }
+    print(report, &rates)
+}
+
+/// Ways and rows per call, in the order of measurement.
+fn measured() -> [(Way, usize); 4] {
+    [
+        (Way::Rust, 1),
+        (Way::Sql, 1),
+        (Way::Rust, GROUP),
+        (Way::Sql, GROUP),
+    ]
+}
+
+fn way_name(way: Way) -> &'static str {
+    match way {
+        Way::Rust => "Rust API",
+        Way::Sql => "SQL text",
+    }
+}
+
+/// Makes the table anew and inserts into it; the seconds that the inserts took.
+fn insert(
+    database: &Database,
+    runtime: &Runtime,
+    way: Way,
+    group: usize,
+    calls: usize,
+    seed: u64,
+) -> Result<f64, BenchError> {
+    runtime.block_on(async {
+        database.sql("DROP TABLE IF EXISTS orders").await?;
+        database.sql(TABLE).await?;
+        // The first row makes the log.
+        database.sql("INSERT INTO orders (id) VALUES (-1)").await
+    })?;
+    let mut rng = SplitMix64::new(seed);
+    let seconds = match way {
+        Way::Rust => {
+            let batches = (0..calls).map(|call| batch(&mut rng, call * group, group));
+            let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>()?;
+            let start = Instant::now();
+            for batch in &batches {
+                database.insert("orders", batch)?;
+            }
+            start.elapsed().as_secs_f64()
+        }
+        Way::Sql => {
+            let texts: Vec<String> = (0..calls)
+                .map(|call| text(&mut rng, call * group, group))
+                .collect();
+            let start = Instant::now();
+            runtime.block_on(async {
+                for text in &texts {
+                    database.sql(text).await?;
+                }
+                Ok::<(), BenchError>(())
+            })?;
+            start.elapsed().as_secs_f64()
+        }
+    };
+    let rows = (calls * group) as u64;
+    let expected = format!("{}|{}", rows + 1, (0..rows).sum::<u64>() as i64 - 1);
+    let sql = "SELECT count(*), sum(id) FROM orders";
+    let found = runtime.block_on(async { database.sql(sql).await?.collect().await })?;
+    let found = answer::lines(&found)?.concat();
+    if found == expected {
+        return Ok(seconds);
+    }
+    Err(BenchError::Disagreement {
+        what: sql.to_owned(),
+        left_system: way_name(way).to_owned(),
+        left: expected,
+        right_system: "the table".to_owned(),
+        right: found,
+    })
+}
+
+fn batch(rng: &mut SplitMix64, first: usize, rows: usize) -> Result<RecordBatch, BenchError> {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(
+        (first..first + rows).map(|id| id as i64),
+    ));
+    let days: ArrayRef = Arc::new(Date32Array::from_iter_values(
+        (0..rows).map(|_| 20_000 + rng.below(365) as i32),
+    ));
+    let prices: ArrayRef = Arc::new(Float64Array::from_iter_values(
+        (0..rows).map(|_| rng.unit() * 1e3),
+    ));
+    let notes: ArrayRef = Arc::new(StringArray::from_iter_values(
+        (0..rows).map(|_| format!("note {}", rng.below(1000))),
+    ));
+    RecordBatch::try_from_iter([("id", ids), ("day", days), ("price", prices), ("note", notes)])
+        .map_err(|error| BenchError::Setup(error.to_string()))
+}
+
+fn text(rng: &mut SplitMix64, first: usize, rows: usize) -> String {
+    let rows: Vec<String> = (first..first + rows)
+        .map(|id| {
+            let (day, note) = (1 + rng.below(28), rng.below(1000));
+            format!(
+                "({id}, '2026-01-{day:02}', {:.3}, 'note {note}')",
+                rng.unit() * 1e3
+            )
+        })
+        .collect();
+    format!("INSERT INTO orders VALUES {}", rows.join(", "))
+}
+
+fn print(report: &mut Reporter<'_>, rates: &[Rate]) -> Result<(), BenchError> {
+    let of = |kind, way, group| {
+        rates
+            .iter()
+            .find(|rate| (rate.kind, rate.way, rate.group) == (kind, way, group))
+            .map_or(f64::NAN, |rate| rate.rows)
+    };
+    let mut table = Vec::new();
+    for kind in Kind::ALL {
+        let mut row = vec![kind.name().to_owned()];
+        row.extend(measured().map(|(way, group)| format!("{:.0}", of(kind, way, group))));
+        table.push(row);
+    }
+    report.line("rows a second, each call durable when it returns")?;
+    report.table(
+        &[
+            "medium",
+            "Rust API",
+            "SQL text",
+            "Rust API, 100 a call",
+            "SQL text, 100 a call",
+        ],
+        table,
+    )?;
+    for (kind, way, bar) in BARS {
+        let rate = of(kind, way, 1);
+        report.line(&format!(
+            "bar: {}, {}, one by one at least {bar} rows/s: {} ({rate:.0})",
+            kind.name(),
+            way_name(way),
+            verdict(rate >= bar)
+        ))?;
+    }
+    let (single, group) = (of(Kind::Strict, Way::Rust, 1), of(Kind::Strict, Way::Rust, GROUP));
+    report.line(&format!(
+        "bar: strict, more with group commit: {} ({single:.0} one by one, {group:.0} by {GROUP})",
+        verdict(group > single)
+    ))
+}
