@@ -177,10 +177,15 @@ impl<'a> PackedChunk<'a> {
         (self.entry.nulls > 0).then_some(self.entry.null_marker)
     }
 
+    /// The bytes of a packed block.
+    pub(crate) fn block(&self, block: usize) -> &'a [u8] {
+        let len = self.width() * BLOCK_BYTES_PER_BIT;
+        &self.bytes[block * len..(block + 1) * len]
+    }
+
     /// A packed block as lanes of type `L`, which must be the lane of the chunk's width.
     pub(crate) fn lanes<L: Lane>(&self, block: usize) -> &'a [L] {
-        let len = self.width() * BLOCK_BYTES_PER_BIT;
-        <[L]>::ref_from_bytes(&self.bytes[block * len..(block + 1) * len]).expect("alignment was checked")
+        <[L]>::ref_from_bytes(self.block(block)).expect("alignment was checked")
     }
 
     /// Calls `each` with the packed values of `rows`, block by block.

@@ -5,6 +5,7 @@ use crate::chunk::PackedChunk;
 use crate::column::Column;
 use crate::dictionary::Dictionary;
 use crate::error::damaged;
+use crate::format::BLOCK;
 use crate::kernel::{Lane, with_lane};
 use crate::physical::{Native, Physical, boolean_array, primitive_array, with_native};
 use crate::segment::check_rows;
@@ -65,6 +66,7 @@ impl Column {
     pub fn gather(&self, rows: &[RowId]) -> Result<ArrayRef> {
         let end = rows.iter().max().map_or(0, |&row| row as usize + 1);
         check_rows(&(0..end), self.rows())?;
+        self.read_ahead(rows);
         let size = self.chunk_rows();
         let runs = rows.chunk_by(move |a, b| *a as usize / size == *b as usize / size);
         let wanted = runs.map(|run| {
@@ -72,6 +74,20 @@ impl Column {
             (chunk, Wanted::Rows(run, chunk * size))
         });
         self.read(rows.len(), wanted)
+    }
+
+    /// Lets the pages of far apart rows be read side by side if they are not in memory.
+    fn read_ahead(&self, rows: &[RowId]) {
+        let plain_strings = matches!(self.physical(), Physical::Bytes) && self.code_space().is_none();
+        if plain_strings || rows.len() * BLOCK > self.rows() {
+            return;
+        }
+        halocline_media::read_ahead(rows.len(), |i| {
+            let row = rows[i] as usize;
+            // What is damaged is told when it is read.
+            let chunk = self.packed(row / self.chunk_rows()).ok();
+            chunk.map_or(&[], |chunk| chunk.block(row % self.chunk_rows() / BLOCK))
+        });
     }
 
     fn read<'a>(&self, len: usize, wanted: impl Iterator<Item = (usize, Wanted<'a>)>) -> Result<ArrayRef> {

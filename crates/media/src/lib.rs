@@ -19,6 +19,7 @@ compile_error!(
     "halocline-media maps files of many GiB and keeps little-endian words in them: 64-bit little-endian Linux only"
 );
 
+mod ahead;
 mod any;
 mod blocks;
 mod boot;
@@ -38,6 +39,7 @@ mod region;
 mod trace;
 mod tracked;
 
+pub use ahead::read_ahead;
 pub use any::AnyMedium;
 pub use boot::boot_id;
 pub use bytes::Bytes;
