@@ -153,7 +153,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Estimated number of rows that match, and of lists visited on the way to them: exact where the upper levels decide
-    /// it, else from at most a few hundred lists and the histograms. Microseconds.
+    /// it, else from some dozens of lists and the histograms. Microseconds.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`], [`ElfError::Damaged`].
