@@ -1,7 +1,7 @@
 //! An open index.
 
 use crate::header::Header;
-use crate::kernel::dispatch;
+use crate::kernel::{Clustered, dispatch};
 use crate::packed::batch::ExactBatch;
 use crate::packed::exact::Exact;
 use crate::packed::node::Tree;
@@ -9,11 +9,12 @@ use crate::packed::quick::Quick;
 use crate::packed::select::Select;
 use crate::plan::Plan;
 use crate::published::search::Lists;
-use crate::sink::{Collect, Count, Sink, Visit};
+use crate::sink::{Collect, Count, Ranges, Sink, Visit};
 use crate::view::View;
 use crate::{CodePredicate, ElfError, Layout, Matches, Result, Tid, Tids, packed, published};
 use halocline_media::Bytes;
 use roaring::RoaringBitmap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An Elf over bytes that may be anywhere.
@@ -36,6 +37,11 @@ impl<B: Bytes> Elf<B> {
     /// How its lists are laid out.
     pub fn layout(&self) -> Layout {
         self.header.layout
+    }
+
+    /// Whether rows stand in the order of their tuples, so that [`Selection::ranges`] are few.
+    pub fn is_clustered(&self) -> bool {
+        self.header.geometry.is_clustered()
     }
 
     /// Indexed rows.
@@ -92,6 +98,9 @@ impl<B: Bytes> Elf<B> {
                 found: point.len(),
             });
         }
+        if self.is_clustered() {
+            return self.exact_clustered(point);
+        }
         if self.header.shortcuts.dims() > 0 {
             let (bytes, header) = (&self.bytes, &*self.header);
             let quick = Quick { bytes, header, point };
@@ -100,6 +109,20 @@ impl<B: Bytes> Elf<B> {
             }
         }
         self.exact_any(point)
+    }
+
+    /// [`exact`](Self::exact) in a clustered index.
+    #[inline(never)]
+    fn exact_clustered(&self, point: &[u64]) -> Result<Tids<'_>> {
+        if self.header.shortcuts.dims() > 0 {
+            let (bytes, header) = (&self.bytes, &*self.header);
+            let quick = Quick { bytes, header, point };
+            if let Some(tids) = dispatch(Clustered(&quick)).tids(bytes, header) {
+                return Ok(tids);
+            }
+        }
+        let tree = self.tree();
+        Ok(tree.tids(dispatch(Clustered(Exact { tree, point }))?))
     }
 
     /// [`exact`](Self::exact) in any list of any layout.
@@ -132,7 +155,13 @@ impl<B: Bytes> Elf<B> {
         }
         if self.header.layout == Layout::Packed && self.rows() > 0 {
             let tree = self.tree();
-            return Ok(dispatch(ExactBatch { tree, points, out })?);
+            let batch = ExactBatch { tree, points, out };
+            let found = if self.is_clustered() {
+                dispatch(Clustered(batch))
+            } else {
+                dispatch(batch)
+            };
+            return found.map_err(ElfError::from);
         }
         for point in points.chunks_exact(self.dims()) {
             out.push(self.exact(point)?);
@@ -170,11 +199,13 @@ impl<B: Bytes> Elf<B> {
                 let share = |&dim: &u8| {
                     self.header.histograms[usize::from(dim)].selectivity(&plan.tests[usize::from(dim)])
                 };
-                let rows = self.rows() as f64;
+                let all = self.rows() as f64;
+                let rows = all * plan.restricted().iter().map(share).product::<f64>();
                 let upper = plan.restricted().split_last().map_or(&[][..], |(_, upper)| upper);
                 Ok(Estimate {
-                    rows: rows * plan.restricted().iter().map(share).product::<f64>(),
-                    lists: (rows * upper.iter().map(share).product::<f64>()).max(1.0),
+                    rows,
+                    ranges: rows,
+                    lists: (all * upper.iter().map(share).product::<f64>()).max(1.0),
                 })
             }
         }
@@ -205,6 +236,8 @@ pub struct Estimate {
     pub rows: f64,
     /// Lists visited.
     pub lists: f64,
+    /// Runs of neighbouring rows that they are, in a clustered index; otherwise as many as rows.
+    pub ranges: f64,
 }
 
 /// Rows that match, not yet looked for. Their order is not specified.
@@ -219,11 +252,15 @@ impl<B: Bytes> Selection<'_, B> {
     fn run<S: Sink>(&self, sink: &mut S) -> Result<()> {
         match &self.plan {
             Some(plan) if self.elf.rows() > 0 => match self.elf.layout() {
-                Layout::Packed => dispatch(Select {
-                    tree: self.elf.tree(),
-                    plan,
-                    sink,
-                }),
+                Layout::Packed => {
+                    let tree = self.elf.tree();
+                    let select = Select { tree, plan, sink };
+                    if self.elf.is_clustered() {
+                        dispatch(Clustered(select))
+                    } else {
+                        dispatch(select)
+                    }
+                }
                 Layout::Published => self.elf.lists().select(plan, sink),
             },
             _ => Ok(()),
@@ -245,10 +282,11 @@ impl<B: Bytes> Selection<'_, B> {
     pub fn for_each_slice(&self, visit: impl FnMut(&[Tid])) -> Result<()> {
         let mut sink = Visit::new(visit, self.elf.rows());
         self.run(&mut sink)?;
-        sink.finish()
+        sink.finish(self.elf.is_clustered())
     }
 
-    /// How many rows match. A subtree below the last restricted dimension costs one look at its list.
+    /// How many rows match. A subtree below the last restricted dimension costs one look at its list, in a clustered index
+    /// all those of neighbouring values together two.
     ///
     /// # Errors
     /// [`ElfError::Damaged`].
@@ -283,8 +321,37 @@ impl<B: Bytes> Selection<'_, B> {
     /// # Errors
     /// [`ElfError::Damaged`].
     pub fn bitmap(&self) -> Result<RoaringBitmap> {
+        if self.elf.is_clustered() {
+            let mut bitmap = RoaringBitmap::new();
+            for range in self.row_ranges()? {
+                bitmap.insert_range(range);
+            }
+            return Ok(bitmap);
+        }
         let mut tids = self.tids()?;
         tids.sort_unstable();
         Ok(tids.into_iter().collect())
+    }
+
+    /// Calls `visit` with the matching rows as ranges, ascending, as long as they can be. In a
+    /// [clustered](Elf::is_clustered) index no row of a subtree that matches as a whole is looked at.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`]; nothing has been visited then.
+    pub fn ranges(&self, visit: impl FnMut(Range<Tid>)) -> Result<()> {
+        self.row_ranges()?.into_iter().for_each(visit);
+        Ok(())
+    }
+
+    fn row_ranges(&self) -> Result<Vec<Range<Tid>>> {
+        let mut sink = Ranges::new(self.elf.rows());
+        if self.elf.is_clustered() {
+            self.run(&mut sink)?;
+        } else {
+            for row in self.bitmap()? {
+                sink.rows(u64::from(row), 1)?;
+            }
+        }
+        Ok(sink.finish())
     }
 }

@@ -8,6 +8,9 @@
 //!
 //! A field never straddles more than eight bytes (it starts at a byte boundary where it otherwise would), so that one
 //! unaligned 64-bit load reads it.
+//!
+//! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are consecutive, so the
+//! list says which is the first, and its records have no TID.
 
 use crate::header::MAX_DIMS;
 
@@ -74,8 +77,10 @@ pub(crate) struct Geometry {
     pub(crate) levels: Vec<Level>,
     /// First of the eight bytes that hold the bits above the TID, and how far they are shifted.
     pub(crate) tail_at: (usize, u32),
-    /// Mask of the TID in a record's first four bytes.
+    /// Mask of the TID in a record's first four bytes; 0 if records have none.
     pub(crate) tid_mask: u32,
+    /// Bytes before each list that hold the number of its first row; 0 if records have TIDs.
+    pub(crate) base_len: usize,
     /// Bits of the full record.
     pub(crate) bits: usize,
 }
@@ -93,9 +98,27 @@ fn mask_of(bits: usize) -> u64 {
 }
 
 impl Geometry {
+    /// Records with TIDs.
     pub(crate) fn new(rows: u64, max_codes: Vec<u64>) -> Self {
-        let dims = max_codes.len();
         let tid_bits = bits_of(rows.saturating_sub(1)).max(1);
+        Self::with_tids(tid_bits, rows, max_codes)
+    }
+
+    /// Lists with the number of their first row, records without TIDs.
+    pub(crate) fn clustered(rows: u64, max_codes: Vec<u64>) -> Self {
+        Self {
+            base_len: bits_of(rows.saturating_sub(1)).div_ceil(8).max(1),
+            ..Self::with_tids(0, rows, max_codes)
+        }
+    }
+
+    /// Whether rows stand in the order of their tuples.
+    pub(crate) fn is_clustered(&self) -> bool {
+        self.base_len > 0
+    }
+
+    fn with_tids(tid_bits: usize, rows: u64, max_codes: Vec<u64>) -> Self {
+        let dims = max_codes.len();
         let mut fields = vec![Field::default(); dims];
         let mut record_bits = vec![tid_bits; dims + 1];
         let mut at = tid_bits;
@@ -138,6 +161,7 @@ impl Geometry {
             record_bits,
             tail_at: (tid_bits / 8, (tid_bits % 8) as u32),
             tid_mask: mask_of(tid_bits) as u32,
+            base_len: 0,
             bits: at,
             max_codes,
             fields,
@@ -160,8 +184,12 @@ mod tests {
 
     #[test]
     fn fields_never_straddle_more_than_eight_bytes() {
-        for max in [0, 1, 99, 1 << 31, (1 << 60) - 1, u64::MAX] {
-            let geometry = Geometry::new(10_000_000, vec![max, 3, max, 0, 7, max]);
+        let maxima = [0, 1, 99, 1 << 31, (1 << 60) - 1, u64::MAX];
+        for (max, of) in maxima
+            .into_iter()
+            .flat_map(|max| [(max, Geometry::new as fn(_, _) -> _), (max, Geometry::clustered)])
+        {
+            let geometry: Geometry = of(10_000_000, vec![max, 3, max, 0, 7, max]);
             for (dim, field) in geometry.fields.iter().enumerate() {
                 assert!(field.shift as usize + field.width() <= 64);
                 if dim > 0 {

@@ -14,7 +14,10 @@ use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 8] = *b"HLCLELF\0";
-const VERSION: u16 = 1;
+/// Newest version. Only clustered indexes are written in it; all others are of version 1.
+const VERSION: u16 = 2;
+/// Beside the layout, in version 2: the index is clustered.
+const CLUSTERED: u16 = 1 << 15;
 
 /// Most rows of an index: a TID's top bit is the last-mark of layout `published`.
 pub(crate) const MAX_ROWS: u64 = 1 << 31;
@@ -26,6 +29,7 @@ pub(crate) const MAX_DIMS: usize = 64;
 struct RawHeader {
     magic: [u8; 8],
     version: U16,
+    /// And whether it is clustered, in the top bit (version 2).
     layout: U16,
     dims: U16,
     /// First dimensions that the shortcuts stand for (layout `packed`), and their form in the top bit; 0: there are none.
@@ -102,10 +106,15 @@ impl Header {
     /// The header as it is stored, `header_len(dims)` bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let dims = self.geometry.dims();
+        let (version, clustered) = if self.geometry.is_clustered() {
+            (VERSION, CLUSTERED)
+        } else {
+            (1, 0)
+        };
         let mut raw = RawHeader {
             magic: MAGIC,
-            version: VERSION.into(),
-            layout: self.layout.number().into(),
+            version: version.into(),
+            layout: (self.layout.number() | clustered).into(),
             dims: (dims as u16).into(),
             shortcut_dims: (self.shortcuts.dims() as u16 | self.shortcuts.form.bit()).into(),
             rows: self.geometry.rows.into(),
@@ -172,17 +181,20 @@ impl Header {
         if xxh3_64(&zeroed) != raw.checksum.get() {
             return Err(damaged("the header's checksum does not match"));
         }
-        let layout = match raw.layout.get() {
-            1 => Layout::Packed,
-            2 => Layout::Published,
+        let (layout, clustered) = match (raw.version.get(), raw.layout.get()) {
+            (_, 1) => (Layout::Packed, false),
+            (_, 2) => (Layout::Published, false),
+            (2, layout) if layout == CLUSTERED | 1 => (Layout::Packed, true),
             _ => return Err(damaged("the layout is unknown")),
         };
         let (raw_dims, _) = <[RawDim]>::ref_from_prefix_with_elems(&tables[size_of::<RawHeader>()..], dims)
             .map_err(|_| damaged("the dimension table is cut off"))?;
-        let geometry = Geometry::new(
-            raw.rows.get(),
-            raw_dims.iter().map(|dim| dim.max_code.get()).collect(),
-        );
+        let max_codes = raw_dims.iter().map(|dim| dim.max_code.get()).collect();
+        let geometry = if clustered {
+            Geometry::clustered(raw.rows.get(), max_codes)
+        } else {
+            Geometry::new(raw.rows.get(), max_codes)
+        };
         let (shortcut_dims, form) = Form::split(raw.shortcut_dims.get());
         let shortcuts = Shortcuts::new(&geometry, shortcut_dims, form, raw.nodes_end.get())
             .filter(|shortcuts| layout == Layout::Packed || shortcuts.dims() == 0)

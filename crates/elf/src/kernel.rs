@@ -43,6 +43,9 @@ pub(crate) fn low_bits(count: usize) -> u64 {
 
 /// Inner loops over up to 64 values or records.
 pub(crate) trait Kernel: Copy + 'static {
+    /// Whether records have TIDs; see [`Clustered`].
+    const TIDS: bool = true;
+
     /// Which of `count` values of `len` bytes (1, 2, 4 or 8) at `at` lie in `wanted`, whose bounds fit `len` bytes.
     fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: Between) -> u64;
 
@@ -142,6 +145,74 @@ impl Kernel for Portable {
     #[inline(always)]
     fn tids<B: Bytes>(view: View<'_, B>, records: Records, count: usize, tid_mask: u32, out: &mut Vec<Tid>) {
         out.extend((0..count).map(|k| view.u32(records.at + k * records.len) & tid_mask));
+    }
+}
+
+/// The same inner loops for the lists of a clustered index.
+#[derive(Debug, Clone, Copy)]
+struct WithoutTids<K>(K);
+
+impl<K: Kernel> Kernel for WithoutTids<K> {
+    const TIDS: bool = false;
+
+    #[inline(always)]
+    fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: Between) -> u64 {
+        K::between(view, at, len, count, wanted)
+    }
+
+    #[inline(always)]
+    fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64 {
+        K::between_head(head, count, wanted)
+    }
+
+    #[inline(always)]
+    fn counts_before(block: &[u8; PAD], count: usize) -> (u64, u64) {
+        K::counts_before(block, count)
+    }
+
+    #[inline(always)]
+    fn filter<B: Bytes>(
+        view: View<'_, B>,
+        records: Records,
+        mask: u64,
+        field: Field,
+        wanted: Between,
+    ) -> u64 {
+        K::filter(view, records, mask, field, wanted)
+    }
+
+    #[inline(always)]
+    fn equal<B: Bytes>(
+        view: View<'_, B>,
+        at: usize,
+        geometry: &Geometry,
+        from: usize,
+        point: &[u64],
+    ) -> bool {
+        K::equal(view, at, geometry, from, point)
+    }
+
+    #[inline(always)]
+    fn tail(geometry: &Geometry, from: usize, point: &[u64]) -> Option<u64> {
+        K::tail(geometry, from, point)
+    }
+
+    #[inline(always)]
+    fn tids<B: Bytes>(view: View<'_, B>, records: Records, count: usize, tid_mask: u32, out: &mut Vec<Tid>) {
+        K::tids(view, records, count, tid_mask, out);
+    }
+}
+
+/// A search in a clustered index: compiled once more, for records without TIDs, so that no search pays for the other kind
+/// of index.
+pub(crate) struct Clustered<S>(pub(crate) S);
+
+impl<S: Search> Search for Clustered<S> {
+    type Output = S::Output;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self) -> S::Output {
+        self.0.run::<WithoutTids<K>>()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where selected rows go.
 
 use crate::{ElfError, Result, Tid};
+use std::ops::Range;
 
 /// Rows buffered before a visitor sees them.
 const BUFFER: usize = 8192;
@@ -18,6 +19,9 @@ pub(crate) trait Sink {
 
     /// TIDs were appended.
     fn appended(&mut self) -> Result<()>;
+
+    /// `count` rows from `first` on match (all sinks, in clustered indexes instead of the others).
+    fn rows(&mut self, first: u64, count: u64) -> Result<()>;
 }
 
 /// Counts rows.
@@ -42,6 +46,69 @@ impl Sink for Count {
     fn appended(&mut self) -> Result<()> {
         Ok(())
     }
+
+    #[inline(always)]
+    fn rows(&mut self, _first: u64, count: u64) -> Result<()> {
+        self.add(count);
+        Ok(())
+    }
+}
+
+/// Collects ranges of rows.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    ranges: Vec<Range<Tid>>,
+    guard: Guard,
+    unused: Vec<Tid>,
+}
+
+impl Ranges {
+    pub(crate) fn new(rows: u64) -> Self {
+        Self {
+            ranges: vec![],
+            guard: Guard { rows, given: 0 },
+            unused: vec![],
+        }
+    }
+
+    /// The ranges in ascending order; none touches the next.
+    pub(crate) fn finish(mut self) -> Vec<Range<Tid>> {
+        // Stable: it takes what is ascending already as it is.
+        self.ranges.sort_by_key(|range| range.start);
+        self.ranges.dedup_by(|next, range| {
+            let touches = next.start <= range.end;
+            if touches {
+                range.end = range.end.max(next.end);
+            }
+            touches
+        });
+        self.ranges
+    }
+}
+
+impl Sink for Ranges {
+    const COUNTS: bool = false;
+
+    fn add(&mut self, _count: u64) {}
+
+    fn buffer(&mut self) -> &mut Vec<Tid> {
+        &mut self.unused
+    }
+
+    fn appended(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn rows(&mut self, first: u64, count: u64) -> Result<()> {
+        let rows = self.guard.pass_rows(first, count)?;
+        match self.ranges.last_mut() {
+            Some(last) if last.end == rows.start => last.end = rows.end,
+            _ if rows.is_empty() => {}
+            _ => self.ranges.push(rows),
+        }
+        Ok(())
+    }
 }
 
 /// A sound index gives at most `rows` TIDs, all below `rows`; a damaged one may give others, which must not get out.
@@ -59,6 +126,17 @@ impl Guard {
             return Err(ElfError::damaged(0, "a list holds a TID that no row has"));
         }
         Ok(())
+    }
+
+    /// The same for consecutive rows.
+    #[inline(always)]
+    fn pass_rows(&mut self, first: u64, count: u64) -> Result<Range<Tid>> {
+        self.given += count;
+        let end = first + count;
+        if self.given > self.rows || end > self.rows {
+            return Err(ElfError::damaged(0, "a list holds a row that is not there"));
+        }
+        Ok(first as Tid..end as Tid)
     }
 }
 
@@ -103,6 +181,13 @@ impl Sink for Collect<'_> {
         }
         Ok(())
     }
+
+    #[inline(always)]
+    fn rows(&mut self, first: u64, count: u64) -> Result<()> {
+        self.tids.extend(self.guard.pass_rows(first, count)?);
+        self.checked = self.tids.len();
+        Ok(())
+    }
 }
 
 /// Hands TIDs to a visitor, thousands at a time.
@@ -122,15 +207,25 @@ impl<F: FnMut(&[Tid])> Visit<F> {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Result<()> {
-        self.pass()
+    /// What is left in the buffer of a clustered index has been checked.
+    pub(crate) fn finish(mut self, clustered: bool) -> Result<()> {
+        if clustered {
+            self.hand_over();
+            Ok(())
+        } else {
+            self.pass()
+        }
     }
 
     fn pass(&mut self) -> Result<()> {
         self.guard.pass(&self.buffer)?;
+        self.hand_over();
+        Ok(())
+    }
+
+    fn hand_over(&mut self) {
         (self.visit)(&self.buffer);
         self.buffer.clear();
-        Ok(())
     }
 }
 
@@ -151,5 +246,17 @@ impl<F: FnMut(&[Tid])> Sink for Visit<F> {
         } else {
             Ok(())
         }
+    }
+
+    #[inline(always)]
+    fn rows(&mut self, first: u64, count: u64) -> Result<()> {
+        let mut rows = self.guard.pass_rows(first, count)?;
+        while !rows.is_empty() {
+            self.buffer.extend(rows.by_ref().take(BUFFER));
+            if self.buffer.len() > BUFFER {
+                self.hand_over();
+            }
+        }
+        Ok(())
     }
 }

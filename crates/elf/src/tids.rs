@@ -15,10 +15,17 @@ pub struct Tids<'a> {
     /// Bytes from one TID to the next.
     step: usize,
     left: usize,
+    /// 0: they are consecutive.
     mask: u32,
 }
 
 impl<'a> Tids<'a> {
+    /// `count` rows from `first` on.
+    #[inline(always)]
+    pub(crate) fn consecutive(first: Tid, count: usize) -> Self {
+        Self::from_first(first, &[], 0, 0, count, 0)
+    }
+
     pub(crate) fn new(bytes: &'a [u8], at: usize, step: usize, count: usize, mask: u32) -> Self {
         let first = read(bytes, at);
         let count = first.map_or(0, |_| count);
@@ -77,7 +84,9 @@ impl Iterator for Tids<'_> {
         }
         let tid = self.first;
         self.left -= 1;
-        if self.left > 0 {
+        if self.left > 0 && self.mask == 0 {
+            self.first = tid.wrapping_add(1);
+        } else if self.left > 0 {
             self.at += self.step;
             match read(self.bytes, self.at) {
                 Some(next) => self.first = next & self.mask,

@@ -63,9 +63,10 @@ proptest! {
 
     #[test]
     fn selections_agree_with_brute_force(
-        data in data(),
+        (data, sorted) in (data(), any::<bool>()),
         kinds in proptest::collection::vec(proptest::collection::vec((any::<u8>(), any::<u64>(), any::<u64>(), any::<prop::sample::Index>()), 64), 6),
     ) {
+        let data = if sorted { data.sorted() } else { data };
         for (what, elf) in all_builds(&data) {
             elf.check().unwrap();
             for query in &kinds {
@@ -85,6 +86,11 @@ proptest! {
                 selection.for_each(|tid| visited.push(tid)).unwrap();
                 visited.sort_unstable();
                 prop_assert_eq!(&visited, &expected);
+                let mut ranges = vec![];
+                selection.ranges(|range| ranges.push(range)).unwrap();
+                prop_assert!(ranges.iter().all(|range| range.start < range.end), "{}: {:?}", what, ranges);
+                prop_assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "{}: {:?}", what, ranges);
+                prop_assert!(ranges.into_iter().flatten().eq(expected.iter().copied()), "{}: {:?}", what, predicates);
                 let estimate = elf.estimate(&predicates).unwrap().rows;
                 prop_assert!((0.0..=data.rows as f64).contains(&estimate), "{}: {}", what, estimate);
             }
@@ -92,7 +98,8 @@ proptest! {
     }
 
     #[test]
-    fn exact_matches_agree_with_brute_force(data in data(), seed in any::<u64>()) {
+    fn exact_matches_agree_with_brute_force((data, sorted) in (data(), any::<bool>()), seed in any::<u64>()) {
+        let data = if sorted { data.sorted() } else { data };
         let points = data.points(60, seed);
         for (what, elf) in all_builds(&data) {
             let mut matches = Matches::new();
@@ -118,22 +125,28 @@ fn bytes_do_not_depend_on_threads_or_memory() {
         (vec![(1 << 40, 300); 12], 70_000),
     ] {
         let data = Data::random(&dims, rows, 7);
-        for layout in [Layout::Packed, Layout::Published] {
+        let (random, sorted) = (&data, &data.sorted());
+        for (data, layout) in [
+            (random, Layout::Packed),
+            (random, Layout::Published),
+            (sorted, Layout::Packed),
+        ] {
             let options = BuildOptions {
                 layout,
                 threads: 1,
                 ..BuildOptions::default()
             };
-            let reference = build_vec(&data, &options).unwrap();
+            let reference = build_vec(data, &options).unwrap();
             for (threads, memory) in [(2, usize::MAX), (3, 1 << 20), (1, 300_000)] {
                 let mut bytes = vec![];
                 let options = BuildOptions {
                     layout,
                     threads,
                     memory,
+                    ..options
                 };
                 let spill = MemorySpill;
-                let stats = build(&data, &options, Some(&spill), &mut bytes).unwrap();
+                let stats = build(data, &options, Some(&spill), &mut bytes).unwrap();
                 assert!(
                     bytes == reference,
                     "{layout} with {threads} threads and {memory} bytes of memory"
@@ -147,13 +160,41 @@ fn bytes_do_not_depend_on_threads_or_memory() {
 }
 
 #[test]
+fn every_row_of_a_clustered_index_is_found_through_shortcuts() {
+    // Short lists that are counted, and long ones that are not.
+    for dims in [
+        [(19, 20), (101, 102), (99, 100)],
+        [(3, 4), (3, 4), (u64::MAX, 5000)],
+    ] {
+        let data = Data::random(&dims, 20_000, 5).sorted();
+        let bytes = build_vec(&data, &BuildOptions::default()).unwrap();
+        let elf = Elf::open(Arc::<[u8]>::from(bytes)).unwrap();
+        elf.check().unwrap();
+        let mut matches = Matches::new();
+        elf.exact_batch(&data.codes, &mut matches).unwrap();
+        let mut first = 0;
+        for same in data.codes.chunks(3).collect::<Vec<_>>().chunk_by(|a, b| a == b) {
+            let expected: Vec<u32> = (first..).take(same.len()).collect();
+            assert!(elf.exact(same[0]).unwrap().eq(expected.iter().copied()));
+            assert_eq!(matches.get(first as usize), expected);
+            first += same.len() as u32;
+        }
+    }
+}
+
+#[test]
 fn estimates_come_close_to_the_count() {
     let data = Data::random(&[(99, 100); 6], 300_000, 3);
-    for (_, elf) in all_builds(&data).into_iter().take(1) {
+    let code = data.code(0, 1);
+    for data in [data.sorted(), data] {
+        let elf = Elf::open(Arc::<[u8]>::from(
+            build_vec(&data, &BuildOptions::default()).unwrap(),
+        ))
+        .unwrap();
         let any = || vec![CodePredicate::Any; 6];
         let mut cases = vec![any(), any(), any(), any(), any()];
         cases[1][0] = CodePredicate::Range { lo: 3, hi: 7 };
-        cases[2][1] = CodePredicate::Equal(data.code(0, 1));
+        cases[2][1] = CodePredicate::Equal(code);
         cases[3][0] = CodePredicate::Range { lo: 10, hi: 30 };
         cases[3][1] = CodePredicate::Set(vec![1, 5, 9, 70]);
         cases[3][4] = CodePredicate::Range { lo: 0, hi: 49 };

@@ -36,8 +36,18 @@ fn search(elf: &Elf<Arc<[u8]>>, data: &Data, rng: &mut StdRng) {
             assert!(tids.len() <= data.rows && tids.iter().all(|&tid| (tid as usize) < data.rows));
         }
         let _ = selection.for_each(|tid| assert!((tid as usize) < data.rows));
+        let _ = selection.ranges(|range| assert!(range.start < range.end && range.end as usize <= data.rows));
     }
     let _ = elf.check();
+}
+
+/// Rows for both layouts, and sorted ones for a clustered index.
+fn layouts(data: &Data) -> [(Layout, Data); 3] {
+    [
+        (Layout::Packed, data.clone()),
+        (Layout::Packed, data.sorted()),
+        (Layout::Published, data.clone()),
+    ]
 }
 
 /// A seed that differs from run to run; each test prints its own.
@@ -59,7 +69,7 @@ fn random_flips_never_panic() {
     ];
     for shape in shapes {
         let data = Data::random(shape, 3000, rng.random());
-        for layout in [Layout::Packed, Layout::Published] {
+        for (layout, data) in layouts(&data) {
             let sound = build_vec(
                 &data,
                 &BuildOptions {
@@ -93,7 +103,7 @@ fn random_flips_never_panic() {
 #[test]
 fn check_finds_most_single_flips() {
     let data = Data::random(&[(9, 10), (255, 256), (1000, 50), (u64::MAX, 200)], 600, 5);
-    for layout in [Layout::Packed, Layout::Published] {
+    for (layout, data) in layouts(&data) {
         let sound = build_vec(
             &data,
             &BuildOptions {
@@ -123,19 +133,24 @@ fn check_finds_most_single_flips() {
 #[test]
 fn foreign_newer_and_short_bytes_are_refused() {
     let data = Data::random(&[(9, 10); 3], 100, 1);
-    let sound = build_vec(&data, &BuildOptions::default()).unwrap();
+    for data in [data.sorted(), data] {
+        refused(&build_vec(&data, &BuildOptions::default()).unwrap());
+    }
+}
+
+fn refused(sound: &[u8]) {
     let open = |bytes: &[u8]| Elf::open(Arc::<[u8]>::from(bytes)).map(|_| ());
-    assert!(open(&sound).is_ok());
+    assert!(open(sound).is_ok());
     assert!(matches!(open(b""), Err(ElfError::NotAnElf { .. })));
     assert!(matches!(open(b"PAR1"), Err(ElfError::NotAnElf { .. })));
     assert!(matches!(open(&[7; 4096]), Err(ElfError::NotAnElf { .. })));
-    let mut newer = sound.clone();
+    let mut newer = sound.to_vec();
     newer[8] = 9;
     assert!(matches!(
         open(&newer),
         Err(ElfError::NewerVersion {
             found: 9,
-            supported: 1
+            supported: 2
         })
     ));
     for len in (64..sound.len()).step_by(7) {
@@ -145,7 +160,7 @@ fn foreign_newer_and_short_bytes_are_refused() {
         );
     }
     for at in 10..64 {
-        let mut bytes = sound.clone();
+        let mut bytes = sound.to_vec();
         bytes[at] ^= 0x10;
         assert!(open(&bytes).is_err(), "flip at {at}");
     }

@@ -22,17 +22,20 @@ pub struct BuildOptions {
     pub layout: Layout,
     /// Threads to sort and write with.
     pub threads: usize,
+    /// Whether the lists have TIDs also where rows that stand in the order of their tuples let layout `packed` do without.
+    pub keep_tids: bool,
     /// Bytes of memory for the sort; what is beyond goes to the spill. The rest of a build needs some 16 MiB more, and the
     /// open lists on one path of the tree (16 bytes for each of their entries).
     pub memory: usize,
 }
 
 impl Default for BuildOptions {
-    /// `packed`, all of the machine's threads, 1 GiB.
+    /// `packed`, no TIDs where they can be left out, all of the machine's threads, 1 GiB.
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             layout: Layout::Packed,
+            keep_tids: false,
             threads,
             memory: 1 << 30,
         }
@@ -46,6 +49,8 @@ pub struct BuildStats {
     pub rows: u64,
     /// Bytes of the index.
     pub len: u64,
+    /// Whether it is clustered: the rows stand in the order of their tuples, and the lists have no TIDs.
+    pub clustered: bool,
     /// Sorted runs that were spilled; 0 if all fitted the memory.
     pub spilled_runs: usize,
 }
@@ -164,6 +169,11 @@ impl Job<'_> {
 
     fn write_once<const W: usize>(&self, records: &[Record<W>], out: &mut dyn Output) -> Result<BuildStats> {
         let geometry = &self.geometry;
+        let lists = if self.is_clustered(records) {
+            Geometry::clustered(geometry.rows, geometry.max_codes.clone())
+        } else {
+            geometry.clone()
+        };
         let mut out = Buffered::new(out);
         let nodes_start = header_len(geometry.dims()) as u64;
         out.skip(nodes_start as usize).map_err(ElfError::Write)?;
@@ -172,13 +182,13 @@ impl Job<'_> {
             _ if records.is_empty() => (nodes_start, vec![vec![]; geometry.dims()]),
             Layout::Packed => {
                 places = Places::new(geometry, Shortcuts::worth(geometry));
-                let root = packed::write::write(geometry, records, &mut places, &mut out)?;
+                let root = packed::write::write(geometry, &lists, records, &mut places, &mut out)?;
                 (root, vec![vec![]; geometry.dims()])
             }
             Layout::Published => published::write::write(geometry, records, &mut out)?,
         };
         let nodes_end = out.position();
-        let (shortcuts, bytes) = places.finish(geometry, nodes_end);
+        let (shortcuts, bytes) = places.finish(&lists, nodes_end);
         out.append(&bytes).map_err(ElfError::Write)?;
         let mut ranks = Vec::with_capacity(geometry.dims());
         for codes in rank_codes {
@@ -200,7 +210,7 @@ impl Job<'_> {
             nodes_start,
             nodes_end,
             root,
-            geometry: geometry.clone(),
+            geometry: lists,
             ranks,
             shortcuts,
             histograms: histograms(geometry, records),
@@ -210,8 +220,18 @@ impl Job<'_> {
         Ok(BuildStats {
             rows: geometry.rows,
             len,
+            clustered: header.geometry.is_clustered(),
             spilled_runs: 0,
         })
+    }
+
+    /// Whether the sorted records are in the order of their rows, and TIDs not wanted.
+    fn is_clustered<const W: usize>(&self, records: &[Record<W>]) -> bool {
+        let row = |record: &Record<W>| record[0] as u32 & self.geometry.tid_mask;
+        self.options.layout == Layout::Packed
+            && !self.options.keep_tids
+            && !records.is_empty()
+            && records.iter().map(row).eq(0..records.len() as u32)
     }
 }
 

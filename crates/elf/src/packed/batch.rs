@@ -131,9 +131,14 @@ impl<B: Bytes> ExactBatch<'_, '_, B> {
         let (mut tids, mut count, mut single) = ([0; GROUP], 0, true);
         for (i, (descent, point)) in group.iter_mut().zip(points.chunks_exact(dims)).enumerate() {
             if descent.hits.mask != 0 {
-                descent.run = tree.equal::<K>(descent.hits, descent.depth, point);
+                let run = tree.equal::<K>(descent.hits, descent.depth, point);
+                descent.run = tree.run_in::<K>(descent.at, 0, run);
             }
-            tids[i] = tree.view.u32(descent.run.at) & tid_mask;
+            tids[i] = if K::TIDS {
+                tree.view.u32(descent.run.at) & tid_mask
+            } else {
+                descent.run.at as u32
+            };
             single &= descent.run.count == 1;
             count = i + 1;
         }

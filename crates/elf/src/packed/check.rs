@@ -1,10 +1,10 @@
 //! Verification of every invariant of layout `packed`.
 
-use crate::Result;
 use crate::check::Seen;
 use crate::error::ElfError;
 use crate::packed::node::{Inner, Leaf, Node, Tree};
 use crate::packed::places::{Content, Places, place};
+use crate::{Result, Tid};
 use halocline_media::Bytes;
 
 /// Visits every node once, in the order in which they are stored.
@@ -17,6 +17,7 @@ pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
         places: Places::new(&header.geometry, header.shortcuts.dims()),
         codes: vec![],
         last: vec![],
+        rows: 0,
     };
     let mut end = header.nodes_start as usize;
     if header.geometry.rows > 0 {
@@ -41,12 +42,17 @@ struct Check<'a, 's, B> {
     codes: Vec<u64>,
     /// Tuple and TID of the row before.
     last: Vec<u64>,
+    /// Rows of the lists before.
+    rows: u64,
 }
 
 impl<B: Bytes> Check<'_, '_, B> {
     /// Checks the subtree whose top list is at `at` and whose first byte must be `start`; gives rows and end.
     fn subtree(&mut self, at: usize, depth: usize, start: usize) -> Result<(u64, usize)> {
         let node = self.tree.node(at, depth)?;
+        if self.tree.geometry().is_clustered() && self.tree.base(at) != self.rows {
+            return Err(ElfError::damaged(at, "the number of a list's first row is wrong"));
+        }
         if depth == self.places.dims && depth > 0 {
             let place = place(self.tree.geometry(), self.codes.iter().copied());
             let rows = match &node {
@@ -57,7 +63,7 @@ impl<B: Bytes> Check<'_, '_, B> {
         }
         match node {
             Node::Leaf(leaf) => {
-                if at != start {
+                if at != start + self.tree.geometry().base_len {
                     return Err(ElfError::damaged(at, "a list does not follow the one before it"));
                 }
                 self.leaf(&leaf, at, depth)?;
@@ -99,7 +105,7 @@ impl<B: Bytes> Check<'_, '_, B> {
             end = after;
             children += 1;
         }
-        if end != inner.at {
+        if end + self.tree.geometry().base_len != inner.at {
             return Err(ElfError::damaged(inner.at, "a list does not follow its children"));
         }
         if rows != inner.rows || children == 0 {
@@ -127,7 +133,12 @@ impl<B: Bytes> Check<'_, '_, B> {
                     .skip(depth + 1)
                     .map(|f| view.u64(record + f.byte) >> f.shift & f.mask),
             );
-            let tid = view.u32(record) & geometry.tid_mask;
+            let tid = if geometry.is_clustered() {
+                self.rows as Tid
+            } else {
+                view.u32(record) & geometry.tid_mask
+            };
+            self.rows += 1;
             if row.iter().zip(&geometry.max_codes).any(|(code, max)| code > max) {
                 return Err(ElfError::damaged(
                     record,

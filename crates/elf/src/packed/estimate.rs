@@ -34,9 +34,29 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
                         }
                         Some(Test::Set(_)) => leaf.rows as f64 * selectivity(tree, plan, depth),
                     };
-                    sum.rows += rows * share_below(tree, plan, depth);
+                    let matching = rows * share_below(tree, plan, depth);
+                    sum.rows += matching;
+                    sum.ranges += if plan.rest(depth).is_empty() {
+                        1.0
+                    } else {
+                        matching
+                    };
                 }
-                Node::Inner(inner) if depth >= plan.open_from => sum.rows += inner.rows as f64,
+                Node::Inner(inner) if depth >= plan.open_from => {
+                    sum.rows += inner.rows as f64;
+                    sum.ranges += 1.0;
+                }
+                Node::Inner(inner)
+                    if tree.geometry().is_clustered()
+                        && depth + 1 >= plan.open_from
+                        && let Test::Between(between) = plan.tests[depth] =>
+                {
+                    let (first, end) = inner.interval::<B, Portable>(tree.view, between);
+                    let rows = tree.rows_below(&inner, depth, first, end)?;
+                    sum.rows += (rows.end - rows.start) as f64;
+                    sum.ranges += 1.0;
+                    read += 2;
+                }
                 Node::Inner(inner) => {
                     let places = Places::of(tree, inner, &plan.tests[depth]);
                     if places.len == 0 || read + places.len <= LISTS {
@@ -69,6 +89,11 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
         level = next;
     }
     sum.rows = sum.rows.min(header.geometry.rows as f64);
+    sum.ranges = if tree.geometry().is_clustered() {
+        sum.ranges.min(sum.rows)
+    } else {
+        sum.rows
+    };
     Ok(sum)
 }
 
@@ -95,18 +120,21 @@ fn add_below<B: Bytes>(
     sum: &mut Estimate,
 ) {
     let (mut lists, mut rows) = (lists, rows);
-    let mut leaves = false;
+    let (mut leaves, mut ranges) = (false, lists);
     for dim in depth + 1..plan.open_from {
         if !leaves {
             lists = lists.min(rows);
             sum.lists += lists;
             leaves = rows < lists * LEAF_ROWS;
+            // The lists of the last restricted dimension have a range each.
+            ranges = lists;
         }
         let share = selectivity(tree, plan, dim);
         lists *= (tree.header.histograms[dim].distinct as f64 * share).max(1.0);
         rows *= share;
     }
     sum.rows += rows;
+    sum.ranges += if leaves { rows } else { ranges.min(rows) };
 }
 
 /// The places of a list where values may be that pass its test: entries, or the codes of a set.

@@ -8,7 +8,7 @@ use crate::packed::node::{DENSE, INNER, INNER_HEADER, LINK_LEN, Node, Tree};
 use crate::packed::shortcuts::Start;
 use crate::tids::Tids;
 use crate::view::PAD;
-use crate::{ElfError, Result};
+use crate::{ElfError, Result, Tid};
 use halocline_media::Bytes;
 
 /// Most values that are compared within a list's first 64 bytes.
@@ -20,6 +20,7 @@ const FEW: usize = 16;
 /// Neighbouring records that equal the point; none if `count` is 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Run {
+    /// The first record's place; without TIDs its position in the list, and its row after [`Tree::run_in`].
     pub(crate) at: usize,
     pub(crate) len: u32,
     pub(crate) count: u32,
@@ -116,7 +117,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         let (mask, len) = (hits.mask, level.record_len);
         let more = mask & mask.wrapping_sub(1);
         let Some(bits) = level.tail_mask else {
-            return self.equal_run(hits, len, |record| {
+            return self.equal_run::<K>(hits, len, |record| {
                 K::equal(self.view, record, geometry, depth + 1, point)
             });
         };
@@ -124,9 +125,9 @@ impl<'a, B: Bytes> Tree<'a, B> {
             return Run::default();
         };
         if mask == 0 || more & more.wrapping_sub(1) != 0 {
-            return self.equal_run(hits, len, |record| self.has_tail(record, bits, tail));
+            return self.equal_run::<K>(hits, len, |record| self.has_tail(record, bits, tail));
         }
-        self.one_or_two(hits, len, bits, tail)
+        self.one_or_two::<K>(hits, len, bits, tail)
     }
 
     /// Whether the record has these bits above its TID.
@@ -138,7 +139,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// The run of equal records among one or two hits, without a branch: both are compared, an only one twice.
     #[inline(always)]
-    pub(crate) fn one_or_two(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> Run {
+    pub(crate) fn one_or_two<K: Kernel>(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> Run {
         let Hits { records, mask } = hits;
         let more = mask & mask.wrapping_sub(1);
         let first = records + mask.trailing_zeros() as usize * len;
@@ -150,15 +151,17 @@ impl<'a, B: Bytes> Tree<'a, B> {
         self.view.touch(first, second - first + len);
         let one = self.has_tail(first, bits, tail);
         let two = self.has_tail(second, bits, tail) & (more != 0);
+        let position = if one { mask } else { more }.trailing_zeros() as usize;
+        let place = if one { first } else { second };
         Run {
-            at: if one { first } else { second },
+            at: if K::TIDS { place } else { position },
             len: len as u32,
             count: u32::from(one) + u32::from(two),
         }
     }
 
     #[inline(always)]
-    fn equal_run(&self, hits: Hits, len: usize, equal: impl Fn(usize) -> bool) -> Run {
+    fn equal_run<K: Kernel>(&self, hits: Hits, len: usize, equal: impl Fn(usize) -> bool) -> Run {
         let mut mask = hits.mask;
         let mut run = Run {
             at: 0,
@@ -166,17 +169,34 @@ impl<'a, B: Bytes> Tree<'a, B> {
             count: 0,
         };
         while mask != 0 {
-            let record = hits.records + mask.trailing_zeros() as usize * len;
+            let position = mask.trailing_zeros() as usize;
+            let record = hits.records + position * len;
             mask &= mask - 1;
             self.view.touch(record, len);
             if equal(record) {
-                run.at = if run.count == 0 { record } else { run.at };
+                let place = if K::TIDS { record } else { position };
+                run.at = if run.count == 0 { place } else { run.at };
                 run.count += 1;
             } else if run.count > 0 {
                 break;
             }
         }
         run
+    }
+
+    /// A run that was found among the records from `first` on of the list at `at`.
+    #[inline(always)]
+    pub(crate) fn run_in<K: Kernel>(&self, at: usize, first: usize, run: Run) -> Run {
+        if K::TIDS {
+            return run;
+        }
+        let row = self.base(at) as usize + first + run.at;
+        let within = row as u64 + u64::from(run.count) <= self.geometry().rows;
+        Run {
+            at: row,
+            count: if within { run.count } else { 0 },
+            ..run
+        }
     }
 
     /// One step from any list: the next list (0: none), and what was found if there is none.
@@ -210,15 +230,13 @@ impl<'a, B: Bytes> Tree<'a, B> {
             Node::Leaf(leaf) => {
                 let (first, end) = leaf.interval::<B, K>(self.view, wanted);
                 if depth + 1 >= point.len() {
-                    let (at, len) = (leaf.records_from(first).at, leaf.records.len as u32);
-                    return Ok((
-                        0,
-                        Run {
-                            at,
-                            len,
-                            count: (end - first) as u32,
-                        },
-                    ));
+                    let place = leaf.records_from(first).at;
+                    let run = Run {
+                        at: if K::TIDS { place } else { first },
+                        len: leaf.records.len as u32,
+                        count: (end - first) as u32,
+                    };
+                    return Ok((0, self.run_in::<K>(at, 0, run)));
                 }
                 // Equal values are few as a rule (write.rs), but a damaged list may say otherwise.
                 let mut run = Run::default();
@@ -227,7 +245,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
                         records: leaf.records_from(from).at,
                         mask: low_bits((end - from).min(64)),
                     };
-                    let next = self.equal::<K>(hits, depth, point);
+                    let next = self.run_in::<K>(at, from, self.equal::<K>(hits, depth, point));
                     if next.count == 0 && run.count > 0 {
                         break;
                     }
@@ -253,6 +271,9 @@ impl<'a, B: Bytes> Tree<'a, B> {
     }
 
     pub(crate) fn tids(&self, run: Run) -> Tids<'a> {
+        if self.geometry().is_clustered() {
+            return Tids::consecutive(run.at as Tid, run.count as usize);
+        }
         Tids::new(
             self.view.slice(),
             run.at,
@@ -286,7 +307,7 @@ impl<B: Bytes> Search for Exact<'_, '_, B> {
                 return Err(Damage(at));
             };
             if let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, point) {
-                return Ok(tree.equal::<K>(hits, depth, point));
+                return Ok(tree.run_in::<K>(at, 0, tree.equal::<K>(hits, depth, point)));
             }
             if is_dense(head[0]) && depth < point.len() {
                 at = tree.dense_child(head, at, level, point[depth]);

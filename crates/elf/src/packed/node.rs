@@ -7,6 +7,9 @@
 //! - *inner list*, `0x81 | dense << 1 | (link length - 1) << 2`, entries (u32), rows below (u32); then either the
 //!   smallest value (dense: entry `k` stands for value `min + k`, link 0 says that no row has it) or the values; then
 //!   the links.
+//!
+//! In a clustered index the number of its first row stands before each list, and records have no TIDs: below the last
+//! dimension a list is only its number of rows.
 
 use crate::geometry::Geometry;
 use crate::header::Header;
@@ -14,6 +17,7 @@ use crate::kernel::{Between, Kernel, Records};
 use crate::view::View;
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
+use std::ops::Range;
 
 pub(crate) const SMALL_LEAF: usize = 127;
 pub(crate) const LARGE_LEAF: u8 = 0x80;
@@ -137,6 +141,44 @@ impl<'a, B: Bytes> Tree<'a, B> {
             links,
             link_len,
         }))
+    }
+
+    /// The first row of the list at `at`; 0 unless the index is clustered.
+    #[inline(always)]
+    pub(crate) fn base(&self, at: usize) -> u64 {
+        let len = self.geometry().base_len;
+        let from = at.wrapping_sub(len);
+        self.view.touch(from, len);
+        if len == 0 { 0 } else { self.view.uint(from, len) }
+    }
+
+    /// In a clustered index the rows below the entries `first..end` of a list of dimension `depth`: two children are looked
+    /// at.
+    pub(crate) fn rows_below(
+        &self,
+        inner: &Inner,
+        depth: usize,
+        first: usize,
+        end: usize,
+    ) -> Result<Range<u64>> {
+        let child = |k| {
+            self.view.touch(inner.links + k * inner.link_len, inner.link_len);
+            Some(inner.child(self.view, k)).filter(|&child| child != 0)
+        };
+        let Some(top) = (first..end).find_map(child) else {
+            return Ok(0..0);
+        };
+        let last = (first..end).rev().find_map(child).unwrap_or(top);
+        self.view.prefetch(top);
+        let end = self.base(last) + self.node(last, depth + 1)?.rows();
+        let start = self.base(top);
+        if start > end {
+            return Err(ElfError::damaged(
+                inner.at,
+                "the rows of a list's children descend",
+            ));
+        }
+        Ok(start..end)
     }
 
     #[inline(always)]

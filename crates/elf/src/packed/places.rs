@@ -106,7 +106,7 @@ fn block(shape: &Shortcuts, places: &[Content], bytes: &mut Vec<u8>) -> bool {
             Content::Nothing => {}
             Content::List(at, Some(rows)) if rows <= SMALL_LEAF && (base.is_none() || at == end) => {
                 base = base.or(Some(at));
-                end = at + 1 + rows as u64 * row_len;
+                end = at + shape.list_len + rows as u64 * row_len;
                 *count = rows as u8;
             }
             Content::List(..) | Content::Above => regular = false,

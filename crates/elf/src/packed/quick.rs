@@ -103,7 +103,12 @@ impl<B: Bytes> Search for &Quick<'_, '_, B> {
         if more & more.wrapping_sub(1) != 0 {
             return Words::UNUSUAL;
         }
-        let run = tree.one_or_two(hits, level.record_len, bits, tail);
-        Words::new(run, view.u32(run.at) & tree.geometry().tid_mask)
+        let run = tree.one_or_two::<K>(hits, level.record_len, bits, tail);
+        let run = tree.run_in::<K>(at, 0, run);
+        if K::TIDS {
+            Words::new(run, view.u32(run.at) & tree.geometry().tid_mask)
+        } else {
+            Words::new(Run { at: 0, ..run }, run.at as u32)
+        }
     }
 }

@@ -3,6 +3,9 @@
 //! The tree is searched level by level: all matching children of a level's lists become the frontier of the next, and
 //! their lines are asked for before the first of them is read. A frontier that grows past [`FRONTIER`] lists is searched
 //! depth first in pieces of that size, so that memory stays small and what was prefetched is still in the cache.
+//!
+//! In a clustered index rows are emitted as ranges: below the last restricted dimension no list is visited, as the rows of
+//! neighbouring children are consecutive.
 
 use crate::geometry::Level;
 use crate::kernel::{Between, Kernel, Records, Search, low_bits};
@@ -42,8 +45,11 @@ pub(crate) struct Select<'a, 'p, B, S> {
 struct Scratch {
     frontier: Vec<usize>,
     pieces: Vec<Piece>,
-    candidates: Vec<(usize, u64)>,
+    candidates: Vec<Candidates>,
 }
+
+/// Records of a leaf list, of which those of a mask may match, and the row of the first one (clustered).
+type Candidates = (usize, u64, u64);
 
 thread_local! {
     static SCRATCH: Cell<Scratch> = Cell::default();
@@ -106,8 +112,8 @@ struct Walk<'a, 'p, B, S> {
     sink: &'p mut S,
     /// A stack of frontiers.
     frontier: Vec<usize>,
-    /// Records (place and mask) of the current level that have been asked for.
-    candidates: Vec<(usize, u64)>,
+    /// Records of the current level that have been asked for.
+    candidates: Vec<Candidates>,
     /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
     nodes_left: u64,
 }
@@ -202,8 +208,16 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
                 continue;
             }
             match self.tree.node(at, depth)? {
-                Node::Leaf(leaf) => self.leaf::<K>(&leaf, &query)?,
+                Node::Leaf(leaf) => self.leaf::<K>(&leaf, at, &query)?,
+                Node::Inner(inner) if !K::TIDS && depth >= self.plan.open_from => {
+                    self.sink.rows(self.tree.base(at), inner.rows)?;
+                }
                 Node::Inner(inner) if S::COUNTS && depth >= self.plan.open_from => self.sink.add(inner.rows),
+                Node::Inner(inner) if !K::TIDS && depth + 1 >= self.plan.open_from && query.set.is_none() => {
+                    let (first, end) = inner.interval::<B, K>(self.tree.view, query.between);
+                    let rows = self.tree.rows_below(&inner, depth, first, end)?;
+                    self.sink.rows(rows.start, rows.end - rows.start)?;
+                }
                 Node::Inner(inner) => {
                     piece.entry = self.inner::<K>(&inner, piece.entry, piece.end, &query);
                     if piece.entry > 0 {
@@ -226,8 +240,9 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             at: at + 1 + rows,
             len: query.level.record_len,
         };
+        let row = if K::TIDS { 0 } else { self.tree.base(at) };
         if query.any {
-            return self.window::<K>(records, low_bits(rows), query);
+            return self.window::<K>(records, low_bits(rows), row, query);
         }
         let mut mask = K::between_head(head, rows, query.between);
         if let Some(set) = query.set {
@@ -237,12 +252,12 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             return Ok(());
         }
         if mask.count_ones() > LATER {
-            return self.window::<K>(records, mask, query);
+            return self.window::<K>(records, mask, row, query);
         }
         let first = records.at + mask.trailing_zeros() as usize * records.len;
         view.prefetch(first);
         view.prefetch(first + records.len);
-        self.candidates.push((records.at, mask));
+        self.candidates.push((records.at, mask, row));
         if self.candidates.len() >= CANDIDATES {
             self.test_candidates::<K>(query)?;
         }
@@ -252,9 +267,9 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     #[inline(always)]
     fn test_candidates<K: Kernel>(&mut self, query: &Query<'p>) -> Result<()> {
         for i in 0..self.candidates.len() {
-            let (at, mask) = self.candidates[i];
+            let (at, mask, row) = self.candidates[i];
             let len = query.level.record_len;
-            self.window::<K>(Records { at, len }, mask, query)?;
+            self.window::<K>(Records { at, len }, mask, row, query)?;
         }
         self.candidates.clear();
         Ok(())
@@ -297,16 +312,16 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
 
     /// A leaf list of any size.
     #[inline(always)]
-    fn leaf<K: Kernel>(&mut self, leaf: &Leaf, query: &Query<'p>) -> Result<()> {
+    fn leaf<K: Kernel>(&mut self, leaf: &Leaf, at: usize, query: &Query<'p>) -> Result<()> {
         let view = self.tree.view;
         let (first, end) = if query.any {
             (0, leaf.rows)
         } else {
             leaf.interval::<B, K>(view, query.between)
         };
-        if S::COUNTS && query.rest.is_empty() && query.set.is_none() {
-            self.sink.add((end - first) as u64);
-            return Ok(());
+        let base = if K::TIDS { 0 } else { self.tree.base(at) };
+        if (S::COUNTS || !K::TIDS) && query.rest.is_empty() && query.set.is_none() {
+            return self.sink.rows(base + first as u64, (end - first) as u64);
         }
         for from in (first..end).step_by(64) {
             let mut mask = low_bits((end - from).min(64));
@@ -314,15 +329,21 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
                 let value = |k| view.uint(leaf.values + (from + k) * leaf.value_len, leaf.value_len);
                 mask = keep(mask, |k| set.holds(value(k)));
             }
-            self.window::<K>(leaf.records_from(from), mask, query)?;
+            self.window::<K>(leaf.records_from(from), mask, base + from as u64, query)?;
         }
         Ok(())
     }
 
     /// Up to 64 neighbouring records, of which those of `mask` have passed the level's own test. Emits those that pass the
-    /// others too.
+    /// others too. In a clustered index the first of them is that of `row`.
     #[inline(always)]
-    fn window<K: Kernel>(&mut self, records: Records, mut mask: u64, query: &Query<'p>) -> Result<()> {
+    fn window<K: Kernel>(
+        &mut self,
+        records: Records,
+        mut mask: u64,
+        row: u64,
+        query: &Query<'p>,
+    ) -> Result<()> {
         let view = self.tree.view;
         let last = 63 - mask.leading_zeros().min(63) as usize;
         let first = mask.trailing_zeros() as usize;
@@ -348,6 +369,15 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         }
         if S::COUNTS {
             self.sink.add(u64::from(mask.count_ones()));
+            return Ok(());
+        }
+        if !K::TIDS {
+            while mask != 0 {
+                let first = mask.trailing_zeros();
+                let count = (!(mask >> first)).trailing_zeros();
+                self.sink.rows(row + u64::from(first), u64::from(count))?;
+                mask &= !(low_bits(count as usize) << first);
+            }
             return Ok(());
         }
         let tid_mask = self.tree.geometry().tid_mask;

@@ -90,6 +90,8 @@ pub(crate) struct Shortcuts {
     sizes: Vec<u64>,
     /// What the lists look like to which it leads.
     pub(crate) level: Level,
+    /// Bytes of a short leaf list beside its rows.
+    pub(crate) list_len: u64,
     /// Bytes of a place (direct) or of a block (counted).
     pub(crate) unit: usize,
     /// All bits of a direct place.
@@ -133,6 +135,7 @@ impl Shortcuts {
             at: nodes_end.checked_next_multiple_of(64)? as usize,
             form,
             level: *geometry.levels.get(sizes.len())?,
+            list_len: 1 + geometry.base_len as u64,
             sizes,
             unit,
             place_mask: u64::MAX >> (64 - 8 * unit.min(8)),
@@ -209,7 +212,7 @@ impl Shortcuts {
         let (lists_before, rows_before) = K::counts_before(block, place.number % COUNTS);
         let row_len = (self.level.value_len + self.level.record_len) as u64;
         let at = base
-            .wrapping_add(lists_before)
+            .wrapping_add(lists_before * self.list_len)
             .wrapping_add(rows_before * row_len);
         match rows {
             _ if base == IRREGULAR => ABOVE,

@@ -21,9 +21,10 @@ const LEAF_RUN: usize = 3;
 /// Rows that one task writes.
 const TASK_ROWS: usize = 1 << 16;
 
-/// Writes all lists and notes where shortcuts lead; gives the position of the root.
+/// Writes all lists, which are to be of geometry `lists`, and notes where shortcuts lead; gives the position of the root.
 pub(crate) fn write<const W: usize>(
     geometry: &Geometry,
+    lists: &Geometry,
     records: &[Record<W>],
     places: &mut Places,
     out: &mut Buffered<'_>,
@@ -31,6 +32,7 @@ pub(crate) fn write<const W: usize>(
     let differ = Differ::new(geometry);
     let source = Source {
         geometry,
+        lists,
         differ: &differ,
         records,
         shortcut_dims: places.dims,
@@ -71,11 +73,12 @@ pub(crate) fn write<const W: usize>(
             }
             Step::Child { value } => entries.push(Entry { value, at: last }),
             Step::Leaf { start, end, depth } => {
-                last = out.position();
+                let mut bytes = vec![];
+                source.base(start, &mut bytes);
+                last = out.position() + bytes.len() as u64;
                 source.shortcuts(start, end, depth, true, last, |place, content| {
                     places.set(place, content);
                 });
-                let mut bytes = vec![];
                 // In parts, so that a leaf list of any length needs little memory.
                 source.leaf_head(end - start, &mut bytes);
                 for part in (start..end).step_by(TASK_ROWS) {
@@ -95,12 +98,13 @@ pub(crate) fn write<const W: usize>(
                 depth,
                 entries: count,
             } => {
-                last = out.position();
+                let mut bytes = vec![];
+                source.base(start, &mut bytes);
+                last = out.position() + bytes.len() as u64;
                 source.shortcuts(start, end, depth, false, last, |place, content| {
                     places.set(place, content);
                 });
                 let children = entries.split_off(entries.len() - count);
-                let mut bytes = vec![];
                 inner::write(geometry, depth, end - start, &children, last, &mut bytes);
                 out.append(&bytes).map_err(ElfError::Write)?;
             }
@@ -129,7 +133,10 @@ enum Step {
 
 #[derive(Clone, Copy)]
 struct Source<'a, const W: usize> {
+    /// Of the records.
     geometry: &'a Geometry,
+    /// Of what is written.
+    lists: &'a Geometry,
     differ: &'a Differ,
     records: &'a [Record<W>],
     /// First dimensions that the shortcuts stand for.
@@ -272,6 +279,12 @@ impl<const W: usize> Source<'_, W> {
         }
     }
 
+    /// What stands before the list of the rows from `start` on.
+    fn base(&self, start: usize, bytes: &mut Vec<u8>) {
+        let row = self.records[start][0] as u32 & self.geometry.tid_mask;
+        bytes.extend_from_slice(&row.to_le_bytes()[..self.lists.base_len]);
+    }
+
     fn leaf_head(&self, rows: usize, bytes: &mut Vec<u8>) {
         if rows <= SMALL_LEAF {
             bytes.push(rows as u8);
@@ -297,9 +310,44 @@ impl<const W: usize> Source<'_, W> {
         }
     }
 
-    /// The lowest bytes of the full records.
     #[inline(always)]
     fn leaf_records(&self, start: usize, end: usize, depth: usize, bytes: &mut Vec<u8>) {
+        if self.lists.is_clustered() {
+            self.records_without_tids(start, end, depth, bytes);
+        } else {
+            self.records_with_tids(start, end, depth, bytes);
+        }
+    }
+
+    fn records_without_tids(&self, start: usize, end: usize, depth: usize, bytes: &mut Vec<u8>) {
+        let len = self.lists.levels[depth].record_len;
+        let mut at = bytes.len();
+        // A field lies within eight bytes.
+        bytes.resize(at + (end - start) * len + 8, 0);
+        let fields = self
+            .geometry
+            .fields
+            .iter()
+            .zip(&self.lists.fields)
+            .skip(depth + 1);
+        let fields: Vec<_> = fields.filter(|(from, _)| from.width() > 0).collect();
+        for record in &self.records[start..end] {
+            for (from, to) in &fields {
+                for (byte, bits) in bytes[at + to.byte..]
+                    .iter_mut()
+                    .zip((code(record, **from) << to.shift).to_le_bytes())
+                {
+                    *byte |= bits;
+                }
+            }
+            at += len;
+        }
+        bytes.truncate(at);
+    }
+
+    /// The lowest bytes of the full records.
+    #[inline(always)]
+    fn records_with_tids(&self, start: usize, end: usize, depth: usize, bytes: &mut Vec<u8>) {
         let len = self.geometry.levels[depth].record_len;
         let below = self.geometry.record_bits[depth];
         let mask: Record<W> = std::array::from_fn(|word| match below.saturating_sub(word * 64) {
@@ -363,6 +411,7 @@ impl<const W: usize> Task<'_, W> {
             });
             row = next;
         }
+        self.source.base(start, &mut self.bytes);
         let at = self.bytes.len() as u64;
         let shortcuts = &mut self.shortcuts;
         self.source

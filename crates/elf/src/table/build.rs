@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Ascending number of distinct values in the first segment: prefixes are shared most.
+    /// That of the table's clustering, if it begins with these columns: the segments that are clustered then need no TIDs.
+    /// Otherwise ascending number of distinct values in the first segment: prefixes are shared most.
     #[default]
     Auto,
     /// As the columns are listed.
@@ -40,6 +41,7 @@ impl Default for IndexOptions {
             layout,
             threads,
             memory,
+            ..
         } = BuildOptions::default();
         Self {
             layout,
@@ -102,7 +104,7 @@ pub fn index_table<M: Medium>(
     let mut extents = vec![];
     for segment in table.segments() {
         let choose_order = meta.segments.is_empty() && meta.order == Order::Auto;
-        let built = index_segment(txn, segment, &mut meta, choose_order, options)?;
+        let built = index_segment(txn, table, segment, &mut meta, choose_order, options)?;
         stats.spilled_runs += built.spilled_runs;
         stats.index_bytes += built.index_bytes;
         stats.dictionary_bytes += built.dictionary_bytes;
@@ -126,6 +128,7 @@ pub(super) struct Built {
 /// order of the dimensions.
 pub(super) fn index_segment<M: Medium>(
     txn: &Txn<M>,
+    table: &Table,
     segment: &Segment,
     meta: &mut Meta,
     choose_order: bool,
@@ -138,7 +141,10 @@ pub(super) fn index_segment<M: Medium>(
     let sources = sources.collect::<Result<Vec<_>>>()?;
     let mut order: Vec<usize> = (0..sources.len()).collect();
     if choose_order {
-        order.sort_by_key(|&i| (sources[i].distinct(), i));
+        match clustering(table, &meta.columns) {
+            Some(clustering) => order = clustering,
+            None => order.sort_by_key(|&i| (sources[i].distinct(), i)),
+        }
         meta.columns = order.iter().map(|&i| meta.columns[i]).collect();
     }
     let ordered: Vec<&Source<'_>> = order.iter().map(|&i| &sources[i]).collect();
@@ -147,6 +153,7 @@ pub(super) fn index_segment<M: Medium>(
         layout: meta.layout,
         threads: options.threads,
         memory: options.memory,
+        ..BuildOptions::default()
     };
     let mut out = ExtentOutput::new(txn, guess(&rows, meta.layout)).map_err(ElfError::Write)?;
     let spill = PoolSpill { txn };
@@ -178,6 +185,14 @@ pub(super) fn index_segment<M: Medium>(
         dictionaries,
     });
     Ok(built)
+}
+
+/// The columns in the order of the table's clustering, as positions in `columns`; `None` if it begins with others.
+fn clustering(table: &Table, columns: &[usize]) -> Option<Vec<usize>> {
+    let names = table.cluster()?.get(..columns.len())?;
+    let fields = table.schema().fields();
+    let position = |name: &String| columns.iter().position(|&column| fields[column].name() == name);
+    names.iter().map(position).collect()
 }
 
 fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {

@@ -64,7 +64,7 @@ pub fn refresh_index<M: Medium>(
             }
             None => {
                 let choose_order = none_kept && stats.built == 0 && meta.order == Order::Auto;
-                let built = index_segment(txn, segment, &mut meta, choose_order, options)?;
+                let built = index_segment(txn, table, segment, &mut meta, choose_order, options)?;
                 stats.built += 1;
                 stats.rows += segment.rows() as u64;
                 stats.bytes += built.index_bytes + built.dictionary_bytes;

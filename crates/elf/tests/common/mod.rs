@@ -54,6 +54,16 @@ impl Data {
         }
     }
 
+    /// The same rows in the order of their tuples.
+    pub(crate) fn sorted(&self) -> Self {
+        let mut rows: Vec<&[u64]> = self.codes.chunks(self.dims).collect();
+        rows.sort_unstable();
+        Self {
+            codes: rows.concat(),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn code(&self, row: usize, dim: usize) -> u64 {
         self.codes[row * self.dims + dim]
     }
@@ -139,12 +149,18 @@ impl SpillArea for Area {
     }
 }
 
-/// Both layouts, built in memory and spilled.
+/// Both layouts, built in memory and spilled, `packed` also with TIDs that it could do without.
 pub(crate) fn all_builds(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
     let mut elves = vec![];
-    for layout in [Layout::Packed, Layout::Published] {
+    let kinds = [
+        (Layout::Packed, false),
+        (Layout::Packed, true),
+        (Layout::Published, false),
+    ];
+    for (layout, keep_tids) in kinds {
         let options = BuildOptions {
             layout,
+            keep_tids,
             threads: 2,
             memory: 1 << 30,
         };
@@ -161,7 +177,12 @@ pub(crate) fn all_builds(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
         )
         .unwrap();
         assert!(bytes == spilled, "a spilled build gives other bytes");
-        elves.push((layout.to_string(), Elf::open(Arc::<[u8]>::from(bytes)).unwrap()));
+        let elf = Elf::open(Arc::<[u8]>::from(bytes)).unwrap();
+        let sorted = data.codes.chunks(data.dims).is_sorted();
+        let clustered = layout == Layout::Packed && !keep_tids && sorted && data.rows > 0;
+        assert_eq!(elf.is_clustered(), clustered);
+        let what = if clustered { "clustered" } else { "with TIDs" };
+        elves.push((format!("{layout}, {what}"), elf));
     }
     elves
 }

@@ -94,6 +94,7 @@ fn build_one(data: &Dataset, layout: Layout, threads: usize, out: &mut Vec<u8>) 
         layout,
         threads,
         memory: 8 << 30,
+        ..BuildOptions::default()
     };
     let start = Instant::now();
     *out = build_vec(data, &options)?;
