@@ -51,11 +51,19 @@ impl Column {
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged),
     /// [`ColumnsError::TooLarge`](crate::ColumnsError::TooLarge) for more than 2 GiB of strings in one array.
     pub fn scan(&self, rows: Range<usize>) -> Result<ArrayRef> {
-        check_rows(&rows, self.rows())?;
-        let wanted = self
-            .chunk_ranges(rows.clone())
-            .map(|(chunk, within)| (chunk, Wanted::Range(within)));
-        self.read(rows.len(), wanted)
+        self.scan_ranges(&[rows])
+    }
+
+    /// The values of several ranges of rows, in the order given. Each is decoded from front to back, so that long ones cost as
+    /// much as a [`scan`](Self::scan); for many short ones [`gather`](Self::gather) is quicker.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn scan_ranges(&self, ranges: &[Range<usize>]) -> Result<ArrayRef> {
+        ranges.iter().try_for_each(|rows| check_rows(rows, self.rows()))?;
+        let wanted = ranges.iter().flat_map(|rows| self.chunk_ranges(rows.clone()));
+        let wanted = wanted.map(|(chunk, within)| (chunk, Wanted::Range(within)));
+        self.read(ranges.iter().map(Range::len).sum(), wanted)
     }
 
     /// The values of single rows, in the order given; they may repeat. Quickest when sorted: a block with many of

@@ -63,6 +63,14 @@ fn check_segment(segment: &Segment, all: &RecordBatch, first: usize, pick: u64) 
             &column.scan(range.clone()).expect("sound"),
             &expected.slice(range.start, range.len()),
         );
+        let ranges = [0..range.start, range.clone(), range.end..rows];
+        assert_same(&column.scan_ranges(&ranges).expect("sound"), &expected);
+        let ends = [0..1, rows - 1..rows];
+        let both = UInt32Array::from(vec![0, rows as u32 - 1]);
+        assert_same(
+            &column.scan_ranges(&ends).expect("sound"),
+            &arrow_select::take::take(&expected, &both, None).expect("rows exist"),
+        );
         let mut wanted: Vec<u32> = (0..rows as u32)
             .filter(|row| row.wrapping_mul(pick as u32 | 1) % 7 == 0)
             .collect();

@@ -176,6 +176,12 @@ impl TableIndex {
         self.inner.complete
     }
 
+    /// Whether the rows of every indexed segment stand in the order of the index, so that selections are ranges of them.
+    pub fn is_clustered(&self) -> bool {
+        let mut segments = self.segments().iter();
+        !self.segments().is_empty() && segments.all(|segment| segment.elf.is_clustered())
+    }
+
     /// One index for each segment of the table that has one, in the order of the table: if the index
     /// [is complete](Self::is_complete), they are those of [`Table::segments`].
     pub fn segments(&self) -> &[IndexSegment] {

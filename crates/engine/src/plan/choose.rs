@@ -120,17 +120,20 @@ fn evaluate(
     let rest = filters.rest(&part.answered, open.table.segments().len());
     let (mut rows, mut cost) = (0.0, 0.0);
     for (number, segment) in open.table.segments().iter().enumerate() {
-        let estimate = index.segments()[number]
-            .elf()
-            .estimate(&part.predicates[number])?;
-        cost += cost::elf(estimate);
+        let elf = index.segments()[number].elf();
+        let estimate = elf.estimate(&part.predicates[number])?;
+        let beside = cost::beside(estimate);
+        cost += cost::elf(estimate, elf.is_clustered());
         cost += cost::fetch(
             segment,
             rest.kernels[number].iter().map(|(column, _)| *column),
             estimate.rows,
+            beside,
         );
-        let kept = estimate.rows * cost::kernel_share(segment, &rest.kernels[number]);
-        cost += cost::fetch(segment, fetched(open, wanted, &rest).into_iter(), kept);
+        let share = cost::kernel_share(segment, &rest.kernels[number]);
+        let kept = estimate.rows * share;
+        let fetched = fetched(open, wanted, &rest).into_iter();
+        cost += cost::fetch(segment, fetched, kept, beside * share);
         rows += kept;
     }
     Ok(Candidate {
@@ -147,7 +150,7 @@ fn scan_cost(open: &OpenTable, rest: &Rest, wanted: &Wanted<'_>, rows: f64) -> f
     let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
         let own = rows * segment.rows() as f64 / total;
         cost::scan_rows(segment, &rest.kernels[number])
-            + cost::fetch(segment, fetched(open, wanted, rest).into_iter(), own)
+            + cost::fetch(segment, fetched(open, wanted, rest).into_iter(), own, 0.0)
     };
     let all: f64 = open.table.segments().iter().enumerate().map(of_segment).sum();
     // A scan stops when it has enough rows; a selection through an index finds them all first.

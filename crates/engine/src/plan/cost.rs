@@ -18,6 +18,8 @@ pub(crate) mod nanoseconds {
     pub(crate) const ELF_LIST: f64 = 12.0;
     /// Per row that a selection yields, brought into order.
     pub(crate) const ELF_ROW: f64 = 5.0;
+    /// Per range of rows that a selection through a clustered index yields.
+    pub(crate) const ELF_RANGE: f64 = 20.0;
     /// Per selection.
     pub(crate) const ELF_START: f64 = 2_000.0;
 }
@@ -80,9 +82,10 @@ pub(crate) fn scan_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]
     rows as f64 * predicates.len() as f64 * nanoseconds::SCAN_CODE + chunks as f64 * nanoseconds::ZONE
 }
 
-/// Cost of fetching columns of `rows` rows of a segment, found in sorted order.
-pub(crate) fn fetch(segment: &Segment, columns: impl Iterator<Item = usize>, rows: f64) -> f64 {
-    let density = (rows / (segment.rows().max(1) as f64)).min(1.0);
+/// Cost of fetching columns of `rows` rows of a segment, found in sorted order, of which a share of `beside` follows the row
+/// before it.
+pub(crate) fn fetch(segment: &Segment, columns: impl Iterator<Item = usize>, rows: f64, beside: f64) -> f64 {
+    let density = (rows / (segment.rows().max(1) as f64)).min(1.0).max(beside);
     let value = |column: usize| {
         let of = |(packed, bytes): (f64, f64)| {
             if segment.column(column).code_space().is_some() {
@@ -99,6 +102,20 @@ pub(crate) fn fetch(segment: &Segment, columns: impl Iterator<Item = usize>, row
 }
 
 /// Cost of a selection through an index.
-pub(crate) fn elf(estimate: Estimate) -> f64 {
-    nanoseconds::ELF_START + estimate.lists * nanoseconds::ELF_LIST + estimate.rows * nanoseconds::ELF_ROW
+pub(crate) fn elf(estimate: Estimate, clustered: bool) -> f64 {
+    let yielded = if clustered {
+        estimate.ranges * nanoseconds::ELF_RANGE
+    } else {
+        estimate.rows * nanoseconds::ELF_ROW
+    };
+    nanoseconds::ELF_START + estimate.lists * nanoseconds::ELF_LIST + yielded
+}
+
+/// The share of the rows a selection yields that follow the row before them.
+pub(crate) fn beside(estimate: Estimate) -> f64 {
+    if estimate.rows > 0.0 {
+        (1.0 - estimate.ranges / estimate.rows).max(0.0)
+    } else {
+        0.0
+    }
 }

@@ -89,6 +89,9 @@ impl DisplayAs for ElfScan {
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(f, "ElfScan: table={table}, index={index}, on=[{}]", self.on)?;
+                if self.index.is_clustered() {
+                    f.write_str(", rows=in ranges")?;
+                }
                 write!(f, ", estimated_rows={:.0}, why=[{}]", self.scan.rows, self.reason)?;
                 write!(f, ", columns=[{}]", self.scan.column_names())?;
                 if !filter.is_empty() {

@@ -7,6 +7,7 @@ mod conditions;
 mod cost;
 mod elf_scan;
 mod pool_scan;
+mod ranges;
 mod scan;
 mod table;
 mod work;

@@ -75,12 +75,13 @@ impl Scan {
         })
     }
 
-    /// The output columns of neighbouring rows of a segment.
-    pub(crate) fn read(&self, number: usize, rows: Range<usize>) -> Result<RecordBatch> {
+    /// The output columns of ranges of rows of a segment.
+    pub(crate) fn read(&self, number: usize, ranges: &[Range<usize>]) -> Result<RecordBatch> {
         let segment = &self.open.table.segments()[number];
-        self.batch(rows.len(), |column| match segment.columns().get(column) {
-            Some(column) => column.scan(rows.clone()).map_err(external),
-            None => Ok(addresses(number, rows.clone())),
+        let rows = ranges.iter().map(Range::len).sum();
+        self.batch(rows, |column| match segment.columns().get(column) {
+            Some(column) => column.scan_ranges(ranges).map_err(external),
+            None => Ok(addresses(number, ranges.iter().cloned().flatten())),
         })
     }
 

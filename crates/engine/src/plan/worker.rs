@@ -10,6 +10,7 @@ use halocline_columns::{CodePredicate, RowId, Segment};
 use halocline_elf::TableIndex;
 
 use super::added::added_rows;
+use super::ranges::{rows_of, select_ranges, take_rows};
 use super::scan::{Scan, external};
 use super::work::{Morsel, Work};
 
@@ -21,11 +22,11 @@ const DENSE: usize = 16;
 const SPARSE: usize = 256;
 
 /// Rows found and not yet given.
-enum Found {
+pub(super) enum Found {
     /// Only their number matters.
     Counted(usize),
-    /// Neighbouring rows of a segment.
-    Range(usize, Range<usize>),
+    /// Ranges of rows of a segment, none of them empty; those from the position on are left.
+    Ranges(usize, Vec<Range<usize>>, usize),
     /// Single rows of a segment, sorted; those from the position on are left.
     Rows(usize, Vec<RowId>, usize),
     /// Rows that are in no segment.
@@ -98,7 +99,7 @@ impl Worker {
         };
         self.candidates.add(match &found {
             Found::Counted(rows) => *rows,
-            Found::Range(_, rows) => rows.len(),
+            Found::Ranges(_, ranges, _) => ranges.iter().map(Range::len).sum(),
             Found::Rows(_, rows, _) => rows.len(),
             Found::Batch(batch) => batch.num_rows(),
         });
@@ -113,7 +114,7 @@ impl Worker {
             return Ok(if self.scan.counts_only() {
                 Found::Counted(rows.len())
             } else {
-                Found::Range(number, rows)
+                Found::Ranges(number, vec![rows], 0)
             });
         }
         if self.scan.counts_only() {
@@ -123,7 +124,7 @@ impl Worker {
         }
         let matching = segment.select(kernels, rows.clone()).map_err(external)?;
         if matching.len() as usize == rows.len() {
-            return Ok(Found::Range(number, rows));
+            return Ok(Found::Ranges(number, vec![rows], 0));
         }
         Ok(Found::Rows(number, matching.iter().collect(), 0))
     }
@@ -132,14 +133,15 @@ impl Worker {
         let Some(index) = &self.index else {
             return Ok(Found::Counted(0));
         };
-        let selection = index.segments()[number]
-            .elf()
-            .select(predicates)
-            .map_err(external)?;
+        let elf = index.segments()[number].elf();
+        let selection = elf.select(predicates).map_err(external)?;
         let kernels = &self.scan.kernels[number];
         let deleted = self.segment(number).deletions().map_err(external)?;
         if kernels.is_empty() && deleted.is_none() && self.scan.counts_only() {
             return Ok(Found::Counted(selection.count().map_err(external)? as usize));
+        }
+        if elf.is_clustered() {
+            return select_ranges(&self.scan, number, &selection);
         }
         let mut rows = selection.tids().map_err(external)?;
         sort(&mut rows, self.segment(number).rows());
@@ -166,15 +168,15 @@ impl Worker {
                 }
                 self.scan.counted(now).map(Some)
             }
-            Found::Range(segment, rows) if self.scan.residual.is_none() => {
-                let end = rows.end.min(rows.start + self.batch_rows);
-                if end < rows.end {
-                    self.found = Some(Found::Range(segment, end..rows.end));
+            Found::Ranges(segment, mut ranges, mut from) if self.scan.residual.is_none() => {
+                let now = take_rows(&mut ranges, &mut from, self.batch_rows);
+                if from < ranges.len() {
+                    self.found = Some(Found::Ranges(segment, ranges, from));
                 }
-                self.scan.read(segment, rows.start..end).map(Some)
+                self.scan.read(segment, &now).map(Some)
             }
-            Found::Range(segment, rows) => {
-                let rows = (rows.start as RowId..rows.end as RowId).collect();
+            Found::Ranges(segment, ranges, _) => {
+                let rows = rows_of(&ranges);
                 self.found = Some(Found::Rows(segment, rows, 0));
                 Ok(None)
             }
@@ -246,7 +248,7 @@ impl Iterator for Worker {
 }
 
 /// A range of rows as row numbers.
-fn span(rows: &Range<usize>) -> Range<RowId> {
+pub(super) fn span(rows: &Range<usize>) -> Range<RowId> {
     rows.start as RowId..rows.end as RowId
 }
 
@@ -271,7 +273,11 @@ fn sort(rows: &mut Vec<RowId>, of: usize) {
 }
 
 /// The rows, sorted, that match all conditions: by scanning their span if they are dense in it, else one by one.
-fn keep(segment: &Segment, kernels: &[(usize, CodePredicate)], mut rows: Vec<RowId>) -> Result<Vec<RowId>> {
+pub(super) fn keep(
+    segment: &Segment,
+    kernels: &[(usize, CodePredicate)],
+    mut rows: Vec<RowId>,
+) -> Result<Vec<RowId>> {
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
         return Ok(rows);
     };

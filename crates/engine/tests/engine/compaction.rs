@@ -110,6 +110,101 @@ async fn clustered_tables_keep_their_rows_in_order() {
     assert_eq!(query(&db, "SELECT i FROM t LIMIT 3").await, ["1", "2", "3"]);
 }
 
+/// The same answers from `t`, through its index and without, as from `u` without one.
+async fn t_answers_like_u(db: &Database, when: &str) {
+    let conditions = [
+        "a BETWEEN 3 AND 20",
+        "a = 5",
+        "a = 5 AND b = 'k3'",
+        "a IS NULL AND b IN ('k1', 'k11', 'nothing')",
+        "b >= 'k5'",
+        "a >= 10 AND c < 500",
+        "a = 9 AND c < 500",
+        "a < 12 AND d % 3 = 1",
+        "a > 2 AND d BETWEEN 100 AND 9000",
+        "a IN (1, 9, 30) AND b > 'k3' AND d % 2 = 0",
+    ];
+    for condition in conditions {
+        for what in ["count(*)", "count(*), sum(d), min(c), max(b)"] {
+            let ask = |table: &str| format!("SELECT {what} FROM {table} WHERE {condition}");
+            run(db, "SET halocline.index = 'off'").await;
+            let expected = query(db, &ask("u")).await;
+            for mode in ["off", "force", "auto"] {
+                run(db, &format!("SET halocline.index = '{mode}'")).await;
+                assert_eq!(
+                    query(db, &ask("t")).await,
+                    expected,
+                    "{when}, {mode}: {condition}"
+                );
+            }
+        }
+        run(db, "SET halocline.index = 'force'").await;
+        let rows = |table| format!("SELECT d, b FROM {table} WHERE {condition} ORDER BY d");
+        assert_eq!(
+            query(db, &rows("t")).await,
+            query(db, &rows("u")).await,
+            "{when}: {condition}"
+        );
+        let some = format!("SELECT count(*) FROM (SELECT d FROM t WHERE {condition} LIMIT 7)");
+        let of = |rows: &[String]| rows[0].parse::<u64>().unwrap();
+        let all = query(db, &format!("SELECT count(*) FROM t WHERE {condition}")).await;
+        assert_eq!(
+            of(&query(db, &some).await),
+            of(&all).min(7),
+            "{when}: {condition}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clustered_indexes_find_ranges_of_rows() {
+    let (dir, db) = new_pool();
+    for (table, with) in [("t", " WITH (cluster = 'a, b')"), ("u", "")] {
+        run(
+            &db,
+            &format!("CREATE TABLE {table} (a bigint, b varchar, c double, d bigint NOT NULL){with}"),
+        )
+        .await;
+        // The order of the dimensions is that of the clustering.
+        run(&db, &format!("CREATE INDEX {table}_ab ON {table} (b, a)")).await;
+    }
+    let both = async |text: &str| {
+        for table in ["t", "u"] {
+            run(&db, &text.replace("TABLE", table)).await;
+        }
+    };
+    let rows = |from: u32, to: u32| {
+        format!(
+            "INSERT INTO TABLE SELECT nullif(i % 40, 7), 'k' || (i * 31 % 17), i / 3.0, i FROM generate_series({from}, {to}) AS s(i)"
+        )
+    };
+    both(&rows(1, 20_000)).await;
+    both(&rows(20_001, 26_000)).await;
+    run(&db, "SET halocline.index = 'force'").await;
+    let explain = async |table: &str| {
+        let text = format!("EXPLAIN SELECT sum(c) FROM {table} WHERE a > 20");
+        query(&db, &text).await.join("\n")
+    };
+    assert!(explain("t").await.contains("rows=in ranges"));
+    assert!(!explain("u").await.contains("rows=in ranges"));
+    t_answers_like_u(&db, "loaded").await;
+    both("DELETE FROM TABLE WHERE d % 97 = 0").await;
+    t_answers_like_u(&db, "some rows deleted").await;
+    both("DELETE FROM TABLE WHERE a BETWEEN 5 AND 9 AND d % 5 > 1").await;
+    both("UPDATE TABLE SET a = 41, b = NULL WHERE d % 50 = 3").await;
+    t_answers_like_u(&db, "changed").await;
+    run(&db, "VACUUM FULL t").await;
+    assert_eq!(segments(&db, "t").0, 1);
+    assert!(explain("t").await.contains("rows=in ranges"));
+    t_answers_like_u(&db, "compacted").await;
+    both("DELETE FROM TABLE WHERE d % 101 < 30").await;
+    t_answers_like_u(&db, "deleted after that").await;
+    drop(db);
+    let db = reopen(&dir, &DatabaseOptions::default());
+    t_answers_like_u(&db, "reopened").await;
+    assert!(db.check(&mut |_| ()).unwrap().problems.is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_log_is_folded_and_grows() {
     let (dir, db) = new_pool();

@@ -136,6 +136,7 @@ fn estimate_of(index: &TableIndex, codes: &[Vec<(usize, CodePredicate)>]) -> Res
         let estimate = segment.elf().estimate(&for_index(index, codes)?)?;
         sum.rows += estimate.rows;
         sum.lists += estimate.lists;
+        sum.ranges += estimate.ranges;
     }
     Ok(sum)
 }
