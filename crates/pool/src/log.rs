@@ -8,7 +8,7 @@
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use halocline_media::{MediaError, Medium};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -36,8 +36,19 @@ pub struct LogRecords {
 pub(crate) struct Tail {
     /// The end of the records that were found to verify.
     verified: AtomicU64,
-    /// The end of those that an append of this handle has flushed; locked by whoever appends.
-    flushed: Mutex<u64>,
+    /// Locked by whoever stores a record.
+    storing: Mutex<()>,
+    persisted: Mutex<Persisted>,
+    /// Told when a fence is over.
+    fenced: Condvar,
+}
+
+/// What of a log this handle has made durable.
+#[derive(Debug, Default)]
+struct Persisted {
+    end: u64,
+    /// Is somebody at it, for all who wait.
+    led: bool,
 }
 
 /// A log of a pinned generation.
@@ -89,9 +100,9 @@ impl<'a> Log<'a> {
         (end >= least).then_some(LogRecords { records, end })
     }
 
-    /// Appends a record and makes it, and all before it, durable; returns the end, or nothing if there is no room.
-    pub(crate) fn append(&self, record: &[u8], salt: u32) -> Result<Option<u64>, MediaError> {
-        let mut flushed = self.appending();
+    /// Stores a record behind the others, visible and not durable; returns the end, or nothing if there is no room.
+    pub(crate) fn store(&self, record: &[u8], salt: u32) -> Result<Option<u64>, MediaError> {
+        let _one_at_a_time = self.tail.storing.lock().unwrap_or_else(PoisonError::into_inner);
         let start = self.end();
         let sum_at = size_of::<RecordHeader>() as u64 + (record.len() as u64).next_multiple_of(RECORD_ALIGN);
         let end = start + sum_at + SUM;
@@ -112,18 +123,43 @@ impl<'a> Log<'a> {
             bytes.extend_from_slice(RecordHeader::new_zeroed().as_bytes());
         }
         self.medium.store(self.extent.offset + start, &bytes);
-        // Whoever appended the records before may have died before they were flushed.
-        let from = if made(Mistake::TrustLogTail) {
-            start
-        } else {
-            *flushed
-        };
-        self.medium
-            .flush(self.extent.offset + from, start + bytes.len() as u64 - from);
-        self.medium.fence()?;
-        *flushed = end;
         self.tail.verified.fetch_max(end, Ordering::AcqRel);
+        if made(Mistake::TrustLogTail) {
+            self.persisted().end = start;
+        }
         Ok(Some(end))
+    }
+
+    /// Makes all records up to a position durable. Of threads that ask at the same time one flushes and fences for all
+    /// whose records are stored by then; so n of them take two fences rather than n.
+    pub(crate) fn persist(&self, upto: u64) -> Result<(), MediaError> {
+        let mut persisted = self.persisted();
+        while persisted.led && persisted.end < upto {
+            persisted = self
+                .tail
+                .fenced
+                .wait(persisted)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if persisted.end >= upto {
+            return Ok(());
+        }
+        persisted.led = true;
+        // Whoever appended the records before may have died before they were flushed.
+        let from = persisted.end;
+        drop(persisted);
+        let end = self.tail.verified.load(Ordering::Acquire).max(upto);
+        let behind = (end + size_of::<RecordHeader>() as u64).min(self.extent.len);
+        self.medium.flush(self.extent.offset + from, behind - from);
+        let result = self.medium.fence();
+        let mut persisted = self.persisted();
+        persisted.led = false;
+        if result.is_ok() {
+            persisted.end = persisted.end.max(end);
+        }
+        drop(persisted);
+        self.tail.fenced.notify_all();
+        result
     }
 
     /// Makes sure, durably, that no record starts where the next one is to be stored. There may be one that was lost in
@@ -210,7 +246,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    fn appending(&self) -> MutexGuard<'_, u64> {
-        self.tail.flushed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn persisted(&self) -> MutexGuard<'_, Persisted> {
+        self.tail.persisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

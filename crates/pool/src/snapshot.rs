@@ -59,6 +59,11 @@ impl Pinned {
         &self.directory
     }
 
+    /// As [`Snapshot::log_persist`].
+    pub(crate) fn log_persist(&self, name: &str, upto: u64) -> Result<(), PoolError> {
+        Ok(log_of(self, name)?.persist(upto)?)
+    }
+
     /// As [`Snapshot::log_records`].
     pub(crate) fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         log_of(self, name)?
@@ -162,6 +167,15 @@ impl Snapshot {
     /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::NoSuchPosition`].
     pub fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         self.pinned.log_records(name, from)
+    }
+
+    /// Makes the records of a log up to a position, one that [`Txn::log_store`](crate::Txn::log_store) has given, durable.
+    /// Threads that ask at the same time share a fence.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::Media`].
+    pub fn log_persist(&self, name: &str, upto: u64) -> Result<(), PoolError> {
+        self.pinned.log_persist(name, upto)
     }
 }
 

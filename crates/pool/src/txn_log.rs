@@ -74,9 +74,22 @@ impl<M: Medium> Txn<M> {
     /// [`PoolError::LogFull`]: fold the log and name an empty one. [`PoolError::NoSuchObject`], [`PoolError::NotALog`],
     /// [`PoolError::Media`]: whether the record is there may be unknown until the pool is opened again.
     pub fn log_append(&self, name: &str, record: &[u8]) -> Result<u64, PoolError> {
+        let end = self.log_store(name, record)?;
+        self.base().log_persist(name, end)?;
+        Ok(end)
+    }
+
+    /// The first half of [`log_append`](Txn::log_append): the record is seen by others, and survives the end of the
+    /// process, but not yet what the medium's fences are for. [`Snapshot::log_persist`](crate::Snapshot::log_persist), with
+    /// the position that this returns, makes it durable, for several transactions at once: it needs no transaction, so the
+    /// next one can store its record meanwhile.
+    ///
+    /// # Errors
+    /// As [`log_append`](Txn::log_append).
+    pub fn log_store(&self, name: &str, record: &[u8]) -> Result<u64, PoolError> {
         let base = self.base();
         let log = log_of(base, name)?;
-        match log.append(record, self.inner.salt) {
+        match log.store(record, self.inner.salt) {
             Ok(Some(end)) => {
                 if !self.inner.medium.fence_is_durable() {
                     self.inner.unsynced_log.store(true, Ordering::Release);

@@ -70,7 +70,7 @@ fn all(states: &[u32], possible: usize) -> Vec<Vec<u32>> {
 }
 
 /// Nothing, everything or any state, each as likely.
-fn draw(count: u32, rng: &mut StdRng) -> u32 {
+pub(super) fn draw(count: u32, rng: &mut StdRng) -> u32 {
     match rng.random_range(0..3) {
         0 => 0,
         1 => count - 1,

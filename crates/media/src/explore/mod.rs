@@ -33,6 +33,7 @@
 mod choices;
 mod images;
 mod model;
+mod moment;
 mod mutation;
 mod report;
 
@@ -44,6 +45,7 @@ use std::sync::Arc;
 use images::Images;
 use model::{CrashModel, ImageHash, Line, LineStates};
 
+pub use moment::{CrashImage, Recorder};
 pub use mutation::Mutation;
 pub use report::{ArrivedLine, Crash, CrashPoint, MutantReport, Report, Violation};
 

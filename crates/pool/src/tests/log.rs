@@ -1,10 +1,18 @@
 //! Every crash while a log is appended to and folded, where fences are durable and where they are not.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use halocline_media::Tracked;
 use halocline_media::explore::Explorer;
 
 use super::crash;
-use super::model::Step;
+use super::model::{BOOT, LOG, SMALL, Step, run};
 use super::power;
+use super::wrapped::Wrapped;
+use crate::Pool;
 
 #[test]
 fn records_are_there_when_they_are_acknowledged() {
@@ -84,4 +92,39 @@ fn synced_records_survive_power_loss_and_others_are_a_prefix() {
     let report =
         power::explore(&explorer, &setup, &steps, true).unwrap_or_else(|violation| panic!("{violation}"));
     assert!(report.missed.is_empty(), "{report}");
+}
+
+#[test]
+fn records_stored_at_the_same_time_share_fences() {
+    const WRITERS: usize = 8;
+    let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    run(&pool, &[Step::Log(4096)], |_| (), |_| ());
+    let stored = Arc::new(AtomicUsize::new(0));
+    let all = Arc::clone(&stored);
+    // The first one that fences finds, when it is done, that all others have stored their records.
+    medium.within_fence(Box::new(move || {
+        while all.load(Ordering::SeqCst) < WRITERS {
+            thread::yield_now();
+        }
+    }));
+    let before = medium.fences();
+    thread::scope(|scope| {
+        for _ in 0..WRITERS {
+            scope.spawn(|| {
+                let txn = pool.begin_wait(Duration::from_secs(60)).unwrap();
+                let end = txn.log_store(LOG, &[7; 20]).unwrap();
+                let snapshot = pool.snapshot().unwrap();
+                drop(txn);
+                stored.fetch_add(1, Ordering::SeqCst);
+                snapshot.log_persist(LOG, end).unwrap();
+            });
+        }
+    });
+    let fences = medium.fences() - before;
+    assert!((1..=2).contains(&fences), "{fences} fences");
+    let copy = Arc::new(Tracked::from_image(&medium.image()).unwrap());
+    let pool = Pool::open_with(copy, SMALL, BOOT).unwrap();
+    let records = pool.snapshot().unwrap().log_records(LOG, 0).unwrap().records;
+    assert_eq!(records.len(), WRITERS);
 }

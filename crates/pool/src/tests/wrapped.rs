@@ -23,6 +23,8 @@ pub(crate) struct Wrapped {
     /// Pages that have no blocks.
     holes: Mutex<BTreeSet<u64>>,
     then: Mutex<Option<Interruption>>,
+    fenced: AtomicU64,
+    within: Mutex<Option<Interruption>>,
 }
 
 impl Wrapped {
@@ -45,6 +47,8 @@ impl Wrapped {
             loads: AtomicU64::new(0),
             holes: Mutex::default(),
             then: Mutex::default(),
+            fenced: AtomicU64::new(0),
+            within: Mutex::default(),
         })
     }
 
@@ -69,6 +73,21 @@ impl Wrapped {
     pub(crate) fn interrupt_after(&self, loads: u64, then: Interruption) {
         *self.then.lock().unwrap() = Some(then);
         self.loads.store(loads, Ordering::SeqCst);
+    }
+
+    /// A copy of the visible contents.
+    pub(crate) fn image(&self) -> Vec<u8> {
+        self.medium.image()
+    }
+
+    /// How many fences there have been.
+    pub(crate) fn fences(&self) -> u64 {
+        self.fenced.load(Ordering::SeqCst)
+    }
+
+    /// Within the next fence, something else happens.
+    pub(crate) fn within_fence(&self, then: Interruption) {
+        *self.within.lock().unwrap() = Some(then);
     }
 
     /// Whether the interruption has not come yet.
@@ -175,6 +194,11 @@ impl Medium for Wrapped {
     }
 
     fn fence(&self) -> Result<(), MediaError> {
+        self.fenced.fetch_add(1, Ordering::SeqCst);
+        let within = self.within.lock().unwrap().take();
+        if let Some(then) = within {
+            then();
+        }
         let left = self.fences.load(Ordering::SeqCst);
         if left == 0 {
             return Err(MediaError::Poisoned {

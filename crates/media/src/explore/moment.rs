@@ -1,0 +1,75 @@
+//! One crash, at a moment that is drawn.
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::choices::draw;
+use super::model::CrashModel;
+use crate::{LINE, Tracked};
+
+/// Records what is done to a medium, for one crash in the middle of it.
+///
+/// ```
+/// use halocline_media::explore::Recorder;
+/// use halocline_media::{Medium, Tracked};
+///
+/// let medium = Tracked::new(4096)?;
+/// let recorder = Recorder::start(&medium);
+/// medium.store_u64(0, 1);
+/// medium.persist(0, 8)?;
+/// medium.store_u64(64, 2);
+/// let crash = recorder.crash(7);
+/// let after = Tracked::from_image(&crash.bytes)?;
+/// assert!(!crash.complete || after.load_u64(0) == 1);
+/// # Ok::<(), halocline_media::MediaError>(())
+/// ```
+#[derive(Debug)]
+pub struct Recorder<'a>(&'a Tracked);
+
+/// What a crash has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CrashImage {
+    /// All bytes of the medium.
+    pub bytes: Vec<u8>,
+    /// Whether the crash came after all that was recorded, so that what was acknowledged must be there.
+    pub complete: bool,
+}
+
+impl<'a> Recorder<'a> {
+    /// Starts; the present contents count as durable.
+    pub fn start(medium: &'a Tracked) -> Self {
+        medium.start_recording();
+        Self(medium)
+    }
+
+    /// Ends, and gives what a crash at a moment drawn by `seed` leaves: one time in four that at the end, else any.
+    pub fn crash(self, seed: u64) -> CrashImage {
+        let trace = self.0.stop_recording();
+        let mut rng = StdRng::seed_from_u64(seed);
+        let end = trace.events.len();
+        let moment = match rng.random_range(0..4) {
+            0 => end,
+            _ => rng.random_range(0..=end),
+        };
+        let mut model = CrashModel::new(trace.start);
+        for event in &trace.events[..moment] {
+            model.apply(event);
+        }
+        let mut bytes = model.durable().to_vec();
+        for line in model.open_lines() {
+            let contents = line.contents[draw(line.contents.len() as u32, &mut rng) as usize];
+            let from = (line.line * LINE) as usize;
+            bytes[from..from + contents.len()].copy_from_slice(&contents);
+        }
+        CrashImage {
+            bytes,
+            complete: moment == end,
+        }
+    }
+}
+
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        self.0.stop_recording();
+    }
+}
