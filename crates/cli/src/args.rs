@@ -196,6 +196,7 @@ BEGIN, statements, COMMIT publishes what lies between at once, or none of it.
 INSERT, UPDATE, DELETE, TRUNCATE, ALTER TABLE and COPY t FROM 'file' change tables; \\help shows more.
 CREATE INDEX i ON t USING elf (a, b) builds an index, EXPLAIN shows whether a query uses it, and
 SET halocline.index = off | auto | force decides for the session.
+Segments are merged in the background; SET halocline.compaction = off ends that.
 
 Examples:
   halocline sql shop.pool

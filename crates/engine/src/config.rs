@@ -45,11 +45,46 @@ impl FromStr for IndexMode {
     }
 }
 
+/// When segments are merged without being asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compaction {
+    /// Never; `VACUUM` and compaction do it.
+    #[default]
+    Off,
+    /// In the background, after a moment without changes.
+    Auto,
+}
+
+impl fmt::Display for Compaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Auto => "auto",
+        })
+    }
+}
+
+impl FromStr for Compaction {
+    type Err = DataFusionError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "off" | "false" => Ok(Self::Off),
+            "auto" | "on" | "true" => Ok(Self::Auto),
+            other => Err(DataFusionError::Configuration(format!(
+                "halocline.compaction is off or auto, not '{other}'"
+            ))),
+        }
+    }
+}
+
 /// The settings under `halocline.`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
     /// `halocline.index`.
     pub(crate) index: IndexMode,
+    /// `halocline.compaction`, of all sessions of the database.
+    pub(crate) compaction: Compaction,
 }
 
 impl ExtensionOptions for Settings {
@@ -68,8 +103,11 @@ impl ExtensionOptions for Settings {
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match key {
             "index" => self.index = value.parse()?,
+            "compaction" => self.compaction = value.parse()?,
             _ => {
-                let text = format!("there is no setting halocline.{key}; there is halocline.index");
+                let text = format!(
+                    "there is no setting halocline.{key}; there are halocline.index and halocline.compaction"
+                );
                 return Err(DataFusionError::Configuration(text));
             }
         }
@@ -77,11 +115,18 @@ impl ExtensionOptions for Settings {
     }
 
     fn entries(&self) -> Vec<ConfigEntry> {
-        vec![ConfigEntry {
-            key: "halocline.index".into(),
-            value: Some(self.index.to_string()),
-            description: "When a selection goes through an index: off, auto (by estimated cost) or force",
-        }]
+        vec![
+            ConfigEntry {
+                key: "halocline.index".into(),
+                value: Some(self.index.to_string()),
+                description: "When a selection goes through an index: off, auto (by estimated cost) or force",
+            },
+            ConfigEntry {
+                key: "halocline.compaction".into(),
+                value: Some(self.compaction.to_string()),
+                description: "When segments are merged without being asked: off, or auto (in the background)",
+            },
+        ]
     }
 }
 

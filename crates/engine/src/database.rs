@@ -11,9 +11,12 @@ use halocline_elf::{IndexOptions, Layout, Order};
 use halocline_media::{AnyMedium, Dram};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
+use crate::Compaction;
+use crate::background::{Background, Owner};
 use crate::catalog::{Catalog, CatalogCache};
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
 use crate::info::{CheckProgress, CheckReport, IndexInfo, Info};
+use crate::rules::Rules;
 use crate::session::Session;
 use crate::statement::{self, build_index, drop_indexes, insert_batch};
 use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
@@ -35,6 +38,9 @@ pub struct DatabaseOptions {
     /// How long a statement that writes waits for another writer, of this process or another, before it fails; by
     /// default 5 seconds.
     pub lock_wait: Option<Duration>,
+    /// Whether segments are merged in the background; by default they are not, so that a library starts no threads
+    /// unasked. `SET halocline.compaction` changes it.
+    pub compaction: Compaction,
 }
 
 /// An index to build.
@@ -62,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) cache: CatalogCache,
     pub(crate) options: DatabaseOptions,
+    pub(crate) rules: Rules,
+    pub(crate) background: Background,
 }
 
 impl Shared {
@@ -70,7 +78,7 @@ impl Shared {
     /// # Errors
     /// The pool or its log cannot be read.
     pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, EngineError> {
-        self.cache.newest(&self.pool)
+        self.cache.newest(&self.pool, &self.rules)
     }
 
     /// How long a statement that writes waits for another writer.
@@ -100,8 +108,10 @@ impl Shared {
 /// gives independent ones.
 #[derive(Clone)]
 pub struct Database {
-    shared: Arc<Shared>,
     session: Arc<Session>,
+    /// Ends compaction in the background with the last clone, before the pool is let go.
+    owner: Arc<Owner>,
+    shared: Arc<Shared>,
 }
 
 impl std::fmt::Debug for Database {
@@ -155,14 +165,22 @@ impl Database {
     }
 
     fn over(pool: Pool, options: &DatabaseOptions) -> Self {
+        Self::with_rules(pool, options, Rules::default())
+    }
+
+    pub(crate) fn with_rules(pool: Pool, options: &DatabaseOptions, rules: Rules) -> Self {
         let session = Arc::new(Session::new(options));
         let shared = Shared {
             pool,
             cache: CatalogCache::default(),
             options: options.clone(),
+            rules,
+            background: Background::new(options.compaction),
         };
+        let shared = Arc::new(shared);
         Self {
-            shared: Arc::new(shared),
+            owner: Arc::new(Owner::new(&shared)),
+            shared,
             session,
         }
     }
@@ -172,9 +190,16 @@ impl Database {
     pub fn session(&self) -> Self {
         let session = Arc::new(Session::new(&self.shared.options));
         Self {
+            owner: Arc::clone(&self.owner),
             shared: Arc::clone(&self.shared),
             session,
         }
+    }
+
+    /// Has the session a transaction that its next statement would be part of.
+    #[must_use]
+    pub fn in_transaction(&self) -> bool {
+        self.session.slot().must_be_idle("").is_err()
     }
 
     /// Runs one statement. Statements that write have done so on return, or, between BEGIN and COMMIT, become part of the

@@ -8,6 +8,8 @@
 //! - a statement sees one version of the database, taken when it starts, and nothing of a statement beside it;
 //! - a statement that fails leaves the pool as it was;
 //! - an answer does not depend on the way to it: `halocline.index = off | auto | force` give the same rows.
+
+mod background;
 mod catalog;
 mod check;
 mod config;
@@ -19,13 +21,16 @@ mod import;
 mod info;
 mod plan;
 mod result;
+mod rules;
 mod session;
 mod statement;
 mod storable;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod write;
 
-pub use config::IndexMode;
+pub use config::{Compaction, IndexMode};
 pub use database::{Database, DatabaseOptions, IndexSpec};
 pub use error::EngineError;
 pub use halocline_elf::{Layout, Order};

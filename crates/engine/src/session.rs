@@ -11,12 +11,13 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Query};
 
-use crate::EngineError;
+use crate::background::Background;
 use crate::catalog::{CATALOG, Catalog, Externals, PoolCatalogList, SCHEMA};
 use crate::config::Settings;
 use crate::database::{DatabaseOptions, Shared};
 use crate::statement::drop_tables;
 use crate::transaction::{Held, Slot, Transaction};
+use crate::{Compaction, EngineError};
 
 /// Settings, external tables and the open transaction. Statements of one session may run at the same time, those of one
 /// transaction one after the other.
@@ -34,7 +35,10 @@ impl Session {
             .with_information_schema(true)
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
             .with_create_default_catalog_and_schema(false)
-            .with_option_extension(Settings::default());
+            .with_option_extension(Settings {
+                compaction: options.compaction,
+                ..Settings::default()
+            });
         if let Some(threads) = options.threads {
             config = config.with_target_partitions(threads.max(1));
         }
@@ -149,13 +153,22 @@ impl Session {
         rows(&state, catalog, statement).await
     }
 
-    /// Changes the session's settings.
+    /// Changes the session's settings, or those of the database.
     ///
     /// # Errors
     /// No such setting or value.
-    pub(crate) async fn set(&self, statement: Parsed) -> Result<(), EngineError> {
+    pub(crate) async fn set(&self, shared: &Arc<Shared>, statement: Parsed) -> Result<(), EngineError> {
+        let of_compaction = statement.to_string().contains("halocline.compaction");
         let plan = self.context.state().statement_to_plan(statement).await?;
         self.context.execute_logical_plan(plan).await?;
+        if of_compaction {
+            let state = self.context.state();
+            let settings = state.config_options().extensions.get::<Settings>();
+            Background::set(
+                shared,
+                settings.map_or(Compaction::Off, |settings| settings.compaction),
+            );
+        }
         Ok(())
     }
 

@@ -31,6 +31,7 @@ Statements end with a semicolon. Besides SELECT:
   CREATE INDEX i ON t USING elf (a, b)     DROP INDEX i
   EXPLAIN SELECT …                         shows whether an index is used, and why not
   SET halocline.index = off | auto | force
+  SET halocline.compaction = off | auto
 Files are read in place: SELECT * FROM 'data.parquet'";
 
 /// Runs a command; false means that the shell is to end.

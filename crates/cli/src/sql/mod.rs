@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::Path;
 
-use halocline_engine::{Database, EngineError};
+use halocline_engine::{Compaction, Database, DatabaseOptions, EngineError};
 use tokio::runtime::Runtime;
 
 use crate::args::SqlArgs;
@@ -27,7 +27,11 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
         || script
             .as_ref()
             .is_some_and(|statements| statements.iter().any(|text| statements::creates_table(text)));
-    let options = opening::options(&args.open, args.read_only);
+    // It ends with the last statement at the latest, and begins a moment after a change: a single one never waits for it.
+    let options = DatabaseOptions {
+        compaction: Compaction::Auto,
+        ..opening::options(&args.open, args.read_only)
+    };
     let runtime = runtime()?;
     let opened = if creates && !args.read_only {
         opening::open_or_create(&args.pool, &options)?

@@ -7,6 +7,7 @@ use halocline_pool::Pool;
 use super::{Catalog, LOG_OBJECT, Objects};
 use crate::EngineError;
 use crate::delta::Delta;
+use crate::rules::{Mistake, Rules};
 
 /// Keeps the newest version that a statement asked for.
 #[derive(Debug, Default)]
@@ -17,18 +18,22 @@ impl CatalogCache {
     ///
     /// # Errors
     /// The pool or its log cannot be read.
-    pub(crate) fn newest(&self, pool: &Pool) -> Result<Arc<Catalog>, EngineError> {
+    pub(crate) fn newest(&self, pool: &Pool, rules: &Rules) -> Result<Arc<Catalog>, EngineError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = pool.snapshot()?;
         let known = match kept.take() {
             Some(known) if known.objects.generation() == snapshot.generation() => known,
+            Some(known) if rules.broken(Mistake::MixVersions) => {
+                let objects = Arc::new(Objects::of_snapshot(snapshot));
+                Arc::new(Catalog::new(objects, known.delta.clone(), 0))
+            }
             _ => Arc::new(Catalog::new(
                 Arc::new(Objects::of_snapshot(snapshot)),
                 Delta::default(),
                 0,
             )),
         };
-        let newest = extended(&known)?.unwrap_or(known);
+        let newest = extended(&known, rules)?.unwrap_or(known);
         *kept = Some(Arc::clone(&newest));
         Ok(newest)
     }
@@ -40,7 +45,7 @@ impl CatalogCache {
 }
 
 /// The version after the records that have been appended since, if there are any.
-fn extended(known: &Catalog) -> Result<Option<Arc<Catalog>>, EngineError> {
+fn extended(known: &Catalog, rules: &Rules) -> Result<Option<Arc<Catalog>>, EngineError> {
     let Some(snapshot) = known.objects.snapshot() else {
         return Ok(None);
     };
@@ -57,5 +62,9 @@ fn extended(known: &Catalog) -> Result<Option<Arc<Catalog>>, EngineError> {
         delta.apply_record(record, schema_of)?;
     }
     let objects = Arc::clone(&known.objects);
-    Ok(Some(Arc::new(Catalog::new(objects, delta, log.end))))
+    let read = match rules.broken(Mistake::ReadRecordsTwice) {
+        true => known.position,
+        false => log.end,
+    };
+    Ok(Some(Arc::new(Catalog::new(objects, delta, read))))
 }

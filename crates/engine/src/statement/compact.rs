@@ -5,13 +5,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use halocline_columns::ColumnsError;
 use halocline_columns::compact::{CompactionPolicy, MergeOptions, MergeProgress, merge, plan};
+use halocline_columns::{ColumnsError, Table};
 
 use crate::EngineError;
 use crate::catalog::OpenTable;
 use crate::database::Shared;
+use crate::rules::Mistake;
 use crate::transaction::Transaction;
 
 /// How tables are compacted.
@@ -70,22 +72,60 @@ pub(crate) fn compact(
         None => shared.catalog()?.table_names(),
     };
     let progress = Mutex::new(progress);
+    let policy = CompactionPolicy::default();
     let mut report = CompactReport::default();
     for name in &tables {
         // What VACUUM FULL writes anew once is good.
         let mut full = options.full;
-        while let Some(mut group) = next_group(shared, name, full, table.is_none())? {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(EngineError::Cancelled);
-            }
-            merge_group(&group, options, &progress, cancel, &mut report)?;
-            group.transaction.changed([group.open.table.uid()]);
-            drop(group.open);
-            group.transaction.commit()?;
+        loop {
+            let transaction = Transaction::begin(shared, "compaction", shared.lock_wait())?;
+            let Some(group) = next_group(transaction, name, full, table.is_none(), &policy)? else {
+                break;
+            };
+            merge_group(group, options, &progress, cancel, &mut report)?;
             full = false;
         }
     }
     Ok(report)
+}
+
+/// Merges the first group of segments of any table that is worth it; false if there is none. Does not wait for writers.
+///
+/// # Errors
+/// A writer has the lock; the pool cannot be written, or the caller wants the end.
+pub(crate) fn compact_group(
+    shared: &Arc<Shared>,
+    policy: &CompactionPolicy,
+    options: &CompactOptions,
+    cancel: &AtomicBool,
+) -> Result<bool, EngineError> {
+    let mut ignored = |_: &CompactProgress| ();
+    let progress: Progress<'_> = Mutex::new(&mut ignored);
+    for name in shared.catalog()?.table_names() {
+        let catalog = shared.catalog()?;
+        // Most often there is nothing to do: the lock is not taken to see that.
+        if !catalog.has_table(&name) || group_of(&catalog.table(&name)?.table, policy).is_none() {
+            continue;
+        }
+        drop(catalog);
+        let transaction = Transaction::begin_quietly(shared, "compaction", Duration::ZERO)?;
+        if let Some(group) = next_group(transaction, &name, false, true, policy)? {
+            merge_group(group, options, &progress, cancel, &mut CompactReport::default())?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The first segments that are worth merging and are not too many rows.
+fn group_of(table: &Table, policy: &CompactionPolicy) -> Option<Vec<u64>> {
+    let rows_of = |id: &u64| {
+        let segments = table.segments().iter();
+        let of_id = segments.filter(|segment| segment.id() == *id);
+        of_id.map(|segment| segment.live_rows()).sum::<u64>()
+    };
+    let fits = |group: &Vec<u64>| group.iter().map(rows_of).sum::<u64>() <= policy.max_rows;
+    plan(table, policy).into_iter().find(fits)
 }
 
 /// Segments of a table that are worth merging, and a transaction to do it in.
@@ -97,17 +137,16 @@ struct Group {
 
 /// The next segments of a table that are worth merging; none if there are none.
 fn next_group(
-    shared: &Arc<Shared>,
+    mut transaction: Transaction,
     name: &str,
     full: bool,
     may_be_gone: bool,
+    policy: &CompactionPolicy,
 ) -> Result<Option<Group>, EngineError> {
-    let policy = CompactionPolicy::default();
     let worth = |open: &OpenTable| match full {
         true => Some(open.table.segments().iter().map(|segment| segment.id()).collect()),
-        false => plan(&open.table, &policy).into_iter().next(),
+        false => group_of(&open.table, policy),
     };
-    let mut transaction = Transaction::begin(shared, "compaction", shared.lock_wait())?;
     let catalog = transaction.catalog();
     if may_be_gone && !catalog.has_table(name) {
         return Ok(None);
@@ -118,7 +157,10 @@ fn next_group(
     }
     // What the log says of the table goes into segments now, and changes what is worth merging.
     let stored = catalog.objects().table(name)?;
-    transaction.fold(&stored)?;
+    match transaction.shared().rules.broken(Mistake::CompactWithoutLog) {
+        true => transaction.forget(stored.table.uid()),
+        false => transaction.fold(&stored)?,
+    }
     let open = transaction.catalog().objects().table(name)?;
     match worth(&open) {
         Some(ids) if !ids.is_empty() => Ok(Some(Group {
@@ -134,13 +176,17 @@ fn next_group(
     }
 }
 
+/// Merges a group and publishes that.
 fn merge_group(
-    group: &Group,
+    mut group: Group,
     options: &CompactOptions,
     progress: &Progress<'_>,
     cancel: &AtomicBool,
     report: &mut CompactReport,
 ) -> Result<(), EngineError> {
+    if cancel.load(Ordering::Relaxed) {
+        return Err(EngineError::Cancelled);
+    }
     let (name, transaction) = (group.open.table.name(), &group.transaction);
     let tell = |at: MergeProgress| {
         let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,6 +206,9 @@ fn merge_group(
         Err(ColumnsError::Cancelled { .. }) => return Err(EngineError::Cancelled),
         merged => merged?,
     };
+    group.transaction.changed([group.open.table.uid()]);
+    drop(group.open);
+    group.transaction.commit()?;
     report.merged += stats.merged;
     report.segments += (stats.ids.end - stats.ids.start) as usize;
     report.rows += stats.rows;

@@ -14,8 +14,8 @@ mod split;
 mod tests;
 mod unsupported;
 
-pub(crate) use compact::compact;
 pub use compact::{CompactOptions, CompactProgress, CompactReport};
+pub(crate) use compact::{compact, compact_group};
 pub(crate) use create_index::build_index;
 pub(crate) use create_table::Making;
 pub(crate) use drop::{drop_indexes, drop_tables};

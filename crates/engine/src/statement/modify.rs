@@ -16,6 +16,7 @@ use crate::EngineError;
 use crate::catalog::{ADDRESSED, OpenTable};
 use crate::delta::Change;
 use crate::plan::ADDRESS;
+use crate::rules::Mistake;
 use crate::transaction::Transaction;
 use crate::write::{Fit, Stored, inserts, store};
 
@@ -142,6 +143,9 @@ pub(crate) async fn update_rows(
     let stored = store(transaction, open, fit, rows, |batch| gone.add(batch)).await?;
     let count = gone.count;
     let mut changes = gone.into_deletions(open);
+    if transaction.shared().rules.broken(Mistake::HalfUpdate) {
+        changes.clear();
+    }
     if let Stored::Few(batches, _) = stored {
         changes.extend(inserts(batches));
     }

@@ -38,7 +38,7 @@ pub(crate) async fn run(
             let catalog = session.catalog(shared)?;
             return Ok(QueryResult::rows(session.rows(&catalog, parsed).await?));
         }
-        Statement::Setting(parsed) => session.set(parsed).await.map(|()| "set".to_string()),
+        Statement::Setting(parsed) => session.set(shared, parsed).await.map(|()| "set".to_string()),
         Statement::External(parsed) => {
             let said = "external table created for this session";
             session.remember(shared, parsed).await.map(|()| said.to_string())

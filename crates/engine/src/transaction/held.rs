@@ -6,6 +6,7 @@ use super::{Savepoint, Transaction};
 use crate::EngineError;
 use crate::catalog::Catalog;
 use crate::database::Shared;
+use crate::rules::Mistake;
 
 /// The open transaction of a session.
 #[derive(Default)]
@@ -177,6 +178,10 @@ impl Held {
         };
         if result.is_err() {
             transaction.undo(savepoint)?;
+        }
+        if transaction.shared().rules.broken(Mistake::CommitEarly) {
+            // One that the log cannot take is published with all the others.
+            let _ = transaction.store_pending()?;
         }
         if let Some(slot) = running.0.take() {
             *slot.state() = State::Open(Box::new(transaction));

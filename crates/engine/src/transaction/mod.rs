@@ -25,9 +25,8 @@ use crate::EngineError;
 use crate::catalog::{Catalog, LOG_OBJECT, Objects, OpenTable};
 use crate::database::Shared;
 use crate::delta::{Change, Changes, Delta, encode, size};
+use crate::rules::Mistake;
 
-/// Rows that a transaction may change and still be a record of the log.
-pub(crate) const SMALL_ROWS: u64 = 1024;
 /// Bytes that a record may take; the log holds a few of the largest.
 const SMALL_BYTES: usize = 256 << 10;
 /// Bytes of new rows that a transaction keeps in DRAM before it makes segments of them.
@@ -64,6 +63,19 @@ impl Transaction {
     /// # Errors
     /// Another writer keeps it; the pool is open for reading only.
     pub(crate) fn begin(shared: &Arc<Shared>, what: &str, wait: Duration) -> Result<Self, EngineError> {
+        let _waiting = shared.background.writer();
+        Self::begin_quietly(shared, what, wait)
+    }
+
+    /// As [`begin`](Self::begin), but a compaction in the background is not told to make way.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn begin_quietly(
+        shared: &Arc<Shared>,
+        what: &str,
+        wait: Duration,
+    ) -> Result<Self, EngineError> {
         let txn = match shared.pool.begin_wait(wait) {
             Err(PoolError::ReadOnly { .. }) => {
                 let what = what.to_string();
@@ -137,6 +149,10 @@ impl Transaction {
     ) -> Result<(), EngineError> {
         let uid = open.table.uid();
         for change in changes {
+            let added = matches!(change, Change::DeleteAdded(_));
+            if added && self.shared.rules.broken(Mistake::KeepAddedRows) {
+                continue;
+            }
             self.delta.apply(uid, &change)?;
             self.pending_bytes += size(&change);
             if !self.publishes {
@@ -144,7 +160,7 @@ impl Transaction {
             }
         }
         self.pending_rows += rows;
-        if self.pending_rows > SMALL_ROWS || self.pending_bytes > SMALL_BYTES {
+        if self.pending_rows > self.shared.rules.small_rows || self.pending_bytes > SMALL_BYTES {
             self.publish_at_end();
         }
         if self.delta.bytes() > DELTA_BYTES {
@@ -155,7 +171,9 @@ impl Transaction {
 
     /// The table is gone, or all its rows are: forgets what the log said of it.
     pub(crate) fn forget(&mut self, uid: u64) {
-        self.delta.forget(uid);
+        if !self.shared.rules.broken(Mistake::TruncateSegmentsOnly) {
+            self.delta.forget(uid);
+        }
         self.changed([]);
     }
 
@@ -168,14 +186,51 @@ impl Transaction {
             if self.pending.is_empty() {
                 return Ok(());
             }
-            let record = encode(&self.pending)?;
-            match self.txn.log_append(LOG_OBJECT, &record) {
-                Ok(_) => return Ok(()),
-                Err(PoolError::NoSuchObject { .. } | PoolError::LogFull { .. }) => self.wants_log = true,
-                Err(error) => return Err(error.into()),
+            match self.store_pending()? {
+                Some(end) => return self.persist(end),
+                None => self.wants_log = true,
             }
         }
         self.publish()
+    }
+
+    /// Makes the pending changes a record of the log, not durable yet; gives its end, or nothing if there is no log or no
+    /// room in it.
+    ///
+    /// # Errors
+    /// The pool cannot be written.
+    fn store_pending(&mut self) -> Result<Option<u64>, EngineError> {
+        let record = encode(&self.pending)?;
+        match self.txn.log_store(LOG_OBJECT, &record) {
+            Ok(end) => {
+                self.pending.clear();
+                Ok(Some(end))
+            }
+            Err(PoolError::NoSuchObject { .. } | PoolError::LogFull { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends the transaction and makes its record durable. Other writers get their turn meanwhile; records that they store
+    /// share the next fence.
+    ///
+    /// # Errors
+    /// The medium reports a failure.
+    fn persist(self, end: u64) -> Result<(), EngineError> {
+        let Self {
+            shared,
+            base,
+            txn,
+            objects,
+            ..
+        } = self;
+        drop((objects, txn));
+        if !shared.rules.broken(Mistake::AcknowledgeEarly)
+            && let Some(snapshot) = base.objects().snapshot()
+        {
+            snapshot.log_persist(LOG_OBJECT, end)?;
+        }
+        Ok(())
     }
 
     fn savepoint(&self) -> Savepoint {
@@ -192,6 +247,9 @@ impl Transaction {
 
     /// Takes back what was done since; objects first, which can fail.
     fn undo(&mut self, savepoint: Savepoint) -> Result<(), EngineError> {
+        if self.shared.rules.broken(Mistake::KeepFailed) {
+            return Ok(());
+        }
         if savepoint.differs(&self.txn) {
             savepoint.restore_objects(&self.txn)?;
             self.objects = None;

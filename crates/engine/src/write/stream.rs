@@ -9,7 +9,7 @@ use super::writer::Writing;
 use crate::EngineError;
 use crate::catalog::OpenTable;
 use crate::delta::Change;
-use crate::transaction::{SMALL_ROWS, Transaction};
+use crate::transaction::Transaction;
 
 /// What has become of the rows of a query.
 pub(crate) enum Stored {
@@ -31,7 +31,7 @@ pub(crate) async fn store(
     mut look: impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send,
 ) -> Result<Stored, EngineError> {
     let (mut few, mut count) = (Vec::new(), 0);
-    while count <= SMALL_ROWS {
+    while count <= transaction.shared().rules.small_rows {
         let Some(batch) = rows.next().await else {
             return Ok(Stored::Few(few, count));
         };

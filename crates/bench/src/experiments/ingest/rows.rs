@@ -12,7 +12,9 @@ use tokio::runtime::Runtime;
 use super::verdict;
 use crate::{BenchError, Reporter, Samples, Settings, answer, config};
 
-/// Rows of one call of a group commit.
+/// Sessions that insert at the same time.
+const THREADS: usize = 8;
+/// Rows of one call of a group.
 const GROUP: usize = 100;
 /// Where a file is as near to persistent memory as a machine without it can have.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -82,6 +84,7 @@ struct Rate {
     kind: Kind,
     way: Way,
     group: usize,
+    threads: usize,
     rows: f64,
 }
 
@@ -91,14 +94,17 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     for kind in Kind::ALL {
         let directory = kind.settings(settings).temporary_directory()?;
         let calls = kind.calls(settings.quick);
-        let mut samples: [Samples; 4] = Default::default();
+        let mut samples: [Samples; 5] = Default::default();
         let mut medium = String::new();
         for repetition in 0..=settings.repetitions(3) {
             let path = directory.path().join(format!("{repetition}.pool"));
             let database = Database::create(&path, &kind.options())?;
             medium = database.info()?.pool.medium;
-            for (at, (way, group)) in measured().into_iter().enumerate() {
-                let seconds = insert(&database, &runtime, way, group, calls, settings.seed)?;
+            for (at, (way, group, threads)) in measured().into_iter().enumerate() {
+                let seconds = match threads {
+                    1 => insert(&database, &runtime, way, group, calls, settings.seed)?,
+                    _ => insert_at_once(&database, &runtime, threads, calls, settings.seed)?,
+                };
                 // The first round warms up.
                 if repetition > 0 {
                     samples[at].push((calls * group) as f64 / seconds);
@@ -107,15 +113,21 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             drop(database);
             std::fs::remove_file(path)?;
         }
-        for ((way, group), samples) in measured().into_iter().zip(&samples) {
-            let config =
-                config! {"medium": medium, "rows_per_call": group, "calls": calls, "durability": kind.name()};
+        for ((way, group, threads), samples) in measured().into_iter().zip(&samples) {
+            let config = config! {
+                "medium": medium,
+                "rows_per_call": group,
+                "calls": calls,
+                "durability": kind.name(),
+                "threads": threads,
+            };
             report.samples(way_name(way), &config, "insert_rate", samples, "rows/s")?;
             let rows = samples.median();
             rates.push(Rate {
                 kind,
                 way,
                 group,
+                threads,
                 rows,
             });
         }
@@ -123,13 +135,14 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     print(report, &rates)
 }
 
-/// Ways and rows per call, in the order of measurement.
-fn measured() -> [(Way, usize); 4] {
+/// Ways, rows per call and threads, in the order of measurement.
+fn measured() -> [(Way, usize, usize); 5] {
     [
-        (Way::Rust, 1),
-        (Way::Sql, 1),
-        (Way::Rust, GROUP),
-        (Way::Sql, GROUP),
+        (Way::Rust, 1, 1),
+        (Way::Sql, 1, 1),
+        (Way::Rust, GROUP, 1),
+        (Way::Sql, GROUP, 1),
+        (Way::Rust, 1, THREADS),
     ]
 }
 
@@ -149,12 +162,7 @@ fn insert(
     calls: usize,
     seed: u64,
 ) -> Result<f64, BenchError> {
-    runtime.block_on(async {
-        database.sql("DROP TABLE IF EXISTS orders").await?;
-        database.sql(TABLE).await?;
-        // The first row makes the log.
-        database.sql("INSERT INTO orders (id) VALUES (-1)").await
-    })?;
+    prepare(database, runtime)?;
     let mut rng = SplitMix64::new(seed);
     let seconds = match way {
         Way::Rust => {
@@ -180,17 +188,68 @@ fn insert(
             start.elapsed().as_secs_f64()
         }
     };
-    let rows = (calls * group) as u64;
+    verify(database, runtime, (calls * group) as u64, way_name(way))?;
+    Ok(seconds)
+}
+
+/// The same by several threads, each with a session of its own, row by row; the seconds that all of them took.
+fn insert_at_once(
+    database: &Database,
+    runtime: &Runtime,
+    threads: usize,
+    calls: usize,
+    seed: u64,
+) -> Result<f64, BenchError> {
+    prepare(database, runtime)?;
+    let mut rng = SplitMix64::new(seed);
+    let batches = (0..calls).map(|call| batch(&mut rng, call, 1));
+    let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>()?;
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let insert = |thread: usize| {
+            let (session, batches) = (database.session(), &batches);
+            scope.spawn(move || {
+                let own = batches.iter().skip(thread).step_by(threads);
+                own.map(|batch| session.insert("orders", batch)).collect()
+            })
+        };
+        let inserting: Vec<_> = (0..threads).map(insert).collect();
+        inserting.into_iter().try_for_each(|thread| {
+            let done: Result<Vec<u64>, _> = match thread.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            done.map(drop)
+        })
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    verify(database, runtime, calls as u64, "Rust API, several threads")?;
+    Ok(seconds)
+}
+
+/// Makes the table anew.
+fn prepare(database: &Database, runtime: &Runtime) -> Result<(), BenchError> {
+    runtime.block_on(async {
+        database.sql("DROP TABLE IF EXISTS orders").await?;
+        database.sql(TABLE).await?;
+        // The first row makes the log.
+        database.sql("INSERT INTO orders (id) VALUES (-1)").await
+    })?;
+    Ok(())
+}
+
+/// The rows 0 to `rows` must be in the table, and the one that made the log.
+fn verify(database: &Database, runtime: &Runtime, rows: u64, system: &str) -> Result<(), BenchError> {
     let expected = format!("{}|{}", rows + 1, (0..rows).sum::<u64>() as i64 - 1);
     let sql = "SELECT count(*), sum(id) FROM orders";
     let found = runtime.block_on(async { database.sql(sql).await?.collect().await })?;
     let found = answer::lines(&found)?.concat();
     if found == expected {
-        return Ok(seconds);
+        return Ok(());
     }
     Err(BenchError::Disagreement {
         what: sql.to_owned(),
-        left_system: way_name(way).to_owned(),
+        left_system: system.to_owned(),
         left: expected,
         right_system: "the table".to_owned(),
         right: found,
@@ -228,16 +287,16 @@ fn text(rng: &mut SplitMix64, first: usize, rows: usize) -> String {
 }
 
 fn print(report: &mut Reporter<'_>, rates: &[Rate]) -> Result<(), BenchError> {
-    let of = |kind, way, group| {
+    let of = |kind, way, group, threads| {
         rates
             .iter()
-            .find(|rate| (rate.kind, rate.way, rate.group) == (kind, way, group))
+            .find(|rate| (rate.kind, rate.way, rate.group, rate.threads) == (kind, way, group, threads))
             .map_or(f64::NAN, |rate| rate.rows)
     };
     let mut table = Vec::new();
     for kind in Kind::ALL {
         let mut row = vec![kind.name().to_owned()];
-        row.extend(measured().map(|(way, group)| format!("{:.0}", of(kind, way, group))));
+        row.extend(measured().map(|(way, group, threads)| format!("{:.0}", of(kind, way, group, threads))));
         table.push(row);
     }
     report.line("rows a second, each call durable when it returns")?;
@@ -248,11 +307,12 @@ fn print(report: &mut Reporter<'_>, rates: &[Rate]) -> Result<(), BenchError> {
             "SQL text",
             "Rust API, 100 a call",
             "SQL text, 100 a call",
+            "Rust API, 8 threads",
         ],
         table,
     )?;
     for (kind, way, bar) in BARS {
-        let rate = of(kind, way, 1);
+        let rate = of(kind, way, 1, 1);
         report.line(&format!(
             "bar: {}, {}, one by one at least {bar} rows/s: {} ({rate:.0})",
             kind.name(),
@@ -260,9 +320,10 @@ fn print(report: &mut Reporter<'_>, rates: &[Rate]) -> Result<(), BenchError> {
             verdict(rate >= bar)
         ))?;
     }
-    let (single, group) = (of(Kind::Strict, Way::Rust, 1), of(Kind::Strict, Way::Rust, GROUP));
+    let strict = |group, threads| of(Kind::Strict, Way::Rust, group, threads);
+    let (single, group, together) = (strict(1, 1), strict(GROUP, 1), strict(1, THREADS));
     report.line(&format!(
-        "bar: strict, more with group commit: {} ({single:.0} one by one, {group:.0} by {GROUP})",
-        verdict(group > single)
+        "bar: strict, more with group commit: {} ({single:.0} one by one, {together:.0} by {THREADS} threads, {group:.0} by {GROUP} a call)",
+        verdict(together > single)
     ))
 }

@@ -4,16 +4,19 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use halocline_engine::{Database, DatabaseOptions};
 use halocline_media::Tracked;
-use halocline_media::explore::Explorer;
+use halocline_media::explore::{Explorer, Report, Violation};
 use tokio::runtime::Runtime;
+
+use super::{check, create, open, rows, sorted};
+use crate::rules::Rules;
+use crate::{Compaction, Database};
 
 /// Images tried per fence, about.
 const IMAGES: usize = 16;
 
 /// What happens, one after the other; all statements of a step are acknowledged, and must appear, at once.
-const STEPS: &[&[&str]] = &[
+pub(super) const STEPS: &[&[&str]] = &[
     // Records of the log.
     &["INSERT INTO t VALUES (1000, 'one more'), (1001, NULL)"],
     &["UPDATE t SET s = 'changed' WHERE i IN (3, 1000)"],
@@ -49,55 +52,53 @@ const STEPS: &[&[&str]] = &[
     &["TRUNCATE t"],
 ];
 
-fn options() -> DatabaseOptions {
-    DatabaseOptions {
-        threads: Some(1),
-        ..DatabaseOptions::default()
-    }
-}
-
 /// All rows of both tables.
 async fn state(db: &Database) -> Result<Vec<String>, String> {
-    let mut rows = Vec::new();
+    let mut all = Vec::new();
     for text in ["SELECT * FROM t WHERE i IS NOT NULL", "SELECT * FROM u"] {
-        let answer = db.sql(text).await.map_err(|e| e.to_string())?;
-        let batches = answer.collect().await.map_err(|e| e.to_string())?;
-        let mut lines = super::support::lines(&batches);
-        lines.sort_unstable();
-        rows.extend(lines);
-        rows.push("end".into());
+        all.extend(sorted(&rows(db, text).await?));
+        all.push("end".into());
     }
-    Ok(rows)
+    Ok(all)
 }
 
 async fn run(db: &Database, texts: &[impl AsRef<str>]) {
     for text in texts {
-        super::support::run(db, text.as_ref()).await;
+        rows(db, text.as_ref()).await.unwrap();
     }
 }
 
 /// The state after a crash must be one of those; if not, why.
 async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), String> {
-    let db = Database::open_on(medium, &options()).map_err(|e| e.to_string())?;
+    let db = open(&medium, Compaction::Off, Rules::default())?;
     run(&db, &["SET halocline.index = force"]).await;
     let found = state(&db).await?;
     if !allowed.contains(&found) {
         let expected: Vec<usize> = allowed.iter().map(Vec::len).collect();
         return Err(format!("{} rows instead of one of {expected:?}", found.len()));
     }
-    match db.check(&mut |_| ()).map_err(|e| e.to_string())?.problems {
-        problems if problems.is_empty() => Ok(()),
-        problems => Err(problems.join("; ")),
-    }
+    check(&db)
 }
 
 #[test]
 fn statements_are_all_or_nothing() {
+    let report = explore(STEPS, &Rules::default()).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(
+        report.fences > 2 * STEPS.len() - 6 && report.images > 100,
+        "{report}"
+    );
+}
+
+/// What a crash in these steps leaves, for a database with these rules.
+///
+/// # Errors
+/// It leaves what it must not.
+pub(super) fn explore(steps: &[&[&str]], rules: &Rules) -> Result<Report, Box<Violation>> {
     let runtime = Runtime::new().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("rows.csv");
     std::fs::write(&file, "i,s\n7001,from a file\n7002,\n").unwrap();
-    let steps = STEPS.iter().map(|step| {
+    let steps = steps.iter().map(|step| {
         let texts = step
             .iter()
             .map(|text| text.replace("FILE", file.to_str().unwrap()));
@@ -110,9 +111,9 @@ fn statements_are_all_or_nothing() {
         limit: IMAGES,
         ..Explorer::default()
     };
-    let report = explorer.run(
+    explorer.run(
         |medium| {
-            let db = Database::create_on(Arc::clone(medium), &options()).unwrap();
+            let db = create(medium, Compaction::Off, rules.clone());
             runtime.block_on(async {
                 run(
                     &db,
@@ -144,10 +145,5 @@ fn statements_are_all_or_nothing() {
             let last = done + usize::from(crash.in_flight.is_some());
             runtime.block_on(survives(medium, &states[done..=last]))
         },
-    );
-    let report = report.unwrap_or_else(|violation| panic!("seed {:#x}: {violation}", explorer.seed));
-    assert!(
-        report.fences > 2 * STEPS.len() - 6 && report.images > 100,
-        "{report}"
-    );
+    )
 }

@@ -1,0 +1,81 @@
+//! Rules broken on purpose: the tests beside this one can fail.
+
+use halocline_pool::{Pool, PoolOptions};
+
+use super::crash::{self, STEPS};
+use super::model::{first_failure, runtime};
+use super::{rows, small, sorted};
+use crate::rules::{Mistake, Rules};
+use crate::{Database, DatabaseOptions};
+
+/// Sequences after which a mistake must have been noticed.
+const SEQUENCES: u64 = 60;
+
+#[test]
+fn the_model_notices_mistakes() {
+    for mistake in [
+        Mistake::ForgetLog,
+        Mistake::FoldGoneRows,
+        Mistake::ForgetDeletions,
+        Mistake::StaleIndex,
+        Mistake::ReadRecordsTwice,
+        Mistake::KeepAddedRows,
+        Mistake::HalfUpdate,
+        Mistake::KeepFailed,
+        Mistake::CommitEarly,
+        Mistake::TruncateSegmentsOnly,
+        Mistake::CompactWithoutLog,
+    ] {
+        let noticed = first_failure(1..=SEQUENCES, Some(mistake));
+        assert!(noticed.is_some(), "{mistake:?} was not noticed");
+    }
+    assert_eq!(first_failure(1..=3, None), None);
+}
+
+#[test]
+fn crashes_show_mistakes() {
+    for mistake in [Mistake::AcknowledgeEarly, Mistake::CommitEarly] {
+        let broken = Rules {
+            broken: Some(mistake),
+            ..Rules::default()
+        };
+        let explored = crash::explore(&STEPS[..4], &broken);
+        assert!(explored.is_err(), "{mistake:?} was not noticed");
+    }
+    crash::explore(&STEPS[..4], &Rules::default()).unwrap_or_else(|violation| panic!("{violation}"));
+}
+
+/// A handle that has read one generation with its log reads the next, which another handle has published.
+fn read_by_another_handle(broken: Option<Mistake>) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.pool");
+    let options = PoolOptions::default();
+    let over = |pool| Database::with_rules(pool, &DatabaseOptions::default(), small(broken));
+    let writer = over(Pool::create(&path, &options).unwrap());
+    let reader = over(Pool::open(&path, &options).unwrap());
+    let agree = || async {
+        let [written, read] = [&writer, &reader].map(|db| rows(db, "SELECT * FROM t"));
+        sorted(&written.await.unwrap()) == sorted(&read.await.unwrap())
+    };
+    runtime().block_on(async {
+        for text in [
+            "CREATE TABLE t (i bigint)",
+            "INSERT INTO t VALUES (1)",
+            "INSERT INTO t VALUES (2)",
+            "INSERT INTO t SELECT i FROM generate_series(3, 30) AS s(i)",
+            "DELETE FROM t WHERE i = 4",
+        ] {
+            rows(&writer, text).await.unwrap();
+            if !agree().await {
+                return false;
+            }
+        }
+        true
+    })
+}
+
+#[test]
+fn a_second_handle_shows_mixed_versions() {
+    assert!(read_by_another_handle(None));
+    assert!(!read_by_another_handle(Some(Mistake::MixVersions)));
+}

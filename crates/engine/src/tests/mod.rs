@@ -1,0 +1,94 @@
+//! Tests that need the inside of the crate: small sizes, crash images, rules broken on purpose.
+
+mod background;
+mod crash;
+mod mistakes;
+mod model;
+mod steps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use halocline_media::{AnyMedium, Tracked};
+use halocline_pool::Pool;
+
+use crate::rules::{Mistake, Rules};
+use crate::{Compaction, Database, DatabaseOptions};
+
+/// Few rows make a segment, few records fill the log.
+pub(crate) fn small(broken: Option<Mistake>) -> Rules {
+    Rules {
+        small_rows: 8,
+        log_bytes: 4096,
+        quiet: Duration::ZERO,
+        broken,
+    }
+}
+
+fn options(compaction: Compaction) -> DatabaseOptions {
+    DatabaseOptions {
+        threads: Some(1),
+        compaction,
+        ..DatabaseOptions::default()
+    }
+}
+
+/// A new database on a medium, with sizes and mistakes.
+pub(crate) fn create(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules) -> Database {
+    let medium = Arc::new(AnyMedium::from(Arc::clone(medium)));
+    Database::with_rules(Pool::create_on(medium).unwrap(), &options(compaction), rules)
+}
+
+/// Opens the database of a medium.
+///
+/// # Errors
+/// It is not one, as text.
+pub(crate) fn open(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules) -> Result<Database, String> {
+    let medium = Arc::new(AnyMedium::from(Arc::clone(medium)));
+    let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
+    Ok(Database::with_rules(pool, &options(compaction), rules))
+}
+
+/// The rows of a statement.
+///
+/// # Errors
+/// It fails, as text.
+pub(crate) async fn rows(db: &Database, text: &str) -> Result<Vec<RecordBatch>, String> {
+    let answer = db.sql(text).await.map_err(|error| format!("{text}: {error}"))?;
+    answer.collect().await.map_err(|error| format!("{text}: {error}"))
+}
+
+/// The rows as text, sorted.
+pub(crate) fn sorted(batches: &[RecordBatch]) -> Vec<String> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut lines = Vec::new();
+    for batch in batches {
+        let columns = batch.columns().iter();
+        let columns: Vec<_> = columns
+            .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
+            .collect();
+        for row in 0..batch.num_rows() {
+            let mut line = String::new();
+            for column in &columns {
+                line += &column.value(row).to_string();
+                line.push('|');
+            }
+            lines.push(line);
+        }
+    }
+    lines.sort_unstable();
+    lines
+}
+
+/// What `check` finds wrong.
+///
+/// # Errors
+/// There is something, as text.
+pub(crate) fn check(db: &Database) -> Result<(), String> {
+    match db.check(&mut |_| ()).map_err(|error| error.to_string())?.problems {
+        problems if problems.is_empty() => Ok(()),
+        problems => Err(format!("check: {}", problems.join("; "))),
+    }
+}
