@@ -125,7 +125,7 @@ impl Background {
         let mut state = self.state();
         let mut disturbances = 0;
         loop {
-            while !state.over && !(state.wanted && state.mode == Compaction::Auto) {
+            while !(state.over || state.wanted && state.mode == Compaction::Auto) {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             state.wanted = false;

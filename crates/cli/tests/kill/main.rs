@@ -1,7 +1,8 @@
 //! The program killed at random moments: every acknowledged statement is there, the one under way wholly or not at all.
 //!
 //! A round writes a script of random statements, starts the program on it, reads its acknowledgements, and kills it by
-//! SIGKILL after a random number of them and a random spin. The pool must then open, pass `check`, and hold what a model
+//! SIGKILL after a random number of them: at the moment when the next change becomes visible, or after a part, drawn at
+//! random, of the time that such a statement has taken so far. The pool must then open, pass `check`, and hold what a model
 //! holds after the acknowledged statements, or after one more. The next round goes on with the same pool.
 //!
 //! `HALOCLINE_KILLS` sets the number of rounds, `HALOCLINE_SEED` the seed; what a script does also depends on where the
@@ -15,13 +16,16 @@ mod model;
 mod pool;
 mod script;
 
+use std::collections::HashMap;
 use std::env;
 use std::hint::spin_loop;
 use std::io::{BufRead, BufReader, Read};
+use std::mem::{Discriminant, discriminant};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::Home;
+use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::SplitMix64;
 use model::{Model, Tables};
 use script::Statement;
@@ -31,8 +35,12 @@ const CREATE: &str = "CREATE TABLE t (id bigint NOT NULL, v bigint, s varchar)";
 const ROUNDS: u64 = 40;
 /// Statements of a round's script.
 const STATEMENTS: usize = 40;
-/// The longest spin between the last awaited acknowledgement and the kill, in microseconds.
-const SPIN_MICROS: u64 = 30_000;
+/// How long a statement takes that has not been timed yet.
+const UNKNOWN: Duration = Duration::from_millis(5);
+/// The longest wait for a change to become visible: within a transaction there may be none.
+const LONGEST: Duration = Duration::from_millis(60);
+/// How long statements of each kind take.
+type Times = HashMap<Discriminant<Statement>, Duration>;
 
 #[test]
 fn no_kill_tears_a_statement() {
@@ -47,10 +55,11 @@ fn no_kill_tears_a_statement() {
     let mut model = Model::new();
     let mut space = pool::Space::default();
     let (mut killed, mut whole) = (0, 0);
+    let mut times = Times::new();
     for round in 0..rounds {
         let mut rng = SplitMix64::stream(seed, round);
         let script = script::write(&home, &mut rng, &model, STATEMENTS);
-        let (acknowledged, finished) = run_and_kill(&home, &mut rng, script.len());
+        let (acknowledged, finished) = run_and_kill(&home, &mut rng, &script, &mut times);
         killed += u64::from(!finished);
         let found = pool::read(&home, &mut space);
         let published = judge(&mut model, &script, acknowledged, &found)
@@ -130,7 +139,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs the script and kills it; how many statements it acknowledged, and whether it came to its end before.
-fn run_and_kill(home: &Home, rng: &mut SplitMix64, statements: usize) -> (usize, bool) {
+fn run_and_kill(home: &Home, rng: &mut SplitMix64, script: &[Statement], times: &mut Times) -> (usize, bool) {
+    let statements = script.len();
     let mut child = Command::new(assert_cmd::cargo::cargo_bin("halocline"))
         .current_dir(home.directory())
         .args(["sql", "p", "-f", "script.sql"])
@@ -139,14 +149,24 @@ fn run_and_kill(home: &Home, rng: &mut SplitMix64, statements: usize) -> (usize,
         .spawn()
         .unwrap();
     let awaited = rng.below(statements as u64 + 1) as usize;
-    // Short spins are as likely as long ones: most statements take less than a millisecond.
-    let longest = SPIN_MICROS >> rng.below(12);
-    let spin = Duration::from_micros(1 + rng.below(longest));
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut acknowledged = lines.by_ref().take(awaited).map(Result::unwrap).count();
-    let start = Instant::now();
-    while start.elapsed() < spin {
-        spin_loop();
+    let mut acknowledged = 0;
+    let mut last = None;
+    for (statement, line) in script[..awaited].iter().zip(lines.by_ref()) {
+        line.unwrap();
+        acknowledged += 1;
+        let now = Instant::now();
+        if let Some(last) = last.replace(now) {
+            let mean = times.entry(discriminant(statement)).or_insert(now - last);
+            *mean = (*mean * 3 + (now - last)) / 4;
+        }
+    }
+    let next = script.get(awaited).map(discriminant);
+    let usual = next.and_then(|next| times.get(&next).copied()).unwrap_or(UNKNOWN);
+    match rng.below(2) {
+        0 => wait_for_change(home),
+        // Most of what a statement stores it stores near its end.
+        _ => spin(usual.mul_f64((1.2 * rng.unit()).sqrt())),
     }
     // It may have come to its end.
     let _ = child.kill();
@@ -157,6 +177,36 @@ fn run_and_kill(home: &Home, rng: &mut SplitMix64, statements: usize) -> (usize,
         "{acknowledged} of {statements}"
     );
     (acknowledged, finished)
+}
+
+/// Returns when the pool shows another version than now.
+fn wait_for_change(home: &Home) {
+    let options = PoolOptions {
+        read_only: true,
+        ..PoolOptions::default()
+    };
+    let pool = Pool::open(home.path("p"), &options).unwrap();
+    let first = pool.snapshot().unwrap();
+    let (generation, end) = (
+        first.generation(),
+        first.log_records("log", 0).map_or(0, |log| log.end),
+    );
+    drop(first);
+    let start = Instant::now();
+    while start.elapsed() < LONGEST {
+        let now = pool.snapshot().unwrap();
+        let appended = now.log_records("log", end).is_ok_and(|log| log.end > end);
+        if now.generation() != generation || appended {
+            return;
+        }
+    }
+}
+
+fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        spin_loop();
+    }
 }
 
 /// Whether the program came to its end; an error of its own is one of the test.
