@@ -204,10 +204,11 @@ fn insert_at_once(
     let mut rng = SplitMix64::new(seed);
     let batches = (0..calls).map(|call| batch(&mut rng, call, 1));
     let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>()?;
+    let sessions: Vec<Database> = (0..threads).map(|_| database.session()).collect();
     let start = Instant::now();
     std::thread::scope(|scope| {
         let insert = |thread: usize| {
-            let (session, batches) = (database.session(), &batches);
+            let (session, batches) = (&sessions[thread], &batches);
             scope.spawn(move || {
                 let own = batches.iter().skip(thread).step_by(threads);
                 own.map(|batch| session.insert("orders", batch)).collect()
