@@ -43,6 +43,7 @@ mod x86 {
     use crate::geometry::{Field, Geometry};
     use crate::header::MAX_DIMS;
     use crate::kernel::{Between, Kernel, Portable, Records, Search, low_bits};
+    use crate::packed::quartet::{Quartet, Weight, Weights};
     use crate::view::{PAD, View};
     use halocline_media::Bytes;
     use std::arch::x86_64::*;
@@ -93,32 +94,6 @@ mod x86 {
             // SAFETY: bytes 1..33 of the head are loaded; this code runs below `run` only, on a CPU with these features.
             let hits = unsafe { hits_u8(_mm256_loadu_si256(head.as_ptr().add(1).cast()), wanted) };
             u64::from(hits) & low_bits(count)
-        }
-
-        #[inline(always)]
-        fn counts_before(block: &[u8; PAD], count: usize) -> (u64, u64) {
-            debug_assert!(count < PAD - 8);
-            let wanted = low_bits(count) << 8;
-            // SAFETY: the 64 bytes of the block are loaded; this code runs below `run` only, on a CPU with these features.
-            unsafe {
-                let zero = _mm256_setzero_si256();
-                let iota = _mm256_setr_epi8(
-                    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
-                    25, 26, 27, 28, 29, 30, 31,
-                );
-                let end = _mm256_set1_epi8(count as i8 + 8);
-                let behind_base = _mm256_cmpgt_epi8(iota, _mm256_set1_epi8(7));
-                let low = _mm256_and_si256(behind_base, _mm256_cmpgt_epi8(end, iota));
-                let high = _mm256_cmpgt_epi8(end, _mm256_add_epi8(iota, _mm256_set1_epi8(32)));
-                let a = _mm256_and_si256(_mm256_loadu_si256(block.as_ptr().cast()), low);
-                let b = _mm256_and_si256(_mm256_loadu_si256(block.as_ptr().add(V).cast()), high);
-                let sums = _mm256_add_epi64(_mm256_sad_epu8(a, zero), _mm256_sad_epu8(b, zero));
-                let half = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
-                let rows = _mm_cvtsi128_si64(half) + _mm_extract_epi64::<1>(half);
-                let zeros = u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, zero)) as u32)
-                    | u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(b, zero)) as u32) << 32;
-                (u64::from((!zeros & wanted).count_ones()), rows as u64)
-            }
         }
 
         #[inline(always)]
@@ -234,6 +209,50 @@ mod x86 {
                 let tail = (_mm_cvtsi128_si64(half) | _mm_extract_epi64::<1>(half)) as u64;
                 (_mm256_testz_si256(beyond, beyond) == 1).then_some(tail)
             }
+        }
+
+        #[inline(always)]
+        fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet {
+            let reach = |four: &Weights| four.from + 4 > dims;
+            if points.len() < 4 * dims || weights.last().is_none_or(reach) {
+                return Portable::quartet(weights, dims, points);
+            }
+            let mut quartet = Quartet::default();
+            // SAFETY: four codes are loaded from dimension `from` of each of the four points; `from + 4` is at most `dims`, since
+            // the last `from` is the largest, so they lie within `points`. The stores fill arrays of four words. This code
+            // runs below `run` only, on a CPU with these features.
+            unsafe {
+                let zero = _mm256_setzero_si256();
+                let (mut place, mut tail, mut beyond) = (zero, zero, zero);
+                for four in weights {
+                    let load = |point: usize| {
+                        _mm256_loadu_si256(points.as_ptr().add(point * dims + four.from).cast())
+                    };
+                    let (a, b, c, d) = (load(0), load(1), load(2), load(3));
+                    let (ab, cd) = (_mm256_unpacklo_epi64(a, b), _mm256_unpacklo_epi64(c, d));
+                    let (ab2, cd2) = (_mm256_unpackhi_epi64(a, b), _mm256_unpackhi_epi64(c, d));
+                    let mut add = |codes: __m256i, weight: &Weight| {
+                        let all = |word: u64| _mm256_set1_epi64x(word as i64);
+                        place = _mm256_add_epi64(place, _mm256_mul_epu32(codes, all(weight.stride)));
+                        tail = _mm256_or_si256(tail, _mm256_sllv_epi64(codes, all(weight.shift)));
+                        // Negative if the code is above `max`, or above what is.
+                        let above = _mm256_or_si256(_mm256_sub_epi64(all(weight.max), codes), codes);
+                        beyond = _mm256_or_si256(beyond, above);
+                    };
+                    add(_mm256_permute2x128_si256::<0x20>(ab, cd), &four.weights[0]);
+                    add(_mm256_permute2x128_si256::<0x20>(ab2, cd2), &four.weights[1]);
+                    add(_mm256_permute2x128_si256::<0x31>(ab, cd), &four.weights[2]);
+                    add(_mm256_permute2x128_si256::<0x31>(ab2, cd2), &four.weights[3]);
+                }
+                let beyond = _mm256_cmpgt_epi64(zero, beyond);
+                _mm256_storeu_si256(
+                    quartet.places.as_mut_ptr().cast(),
+                    _mm256_andnot_si256(beyond, place),
+                );
+                // All ones where a code is too large: no tail.
+                _mm256_storeu_si256(quartet.tails.as_mut_ptr().cast(), _mm256_or_si256(beyond, tail));
+            }
+            quartet
         }
 
         #[inline(always)]

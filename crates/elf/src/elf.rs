@@ -3,6 +3,7 @@
 use crate::header::Header;
 use crate::kernel::{Clustered, dispatch};
 use crate::packed::batch::ExactBatch;
+use crate::packed::batch_quick::QuickBatch;
 use crate::packed::exact::Exact;
 use crate::packed::node::Tree;
 use crate::packed::quick::Quick;
@@ -155,11 +156,22 @@ impl<B: Bytes> Elf<B> {
         }
         if self.header.layout == Layout::Packed && self.rows() > 0 {
             let tree = self.tree();
-            let batch = ExactBatch { tree, points, out };
-            let found = if self.is_clustered() {
-                dispatch(Clustered(batch))
-            } else {
-                dispatch(batch)
+            let found = match (self.header.weights.as_deref(), self.is_clustered()) {
+                (Some(weights), clustered) => {
+                    let batch = QuickBatch {
+                        tree,
+                        weights,
+                        points,
+                        out,
+                    };
+                    if clustered {
+                        dispatch(Clustered(batch))
+                    } else {
+                        dispatch(batch)
+                    }
+                }
+                (None, true) => dispatch(Clustered(ExactBatch { tree, points, out })),
+                (None, false) => dispatch(ExactBatch { tree, points, out }),
             };
             return found.map_err(ElfError::from);
         }
@@ -219,7 +231,7 @@ impl<B: Bytes> Elf<B> {
         let after = self.header.ranks.iter().map(|ranks| ranks.at + ranks.len * 8);
         let after = after.fold(self.header.nodes_end.max(self.header.shortcuts.end()), u64::max);
         let padding = &self.bytes.as_slice()[after as usize..self.header.len as usize];
-        if padding.iter().any(|&byte| byte != 0) {
+        if !self.header.unread && padding.iter().any(|&byte| byte != 0) {
             return Err(ElfError::damaged(after as usize, "the padding is not zero"));
         }
         match self.header.layout {

@@ -6,6 +6,7 @@
 
 use crate::geometry::Geometry;
 use crate::histogram::{BUCKETS, Histogram};
+use crate::packed::quartet::Weights;
 use crate::packed::shortcuts::{Form, Shortcuts};
 use crate::view::PAD;
 use crate::{ElfError, Layout, Result};
@@ -14,9 +15,10 @@ use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 8] = *b"HLCLELF\0";
-/// Newest version. Only clustered indexes are written in it; all others are of version 1.
-const VERSION: u16 = 2;
-/// Beside the layout, in version 2: the index is clustered.
+/// Newest version. An index is written in the oldest that can say what it is: one with shortcuts of form near in version 3,
+/// another clustered one in version 2, all others in version 1.
+const VERSION: u16 = 3;
+/// Beside the layout, since version 2: the index is clustered.
 const CLUSTERED: u16 = 1 << 15;
 
 /// Most rows of an index: a TID's top bit is the last-mark of layout `published`.
@@ -80,6 +82,10 @@ pub(crate) struct Header {
     pub(crate) geometry: Geometry,
     pub(crate) ranks: Vec<Ranks>,
     pub(crate) shortcuts: Shortcuts,
+    /// Shortcuts are there, of a form that is not read.
+    pub(crate) unread: bool,
+    /// For searches of many points, where they can be quick.
+    pub(crate) weights: Option<Vec<Weights>>,
     pub(crate) histograms: Vec<Histogram>,
 }
 
@@ -106,10 +112,13 @@ impl Header {
     /// The header as it is stored, `header_len(dims)` bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let dims = self.geometry.dims();
-        let (version, clustered) = if self.geometry.is_clustered() {
-            (VERSION, CLUSTERED)
-        } else {
-            (1, 0)
+        let (version, clustered) = match self.geometry.is_clustered() {
+            true => (2, CLUSTERED),
+            false => (1, 0),
+        };
+        let version = match self.shortcuts.form {
+            Form::Direct => version,
+            Form::Near => VERSION,
         };
         let mut raw = RawHeader {
             magic: MAGIC,
@@ -184,7 +193,7 @@ impl Header {
         let (layout, clustered) = match (raw.version.get(), raw.layout.get()) {
             (_, 1) => (Layout::Packed, false),
             (_, 2) => (Layout::Published, false),
-            (2, layout) if layout == CLUSTERED | 1 => (Layout::Packed, true),
+            (2.., layout) if layout == CLUSTERED | 1 => (Layout::Packed, true),
             _ => return Err(damaged("the layout is unknown")),
         };
         let (raw_dims, _) = <[RawDim]>::ref_from_prefix_with_elems(&tables[size_of::<RawHeader>()..], dims)
@@ -196,6 +205,9 @@ impl Header {
             Geometry::new(raw.rows.get(), max_codes)
         };
         let (shortcut_dims, form) = Form::split(raw.shortcut_dims.get());
+        // Before version 3 the same bit stood for a form that is not read any more; searches then start at the root.
+        let unread = raw.version.get() < 3 && form == Form::Near;
+        let shortcut_dims = if unread { 0 } else { shortcut_dims };
         let shortcuts = Shortcuts::new(&geometry, shortcut_dims, form, raw.nodes_end.get())
             .filter(|shortcuts| layout == Layout::Packed || shortcuts.dims() == 0)
             .ok_or_else(|| damaged("the header's shortcuts cannot be"))?;
@@ -205,6 +217,8 @@ impl Header {
             nodes_start: raw.nodes_start.get(),
             nodes_end: raw.nodes_end.get(),
             root: raw.root.get(),
+            unread,
+            weights: Weights::all(&geometry, &shortcuts),
             geometry,
             shortcuts,
             ranks: raw_dims

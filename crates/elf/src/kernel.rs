@@ -5,6 +5,7 @@
 //! damaged offsets give zeros, never reads out of bounds.
 
 use crate::geometry::{Field, Geometry};
+use crate::packed::quartet::{NO_TAIL, Quartet, Weights};
 use crate::view::{PAD, View};
 use crate::{Tid, avx2};
 use halocline_media::Bytes;
@@ -52,9 +53,6 @@ pub(crate) trait Kernel: Copy + 'static {
     /// Which of the first `count <= 32` one-byte values behind a list's first byte lie in `wanted`.
     fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64;
 
-    /// How many of the first `count < 56` bytes behind the first eight of a block are not zero, and their sum.
-    fn counts_before(block: &[u8; PAD], count: usize) -> (u64, u64);
-
     /// Which of the records of `mask` have a `field` in `wanted`.
     fn filter<B: Bytes>(view: View<'_, B>, records: Records, mask: u64, field: Field, wanted: Between)
     -> u64;
@@ -66,6 +64,9 @@ pub(crate) trait Kernel: Copy + 'static {
     /// The codes of `point` from dimension `from` on, as they stand in a record above the TID, where they fit 64 bits.
     /// `None` if a code does not fit its field.
     fn tail(geometry: &Geometry, from: usize, point: &[u64]) -> Option<u64>;
+
+    /// Places and tails of four points of `dims` codes each, row-major in `points`.
+    fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet;
 
     /// Appends the TIDs of `count` records.
     fn tids<B: Bytes>(view: View<'_, B>, records: Records, count: usize, tid_mask: u32, out: &mut Vec<Tid>);
@@ -90,14 +91,6 @@ impl Kernel for Portable {
         let values = head[1..].iter().take(count).enumerate();
         values.fold(0, |mask, (k, &value)| {
             mask | u64::from(wanted.holds(u64::from(value))) << k
-        })
-    }
-
-    #[inline(always)]
-    fn counts_before(block: &[u8; PAD], count: usize) -> (u64, u64) {
-        let counts = block[8..].iter().take(count);
-        counts.fold((0, 0), |(lists, rows), &count| {
-            (lists + u64::from(count > 0), rows + u64::from(count))
         })
     }
 
@@ -143,6 +136,24 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
+    fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet {
+        let mut quartet = Quartet::default();
+        for (k, point) in points.chunks_exact(dims).take(4).enumerate() {
+            let (mut place, mut tail, mut beyond) = (0_u64, 0, false);
+            for four in weights {
+                for (&code, weight) in point.iter().skip(four.from).zip(&four.weights) {
+                    place = place.wrapping_add(code.wrapping_mul(weight.stride));
+                    tail |= code.checked_shl(weight.shift as u32).unwrap_or(0);
+                    beyond |= code > weight.max;
+                }
+            }
+            quartet.places[k] = if beyond { 0 } else { place };
+            quartet.tails[k] = if beyond { NO_TAIL } else { tail };
+        }
+        quartet
+    }
+
+    #[inline(always)]
     fn tids<B: Bytes>(view: View<'_, B>, records: Records, count: usize, tid_mask: u32, out: &mut Vec<Tid>) {
         out.extend((0..count).map(|k| view.u32(records.at + k * records.len) & tid_mask));
     }
@@ -166,8 +177,8 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     }
 
     #[inline(always)]
-    fn counts_before(block: &[u8; PAD], count: usize) -> (u64, u64) {
-        K::counts_before(block, count)
+    fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet {
+        K::quartet(weights, dims, points)
     }
 
     #[inline(always)]
@@ -240,6 +251,7 @@ mod tests {
     use crate::packed::exact::Exact;
     use crate::packed::node::Tree;
     use crate::packed::select::Select;
+    use crate::packed::shortcuts::{Form, Shortcuts};
     use crate::plan::Plan;
     use crate::sink::Collect;
     use crate::{BuildOptions, CodePredicate, Matches, Rows, build_vec, header::Header};
@@ -263,6 +275,23 @@ mod tests {
             let view = View::new(self.bytes);
             let mut rng = StdRng::seed_from_u64(self.seed);
             let mut answers = vec![];
+            let dims = self.geometry.dims();
+            let shortcuts = (1..dims)
+                .filter_map(|depth| Shortcuts::new(self.geometry, depth, Form::Near, 1 << 20))
+                .filter_map(|shortcuts| Weights::all(self.geometry, &shortcuts));
+            for weights in shortcuts {
+                for _ in 0..200 {
+                    let mut points: Vec<u64> = (0..4 * dims)
+                        .map(|i| rng.random_range(0..=self.geometry.max_codes[i % dims]))
+                        .collect();
+                    if rng.random() {
+                        let code = rng.random_range(0..points.len());
+                        points[code] = rng.random::<u64>() >> rng.random_range(0..64);
+                    }
+                    let Quartet { places, tails } = K::quartet(&weights, dims, &points);
+                    answers.extend(places.into_iter().chain(tails));
+                }
+            }
             for _ in 0..2000 {
                 let at = rng.random_range(0..self.end);
                 let len = 1 << rng.random_range(0..4);
@@ -279,8 +308,6 @@ mod tests {
                         span: b & 0x7f,
                     };
                     answers.push(K::between_head(head, rng.random_range(0..=32), wanted));
-                    let (lists, rows) = K::counts_before(head, rng.random_range(0..56));
-                    answers.extend([lists, rows]);
                 }
                 let depth = rng.random_range(0..self.geometry.dims());
                 let records = Records {
@@ -323,8 +350,14 @@ mod tests {
     #[test]
     fn both_kernels_give_the_same() {
         let mut rng = StdRng::seed_from_u64(11);
-        for dims in [1, 2, 3, 4, 5, 10, MAX_DIMS] {
-            let max_codes = (0..dims).map(|_| u64::MAX >> rng.random_range(0..64)).collect();
+        for (dims, most) in [1, 2, 3, 4, 5, 10, MAX_DIMS]
+            .into_iter()
+            .flat_map(|dims| [(dims, 0), (dims, 57)])
+        {
+            // Up to 64 bits, or up to 7.
+            let max_codes = (0..dims)
+                .map(|_| u64::MAX >> rng.random_range(most..64))
+                .collect();
             let geometry = Geometry::new(1 << rng.random_range(1..31), max_codes);
             let bytes: Arc<[u8]> = (0..50_000).map(|_| rng.random::<u8>()).collect();
             let all = |end| All {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 const ROWS: u64 = 300;
 
-/// The rows of both files; those of `clustered-v2.elf` were sorted, some of them are equal.
+/// The rows of all files; those of `clustered-v2.elf` were sorted, some of them are equal.
 fn rows() -> Vec<[u64; 3]> {
     (0..ROWS)
         .map(|row| [row % 5, row * 7 % 13, row * row % 101 / 50 * 1_000_000])
@@ -65,4 +65,11 @@ fn version_2_is_clustered() {
     let mut sorted = rows();
     sorted.sort_unstable();
     answers(&elf, &sorted);
+}
+
+#[test]
+fn version_3_has_shortcuts_of_form_near() {
+    let elf = open(include_bytes!("golden/near-v3.elf"));
+    assert!(!elf.is_clustered());
+    answers(&elf, &rows());
 }

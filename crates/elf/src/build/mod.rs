@@ -213,6 +213,8 @@ impl Job<'_> {
             geometry: lists,
             ranks,
             shortcuts,
+            unread: false,
+            weights: None,
             histograms: histograms(geometry, records),
         };
         out.write_at(0, &header.to_bytes()).map_err(ElfError::Write)?;

@@ -3,7 +3,7 @@
 use crate::kernel::{Kernel, Search};
 use crate::packed::exact::{Damage, Hits, Run, is_dense};
 use crate::packed::node::Tree;
-use crate::packed::shortcuts::{Place, Start};
+use crate::packed::shortcuts::{ABOVE, NOWHERE};
 use crate::tids::Matches;
 use halocline_media::Bytes;
 
@@ -26,7 +26,7 @@ pub(crate) struct ExactBatch<'a, 'p, B> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Descent {
     /// The shortcut; at 0 if there is none.
-    place: Place,
+    place: usize,
     /// The list to look at; 0 if there is none.
     at: usize,
     /// The list's depth, also after the last step.
@@ -42,25 +42,25 @@ impl<B: Bytes> ExactBatch<'_, '_, B> {
     fn places(&self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
         let shortcuts = &self.tree.header.shortcuts;
         for (descent, point) in group.iter_mut().zip(points.chunks_exact(dims)) {
-            descent.place = shortcuts.place(point).unwrap_or_default();
-            self.tree.view.prefetch(descent.place.at);
+            descent.place = shortcuts.place(point).map_or(0, |place| shortcuts.offset(place));
+            self.tree.view.prefetch(descent.place);
         }
     }
 
     /// Finds the first lists of a group.
     #[inline(always)]
-    fn starts<K: Kernel>(&self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
+    fn starts(&self, points: &[u64], dims: usize, group: &mut [Descent; GROUP]) {
         let (tree, shortcuts) = (self.tree, &self.tree.header.shortcuts);
         for (descent, _) in group.iter_mut().zip(points.chunks_exact(dims)) {
-            let start = match descent.place.at {
-                _ if shortcuts.dims() == 0 => Start::Root,
-                0 => Start::Nowhere,
-                _ => shortcuts.start::<B, K>(tree.view, descent.place),
+            let word = match descent.place {
+                _ if shortcuts.dims() == 0 => ABOVE,
+                0 => NOWHERE,
+                place => shortcuts.word(tree.view, place),
             };
-            let (at, depth) = match start {
-                Start::List(at) => (at, shortcuts.dims()),
-                Start::Root => (tree.header.root as usize, 0),
-                Start::Nowhere => (0, 0),
+            let (at, depth) = match word {
+                NOWHERE => (0, 0),
+                ABOVE => (tree.header.root as usize, 0),
+                at => (at as usize, shortcuts.dims()),
             };
             *descent = Descent {
                 at,
@@ -170,7 +170,7 @@ impl<B: Bytes> Search for ExactBatch<'_, '_, B> {
         for turn in 0..groups + STAGES - 1 {
             self.places(points(turn), dims, &mut flight[turn % STAGES]);
             if let Some(group) = turn.checked_sub(1) {
-                self.starts::<K>(points(group), dims, &mut flight[group % STAGES]);
+                self.starts(points(group), dims, &mut flight[group % STAGES]);
             }
             if let Some(group) = turn.checked_sub(2) {
                 self.descend::<K>(points(group), dims, &mut flight[group % STAGES])?;

@@ -26,8 +26,8 @@ pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
     if end as u64 != header.nodes_end {
         return Err(ElfError::damaged(end, "the root is not the last list"));
     }
-    let (shortcuts, places) = check.places.finish(&header.geometry, header.nodes_end);
-    if shortcuts != header.shortcuts || tree.view.slice()[end..].get(..places.len()) != Some(&places) {
+    let (places, _) = check.places.bytes(&header.shortcuts, header.nodes_end);
+    if tree.view.slice()[end..].get(..places.len()) != Some(&places) {
         return Err(ElfError::damaged(end, "the shortcuts do not lead to the lists"));
     }
     seen.finish()
@@ -55,11 +55,7 @@ impl<B: Bytes> Check<'_, '_, B> {
         }
         if depth == self.places.dims && depth > 0 {
             let place = place(self.tree.geometry(), self.codes.iter().copied());
-            let rows = match &node {
-                Node::Leaf(leaf) => Some(leaf.rows),
-                Node::Inner(_) => None,
-            };
-            self.places.set(place, Content::List(at as u64, rows));
+            self.places.set(place, Content::List(at as u64));
         }
         match node {
             Node::Leaf(leaf) => {

@@ -52,15 +52,12 @@ pub(crate) struct Hits {
 impl<'a, B: Bytes> Tree<'a, B> {
     /// Where the search for a point starts.
     #[inline(always)]
-    pub(crate) fn start<K: Kernel>(&self, point: &[u64]) -> Start {
+    pub(crate) fn start(&self, point: &[u64]) -> Start {
         let shortcuts = &self.header.shortcuts;
         if shortcuts.dims() == 0 {
             return Start::Root;
         }
-        match shortcuts.place(point) {
-            Some(place) => shortcuts.start::<B, K>(self.view, place),
-            None => Start::Nowhere,
-        }
+        shortcuts.start(self.view, point)
     }
 
     /// The child for `code` of the dense list with this head; 0 if none.
@@ -132,7 +129,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// Whether the record has these bits above its TID.
     #[inline(always)]
-    fn has_tail(&self, record: usize, bits: u64, tail: u64) -> bool {
+    pub(crate) fn has_tail(&self, record: usize, bits: u64, tail: u64) -> bool {
         let (byte, shift) = self.geometry().tail_at;
         (self.view.u64(record + byte) >> shift) & bits == tail
     }
@@ -161,7 +158,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
     }
 
     #[inline(always)]
-    fn equal_run<K: Kernel>(&self, hits: Hits, len: usize, equal: impl Fn(usize) -> bool) -> Run {
+    pub(crate) fn equal_run<K: Kernel>(&self, hits: Hits, len: usize, equal: impl Fn(usize) -> bool) -> Run {
         let mut mask = hits.mask;
         let mut run = Run {
             at: 0,
@@ -297,7 +294,7 @@ impl<B: Bytes> Search for Exact<'_, '_, B> {
     fn run<K: Kernel>(self) -> Self::Output {
         let Self { tree, point } = self;
         let (view, geometry) = (tree.view, tree.geometry());
-        let (mut at, mut depth) = match tree.start::<K>(point) {
+        let (mut at, mut depth) = match tree.start(point) {
             Start::List(at) => (at, tree.header.shortcuts.dims()),
             Start::Root => (tree.header.root as usize, 0),
             Start::Nowhere => return Ok(Run::default()),

@@ -1,12 +1,14 @@
 //! Layout `packed`: searched with SIMD, level by level.
 
 pub(crate) mod batch;
+pub(crate) mod batch_quick;
 pub(crate) mod check;
 pub(crate) mod estimate;
 pub(crate) mod exact;
 pub(crate) mod inner;
 pub(crate) mod node;
 pub(crate) mod places;
+pub(crate) mod quartet;
 pub(crate) mod quick;
 pub(crate) mod select;
 pub(crate) mod shortcuts;

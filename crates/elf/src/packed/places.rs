@@ -1,10 +1,9 @@
 //! Making the array of [`Shortcuts`].
 
 use crate::geometry::Geometry;
-use crate::packed::node::SMALL_LEAF;
-use crate::packed::shortcuts::{BASE, COUNTS, Form, IRREGULAR, Shortcuts};
+use crate::packed::shortcuts::{ABOVE, Form, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, Shortcuts};
 
-/// One in so many blocks of counts may be irregular.
+/// One in so many lines of form near may have a list that is too far away.
 const REGULAR: usize = 8;
 
 /// What a place says.
@@ -15,15 +14,15 @@ pub(crate) enum Content {
     Nothing,
     /// The rows are in a leaf list further up.
     Above,
-    /// The list at this offset; with its rows if it is a leaf list.
-    List(u64, Option<usize>),
+    /// The list at this offset.
+    List(u64),
 }
 
 impl Content {
     /// The same in an array of lists that starts at `base`.
     pub(crate) fn moved(self, base: u64) -> Self {
         match self {
-            Self::List(at, rows) => Self::List(base + at, rows),
+            Self::List(at) => Self::List(base + at),
             other => other,
         }
     }
@@ -59,64 +58,62 @@ impl Places {
         self.places[place] = content;
     }
 
-    /// Shape and bytes of the array behind lists that end at `nodes_end`, with the zeros before it. Counted if nearly all
-    /// lists are short leaf lists.
+    /// Shape and bytes of the array behind lists that end at `nodes_end`, with the zeros before it. Of form near if nearly all
+    /// lines can be.
     pub(crate) fn finish(&self, geometry: &Geometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
         let shape = |form| Shortcuts::new(geometry, self.dims, form, nodes_end).unwrap_or_default();
-        let counted = shape(Form::Counted);
-        if counted.dims() == 0 {
-            return (counted, vec![]);
-        }
-        let mut bytes = vec![0; counted.at - nodes_end as usize];
-        let mut irregular = 0;
-        let mut blocks = 0;
-        for row in self.places.chunks(counted.last_size()) {
-            for places in row.chunks(COUNTS) {
-                let regular = block(&counted, places, &mut bytes);
-                irregular += usize::from(!regular);
-                blocks += 1;
-            }
-        }
-        if irregular * REGULAR <= blocks {
-            return (counted, bytes);
+        let near = shape(Form::Near);
+        let (bytes, far) = self.bytes(&near, nodes_end);
+        if far * REGULAR <= self.places.len().div_ceil(NEAR) {
+            return (near, bytes);
         }
         let direct = shape(Form::Direct);
-        bytes.truncate(direct.at - nodes_end as usize);
+        let (bytes, _) = self.bytes(&direct, nodes_end);
+        (direct, bytes)
+    }
+
+    /// The bytes of an array of this shape, with the zeros before it, and how many lines have a list that is too far away.
+    pub(crate) fn bytes(&self, shape: &Shortcuts, nodes_end: u64) -> (Vec<u8>, usize) {
+        let mut bytes = vec![0; shape.at.saturating_sub(nodes_end as usize)];
+        if shape.form == Form::Near {
+            let far = self
+                .places
+                .chunks(NEAR)
+                .filter(|places| !line(places, &mut bytes));
+            let far = far.count();
+            return (bytes, far);
+        }
         for content in &self.places {
             let word = match *content {
-                Content::Nothing => crate::packed::shortcuts::NOWHERE,
-                Content::Above => crate::packed::shortcuts::ABOVE,
-                Content::List(at, _) => at,
+                Content::Nothing => NOWHERE,
+                Content::Above => ABOVE,
+                Content::List(at) => at,
             };
-            bytes.extend_from_slice(&word.to_le_bytes()[..direct.unit]);
+            bytes.extend_from_slice(&word.to_le_bytes()[..shape.unit]);
         }
-        (direct, bytes)
+        (bytes, 0)
     }
 }
 
-/// Appends a block of counts; `false` if it has a place that counts cannot tell of, and is irregular.
-fn block(shape: &Shortcuts, places: &[Content], bytes: &mut Vec<u8>) -> bool {
-    let row_len = (shape.level.value_len + shape.level.record_len) as u64;
-    let mut counts = [0_u8; COUNTS];
-    let mut base = None;
-    let mut end = 0;
-    let mut regular = true;
-    for (count, content) in counts.iter_mut().zip(places) {
-        match *content {
-            Content::Nothing => {}
-            Content::List(at, Some(rows)) if rows <= SMALL_LEAF && (base.is_none() || at == end) => {
-                base = base.or(Some(at));
-                end = at + shape.list_len + rows as u64 * row_len;
-                *count = rows as u8;
-            }
-            Content::List(..) | Content::Above => regular = false,
-        }
+/// Appends a line of form near; `false` if one of its lists is too far from the first: searches for it start at the root.
+fn line(places: &[Content], bytes: &mut Vec<u8>) -> bool {
+    let end = bytes.len() + LINE;
+    let lists = places.iter().filter_map(|content| match *content {
+        Content::List(at) => Some(at),
+        _ => None,
+    });
+    let base = lists.min().unwrap_or_default();
+    bytes.extend_from_slice(&base.to_le_bytes());
+    let mut far = false;
+    for content in places {
+        let near = match *content {
+            Content::Nothing => NEAR_NOWHERE,
+            Content::Above => NEAR_ABOVE,
+            Content::List(at) => u16::try_from(at - base).unwrap_or(NEAR_ABOVE).min(NEAR_ABOVE),
+        };
+        far |= near == NEAR_ABOVE && *content != Content::Above;
+        bytes.extend_from_slice(&near.to_le_bytes());
     }
-    if !regular {
-        counts = [0; COUNTS];
-        base = Some(IRREGULAR);
-    }
-    bytes.extend_from_slice(&base.unwrap_or(0).to_le_bytes());
-    bytes.extend_from_slice(&counts[..shape.unit - BASE]);
-    regular
+    bytes.resize(end, 0);
+    !far
 }

@@ -76,7 +76,7 @@ impl<B: Bytes> Search for &Quick<'_, '_, B> {
         };
         let shortcuts = &self.header.shortcuts;
         let at = match shortcuts.place(self.point) {
-            Some(place) => shortcuts.word::<B, K>(view, place),
+            Some(place) => shortcuts.word(view, shortcuts.offset(place)),
             None => NOWHERE,
         };
         if at <= ABOVE {

@@ -5,13 +5,11 @@
 //! list further up. Exact matches start here: one load that waits for no other instead of one for each level. The array is
 //! so short ([`PLACES`]) that it stays in the CPU's caches, and small beside the lists ([`ROWS`]).
 //!
-//! It has one of two forms. *Direct*: a place holds an offset. *Counted*: where nearly all lists are short leaf lists, which
-//! stand one behind the other and whose lengths follow from their rows, a place is their number in one byte, and a block of
-//! up to [`COUNTS`] places holds the offset of its first list; an offset is that one plus the lengths of the lists between.
-//! A third of the bytes, which lets the array stay in a cache nearer to the core.
+//! It has one of two forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring places are
+//! near each other; a line of [`NEAR`] places holds the offset of the nearest to the start, and each place two bytes to add
+//! to it. Half of the bytes, and still two loads from one line.
 
 use crate::geometry::{Geometry, Level};
-use crate::kernel::Kernel;
 use crate::view::View;
 use halocline_media::Bytes;
 
@@ -19,16 +17,22 @@ use halocline_media::Bytes;
 const PLACES: u64 = 1 << 20;
 /// Rows of the index for each place.
 const ROWS: u64 = 8;
-/// Most places of a block of counts.
-pub(crate) const COUNTS: usize = 56;
-/// Bytes of a block before its counts: the offset of its first list.
+/// Places of a line of form near.
+pub(crate) const NEAR: usize = 28;
+/// Bytes of a line before its places: the offset to which they are added.
 pub(crate) const BASE: usize = 8;
-/// Instead of that offset: all searches in the block start at the root.
-pub(crate) const IRREGULAR: u64 = u64::MAX;
+/// Bytes of a line.
+pub(crate) const LINE: usize = BASE + 2 * NEAR;
+/// A near place from which no list is reached: no row starts so.
+pub(crate) const NEAR_NOWHERE: u16 = u16::MAX;
+/// The same: the rows are in a leaf list further up, or too far away.
+pub(crate) const NEAR_ABOVE: u16 = u16::MAX - 1;
 /// Instead of an offset: no row starts so.
 pub(crate) const NOWHERE: u64 = 0;
 /// Instead of an offset: the rows are in a leaf list further up, or the place cannot tell.
 pub(crate) const ABOVE: u64 = 1;
+
+const _: () = assert!(LINE == 64);
 
 /// Where a search for one tuple starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,42 +45,35 @@ pub(crate) enum Start {
     List(usize),
 }
 
-/// A place: where its word or block is, and its number in the block.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
-    pub(crate) at: usize,
-    number: usize,
-}
-
 /// How places are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
     /// As offsets.
     #[default]
     Direct,
-    /// As numbers of rows.
-    Counted,
+    /// As distances from the offset of their line.
+    Near,
 }
 
 impl Form {
     /// Beside the number of dimensions in the header.
-    const COUNTED: u16 = 1 << 15;
+    const NEAR: u16 = 1 << 15;
 
     pub(crate) fn bit(self) -> u16 {
         match self {
             Self::Direct => 0,
-            Self::Counted => Self::COUNTED,
+            Self::Near => Self::NEAR,
         }
     }
 
     /// Dimensions and form as the header has them.
     pub(crate) fn split(stored: u16) -> (usize, Self) {
-        let form = if stored & Self::COUNTED == 0 {
+        let form = if stored & Self::NEAR == 0 {
             Self::Direct
         } else {
-            Self::Counted
+            Self::Near
         };
-        (usize::from(stored & !Self::COUNTED), form)
+        (usize::from(stored & !Self::NEAR), form)
     }
 }
 
@@ -90,14 +87,10 @@ pub(crate) struct Shortcuts {
     sizes: Vec<u64>,
     /// What the lists look like to which it leads.
     pub(crate) level: Level,
-    /// Bytes of a short leaf list beside its rows.
-    pub(crate) list_len: u64,
-    /// Bytes of a place (direct) or of a block (counted).
+    /// Bytes of a direct place.
     pub(crate) unit: usize,
     /// All bits of a direct place.
     place_mask: u64,
-    /// Blocks for each combination of codes of all dimensions but the last (counted).
-    pub(crate) blocks: usize,
 }
 
 impl Shortcuts {
@@ -126,20 +119,14 @@ impl Shortcuts {
         let places = sizes
             .iter()
             .try_fold(1_u64, |places, &size| places.checked_mul(size))?;
-        let last = *sizes.last()? as usize;
-        let unit = match form {
-            Form::Direct => (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1),
-            Form::Counted => (BASE + last.min(COUNTS)).next_multiple_of(8),
-        };
+        let unit = (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1);
         (places <= PLACES).then_some(Self {
             at: nodes_end.checked_next_multiple_of(64)? as usize,
             form,
             level: *geometry.levels.get(sizes.len())?,
-            list_len: 1 + geometry.base_len as u64,
             sizes,
             unit,
             place_mask: u64::MAX >> (64 - 8 * unit.min(8)),
-            blocks: last.div_ceil(COUNTS),
         })
     }
 
@@ -149,82 +136,79 @@ impl Shortcuts {
         self.sizes.len()
     }
 
-    /// Codes of the last dimension.
-    pub(crate) fn last_size(&self) -> usize {
-        self.sizes.last().map_or(0, |&size| size as usize)
+    /// How far two tuples lie apart in the array whose codes of dimension `dim` differ by one.
+    pub(crate) fn stride(&self, dim: usize) -> u64 {
+        self.sizes
+            .get(dim + 1..)
+            .map_or(0, |sizes| sizes.iter().product())
     }
 
     /// First byte after the array; 0 if there is none.
     pub(crate) fn end(&self) -> u64 {
-        let Some((&last, upper)) = self.sizes.split_last() else {
+        if self.sizes.is_empty() {
             return 0;
+        }
+        let places = self.sizes.iter().product::<u64>() as usize;
+        let len = match self.form {
+            Form::Direct => places * self.unit,
+            Form::Near => places.div_ceil(NEAR) * LINE,
         };
-        let units = match self.form {
-            Form::Direct => last as usize,
-            Form::Counted => self.blocks,
-        };
-        (self.at + upper.iter().product::<u64>() as usize * units * self.unit) as u64
+        (self.at + len) as u64
     }
 
-    /// The place of a tuple; `None` if a code is too large.
+    /// Number of a tuple's place; `None` if a code is too large.
     #[inline(always)]
-    pub(crate) fn place(&self, point: &[u64]) -> Option<Place> {
+    pub(crate) fn place(&self, point: &[u64]) -> Option<usize> {
         let next = |place: u64, code: u64, size: u64| place.wrapping_mul(size).wrapping_add(code);
-        // The combination of all codes but the last, the last, and whether one is too large.
-        let (upper, last, beyond) = match (self.sizes.as_slice(), point) {
+        let (place, beyond) = match (self.sizes.as_slice(), point) {
             // What most indexes have, without a loop.
-            (&[a, b, c], &[x, y, z, ..]) => (next(x, y, b), z, (x >= a) | (y >= b) | (z >= c)),
-            (&[a, b], &[x, y, ..]) => (x, y, (x >= a) | (y >= b)),
+            (&[a, b, c], &[x, y, z, ..]) => (next(next(x, y, b), z, c), (x >= a) | (y >= b) | (z >= c)),
+            (&[a, b], &[x, y, ..]) => (next(x, y, b), (x >= a) | (y >= b)),
             (sizes, point) => {
-                let (&size, upper) = sizes.split_last()?;
-                let &last = point.get(upper.len())?;
-                let codes = point.iter().zip(upper);
-                let (place, beyond) = codes.fold((0, last >= size), |(place, beyond), (&code, &size)| {
-                    (next(place, code, size), beyond | (code >= size))
-                });
-                (place, last, beyond)
+                let codes = point.iter().zip(sizes);
+                codes.fold(
+                    (0, point.len() < sizes.len()),
+                    |(place, beyond), (&code, &size)| (next(place, code, size), beyond | (code >= size)),
+                )
             }
         };
-        let (upper, last) = (upper as usize, last as usize);
-        let (unit, number) = match self.form {
-            Form::Direct => (upper.wrapping_mul(self.last_size()).wrapping_add(last), 0),
-            Form::Counted => (
-                upper.wrapping_mul(self.blocks).wrapping_add(last / COUNTS),
-                last % COUNTS,
-            ),
-        };
-        let at = self.at.wrapping_add(unit.wrapping_mul(self.unit));
-        (!beyond).then_some(Place { at, number })
+        (!beyond).then_some(place as usize)
     }
 
-    /// What a place says: an offset, or one of [`NOWHERE`] and [`ABOVE`], which are smaller.
+    /// Offset of a place: of its two bytes in form near.
     #[inline(always)]
-    pub(crate) fn word<B: Bytes, K: Kernel>(&self, view: View<'_, B>, place: Place) -> u64 {
-        view.touch(place.at, self.unit);
+    pub(crate) fn offset(&self, place: usize) -> usize {
+        self.at.wrapping_add(match self.form {
+            Form::Direct => place.wrapping_mul(self.unit),
+            Form::Near => place / NEAR * LINE + BASE + place % NEAR * 2,
+        })
+    }
+
+    /// What the place at an offset says: an offset, or one of [`NOWHERE`] and [`ABOVE`], which are smaller.
+    #[inline(always)]
+    pub(crate) fn word<B: Bytes>(&self, view: View<'_, B>, at: usize) -> u64 {
         if self.form == Form::Direct {
-            return view.u64(place.at) & self.place_mask;
+            view.touch(at, self.unit);
+            return view.u64(at) & self.place_mask;
         }
-        let Some(block) = view.head(place.at) else {
-            return ABOVE;
-        };
-        let base = view.u64(place.at);
-        let rows = block[BASE + place.number % COUNTS];
-        let (lists_before, rows_before) = K::counts_before(block, place.number % COUNTS);
-        let row_len = (self.level.value_len + self.level.record_len) as u64;
-        let at = base
-            .wrapping_add(lists_before * self.list_len)
-            .wrapping_add(rows_before * row_len);
-        match rows {
-            _ if base == IRREGULAR => ABOVE,
-            0 => NOWHERE,
-            _ => at,
+        // The array starts at a line.
+        let line = at & !(LINE - 1);
+        view.touch(line, LINE);
+        let base = view.u64(line);
+        match view.u32(at) as u16 {
+            NEAR_NOWHERE => NOWHERE,
+            NEAR_ABOVE => ABOVE,
+            distance => base.wrapping_add(u64::from(distance)),
         }
     }
 
-    /// Where a search that has this place starts.
+    /// Where the search for a tuple starts.
     #[inline(always)]
-    pub(crate) fn start<B: Bytes, K: Kernel>(&self, view: View<'_, B>, place: Place) -> Start {
-        match self.word::<B, K>(view, place) {
+    pub(crate) fn start<B: Bytes>(&self, view: View<'_, B>, point: &[u64]) -> Start {
+        let Some(place) = self.place(point) else {
+            return Start::Nowhere;
+        };
+        match self.word(view, self.offset(place)) {
             NOWHERE => Start::Nowhere,
             ABOVE => Start::Root,
             at => Start::List(at as usize),
@@ -236,7 +220,6 @@ impl Shortcuts {
 mod tests {
     use super::*;
     use crate::header::Header;
-    use crate::kernel::Portable;
     use crate::{BuildOptions, Elf, Rows, build_vec};
     use std::sync::Arc;
 
@@ -281,16 +264,12 @@ mod tests {
         let header = Header::read(&bytes).unwrap();
         assert_eq!(header.shortcuts.dims(), 2);
         let view = View::new(&bytes);
-        let start = |point: &[u64]| {
-            header
-                .shortcuts
-                .place(point)
-                .map(|place| header.shortcuts.start::<_, Portable>(view, place))
-        };
-        assert!(matches!(start(&[0, 3, 0, 0]), Some(Start::List(_))));
-        assert_eq!(start(&[2, 3, 0, 0]), Some(Start::Nowhere));
-        assert_eq!(start(&[4, row(9)[1], 0, 0]), Some(Start::Root));
-        assert_eq!((start(&[5, 0, 0, 0]), start(&[0, 7, 0, 0])), (None, None));
+        let start = |point: &[u64]| header.shortcuts.start(view, point);
+        assert!(matches!(start(&[0, 3, 0, 0]), Start::List(_)));
+        assert_eq!(start(&[2, 3, 0, 0]), Start::Nowhere);
+        assert_eq!(start(&[4, row(9)[1], 0, 0]), Start::Root);
+        assert_eq!(start(&[5, 0, 0, 0]), Start::Nowhere);
+        assert_eq!(start(&[0, 7, 0, 0]), Start::Nowhere);
         let elf = Elf::open(bytes.clone()).unwrap();
         elf.check().unwrap();
         for (tid, tuple) in (0..ROWS).map(row).enumerate() {
@@ -301,7 +280,7 @@ mod tests {
         assert!(Elf::open(Arc::<[u8]>::from(damaged)).unwrap().check().is_err());
     }
 
-    /// Some ten rows for each pair of first codes; more second codes than a block has places; some pairs without a row.
+    /// Some ten rows for each pair of first codes; more second codes than a line has places; some pairs without a row.
     struct Even;
 
     fn even(row: usize) -> [u64; 3] {
@@ -330,14 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn short_lists_are_counted() {
+    fn short_lists_are_near() {
         let bytes: Arc<[u8]> = build_vec(&Even, &BuildOptions::default()).unwrap().into();
         let header = Header::read(&bytes).unwrap();
         let shortcuts = &header.shortcuts;
-        assert_eq!(
-            (shortcuts.dims(), shortcuts.form, shortcuts.blocks),
-            (2, Form::Counted, 2)
-        );
+        assert_eq!((shortcuts.dims(), shortcuts.form), (2, Form::Near));
         let elf = Elf::open(bytes.clone()).unwrap();
         elf.check().unwrap();
         let mut points = vec![];
@@ -349,7 +325,7 @@ mod tests {
         elf.exact_batch(&points, &mut found).unwrap();
         assert!((0..Even.rows()).all(|row| found.get(row).contains(&(row as u32))));
         assert!(elf.exact(&[3, 101, 5]).unwrap().is_empty());
-        for byte in [0, BASE + 5, shortcuts.unit + BASE] {
+        for byte in [0, BASE + 5, LINE + BASE] {
             let mut damaged = bytes.to_vec();
             damaged[shortcuts.at + byte] ^= 1;
             assert!(Elf::open(Arc::<[u8]>::from(damaged)).unwrap().check().is_err());

@@ -177,7 +177,7 @@ impl<const W: usize> Source<'_, W> {
         let codes = |row: usize| (0..self.shortcut_dims).map(move |dim| self.code(row, dim));
         let place = |row: usize| place(self.geometry, codes(row));
         if depth == self.shortcut_dims && depth > 0 {
-            note(place(start), Content::List(at, leaf.then_some(end - start)));
+            note(place(start), Content::List(at));
         } else if depth < self.shortcut_dims && leaf {
             (start..end).for_each(|row| note(place(row), Content::Above));
         }

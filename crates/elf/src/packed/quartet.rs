@@ -1,0 +1,69 @@
+//! What a batch of searches needs to know of points, computed for four at a time.
+
+use crate::geometry::Geometry;
+use crate::packed::shortcuts::Shortcuts;
+
+/// What a dimension's code adds to a point's place and tail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// Factor in the place: below 2^32; 0 for dimensions that the shortcuts do not have.
+    pub(crate) stride: u64,
+    /// Bits to the left in the tail; 64 or more for dimensions that are not in it.
+    pub(crate) shift: u64,
+    /// Largest code: below 2^63.
+    pub(crate) max: u64,
+}
+
+impl Weight {
+    /// Adds nothing.
+    const NONE: Self = Self {
+        stride: 0,
+        shift: 64,
+        max: i64::MAX as u64,
+    };
+}
+
+/// The weights of four neighbouring dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weights {
+    /// The first of them.
+    pub(crate) from: usize,
+    pub(crate) weights: [Weight; 4],
+}
+
+/// Instead of a tail: a code is too large, no row equals the point.
+pub(crate) const NO_TAIL: u64 = u64::MAX;
+
+/// Four points: the numbers of their places (0 if a code is too large) and their tails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Quartet {
+    pub(crate) places: [u64; 4],
+    pub(crate) tails: [u64; 4],
+}
+
+impl Weights {
+    /// The weights of all dimensions; `None` if there are less than four, or if the lists behind the shortcuts are not of
+    /// one-byte values with records of up to 63 bits above the TID.
+    pub(crate) fn all(geometry: &Geometry, shortcuts: &Shortcuts) -> Option<Vec<Self>> {
+        let (dims, depth) = (geometry.dims(), shortcuts.dims());
+        let usual = dims >= 4
+            && (1..dims).contains(&depth)
+            && shortcuts.level.value_len == 1
+            && shortcuts.level.tail_mask.is_some_and(|mask| mask < NO_TAIL);
+        let weight = |dim: usize| Weight {
+            stride: shortcuts.stride(dim),
+            shift: if dim > depth { geometry.table.tail[dim] } else { 64 },
+            max: geometry.max_codes[dim],
+        };
+        let four = |first: usize| {
+            // The last four overlap those before, whose codes count once.
+            let from = first.min(dims - 4);
+            let weights = [0, 1, 2, 3].map(|k| match from + k {
+                dim if dim < first => Weight::NONE,
+                dim => weight(dim),
+            });
+            Self { from, weights }
+        };
+        usual.then(|| (0..dims).step_by(4).map(four).collect())
+    }
+}
