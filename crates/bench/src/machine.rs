@@ -26,7 +26,13 @@ pub fn cpus() -> usize {
 /// of a pool are not among them. `None` where the kernel does not say.
 #[must_use]
 pub fn anonymous_dram() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    anonymous_dram_of("self")
+}
+
+/// The same of the process with this id (or `self`).
+#[must_use]
+pub fn anonymous_dram_of(process: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)

@@ -25,6 +25,8 @@ pub struct Settings {
     pub repetitions: Option<usize>,
     /// Where pools are made; the temporary directory by default.
     pub directory: Option<PathBuf>,
+    /// The program, for steps in processes of their own that are its commands.
+    pub program: Option<PathBuf>,
     /// Program and arguments to which a pool and a query are added for [`crate::reopen::measure`] in a fresh process;
     /// empty if there is none, and the same process opens the pool again.
     pub reopen: Vec<OsString>,

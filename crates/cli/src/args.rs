@@ -68,7 +68,7 @@ pub(crate) struct OpenArgs {
     /// Make every change survive power loss before it is acknowledged (else: the death of the process)
     #[arg(long)]
     pub(crate) strict: bool,
-    /// DRAM that sorts and index builds may use, as 512M or 2G [default: a quarter of the machine]
+    /// DRAM to use, as 512M or 2G; what does not fit is spilled [default: a quarter of the machine]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
     /// Threads to use [default: all]

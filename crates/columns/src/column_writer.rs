@@ -71,6 +71,8 @@ pub(crate) struct ColumnWriter {
     physical: Physical,
     chunk_rows: usize,
     dictionary_limit: usize,
+    /// Bytes of DRAM that the interner may take.
+    dictionary_memory: usize,
     state: State,
     interner: Interner,
     backlog: VecDeque<(usize, Backlog)>,
@@ -85,7 +87,13 @@ pub(crate) struct ColumnWriter {
 }
 
 impl ColumnWriter {
-    pub(crate) fn new(field: &Field, physical: Physical, chunk_rows: usize, dictionary_limit: usize) -> Self {
+    /// `dictionary_limit`: distinct strings, and bytes of DRAM for them, beyond which there is no dictionary.
+    pub(crate) fn new(
+        field: &Field,
+        physical: Physical,
+        chunk_rows: usize,
+        dictionary_limit: (usize, usize),
+    ) -> Self {
         let state = match physical {
             Physical::Bytes => State::Interned(PendingKeys::default()),
             _ => State::Keys(PendingKeys::default()),
@@ -94,7 +102,8 @@ impl ColumnWriter {
             field: field.clone(),
             physical,
             chunk_rows,
-            dictionary_limit,
+            dictionary_limit: dictionary_limit.0,
+            dictionary_memory: dictionary_limit.1,
             state,
             interner: Interner::default(),
             backlog: VecDeque::new(),
@@ -154,7 +163,10 @@ impl ColumnWriter {
         match (&mut self.state, value) {
             (State::Interned(pending), Some(value)) => {
                 pending.keys.push(u64::from(self.interner.intern(value)));
-                if self.interner.len() > self.dictionary_limit || self.interner.bytes_len() > DICTIONARY_BYTES
+                let interner = &self.interner;
+                if interner.len() > self.dictionary_limit
+                    || interner.bytes_len() > DICTIONARY_BYTES
+                    || interner.memory() > self.dictionary_memory
                 {
                     self.give_up_dictionary();
                 }
@@ -166,8 +178,24 @@ impl ColumnWriter {
         }
     }
 
+    /// Bytes of DRAM that distinct strings take which may end in a dictionary.
+    pub(crate) fn dictionary_memory(&self) -> usize {
+        match self.state {
+            State::Interned(_) => self.interner.memory(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of strings that wait for their chunk to be full.
+    pub(crate) fn pending_strings(&self) -> usize {
+        match &self.state {
+            State::Strings(pending) => pending.bytes_len(),
+            _ => 0,
+        }
+    }
+
     /// From now on, strings are stored as they are; the backlog waits to be converted.
-    fn give_up_dictionary(&mut self) {
+    pub(crate) fn give_up_dictionary(&mut self) {
         let State::Interned(pending) = &self.state else {
             return;
         };
@@ -246,6 +274,11 @@ impl ColumnWriter {
         }
         if !self.rows.is_multiple_of(self.chunk_rows as u64) {
             self.encode_pending();
+        }
+        // What was reserved for rows goes before the ranks come.
+        match &mut self.state {
+            State::Keys(pending) | State::Interned(pending) => *pending = PendingKeys::default(),
+            State::Strings(pending) => *pending = PendingStrings::default(),
         }
         if matches!(self.state, State::Interned(_)) {
             self.ranks = vec![0; self.interner.len()];

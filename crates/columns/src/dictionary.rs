@@ -15,7 +15,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
-const HEADER: usize = size_of::<DictionaryHeader>();
+pub(crate) const HEADER: usize = size_of::<DictionaryHeader>();
+
+/// The header of a dictionary of `count` strings with `bytes_len` bytes.
+pub(crate) fn header(count: u64, bytes_len: u64) -> DictionaryHeader {
+    DictionaryHeader {
+        magic: DICTIONARY_MAGIC,
+        count,
+        bytes_len,
+        offset_bytes: if u32::try_from(bytes_len).is_ok() { 4 } else { 8 },
+        reserved: [0; 9],
+    }
+}
 
 /// Distinct strings (or binary values) in byte order, in a pool extent or in DRAM. Cheap to clone.
 #[derive(Clone)]
@@ -54,19 +65,12 @@ impl Dictionary {
             out.extend_from_slice(string);
             ends.push((out.len() - HEADER) as u64);
         }
-        let bytes_len = (out.len() - HEADER) as u64;
+        let header = header(ends.len() as u64, (out.len() - HEADER) as u64);
         out.resize(out.len().next_multiple_of(8), 0);
-        let offset_bytes = if u32::try_from(bytes_len).is_ok() { 4 } else { 8 };
+        let offset_bytes = header.offset_bytes as usize;
         for offset in std::iter::once(0).chain(ends.iter().copied()) {
             out.extend_from_slice(&offset.to_le_bytes()[..offset_bytes]);
         }
-        let header = DictionaryHeader {
-            magic: DICTIONARY_MAGIC,
-            count: ends.len() as u64,
-            bytes_len,
-            offset_bytes: offset_bytes as u32,
-            reserved: [0; 9],
-        };
         out[..HEADER].copy_from_slice(header.as_bytes());
         out
     }

@@ -13,6 +13,20 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
+    /// Whose strings have up to so many bytes before they are moved.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(bytes),
+            ..Self::default()
+        }
+    }
+
+    /// Bytes of DRAM besides those of the strings.
+    pub(crate) fn table_memory(&self) -> usize {
+        // A table entry is an id and a control byte, and one in eight stays free.
+        self.ends.capacity() * size_of::<usize>() + self.ids.capacity() * 6
+    }
+
     /// The id of `string`, new or known.
     #[inline]
     pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
@@ -57,6 +71,19 @@ impl Interner {
     /// Bytes of all distinct strings.
     pub(crate) fn bytes_len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Bytes of DRAM, those included that it has reserved.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.table_memory()
+    }
+
+    /// Forgets all strings, but not the memory they took.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.ids.clear();
+        self.last = 0;
     }
 
     /// All ids in the byte order of their strings.

@@ -7,15 +7,18 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TableOptions {
-    /// Rows per chunk, the unit of encoding and zone maps: a multiple of 1024, at most 2^24. Default 65,536.
+    /// Rows per chunk at most, the unit of encoding and zone maps: a multiple of 1024, at most 2^24. Default 65,536.
     pub chunk_rows: usize,
-    /// Bytes of DRAM to use for encoded data; comes on top of one chunk of rows per column, unencoded (8 bytes per
-    /// row, or the strings). If the table has a clustering, half of it is for sorting. Default 128 MiB.
+    /// Bytes of DRAM to use, besides the batch that is written. If it is little, chunks get fewer rows, columns of many
+    /// different strings no dictionary, and what waits goes to the pool; a MiB or two per column are the least. If the
+    /// table has a clustering, half of it is for sorting. Default 128 MiB.
     pub memory: usize,
     /// Rows per segment: at most 2^31, the default.
     pub segment_rows: u64,
     /// Distinct strings from which on a column is stored without a dictionary. Default 65,536.
     pub dictionary_limit: usize,
+    /// Bytes of a part at most.
+    pub(crate) part_limit: usize,
 }
 
 impl Default for TableOptions {
@@ -25,6 +28,7 @@ impl Default for TableOptions {
             memory: 128 << 20,
             segment_rows: 1 << 31,
             dictionary_limit: 65_536,
+            part_limit: 64 << 20,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Chunks that are complete wait in DRAM until they fill a *part*, one extent with the waiting chunks of all columns,
 //! column by column. Parts are allocated at their exact size, so a table has few extents (one per 64 MiB of encoded
-//! data by default, one directory per segment) and no slack. Invariant: an entry of the directory is written only
+//! data, or per quarter of the memory, and one directory per segment) and no slack. What takes DRAM has its share of the
+//! memory (shares.rs); rows per chunk are chosen by the first rows of a segment. Invariant: an entry of the directory is written only
 //! after its chunk is in a finished extent.
 
 use crate::chunk::Encoded;
@@ -10,9 +11,10 @@ use crate::column_writer::{Backlog, ColumnWriter};
 use crate::directory::{ColumnEntries, encode};
 use crate::format::{ALIGN, ChunkEntry, align_up};
 use crate::physical::Physical;
+use crate::shares::Shares;
 use crate::{Result, TableOptions};
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{FieldRef, SchemaRef};
 use halocline_media::Medium;
 use halocline_pool::{ExtentRef, FrozenScratch, Txn};
 use rayon::prelude::*;
@@ -24,6 +26,10 @@ pub(crate) struct SegmentWriter<'t, M: Medium> {
     txn: &'t Txn<M>,
     schema: SchemaRef,
     options: TableOptions,
+    shares: Shares,
+    /// Rows of a chunk of this segment.
+    chunk_rows: usize,
+    /// None before the first row.
     columns: Vec<ColumnWriter>,
     parts: Vec<ExtentRef>,
     spilled: Vec<FrozenScratch<'t, M>>,
@@ -42,17 +48,17 @@ pub(crate) struct Written {
 impl<'t, M: Medium> SegmentWriter<'t, M> {
     /// For tables of `schema`, whose types have a physical form.
     pub(crate) fn new(txn: &'t Txn<M>, schema: SchemaRef, options: TableOptions) -> Self {
-        let mut writer = Self {
+        Self {
             txn,
             schema,
+            shares: Shares::of(options.memory, options.part_limit),
+            chunk_rows: options.chunk_rows,
             options,
             columns: Vec::new(),
             parts: Vec::new(),
             spilled: Vec::new(),
             rows: 0,
-        };
-        writer.columns = writer.fresh_columns();
-        writer
+        }
     }
 
     /// Rows of the segment so far.
@@ -65,24 +71,35 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
         self.parts.iter().map(|part| part.len).sum()
     }
 
-    fn fresh_columns(&self) -> Vec<ColumnWriter> {
+    /// Starts a segment whose first rows are those of `batch`.
+    fn start(&mut self, batch: &RecordBatch) {
         let fields = self.schema.fields().iter();
-        fields
-            .map(|field| {
-                // The table's description has refused all types without one.
-                let physical = Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
-                ColumnWriter::new(
-                    field,
-                    physical,
-                    self.options.chunk_rows,
-                    self.options.dictionary_limit,
-                )
-            })
-            .collect()
+        // The table's description has refused all types without one.
+        let physical = |field: &FieldRef| Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
+        let physical: Vec<Physical> = fields.map(physical).collect();
+        self.chunk_rows = self.shares.chunk_rows(self.options.chunk_rows, &physical, batch);
+        let limit = (self.options.dictionary_limit, self.shares.interners);
+        let columns = self.schema.fields().iter().zip(physical);
+        self.columns = columns
+            .map(|(field, physical)| ColumnWriter::new(field, physical, self.chunk_rows, limit))
+            .collect();
+    }
+
+    /// Whether the rows have become so much longer than the first ones that chunks that are not full take more than their
+    /// share: better to begin another segment.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.sum(ColumnWriter::pending_strings) > self.shares.pending
+    }
+
+    fn sum(&self, bytes: impl Fn(&ColumnWriter) -> usize) -> usize {
+        self.columns.iter().map(bytes).sum()
     }
 
     /// Appends a batch of a few chunks, whose first row is `first_row` for error messages.
     pub(crate) fn write(&mut self, batch: &RecordBatch, first_row: u64) -> Result<()> {
+        if self.columns.is_empty() {
+            self.start(batch);
+        }
         let append = |(column, array): (&mut ColumnWriter, &Arc<dyn Array>)| column.append(array, first_row);
         if batch.num_rows() * self.columns.len() < PARALLEL_VALUES {
             self.columns
@@ -96,42 +113,39 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
                 .try_for_each(append)?;
         }
         self.rows += batch.num_rows() as u64;
+        while self.sum(ColumnWriter::dictionary_memory) > self.shares.interners {
+            let largest = self
+                .columns
+                .iter_mut()
+                .max_by_key(|column| column.dictionary_memory());
+            largest.into_iter().for_each(ColumnWriter::give_up_dictionary);
+        }
         while self.columns.iter().any(ColumnWriter::must_convert) {
             self.step(|column| column.must_convert())?;
         }
-        if self.ready_bytes() >= self.part_bytes() {
+        if self.ready_bytes() >= self.shares.part {
             self.write_part(Vec::new())?;
         }
-        if self
-            .columns
-            .iter()
-            .map(ColumnWriter::backlog_bytes)
-            .sum::<usize>()
-            > self.options.memory / 4
-        {
+        if self.sum(ColumnWriter::backlog_bytes) > self.shares.backlog {
             self.spill()?;
         }
         Ok(())
     }
 
-    fn part_bytes(&self) -> usize {
-        self.options.memory / 2
-    }
-
     fn ready_bytes(&self) -> usize {
-        self.columns.iter().map(ColumnWriter::ready_bytes).sum()
+        self.sum(ColumnWriter::ready_bytes)
     }
 
     /// Lets columns turn backlog into chunks, within memory, and writes those out if they fill a part.
     fn step(&mut self, which: impl Fn(&ColumnWriter) -> bool + Sync) -> Result<()> {
-        let share = self.part_bytes() / self.columns.len();
+        let share = self.shares.part / self.columns.len();
         let spilled = &self.spilled;
         let read = |scratch: usize, range: std::ops::Range<usize>| &spilled[scratch][range];
         self.columns
             .par_iter_mut()
             .filter(|column| which(column))
             .for_each(|column| column.step(share, &read));
-        if self.ready_bytes() >= self.part_bytes() / 2 {
+        if self.ready_bytes() >= self.shares.part / 2 {
             self.write_part(Vec::new())?;
         }
         Ok(())
@@ -139,7 +153,7 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
 
     /// Moves the backlog from DRAM into scratch space of the pool.
     fn spill(&mut self) -> Result<()> {
-        let len: usize = self.columns.iter().map(ColumnWriter::backlog_bytes).sum();
+        let len = self.sum(ColumnWriter::backlog_bytes);
         let scratch = self.txn.scratch(len as u64)?;
         let mut at = 0;
         for backlog in self.columns.iter_mut().flat_map(ColumnWriter::backlog_mut) {
@@ -236,7 +250,7 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
             }
             columns.push((header, Cow::Borrowed(entries)));
         }
-        let chunk_rows = self.options.chunk_rows as u32;
+        let chunk_rows = self.chunk_rows as u32;
         let directory = encode(self.rows, chunk_rows, self.parts.len() as u32, &columns);
         let column_bytes = columns.iter().map(|(header, _)| header.bytes).collect();
         let mut writer = self.txn.alloc(directory.len() as u64)?;
@@ -244,7 +258,7 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
         let mut extents = vec![writer.finish(directory.len() as u64)?];
         extents.append(&mut self.parts);
         let rows = std::mem::take(&mut self.rows);
-        self.columns = self.fresh_columns();
+        self.columns.clear();
         Ok(Written {
             rows,
             extents,

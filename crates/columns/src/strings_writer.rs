@@ -35,6 +35,11 @@ impl PendingStrings {
         self.ends.len()
     }
 
+    /// Bytes of all strings.
+    pub(crate) fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(crate) fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);
         self.ends.push(self.bytes.len() as u64);

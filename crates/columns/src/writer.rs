@@ -153,12 +153,12 @@ impl<'t, M: Medium> TableWriter<'t, M> {
         while start < batch.num_rows() {
             let room = self.options.segment_rows - self.segment.rows();
             let len = (batch.num_rows() - start).min(usize::try_from(room).unwrap_or(usize::MAX));
-            // A few chunks at a time, so that a huge batch is encoded within the memory budget, too.
-            let len = len.min(4 * self.options.chunk_rows);
+            // A chunk at a time, so that a huge batch is encoded within the memory budget, too.
+            let len = len.min(self.options.chunk_rows);
             self.segment
                 .write(&batch.slice(start, len), first_row + start as u64)?;
             start += len;
-            if self.segment.rows() == self.options.segment_rows {
+            if self.segment.rows() == self.options.segment_rows || self.segment.is_overfull() {
                 self.finish_segment()?;
             }
         }

@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
 use halocline_elf::{IndexOptions, Layout, Order};
-use halocline_media::{AnyMedium, Dram};
+use halocline_media::{AnyMedium, Dram, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::Compaction;
@@ -16,6 +17,7 @@ use crate::background::{Background, Owner};
 use crate::catalog::{Catalog, CatalogCache};
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
 use crate::info::{CheckProgress, CheckReport, IndexInfo, Info};
+use crate::memory::{Budget, WriterShare};
 use crate::rules::Rules;
 use crate::session::Session;
 use crate::statement::{self, build_index, drop_indexes, insert_batch};
@@ -33,7 +35,9 @@ pub struct DatabaseOptions {
     pub assume_dax: bool,
     /// Threads a query may use; by default all.
     pub threads: Option<usize>,
-    /// DRAM an index build or a sort may use, in bytes; by default a quarter of the machine's.
+    /// DRAM to use for imports, index builds, compaction and queries together, in bytes; by default a quarter of the
+    /// machine's. What does not fit is spilled: by queries to temporary files, by all else to the pool. A query that cannot
+    /// spill fails. Less than 1 GiB makes the C library's allocator keep little of what is freed, in the whole process.
     pub memory: Option<usize>,
     /// How long a statement that writes waits for another writer, of this process or another, before it fails; by
     /// default 5 seconds.
@@ -60,6 +64,8 @@ pub struct IndexSpec {
 
 /// How long a statement waits for another writer unless told otherwise.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// Bytes of DRAM below which it counts what the allocator keeps of freed memory.
+const SMALL_MEMORY: usize = 1 << 30;
 /// Bytes of a new pool in DRAM; it grows as it is filled.
 const DRAM_BYTES: u64 = 1 << 20;
 
@@ -70,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) options: DatabaseOptions,
     pub(crate) rules: Rules,
     pub(crate) background: Background,
+    /// What the sessions' queries run with.
+    pub(crate) runtime: Arc<RuntimeEnv>,
 }
 
 impl Shared {
@@ -86,20 +94,28 @@ impl Shared {
         self.options.lock_wait.unwrap_or(LOCK_WAIT)
     }
 
+    /// The DRAM there is.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::new(self.options.memory)
+    }
+
     /// How tables are written.
     pub(crate) fn table_options(&self) -> TableOptions {
         let mut options = TableOptions::default();
-        if let Some(memory) = self.options.memory {
-            options.memory = memory;
-        }
+        options.memory = self.budget().storing();
         options
+    }
+
+    /// What a table writer has beside the query that feeds it.
+    pub(crate) fn writer_share(&self) -> WriterShare {
+        WriterShare::take(self.budget(), &self.runtime.memory_pool)
     }
 
     /// How indexes are built.
     pub(crate) fn index_options(&self) -> IndexOptions {
         let mut options = IndexOptions::default();
         options.threads = self.options.threads.unwrap_or(options.threads);
-        options.memory = self.options.memory.unwrap_or(options.memory);
+        options.memory = self.budget().work();
         options
     }
 }
@@ -169,26 +185,29 @@ impl Database {
     }
 
     pub(crate) fn with_rules(pool: Pool, options: &DatabaseOptions, rules: Rules) -> Self {
-        let session = Arc::new(Session::new(options));
+        if options.memory.is_some_and(|bytes| bytes < SMALL_MEMORY) {
+            keep_little_heap();
+        }
         let shared = Shared {
             pool,
             cache: CatalogCache::default(),
             options: options.clone(),
             rules,
             background: Background::new(options.compaction),
+            runtime: Budget::new(options.memory).runtime(),
         };
         let shared = Arc::new(shared);
         Self {
+            session: Arc::new(Session::new(&shared)),
             owner: Arc::new(Owner::new(&shared)),
             shared,
-            session,
         }
     }
 
     /// Another session on the same pool: its own settings (`SET …`), external tables and transaction.
     #[must_use]
     pub fn session(&self) -> Self {
-        let session = Arc::new(Session::new(&self.shared.options));
+        let session = Arc::new(Session::new(&self.shared));
         Self {
             owner: Arc::clone(&self.owner),
             shared: Arc::clone(&self.shared),

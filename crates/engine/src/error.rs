@@ -169,6 +169,9 @@ fn from_datafusion(error: DataFusionError) -> EngineError {
         },
         DataFusionError::Context(_, inner) => from_datafusion(*inner),
         DataFusionError::Diagnostic(_, inner) => from_datafusion(*inner),
+        DataFusionError::ResourcesExhausted(text) => EngineError::Query(format!(
+            "the query needs more DRAM than the database may use; give it more (--memory): {text}"
+        )),
         DataFusionError::ArrowError(inner, _) => EngineError::Query(plain_text(&inner.to_string())),
         other => EngineError::Query(plain_text(&other.strip_backtrace())),
     }

@@ -19,6 +19,7 @@ mod error;
 mod filter;
 mod import;
 mod info;
+mod memory;
 mod plan;
 mod result;
 mod rules;

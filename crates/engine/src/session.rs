@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{self, Query};
 use crate::background::Background;
 use crate::catalog::{CATALOG, Catalog, Externals, PoolCatalogList, SCHEMA};
 use crate::config::Settings;
-use crate::database::{DatabaseOptions, Shared};
+use crate::database::Shared;
 use crate::statement::drop_tables;
 use crate::transaction::{Held, Slot, Transaction};
 use crate::{Compaction, EngineError};
@@ -30,20 +30,21 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(options: &DatabaseOptions) -> Self {
+    pub(crate) fn new(shared: &Shared) -> Self {
         let mut config = SessionConfig::new()
             .with_information_schema(true)
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
             .with_create_default_catalog_and_schema(false)
             .with_option_extension(Settings {
-                compaction: options.compaction,
+                compaction: shared.options.compaction,
                 ..Settings::default()
             });
-        if let Some(threads) = options.threads {
+        if let Some(threads) = shared.options.threads {
             config = config.with_target_partitions(threads.max(1));
         }
         let state = SessionStateBuilder::new()
             .with_config(config)
+            .with_runtime_env(Arc::clone(&shared.runtime))
             .with_default_features()
             .build();
         let context = SessionContext::new_with_state(state);

@@ -35,9 +35,11 @@ mod flush;
 pub mod huge;
 mod latch;
 mod medium;
+mod ram;
 mod region;
 mod trace;
 mod tracked;
+mod trim;
 
 pub use ahead::read_ahead;
 pub use any::AnyMedium;
@@ -50,4 +52,6 @@ pub use file::{FileMedium, FileOptions};
 pub use flush::{FlushInstruction, flush_instruction};
 pub use huge::HugeVec;
 pub use medium::{HOLE, LINE, Medium, MediumKind, PAGE};
+pub use ram::ram_bytes;
 pub use tracked::Tracked;
+pub use trim::{keep_little_heap, trim_heap};

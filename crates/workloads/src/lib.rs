@@ -4,6 +4,7 @@
 //! - [`Zipf`]: skewed row choice after Gray et al. (SIGMOD'94), and [`queries`] made of it: exact match, range and
 //!   partial match;
 //! - [`TpchTable`]: the TPC-H tables as Arrow batches, and [`write_tpch_parquet`];
+//! - [`WideSpec`]: rows with long strings, all different;
 //! - [`tpch_selections`] and [`tpch_q6_sql`]: the selections over `lineitem` that TPC-H asks for;
 //! - [`ConjunctionGenerator`]: random conjunctions over `lineitem` with a wanted selectivity.
 //!
@@ -21,6 +22,7 @@ mod selection;
 mod tpch;
 mod tpch_sql;
 mod uniform;
+mod wide;
 mod zipf;
 
 pub use conjunctions::ConjunctionGenerator;
@@ -33,4 +35,5 @@ pub use selection::{Condition, Predicate, Selection};
 pub use tpch::TpchTable;
 pub use tpch_sql::{lineitem_selection_columns, tpch_q6_sql, tpch_selections};
 pub use uniform::{UniformSpec, UniformTable};
+pub use wide::WideSpec;
 pub use zipf::{Zipf, ZipfError};

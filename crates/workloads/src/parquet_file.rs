@@ -28,6 +28,8 @@ pub enum ParquetCompression {
     Zstd,
     /// Snappy: faster to write and to read.
     Snappy,
+    /// None.
+    Uncompressed,
 }
 
 /// How a Parquet file is written.
@@ -57,6 +59,7 @@ impl ParquetOptions {
         let compression = match self.compression {
             ParquetCompression::Zstd => Compression::ZSTD(ZstdLevel::default()),
             ParquetCompression::Snappy => Compression::SNAPPY,
+            ParquetCompression::Uncompressed => Compression::UNCOMPRESSED,
         };
         WriterProperties::builder()
             .set_compression(compression)

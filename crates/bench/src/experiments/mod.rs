@@ -4,6 +4,7 @@ mod churn;
 mod elf_layout;
 mod elf_selections;
 mod ingest;
+mod memory;
 mod open;
 
 use crate::{BenchError, Reporter, Settings};
@@ -48,6 +49,12 @@ pub fn experiments() -> &'static [Experiment] {
             about: "100 appends against one load, queries before and after compaction, readers beside it",
             options: &["--sf", "--threads", "--repeat", "--dir"],
             run: churn::run,
+        },
+        Experiment {
+            name: "memory",
+            about: "peak of DRAM in import, index build, append and compaction of tables larger than the budget",
+            options: &["--rows", "--sf", "--threads", "--dir"],
+            run: memory::run,
         },
         Experiment {
             name: "open",

@@ -35,6 +35,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
         threads: args.threads.map(|threads| threads as usize),
         repetitions: args.repeat.map(|repeat| repeat as usize),
         directory: args.dir.clone(),
+        program: Some(current_program()?),
         reopen: vec![
             current_program()?.into_os_string(),
             "internal".into(),

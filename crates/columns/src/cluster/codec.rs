@@ -155,12 +155,14 @@ impl RowCodec {
         out[start + 4..start + HEAD].copy_from_slice(&(key_len as u32).to_le_bytes());
     }
 
-    pub(super) fn decoder(&self) -> Decoder<'_> {
+    /// Its batches have about `batch_bytes` at most.
+    pub(super) fn decoder(&self, batch_bytes: usize) -> Decoder<'_> {
         Decoder {
             codec: self,
             columns: self.builders(),
             rows: 0,
             bytes: 0,
+            batch_bytes,
         }
     }
 
@@ -185,6 +187,7 @@ pub(super) struct Decoder<'a> {
     columns: Vec<Builder>,
     rows: usize,
     bytes: usize,
+    batch_bytes: usize,
 }
 
 impl Decoder<'_> {
@@ -218,7 +221,7 @@ impl Decoder<'_> {
         }
         self.rows += 1;
         self.bytes += record.len();
-        if self.rows == super::BATCH_ROWS || self.bytes >= super::BATCH_BYTES {
+        if self.rows == super::BATCH_ROWS || self.bytes >= self.batch_bytes {
             self.flush(each)?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::{ColumnsError, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use codec::{RowCodec, key};
-use halocline_media::Medium;
+use halocline_media::{Medium, trim_heap};
 use halocline_pool::{FrozenScratch, Txn};
 use run::Run;
 use std::cmp::{Ordering, Reverse};
@@ -21,7 +21,7 @@ use std::collections::binary_heap::PeekMut;
 
 /// Rows that are encoded or decoded at once.
 const BATCH_ROWS: usize = 8192;
-/// Bytes of records that are decoded at once.
+/// Bytes of records that are decoded at once at most.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// Takes rows in any order and gives them back in the order of the clustering columns.
@@ -103,10 +103,14 @@ impl<'t, M: Medium> Sorter<'t, M> {
     /// # Errors
     /// The first error of `each`; [`ColumnsError::Pool`].
     pub(crate) fn drain(mut self, mut each: impl FnMut(&RecordBatch) -> Result<()>) -> Result<u64> {
-        if !self.spilled.is_empty() && self.run.bytes() > 0 {
-            self.spill()?;
+        if !self.spilled.is_empty() {
+            if self.run.bytes() > 0 {
+                self.spill()?;
+            }
+            // What the runs took is for those who take the rows.
+            trim_heap();
         }
-        let mut decoder = self.codec.decoder();
+        let mut decoder = self.codec.decoder(BATCH_BYTES.min(self.memory / 8));
         if self.spilled.is_empty() {
             for record in std::mem::take(&mut self.run).sorted().records() {
                 decoder.push(record, &mut each)?;

@@ -52,7 +52,9 @@ impl Run {
 
     /// Bytes in DRAM, about.
     pub(super) fn bytes(&self) -> usize {
-        self.record_bytes as usize + self.entries.capacity() * size_of::<Entry>()
+        // Up to a sixteenth of a block is left unused.
+        let records = self.record_bytes as usize;
+        records + records / 16 + self.entries.capacity() * size_of::<Entry>()
     }
 
     /// Bytes of all records.

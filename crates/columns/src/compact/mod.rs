@@ -8,10 +8,11 @@ mod throttle;
 
 pub use plan::{CompactionPolicy, plan};
 
+use crate::shares::Pace;
 use crate::{ColumnsError, Result, Segment, Table, TableOptions, TableWriter};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
-use halocline_media::Medium;
+use halocline_media::{Medium, trim_heap};
 use halocline_pool::Txn;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -22,8 +23,8 @@ use throttle::Throttle;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct MergeOptions<'a> {
-    /// Bytes of DRAM. What a clustering sorts beyond it is spilled to the pool. Default 128 MiB; below some 100 bytes per
-    /// column and row of a chunk it is exceeded.
+    /// Bytes of DRAM, for all of it; see [`TableOptions::memory`]. What a clustering sorts beyond it is spilled to the pool.
+    /// Default 128 MiB.
     pub memory: usize,
     /// Bytes to write per second at most, on average. Default: no limit.
     pub bandwidth: Option<u64>,
@@ -94,8 +95,10 @@ pub struct MergeStats {
     pub spilled_bytes: u64,
 }
 
-/// Rows that are read at once.
+/// Rows that are read at once at most.
 const BATCH_ROWS: usize = 8192;
+/// What of the memory rows on their way take: the batch, and copies of it.
+const BATCH_SHARE: usize = 16;
 
 /// Writes the live rows of the segments with these ids anew, in their order or in that of the clustering columns, into
 /// segments that take their place. The transaction's table changes only if that succeeds. O(n), O(n log n) with a clustering.
@@ -118,23 +121,36 @@ pub fn merge<M: Medium>(
         segment_rows: options.segment_rows,
         ..TableOptions::default()
     };
-    write.memory = budget(&open, options);
+    write.memory = options.memory - options.memory / 8;
+    // Parts are written at once: they are not to be a whole second of the bandwidth.
+    let bandwidth = options.bandwidth.unwrap_or(u64::MAX).max(LEAST_BANDWIDTH);
+    let half = usize::try_from(bandwidth / 2).unwrap_or(usize::MAX);
+    write.part_limit = write.part_limit.min(half);
     let mut writer = TableWriter::replacing(txn, table, ids, write)?;
     let segments: Vec<&Segment> = (open.segments().iter())
         .filter(|segment| ids.contains(&segment.id()))
         .collect();
-    let total = segments.iter().map(|segment| segment.rows() as u64).sum();
+    let total: u64 = segments.iter().map(|segment| segment.rows() as u64).sum();
     let live: u64 = segments.iter().map(|segment| segment.live_rows()).sum();
+    if total > TRIM_ROWS {
+        trim_heap();
+    }
     let throttle = Throttle::new(options.bandwidth, options.cancel);
     let mut done = 0;
+    let mut pace = Pace::new(options.memory / BATCH_SHARE, BATCH_ROWS);
     for segment in &segments {
-        for start in (0..segment.rows()).step_by(BATCH_ROWS) {
+        let mut start = 0;
+        while start < segment.rows() {
             if options.cancel.load(Ordering::Relaxed) {
                 return Err(cancelled(table));
             }
-            let rows = start..segment.rows().min(start + BATCH_ROWS);
-            done += rows.len() as u64;
-            writer.write(&read(open.schema(), segment, rows)?)?;
+            let rows = start..segment.rows().min(start + pace.rows());
+            start = rows.end;
+            let len = rows.len();
+            done += len as u64;
+            let batch = read(open.schema(), segment, rows)?;
+            pace.took(len, batch.get_array_memory_size());
+            writer.write(&batch)?;
             throttle.after(writer.written_bytes());
             if let Some(progress) = options.progress {
                 progress(MergeProgress { done, total });
@@ -162,21 +178,10 @@ fn cancelled(table: &str) -> ColumnsError {
     ColumnsError::Cancelled { table: table.into() }
 }
 
-/// What of the memory the writer may use for encoded data: the rest goes to rows on their way and chunks that are not
-/// encoded yet.
-fn budget(table: &Table, options: &MergeOptions<'_>) -> usize {
-    let values = table.schema().fields().len() * options.chunk_rows;
-    let pending = (VALUE_BYTES * values).min(options.memory / 2);
-    let memory = options.memory - pending;
-    // Parts are written at once: they are not to be a whole second of the bandwidth.
-    let bandwidth = options.bandwidth.unwrap_or(u64::MAX).max(LEAST_MEMORY);
-    memory.min(usize::try_from(bandwidth).unwrap_or(usize::MAX))
-}
-
-/// Bytes of DRAM that a value of a chunk takes before it is encoded, about.
-const VALUE_BYTES: usize = 16;
-/// Bytes from which on parts are not made smaller for the bandwidth's sake.
-const LEAST_MEMORY: u64 = 8 << 20;
+/// Rows from which on the heap is trimmed before a merge.
+const TRIM_ROWS: u64 = 1 << 16;
+/// Bytes a second below which parts are not made smaller for the bandwidth's sake.
+const LEAST_BANDWIDTH: u64 = 8 << 20;
 
 /// The live rows within `rows`.
 fn read(schema: &SchemaRef, segment: &Segment, rows: Range<usize>) -> Result<RecordBatch> {

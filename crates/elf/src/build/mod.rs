@@ -24,8 +24,9 @@ pub struct BuildOptions {
     pub threads: usize,
     /// Whether the lists have TIDs also where rows that stand in the order of their tuples let layout `packed` do without.
     pub keep_tids: bool,
-    /// Bytes of memory for the sort; what is beyond goes to the spill. The rest of a build needs some 16 MiB more, and the
-    /// open lists on one path of the tree (16 bytes for each of their entries).
+    /// Bytes of DRAM for the sort, the lists on their way and the shortcuts; what is beyond goes to the spill. Some MiB are
+    /// the least, up to 40 for the shortcuts of many rows; the open lists on one path of the tree (16 bytes for each of their
+    /// entries) and, in layout `published`, the ranks of codes beyond 31 bits come on top.
     pub memory: usize,
 }
 
@@ -41,6 +42,11 @@ impl Default for BuildOptions {
         }
     }
 }
+
+/// Bytes that a task of writing lists takes, about.
+const TASK_BYTES: usize = 4 << 20;
+/// Bytes of a build that are neither records nor lists nor shortcuts.
+const OTHER_BYTES: usize = 2 << 20;
 
 /// What a build did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -140,7 +146,8 @@ impl Job<'_> {
             geometry: &self.geometry,
         };
         let rows = self.geometry.rows as usize;
-        let run_rows = (self.options.memory / size_of::<Record<W>>()).max(1024);
+        let sort = self.sort_memory(rows);
+        let run_rows = (sort / size_of::<Record<W>>()).max(1024);
         match self.spill {
             Some(spill) if rows > run_rows => {
                 let area = merge::sort_spilling::<_, W>(&encoder, run_rows, spill)?;
@@ -156,6 +163,20 @@ impl Job<'_> {
                 self.write::<W>(&records, out)
             }
         }
+    }
+
+    /// Lists that are written at once; each takes up to [`TASK_BYTES`].
+    fn tasks(&self) -> usize {
+        (self.options.memory / 4 / TASK_BYTES).clamp(1, rayon::current_num_threads() * 4)
+    }
+
+    /// Bytes for records of so many rows that are sorted in memory: they stay there while the lists are written.
+    fn sort_memory(&self, rows: usize) -> usize {
+        let memory = self.options.memory;
+        let shortcuts = Places::memory(rows);
+        memory
+            .saturating_sub(self.tasks() * TASK_BYTES + shortcuts + OTHER_BYTES)
+            .max(memory / 4)
     }
 
     fn write<const W: usize>(&self, records: &[Record<W>], out: &mut dyn Output) -> Result<BuildStats> {
@@ -182,7 +203,8 @@ impl Job<'_> {
             _ if records.is_empty() => (nodes_start, vec![vec![]; geometry.dims()]),
             Layout::Packed => {
                 places = Places::new(geometry, Shortcuts::worth(geometry));
-                let root = packed::write::write(geometry, &lists, records, &mut places, &mut out)?;
+                let root =
+                    packed::write::write(geometry, &lists, records, self.tasks(), &mut places, &mut out)?;
                 (root, vec![vec![]; geometry.dims()])
             }
             Layout::Published => published::write::write(geometry, records, &mut out)?,

@@ -1,7 +1,9 @@
 //! Making the array of [`Shortcuts`].
 
 use crate::geometry::Geometry;
-use crate::packed::shortcuts::{ABOVE, Form, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, Shortcuts};
+use crate::packed::shortcuts::{
+    ABOVE, Form, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, PLACES, ROWS, Shortcuts,
+};
 
 /// One in so many lines of form near may have a list that is too far away.
 const REGULAR: usize = 8;
@@ -45,6 +47,11 @@ pub(crate) struct Places {
 }
 
 impl Places {
+    /// Bytes of DRAM for the places of so many rows at most, and for their bytes.
+    pub(crate) fn memory(rows: usize) -> usize {
+        (rows / ROWS as usize).min(PLACES as usize) * (size_of::<Content>() + size_of::<u64>())
+    }
+
     pub(crate) fn new(geometry: &Geometry, dims: usize) -> Self {
         let sizes = geometry.max_codes[..dims].iter().map(|&max| max as usize + 1);
         let places = if dims == 0 { 0 } else { sizes.product() };

@@ -14,9 +14,9 @@ use crate::view::View;
 use halocline_media::Bytes;
 
 /// Most places.
-const PLACES: u64 = 1 << 20;
+pub(crate) const PLACES: u64 = 1 << 20;
 /// Rows of the index for each place.
-const ROWS: u64 = 8;
+pub(crate) const ROWS: u64 = 8;
 /// Places of a line of form near.
 pub(crate) const NEAR: usize = 28;
 /// Bytes of a line before its places: the offset to which they are added.

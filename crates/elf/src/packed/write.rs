@@ -21,11 +21,13 @@ const LEAF_RUN: usize = 3;
 /// Rows that one task writes.
 const TASK_ROWS: usize = 1 << 16;
 
-/// Writes all lists, which are to be of geometry `lists`, and notes where shortcuts lead; gives the position of the root.
+/// Writes all lists, which are to be of geometry `lists`, up to `wave` tasks at once, and notes where shortcuts lead; gives
+/// the position of the root.
 pub(crate) fn write<const W: usize>(
     geometry: &Geometry,
     lists: &Geometry,
     records: &[Record<W>],
+    wave: usize,
     places: &mut Places,
     out: &mut Buffered<'_>,
 ) -> Result<u64> {
@@ -43,7 +45,6 @@ pub(crate) fn write<const W: usize>(
         Step::Subtrees { start, end, depth } => Some((*start, *end, *depth)),
         _ => None,
     });
-    let wave = rayon::current_num_threads() * 4;
     let mut ready: VecDeque<Subtrees> = VecDeque::new();
     let mut entries: Vec<Entry> = vec![];
     let mut last = out.position();

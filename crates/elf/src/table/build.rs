@@ -6,7 +6,7 @@ use crate::table::meta::{DictionaryMeta, Meta, SegmentMeta};
 use crate::table::rows::{SegmentRows, Source};
 use crate::{BuildOptions, ElfError, Layout, Result, Rows, build};
 use halocline_columns::{Segment, Table};
-use halocline_media::Medium;
+use halocline_media::{Medium, trim_heap};
 use halocline_pool::{ExtentRef, Txn};
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub struct IndexOptions {
     pub layout: Layout,
     /// Order of the dimensions.
     pub order: Order,
-    /// Bytes of memory for sorting; what is beyond is spilled to the pool.
+    /// Bytes of DRAM to build with; what is beyond is spilled to the pool. See [`BuildOptions::memory`].
     pub memory: usize,
     /// Threads to build with.
     pub threads: usize,
@@ -115,6 +115,9 @@ pub fn index_table<M: Medium>(
     Ok(stats)
 }
 
+/// Rows from which on the heap is trimmed between the steps of a build.
+const TRIM_ROWS: usize = 1 << 16;
+
 /// What was built for a segment.
 pub(super) struct Built {
     /// The Elf and the dictionaries.
@@ -134,11 +137,15 @@ pub(super) fn index_segment<M: Medium>(
     choose_order: bool,
     options: &IndexOptions,
 ) -> Result<Built> {
+    // What others have freed is for strings, what these have freed is for records.
+    let trim = || (segment.rows() > TRIM_ROWS).then(trim_heap);
+    trim();
     let sources = meta
         .columns
         .iter()
-        .map(|&column| Source::new(segment.column(column)));
+        .map(|&column| Source::new(txn, segment.column(column), options.memory));
     let sources = sources.collect::<Result<Vec<_>>>()?;
+    trim();
     let mut order: Vec<usize> = (0..sources.len()).collect();
     if choose_order {
         match clustering(table, &meta.columns) {
@@ -147,7 +154,7 @@ pub(super) fn index_segment<M: Medium>(
         }
         meta.columns = order.iter().map(|&i| meta.columns[i]).collect();
     }
-    let ordered: Vec<&Source<'_>> = order.iter().map(|&i| &sources[i]).collect();
+    let ordered: Vec<&Source<'_, M>> = order.iter().map(|&i| &sources[i]).collect();
     let rows = SegmentRows::new(segment.rows(), ordered.clone());
     let build_options = BuildOptions {
         layout: meta.layout,
@@ -169,10 +176,9 @@ pub(super) fn index_segment<M: Medium>(
     let mut dictionaries = vec![];
     for (dim, source) in ordered.iter().enumerate() {
         if let Source::Ranked(ranked) = source {
-            let mut writer = txn.alloc(ranked.dictionary.len() as u64)?;
-            writer.append(&ranked.dictionary);
-            built.extents.push(writer.finish(ranked.dictionary.len() as u64)?);
-            built.dictionary_bytes += ranked.dictionary.len() as u64;
+            built.extents.push(ranked.dictionary);
+            built.dictionary_bytes += ranked.dictionary.len;
+            built.spilled_runs += ranked.spilled_runs;
             dictionaries.push(DictionaryMeta {
                 dim,
                 has_null: ranked.has_null,
@@ -218,7 +224,7 @@ fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {
 }
 
 /// Bytes that the index takes as a rule; a longer one is written twice.
-fn guess(rows: &SegmentRows<'_>, layout: Layout) -> u64 {
+fn guess(rows: &impl Rows, layout: Layout) -> u64 {
     let max_codes = (0..rows.dims()).map(|dim| rows.max_code(dim)).collect();
     let geometry = Geometry::new(rows.rows() as u64, max_codes);
     let dims = geometry.dims();

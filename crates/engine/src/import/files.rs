@@ -29,9 +29,41 @@ pub(crate) struct Files {
     pub(crate) schema: SchemaRef,
     /// Were types inferred from a part of the values only.
     pub(crate) guessed: bool,
-    batch_rows: usize,
+    batch: BatchSize,
     /// Bytes read so far.
     pub(crate) bytes: Bytes,
+}
+
+/// How large batches may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchSize {
+    rows: usize,
+    bytes: usize,
+}
+
+/// Rows of a batch, however long they are.
+const LEAST_ROWS: usize = 64;
+
+impl BatchSize {
+    /// Batches of so many rows.
+    pub(crate) const fn of_rows(rows: usize) -> Self {
+        Self {
+            rows,
+            bytes: usize::MAX,
+        }
+    }
+
+    /// Rows of a batch if a row takes so many bytes.
+    pub(crate) fn rows(self, row_bytes: u64) -> usize {
+        let row_bytes = usize::try_from(row_bytes).unwrap_or(usize::MAX).max(1);
+        (self.bytes / row_bytes).max(LEAST_ROWS).min(self.rows)
+    }
+}
+
+/// Bytes of a row in Arrow's arrays, without the strings' own.
+pub(crate) fn fixed_bytes(schema: &Schema) -> u64 {
+    let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(16) as u64;
+    schema.fields().iter().map(width).sum()
 }
 
 impl Files {
@@ -61,12 +93,15 @@ impl Files {
             Some(schema) => storable_schema(schema),
             None => common_schema(table, &sources, options, &mut guessed)?,
         };
-        let batch_rows = options.batch_rows.max(1);
+        let batch = BatchSize {
+            rows: options.batch_rows.max(1),
+            bytes: options.batch_bytes.unwrap_or(usize::MAX),
+        };
         Ok(Self {
             sources,
             schema,
             guessed,
-            batch_rows,
+            batch,
             bytes: Bytes::default(),
         })
     }
@@ -91,12 +126,12 @@ impl Files {
                     &source.path,
                     dialect.clone(),
                     self.schema.clone(),
-                    self.batch_rows,
+                    self.batch,
                     bytes,
                 );
             }
             (None, Format::Arrow) => ipc::read(&source.path, bytes)?,
-            (None, _) => parquet::read(&source.path, self.batch_rows, bytes)?,
+            (None, _) => parquet::read(&source.path, self.batch, bytes)?,
         };
         check_names(&source.path, &input.schema, &self.schema)?;
         let (path, schema) = (source.path.clone(), self.schema.clone());
@@ -140,7 +175,7 @@ fn common_schema(
         let own = match (&source.dialect, source.format) {
             (Some(dialect), _) => infer(&[(&source.path, dialect.clone())], options.sample_rows)?,
             (None, Format::Arrow) => ipc::read(&source.path, Bytes::default())?.schema,
-            (None, _) => parquet::read(&source.path, 1, Bytes::default())?.schema,
+            (None, _) => parquet::read(&source.path, BatchSize::of_rows(1), Bytes::default())?.schema,
         };
         common = Some(match common {
             None => own,

@@ -39,8 +39,11 @@ pub struct ImportOptions {
     /// CSV: rows that type inference looks at first in each file; all if none. A later value that does not fit makes it
     /// look at all of them.
     pub sample_rows: Option<usize>,
-    /// Rows per batch between decoder and encoder.
+    /// Rows per batch between decoder and encoder at most; fewer if the rows are long.
     pub batch_rows: usize,
+    /// Bytes of a batch, about; by default a part of the memory the database may use. Those of an Arrow file are as they
+    /// are.
+    pub batch_bytes: Option<usize>,
     /// Add to the table if it is there; its columns are then those expected of the files.
     pub append: bool,
 }
@@ -55,6 +58,7 @@ impl Default for ImportOptions {
             null: None,
             sample_rows: Some(100_000),
             batch_rows: 65_536,
+            batch_bytes: None,
             append: false,
         }
     }

@@ -8,13 +8,15 @@ use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::Type;
 
 use super::error::{ImportError, ImportFault, Place};
+use super::files::{BatchSize, fixed_bytes};
 use super::input::{Bytes, Input, fault, open, unreadable};
 use crate::storable::{storable_schema, to_schema};
 
 /// Opens a Parquet file.
-pub(crate) fn read(path: &Path, batch_rows: usize, bytes: Bytes) -> Result<Input, ImportError> {
+pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input, ImportError> {
     let mut file = open(path)?;
     check_ends(path, &mut file)?;
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| {
@@ -32,7 +34,7 @@ pub(crate) fn read(path: &Path, batch_rows: usize, bytes: Bytes) -> Result<Input
         path: path.to_path_buf(),
         file,
         metadata,
-        batch_rows,
+        batch,
         bytes,
         group: 0,
         reader: None,
@@ -99,7 +101,7 @@ struct Groups {
     path: PathBuf,
     file: File,
     metadata: ArrowReaderMetadata,
-    batch_rows: usize,
+    batch: BatchSize,
     bytes: Bytes,
     group: usize,
     reader: Option<ParquetRecordBatchReader>,
@@ -110,9 +112,25 @@ impl Groups {
         let file = self.file.try_clone().map_err(|e| e.to_string())?;
         ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_row_groups(vec![self.group])
-            .with_batch_size(self.batch_rows)
+            .with_batch_size(self.batch.rows(self.row_bytes()))
             .build()
             .map_err(|e| e.to_string())
+    }
+
+    /// Bytes of a row of the group, about.
+    fn row_bytes(&self) -> u64 {
+        let group = self.metadata.metadata().row_group(self.group);
+        let strings = group
+            .columns()
+            .iter()
+            .filter(|c| c.column_type() == Type::BYTE_ARRAY);
+        let bytes = strings.map(|column| {
+            column
+                .unencoded_byte_array_data_bytes()
+                .unwrap_or_else(|| column.uncompressed_size())
+        });
+        let strings = bytes.sum::<i64>().max(0) / group.num_rows().max(1);
+        fixed_bytes(self.metadata.schema()) + strings.unsigned_abs()
     }
 
     fn fail(&mut self, reason: String) -> ImportError {

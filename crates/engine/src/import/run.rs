@@ -20,6 +20,9 @@ use crate::transaction::Transaction;
 /// Batches between the decoder and the encoder.
 const QUEUE: usize = 4;
 
+/// Batches in DRAM: those in the queue, one at each end of it, and as much again for what the decoder needs for itself.
+const IN_FLIGHT: usize = 2 * (QUEUE + 2);
+
 /// Imports files into a new table, or into one there is.
 ///
 /// # Errors
@@ -50,6 +53,8 @@ pub(crate) fn run(
         let known = transaction.catalog().table(table)?.table.schema().clone();
         options.schema.get_or_insert(known);
     }
+    let batch_bytes = transaction.shared().budget().decoding() / IN_FLIGHT;
+    options.batch_bytes.get_or_insert(batch_bytes);
     let files = Files::open(table, paths, &options)?;
     let guessed = files.guessed;
     let mut store = |files: Files| {

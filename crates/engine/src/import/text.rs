@@ -14,10 +14,13 @@ use regex::Regex;
 use super::diagnose::{first_fault, open_quote};
 use super::dialect::Dialect;
 use super::error::{ImportError, ImportFault, Place};
+use super::files::{BatchSize, fixed_bytes};
 use super::infer::column_names;
-use super::input::{Bytes, Counted, Input, fault, open};
+use super::input::{Bytes, Counted, Input, fault, open, unreadable};
 use crate::storable::to_schema;
 
+/// Bytes of a file that tell how long its lines are.
+const SAMPLE: usize = 256 << 10;
 /// A byte that stands in no text: arrow-csv cannot be told not to quote.
 const NO_QUOTE: u8 = 0;
 
@@ -26,12 +29,13 @@ pub(crate) fn read(
     path: &Path,
     dialect: Dialect,
     schema: SchemaRef,
-    batch_rows: usize,
+    batch: BatchSize,
     bytes: Bytes,
 ) -> Result<Input, ImportError> {
     if dialect.header {
         check_header(path, &dialect, &schema)?;
     }
+    let batch_rows = batch.rows(row_bytes(path, &schema)?);
     let odd = Arc::new(AtomicBool::new(false));
     let source = Quotes {
         inner: Counted::new(open(path)?, bytes),
@@ -51,6 +55,16 @@ pub(crate) fn read(
         schema,
         batches: Box::new(lines),
     })
+}
+
+/// Bytes that a row takes while it is decoded, about: by the first lines.
+fn row_bytes(path: &Path, schema: &Schema) -> Result<u64, ImportError> {
+    let mut head = Vec::with_capacity(SAMPLE);
+    let read = open(path)?.take(SAMPLE as u64).read_to_end(&mut head);
+    read.map_err(|e| unreadable(path, &e))?;
+    let lines = head.iter().filter(|byte| **byte == b'\n').count().max(1);
+    // The text, its values' places, and the arrays.
+    Ok(2 * (head.len() / lines) as u64 + 8 * schema.fields().len() as u64 + fixed_bytes(schema))
 }
 
 /// The header line must name the columns of the schema, in their order.

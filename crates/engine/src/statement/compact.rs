@@ -13,6 +13,7 @@ use halocline_columns::{ColumnsError, Table};
 use crate::EngineError;
 use crate::catalog::OpenTable;
 use crate::database::Shared;
+use crate::memory::Budget;
 use crate::rules::Mistake;
 use crate::transaction::Transaction;
 
@@ -216,8 +217,11 @@ fn merge_group(
     merging.bandwidth = options.bandwidth;
     merging.cancel = cancel;
     merging.progress = Some(&tell);
-    let memory = options.memory.or(transaction.shared().options.memory);
-    merging.memory = memory.unwrap_or(merging.memory);
+    let budget = transaction.shared().budget();
+    merging.memory = options
+        .memory
+        .map_or(budget, |bytes| Budget::new(Some(bytes)))
+        .work();
     let stats = match merge(transaction.txn(), name, &group.ids, &merging) {
         Err(ColumnsError::Cancelled { .. }) => return Err(EngineError::Cancelled),
         merged => merged?,

@@ -82,8 +82,8 @@ impl Making {
     ) -> Result<u64, EngineError> {
         let schema = nullable(&storable_schema(&rows.schema()));
         self.make(transaction, &schema)?;
-        let options = transaction.shared().table_options();
-        let writing = Writing::start(transaction.txn(), &self.name, options);
+        let share = transaction.shared().writer_share();
+        let writing = Writing::start(transaction.txn(), &self.name, share);
         let fed = feed(&mut rows, &schema, &writing).await;
         let stats = writing.finish(fed).await?;
         transaction.changed([]);

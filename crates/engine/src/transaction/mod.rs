@@ -29,7 +29,7 @@ use crate::rules::Mistake;
 
 /// Bytes that a record may take; the log holds a few of the largest.
 const SMALL_BYTES: usize = 256 << 10;
-/// Bytes of new rows that a transaction keeps in DRAM before it makes segments of them.
+/// Bytes of new rows that a transaction keeps in DRAM at most before it makes segments of them.
 const DELTA_BYTES: usize = 64 << 20;
 
 /// A transaction under way.
@@ -163,7 +163,7 @@ impl Transaction {
         if self.pending_rows > self.shared.rules.small_rows || self.pending_bytes > SMALL_BYTES {
             self.publish_at_end();
         }
-        if self.delta.bytes() > DELTA_BYTES {
+        if self.delta.bytes() > DELTA_BYTES.min(self.shared.budget().delta()) {
             self.fold_all()?;
         }
         Ok(())

@@ -30,6 +30,8 @@ pub(crate) async fn store(
     mut rows: SendableRecordBatchStream,
     mut look: impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send,
 ) -> Result<Stored, EngineError> {
+    // Before the query starts, which else might take all.
+    let share = transaction.shared().writer_share();
     let (mut few, mut count) = (Vec::new(), 0);
     while count <= transaction.shared().rules.small_rows {
         let Some(batch) = rows.next().await else {
@@ -40,8 +42,7 @@ pub(crate) async fn store(
         few.push(fit.batch(&batch)?);
         count += batch.num_rows() as u64;
     }
-    let options = transaction.shared().table_options();
-    let writing = Writing::start(transaction.txn(), open.table.name(), options);
+    let writing = Writing::start(transaction.txn(), open.table.name(), share);
     let fed = feed(&writing, few, &mut fit, &mut rows, &mut look).await;
     let stats = writing.finish(fed).await?;
     transaction.changed([open.table.uid()]);

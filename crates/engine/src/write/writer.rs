@@ -1,4 +1,4 @@
-//! A table writer on a thread of its own, fed with batches through a short queue.
+//! A table writer on a thread of its own, fed with batches through a queue of a few batches and bytes.
 //!
 //! Invariant: the writer puts the table into the transaction only when it is told that all batches have come, so that
 //! a failed query or a dropped future leaves nothing.
@@ -6,32 +6,39 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use halocline_columns::{TableOptions, TableStats, TableWriter};
+use halocline_columns::{TableStats, TableWriter};
 use halocline_pool::Txn;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::EngineError;
+use crate::memory::WriterShare;
 
 /// Batches between the query and the writer.
 const QUEUE: usize = 4;
 
 /// A writer at work.
 pub(crate) struct Writing {
-    batches: mpsc::Sender<RecordBatch>,
+    batches: mpsc::Sender<(RecordBatch, OwnedSemaphorePermit)>,
+    /// KiB that may still be on their way.
+    room: Arc<Semaphore>,
+    room_in_all: u32,
     complete: oneshot::Sender<()>,
     writer: JoinHandle<Result<TableStats, EngineError>>,
 }
 
 impl Writing {
     /// Starts a writer that adds to table `name` of a transaction.
-    pub(crate) fn start(txn: &Arc<Txn>, name: &str, options: TableOptions) -> Self {
+    pub(crate) fn start(txn: &Arc<Txn>, name: &str, share: WriterShare) -> Self {
+        let room_in_all = u32::try_from(share.queue / 1024).unwrap_or(u32::MAX / 2).max(1);
         let (batches, receiver) = mpsc::channel(QUEUE);
         let (complete, told) = oneshot::channel();
         let (txn, name) = (Arc::clone(txn), name.to_string());
-        let writer = tokio::task::spawn_blocking(move || write(&txn, &name, options, receiver, told));
+        let writer = tokio::task::spawn_blocking(move || write(&txn, &name, share, receiver, told));
         Self {
             batches,
+            room: Arc::new(Semaphore::new(room_in_all as usize)),
+            room_in_all,
             complete,
             writer,
         }
@@ -39,7 +46,13 @@ impl Writing {
 
     /// Hands over a batch; false if the writer has failed, which [`finish`](Self::finish) will tell.
     pub(crate) async fn send(&self, batch: RecordBatch) -> bool {
-        self.batches.send(batch).await.is_ok()
+        let bytes = batch.get_array_memory_size();
+        // A batch larger than the queue waits until it is empty.
+        let kibibytes = u32::try_from(bytes / 1024).map_or(self.room_in_all, |n| n.min(self.room_in_all));
+        match Arc::clone(&self.room).acquire_many_owned(kibibytes).await {
+            Ok(room) => self.batches.send((batch, room)).await.is_ok(),
+            Err(_) => false,
+        }
     }
 
     /// Waits for the writer: it puts the table into the transaction if there was no error so far.
@@ -51,6 +64,7 @@ impl Writing {
             batches,
             complete,
             writer,
+            ..
         } = self;
         if fed.is_ok() {
             // A writer that has failed does not listen.
@@ -69,12 +83,12 @@ impl Writing {
 fn write(
     txn: &Txn,
     name: &str,
-    options: TableOptions,
-    mut batches: mpsc::Receiver<RecordBatch>,
+    share: WriterShare,
+    mut batches: mpsc::Receiver<(RecordBatch, OwnedSemaphorePermit)>,
     mut complete: oneshot::Receiver<()>,
 ) -> Result<TableStats, EngineError> {
-    let mut writer = TableWriter::append(txn, name, options)?;
-    while let Some(batch) = batches.blocking_recv() {
+    let mut writer = TableWriter::append(txn, name, share.options.clone())?;
+    while let Some((batch, _room)) = batches.blocking_recv() {
         writer.write(&batch)?;
     }
     if complete.try_recv().is_err() {

@@ -1,0 +1,121 @@
+//! The DRAM that a database may use, and who gets how much of it.
+//!
+//! What a process needs in any case (code, planner, stacks, the allocator's gaps) is set aside. An import, an index build and
+//! a merge have all of the rest while they run: statements that write take turns. Queries get it through DataFusion's
+//! memory pool; what stores the rows of one takes its part from there. Mapped bytes of a pool are not DRAM in this sense: the
+//! system may drop them at any time.
+
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use halocline_columns::TableOptions;
+use halocline_media::ram_bytes;
+
+/// What a process needs before it does anything, unless that is more than a quarter of the budget.
+const PROCESS: usize = 24 << 20;
+/// The least that queries get.
+const LEAST_POOL: usize = 32 << 20;
+
+/// A budget of DRAM in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Budget(usize);
+
+impl Budget {
+    /// As given; a quarter of the machine's DRAM if not.
+    pub(crate) fn new(bytes: Option<usize>) -> Self {
+        Self(bytes.unwrap_or_else(|| usize::try_from(ram_bytes() / 4).unwrap_or(usize::MAX)))
+    }
+
+    /// What there is to work with.
+    pub(crate) fn work(self) -> usize {
+        self.0 - PROCESS.min(self.0 / 4)
+    }
+
+    /// Of an import, rows between file and table.
+    pub(crate) fn decoding(self) -> usize {
+        self.work() / 4
+    }
+
+    /// Of an import, the table writer's.
+    pub(crate) fn storing(self) -> usize {
+        self.work() - self.decoding()
+    }
+
+    /// Rows of an open transaction that are not in segments yet.
+    pub(crate) fn delta(self) -> usize {
+        self.work() / 8
+    }
+
+    /// What queries run with.
+    pub(crate) fn runtime(self) -> Arc<RuntimeEnv> {
+        let pool = FairSpillPool::new(self.work().max(LEAST_POOL));
+        let builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
+        builder
+            .build_arc()
+            .expect("temporary files are made when a query spills, not now")
+    }
+}
+
+/// What a table writer beside a query has, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct WriterShare {
+    /// For the writer.
+    pub(crate) options: TableOptions,
+    /// Bytes of batches on their way to it.
+    pub(crate) queue: usize,
+    _reserved: MemoryReservation,
+}
+
+impl WriterShare {
+    /// Takes half of the budget out of the queries' pool, or what is left of it; an eighth in any case.
+    pub(crate) fn take(budget: Budget, pool: &Arc<dyn MemoryPool>) -> Self {
+        let reserved = MemoryConsumer::new("table writer").register(pool);
+        let mut bytes = budget.work() / 2;
+        let least = bytes / 4;
+        while bytes > least && reserved.try_grow(bytes).is_err() {
+            bytes /= 2;
+        }
+        let mut options = TableOptions::default();
+        let queue = bytes / 6;
+        options.memory = bytes - queue;
+        Self {
+            options,
+            queue,
+            _reserved: reserved,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_the_whole() {
+        for bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
+            let budget = Budget::new(Some(bytes));
+            assert_eq!(budget.decoding() + budget.storing(), budget.work());
+            assert!(budget.work() <= bytes && budget.work() >= bytes / 4 * 3);
+        }
+        assert!(Budget::new(None).work() > 0);
+    }
+
+    #[test]
+    fn a_writer_takes_its_part_from_the_queries() {
+        let budget = Budget::new(Some(256 << 20));
+        let pool = Arc::clone(&budget.runtime().memory_pool);
+        let first = WriterShare::take(budget, &pool);
+        assert_eq!(pool.reserved(), budget.work() / 2);
+        assert_eq!(first.queue + first.options.memory, budget.work() / 2);
+        let other = MemoryConsumer::new("a join").register(&pool);
+        other.try_grow(budget.work() / 4).unwrap();
+        let second = WriterShare::take(budget, &pool);
+        assert_eq!(pool.reserved(), budget.work());
+        let third = WriterShare::take(budget, &pool);
+        assert_eq!(pool.reserved(), budget.work());
+        assert!(third.options.memory < second.options.memory);
+        drop((first, second, third));
+        assert_eq!(pool.reserved(), budget.work() / 4);
+    }
+}

@@ -1,0 +1,37 @@
+//! Giving freed heap memory back to the system.
+#![allow(unsafe_code, reason = "functions of the C library")]
+
+/// Makes the allocator keep little of what is freed, for the whole process and from now on: allocations from a MiB on are
+/// mappings of their own. For programs with a small budget; costs some page faults. Does nothing where the C library is not
+/// glibc.
+pub fn keep_little_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        const TRIM_THRESHOLD: i32 = -1;
+        const MMAP_THRESHOLD: i32 = -3;
+        const BYTES: i32 = 1 << 20;
+        unsafe extern "C" {
+            fn mallopt(parameter: i32, value: i32) -> i32;
+        }
+        for parameter in [TRIM_THRESHOLD, MMAP_THRESHOLD] {
+            // SAFETY: glibc's function of this signature and these parameters of <malloc.h>; it changes what later calls of
+            // `malloc` and `free` do, not what was allocated.
+            unsafe { mallopt(parameter, BYTES) };
+        }
+    }
+}
+
+/// Gives what the allocator keeps of freed memory back to the system. For the time between two phases that need much memory
+/// of different shapes: what one has freed the other may not find. Takes about a millisecond per 100 MiB; does nothing where
+/// the C library is not glibc.
+pub fn trim_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad: usize) -> i32;
+        }
+        // SAFETY: glibc's function of this signature; it is safe to call from any thread at any time, and touches only
+        // memory that nobody has allocated. (Another allocator makes it useless, not wrong.)
+        unsafe { malloc_trim(0) };
+    }
+}
