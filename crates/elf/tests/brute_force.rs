@@ -145,7 +145,7 @@ fn bytes_do_not_depend_on_threads_or_memory() {
                     memory,
                     ..options
                 };
-                let spill = MemorySpill;
+                let spill = MemorySpill::default();
                 let stats = build(data, &options, Some(&spill), &mut bytes).unwrap();
                 assert!(
                     bytes == reference,
@@ -156,6 +156,55 @@ fn bytes_do_not_depend_on_threads_or_memory() {
             }
             Elf::open(Arc::<[u8]>::from(reference)).unwrap().check().unwrap();
         }
+    }
+}
+
+#[test]
+fn open_lists_of_any_length_spill() {
+    const ROWS: usize = 300_000;
+    // Sparse and dense codes, each of them in one row or, near the end, in ten.
+    let code = |row: usize, step: u64| row.min(ROWS - 5000 + row % 500) as u64 * step;
+    let one = |step: u64| Data {
+        dims: 1,
+        rows: ROWS,
+        max: vec![ROWS as u64 * step],
+        codes: (0..ROWS).map(|row| code(row, step)).collect(),
+    };
+    // Two long lists, one below an entry of the other.
+    let two = Data {
+        dims: 2,
+        rows: ROWS,
+        max: vec![1 << 40, 1 << 50],
+        codes: (0..ROWS)
+            .flat_map(|row| match row {
+                0..200_000 => [row as u64, 5],
+                200_000..290_000 => [200_000, row as u64 / 5 * 3],
+                _ => [row as u64 / 6 * 1000, row as u64],
+            })
+            .collect(),
+    };
+    for (what, data) in [
+        ("sparse", one(1 << 30)),
+        ("dense", one(1)),
+        ("every seventh", one(7)),
+        ("two", two),
+    ] {
+        let options = BuildOptions {
+            threads: 2,
+            ..BuildOptions::default()
+        };
+        let reference = build_vec(&data, &options).unwrap();
+        for (memory, runs) in [(32 << 20, 0..1), (1 << 20, 2..1000)] {
+            let (mut bytes, spill) = (vec![], MemorySpill::default());
+            let options = BuildOptions { memory, ..options };
+            let stats = build(&data, &options, Some(&spill), &mut bytes).unwrap();
+            assert!(bytes == reference, "{what} with {memory} bytes of memory");
+            assert!(runs.contains(&stats.spilled_runs), "{what}: {stats:?}");
+            // Beside the runs and what they are merged into.
+            let others = spill.areas.into_inner() - stats.spilled_runs - usize::from(runs.start > 0);
+            assert!(others > 0, "{what} with {memory} bytes of memory");
+        }
+        Elf::open(Arc::<[u8]>::from(reference)).unwrap().check().unwrap();
     }
 }
 

@@ -9,6 +9,7 @@ mod sort;
 use crate::geometry::Geometry;
 use crate::header::{Header, MAX_DIMS, MAX_ROWS, Ranks, header_len, padded_len};
 use crate::histogram::{Histogram, SAMPLE};
+use crate::packed::entries::EntryStack;
 use crate::packed::places::Places;
 use crate::packed::shortcuts::Shortcuts;
 use crate::{ElfError, Layout, Result, Rows, packed, published};
@@ -24,9 +25,9 @@ pub struct BuildOptions {
     pub threads: usize,
     /// Whether the lists have TIDs also where rows that stand in the order of their tuples let layout `packed` do without.
     pub keep_tids: bool,
-    /// Bytes of DRAM for the sort, the lists on their way and the shortcuts; what is beyond goes to the spill. Some MiB are
-    /// the least, up to 40 for the shortcuts of many rows; the open lists on one path of the tree (16 bytes for each of their
-    /// entries) and, in layout `published`, the ranks of codes beyond 31 bits come on top.
+    /// Bytes of DRAM for the sort, the open lists, the lists on their way and the shortcuts; what is beyond goes to the spill.
+    /// Some MiB are the least, up to 40 for the shortcuts of many rows; in layout `published`, the open lists on one path of
+    /// the tree and the ranks of codes beyond 31 bits come on top.
     pub memory: usize,
 }
 
@@ -174,8 +175,9 @@ impl Job<'_> {
     fn sort_memory(&self, rows: usize) -> usize {
         let memory = self.options.memory;
         let shortcuts = Places::memory(rows);
+        let open = EntryStack::memory(memory, rows);
         memory
-            .saturating_sub(self.tasks() * TASK_BYTES + shortcuts + OTHER_BYTES)
+            .saturating_sub(self.tasks() * TASK_BYTES + shortcuts + open + OTHER_BYTES)
             .max(memory / 4)
     }
 
@@ -203,8 +205,17 @@ impl Job<'_> {
             _ if records.is_empty() => (nodes_start, vec![vec![]; geometry.dims()]),
             Layout::Packed => {
                 places = Places::new(geometry, Shortcuts::worth(geometry));
-                let root =
-                    packed::write::write(geometry, &lists, records, self.tasks(), &mut places, &mut out)?;
+                let spill = self.spill.map(|spill| spill as &dyn Spill);
+                let entries = EntryStack::new(spill, self.options.memory);
+                let root = packed::write::write(
+                    geometry,
+                    &lists,
+                    records,
+                    self.tasks(),
+                    entries,
+                    &mut places,
+                    &mut out,
+                )?;
                 (root, vec![vec![]; geometry.dims()])
             }
             Layout::Published => published::write::write(geometry, records, &mut out)?,

@@ -3,28 +3,50 @@
 use crate::geometry::Geometry;
 use crate::packed::node::{DENSE, INNER};
 
+/// Lists are handed out in parts of up to twice so many bytes.
+const PART: usize = 32 << 10;
+
 /// A child of a list that is being written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) value: u64,
     /// Its position.
     pub(crate) at: u64,
 }
 
-/// Writes the inner list of `entries`, at least one, that will stand at position `at`.
-pub(crate) fn write(
+/// An inner list that is being written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct List {
+    pub(crate) depth: usize,
+    pub(crate) rows: usize,
+    /// The number of its entries, the first and the last one.
+    pub(crate) count: usize,
+    pub(crate) first: Entry,
+    pub(crate) last: Entry,
+    /// Its position.
+    pub(crate) at: u64,
+}
+
+/// Writes the inner list of `entries`, which are as `list` says. Now and then `part` gets the bytes so far and may take
+/// them away, so that a list of any length needs little memory.
+#[inline(always)]
+pub(crate) fn write<E>(
     geometry: &Geometry,
-    depth: usize,
-    rows: usize,
-    entries: &[Entry],
-    at: u64,
+    list: &List,
+    entries: impl Iterator<Item = Entry> + Clone,
     bytes: &mut Vec<u8>,
-) {
-    let [first, ..] = entries else { return };
-    let last = entries.last().unwrap_or(first);
-    let value_len = geometry.levels[depth].value_len;
+    mut part: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    let List {
+        count,
+        first,
+        last,
+        at,
+        ..
+    } = *list;
+    let value_len = geometry.levels[list.depth].value_len;
     let link_len = (64 - (at - first.at).leading_zeros() as usize).div_ceil(8).max(1);
-    let sparse_len = entries.len() as u64 * (link_len + value_len) as u64;
+    let sparse_len = count as u64 * (link_len + value_len) as u64;
     // Positions stand for values where that is no larger, holes included; from 0 on if possible.
     let places = |from: u64| {
         let places = (last.value - from).checked_add(1)?;
@@ -34,31 +56,47 @@ pub(crate) fn write(
     let dense = places(0).or_else(|| places(first.value));
     let kind = INNER | ((link_len - 1) as u8) << 2;
     let flags = if dense.is_some() { DENSE } else { 0 };
-    let count = dense.map_or(entries.len() as u64, |(_, places)| places) as u32;
+    let count = dense.map_or(count as u64, |(_, places)| places) as u32;
     bytes.push(kind | flags);
     bytes.extend_from_slice(&count.to_le_bytes());
-    bytes.extend_from_slice(&(rows as u32).to_le_bytes());
+    bytes.extend_from_slice(&(list.rows as u32).to_le_bytes());
     match dense {
         Some((from, _)) => bytes.extend_from_slice(&from.to_le_bytes()[..value_len]),
         None => {
-            entries
-                .iter()
-                .for_each(|entry| bytes.extend_from_slice(&entry.value.to_le_bytes()[..value_len]));
+            for entry in entries.clone() {
+                bytes.extend_from_slice(&entry.value.to_le_bytes()[..value_len]);
+                if bytes.len() >= PART {
+                    part(bytes)?;
+                }
+            }
         }
     }
     let mut next = dense.map_or(0, |(from, _)| from);
     for entry in entries {
         if dense.is_some() {
-            bytes.resize(bytes.len() + (entry.value - next) as usize * link_len, 0);
+            let mut hole = (entry.value - next) as usize * link_len;
+            while hole > 0 {
+                let len = hole.min(PART);
+                bytes.resize(bytes.len() + len, 0);
+                hole -= len;
+                if bytes.len() >= PART {
+                    part(bytes)?;
+                }
+            }
             next = entry.value.wrapping_add(1);
         }
         bytes.extend_from_slice(&(at - entry.at).to_le_bytes()[..link_len]);
+        if bytes.len() >= PART {
+            part(bytes)?;
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::convert::Infallible;
 
     fn entries(values: &[u64], step: u64) -> Vec<Entry> {
         let entry = |(i, &value)| Entry {
@@ -66,6 +104,32 @@ mod tests {
             at: i as u64 * step,
         };
         values.iter().enumerate().map(entry).collect()
+    }
+
+    /// The bytes of a list of dimension `depth` with 1,000 rows, and in how many parts they came.
+    fn written(geometry: &Geometry, depth: usize, entries: &[Entry], at: u64) -> (Vec<u8>, usize) {
+        let list = List {
+            depth,
+            rows: 1000,
+            count: entries.len(),
+            first: entries[0],
+            last: entries[entries.len() - 1],
+            at,
+        };
+        let (mut whole, mut parts, mut rest) = (vec![], 0, vec![]);
+        let Ok(()) = write(geometry, &list, entries.iter().copied(), &mut rest, |part| {
+            assert!(part.len() <= 2 * PART);
+            whole.append(part);
+            parts += 1;
+            Ok::<_, Infallible>(())
+        });
+        whole.append(&mut rest);
+        let mut at_once = vec![];
+        let Ok(()) = write(geometry, &list, entries.iter().copied(), &mut at_once, |_| {
+            Ok::<_, Infallible>(())
+        });
+        assert!(whole == at_once);
+        (whole, parts)
     }
 
     #[test]
@@ -80,8 +144,7 @@ mod tests {
             (1 << 40, 6),
             (1 << 59, 8),
         ] {
-            let mut bytes = vec![];
-            write(&geometry, 0, 1000, &entries(&values, step), 15 * step, &mut bytes);
+            let (bytes, _) = written(&geometry, 0, &entries(&values, step), 15 * step);
             assert_eq!(usize::from(bytes[0] >> 2 & 7) + 1, len);
             // Dense from 0 on, one of sixteen places empty.
             assert_eq!(
@@ -96,17 +159,36 @@ mod tests {
     #[test]
     fn far_apart_values_are_listed() {
         let geometry = Geometry::new(1 << 31, vec![99, 1 << 40]);
-        let mut bytes = vec![];
-        write(
-            &geometry,
-            1,
-            1000,
-            &entries(&[7, 1 << 30, 1 << 40], 50),
-            150,
-            &mut bytes,
-        );
+        let (bytes, _) = written(&geometry, 1, &entries(&[7, 1 << 30, 1 << 40], 50), 150);
         assert_eq!((bytes[0] & DENSE, bytes[1]), (0, 3));
         assert_eq!(bytes.len(), 9 + 3 * 8 + 3);
         assert_eq!(bytes[9 + 24..], [150, 100, 50]);
+    }
+
+    #[test]
+    fn long_lists_come_in_parts() {
+        let geometry = Geometry::new(1 << 31, vec![1 << 31, 1 << 60]);
+        let (count, step) = (100_000, 1 << 10);
+        // Sparse: values and links one by one.
+        let values: Vec<u64> = (0..count).map(|i| i << 30).collect();
+        let (bytes, parts) = written(&geometry, 1, &entries(&values, step), count * step);
+        assert!(parts > 20);
+        let (links, values_at) = (9 + values.len() * 8, 9);
+        assert_eq!(bytes.len(), links + values.len() * 4);
+        for (i, value) in values.iter().enumerate() {
+            assert_eq!(bytes[values_at + i * 8..][..8], value.to_le_bytes());
+            let distance = ((count - i as u64) * step) as u32;
+            assert_eq!(bytes[links + i * 4..][..4], distance.to_le_bytes());
+        }
+        // Dense, with a hole of several parts.
+        let values: Vec<u64> = (0..count).map(|i| i + i / (count / 2) * 90_000).collect();
+        let (bytes, parts) = written(&geometry, 0, &entries(&values, step), count * step);
+        assert!(parts > 20);
+        let mut expected = vec![0; 190_000 * 4];
+        for (i, &value) in values.iter().enumerate() {
+            let distance = ((count - i as u64) * step) as u32;
+            expected[value as usize * 4..][..4].copy_from_slice(&distance.to_le_bytes());
+        }
+        assert!(bytes[9 + 4..] == expected);
     }
 }

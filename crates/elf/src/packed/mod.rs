@@ -3,6 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod batch_quick;
 pub(crate) mod check;
+pub(crate) mod entries;
 pub(crate) mod estimate;
 pub(crate) mod exact;
 pub(crate) mod inner;

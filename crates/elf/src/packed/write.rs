@@ -7,12 +7,14 @@
 use crate::build::output::Buffered;
 use crate::build::record::{Differ, Record, code};
 use crate::geometry::Geometry;
-use crate::packed::inner::{self, Entry};
+use crate::packed::entries::EntryStack;
+use crate::packed::inner::{self, Entry, List};
 use crate::packed::node::{LARGE_LEAF, SMALL_LEAF};
 use crate::packed::places::{Content, Places, place};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 
 /// A subtree of up to this many rows is one leaf list: its values are found with one or two vectors.
 const LEAF_ROWS: usize = 32;
@@ -22,12 +24,13 @@ const LEAF_RUN: usize = 3;
 const TASK_ROWS: usize = 1 << 16;
 
 /// Writes all lists, which are to be of geometry `lists`, up to `wave` tasks at once, and notes where shortcuts lead; gives
-/// the position of the root.
+/// the position of the root. `entries` is an empty stack.
 pub(crate) fn write<const W: usize>(
     geometry: &Geometry,
     lists: &Geometry,
     records: &[Record<W>],
     wave: usize,
+    mut entries: EntryStack<'_>,
     places: &mut Places,
     out: &mut Buffered<'_>,
 ) -> Result<u64> {
@@ -46,7 +49,6 @@ pub(crate) fn write<const W: usize>(
         _ => None,
     });
     let mut ready: VecDeque<Subtrees> = VecDeque::new();
-    let mut entries: Vec<Entry> = vec![];
     let mut last = out.position();
     for step in &plan {
         match *step {
@@ -62,17 +64,17 @@ pub(crate) fn write<const W: usize>(
                 if let Some(subtrees) = ready.pop_front() {
                     let base = out.position();
                     out.append(&subtrees.bytes).map_err(ElfError::Write)?;
+                    last = subtrees.entries.last().map_or(base, |child| base + child.at);
                     entries.extend(subtrees.entries.into_iter().map(|child| Entry {
                         at: base + child.at,
                         ..child
-                    }));
+                    }))?;
                     for (place, content) in subtrees.shortcuts {
                         places.set(place, content.moved(base));
                     }
-                    last = entries.last().map_or(base, |entry| entry.at);
                 }
             }
-            Step::Child { value } => entries.push(Entry { value, at: last }),
+            Step::Child { value } => entries.push(Entry { value, at: last })?,
             Step::Leaf { start, end, depth } => {
                 let mut bytes = vec![];
                 source.base(start, &mut bytes);
@@ -105,9 +107,25 @@ pub(crate) fn write<const W: usize>(
                 source.shortcuts(start, end, depth, false, last, |place, content| {
                     places.set(place, content);
                 });
-                let children = entries.split_off(entries.len() - count);
-                inner::write(geometry, depth, end - start, &children, last, &mut bytes);
+                let children = entries.last(count)?;
+                if let Some((first, last_child)) = children.ends() {
+                    let list = List {
+                        depth,
+                        rows: end - start,
+                        count,
+                        first,
+                        last: last_child,
+                        at: last,
+                    };
+                    inner::write(geometry, &list, children.iter(), &mut bytes, |part| {
+                        out.append(part)?;
+                        part.clear();
+                        Ok(())
+                    })
+                    .map_err(ElfError::Write)?;
+                }
                 out.append(&bytes).map_err(ElfError::Write)?;
+                entries.truncate(count)?;
             }
         }
     }
@@ -424,14 +442,21 @@ impl<const W: usize> Task<'_, W> {
             self.source.leaf_values(start, end, depth, &mut self.bytes);
             self.source.leaf_records(start, end, depth, &mut self.bytes);
         } else {
-            inner::write(
-                self.source.geometry,
-                depth,
-                end - start,
-                &self.entries[base..],
-                at,
-                &mut self.bytes,
-            );
+            let children = &self.entries[base..];
+            if let (Some(&first), Some(&last)) = (children.first(), children.last()) {
+                let list = List {
+                    depth,
+                    rows: end - start,
+                    count: children.len(),
+                    first,
+                    last,
+                    at,
+                };
+                let geometry = self.source.geometry;
+                let Ok(()) = inner::write(geometry, &list, children.iter().copied(), &mut self.bytes, |_| {
+                    Ok::<_, Infallible>(())
+                });
+            }
             self.entries.truncate(base);
         }
         at

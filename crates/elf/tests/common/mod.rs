@@ -7,6 +7,7 @@ use halocline_elf::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A table, row-major.
 #[derive(Debug, Clone)]
@@ -124,13 +125,17 @@ pub(crate) fn answer(data: &Data, predicates: &[CodePredicate]) -> Vec<u32> {
     (0..data.rows).filter(matches).map(|row| row as u32).collect()
 }
 
-/// Spills into vectors.
-pub(crate) struct MemorySpill;
+/// Spills into vectors, and counts them.
+#[derive(Default)]
+pub(crate) struct MemorySpill {
+    pub(crate) areas: AtomicUsize,
+}
 
 struct Area(Vec<u64>);
 
 impl Spill for MemorySpill {
     fn area(&self, words: usize) -> Result<Box<dyn SpillArea + '_>, WriteError> {
+        self.areas.fetch_add(1, Ordering::Relaxed);
         Ok(Box::new(Area(Vec::with_capacity(words))))
     }
 }
@@ -172,7 +177,7 @@ pub(crate) fn all_builds(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
                 memory: 8192,
                 ..options
             },
-            Some(&MemorySpill),
+            Some(&MemorySpill::default()),
             &mut spilled,
         )
         .unwrap();
