@@ -126,7 +126,7 @@ impl Draft {
             self.meta.segments.push(segment.meta);
         }
         let name = object_name(&self.name);
-        txn.put(&name, ObjectKind::TABLE, &self.meta.to_bytes(), extents)?;
+        txn.put(&name, ObjectKind::TABLE, &self.meta.encode(), extents)?;
         Ok(())
     }
 }

@@ -49,6 +49,7 @@ mod cluster;
 mod column;
 mod column_writer;
 pub mod compact;
+mod defaults;
 mod deletions;
 mod dictionary;
 mod dictionary_writer;
@@ -85,6 +86,7 @@ pub use alter::{
     TableProperties, create_table, delete_rows, rename_column, rename_table, set_cluster, truncate,
 };
 pub use column::Column;
+pub use defaults::set_default;
 pub use dictionary::Dictionary;
 pub use error::{ColumnsError, Result};
 pub use meta::uid_of_version_1;

@@ -2,9 +2,11 @@
 //!
 //! Invariants: segment ids are distinct and below `next_segment`, so that no id is ever given twice; the uid is not 0.
 
+use crate::defaults::DefaultMeta;
 use crate::error::damaged;
 use crate::types::{parse_type, type_name};
 use crate::{ColumnsError, Result};
+use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema, SchemaRef};
 use halocline_pool::{Object, ObjectKind};
 use serde::{Deserialize, Serialize};
@@ -15,8 +17,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Version this program writes, and the newest it reads.
-pub(crate) const VERSION: u32 = 2;
+/// The newest version this program reads: that of tables with defaults.
+pub(crate) const VERSION: u32 = 3;
+/// Version of tables without defaults.
+const WITHOUT_DEFAULTS: u32 = 2;
 
 /// Name of a table's object in the pool.
 pub(crate) fn object_name(table: &str) -> String {
@@ -45,6 +49,9 @@ pub(crate) struct ColumnMeta {
     #[serde(rename = "type")]
     pub(crate) data_type: String,
     pub(crate) nullable: bool,
+    /// What it takes where a statement gives no value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) default: Option<DefaultMeta>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -76,6 +83,7 @@ impl ColumnMeta {
             name: field.name().clone(),
             data_type,
             nullable: field.is_nullable(),
+            default: None,
         })
     }
 }
@@ -96,7 +104,7 @@ impl TableMeta {
             columns.push(ColumnMeta::new(field)?);
         }
         Ok(Self {
-            v: VERSION,
+            v: WITHOUT_DEFAULTS,
             uid: new_uid(),
             next_segment: 0,
             columns,
@@ -136,7 +144,6 @@ impl TableMeta {
                 .zip(&mut meta.segments)
                 .for_each(|(id, segment)| segment.id = id);
         }
-        meta.v = VERSION;
         let ids: BTreeSet<u64> = meta.segments.iter().map(|segment| segment.id).collect();
         let above = ids.last().is_some_and(|&last| last >= meta.next_segment);
         if meta.uid == 0 || above || ids.len() != meta.segments.len() {
@@ -145,7 +152,10 @@ impl TableMeta {
         Ok(meta)
     }
 
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    /// The bytes of the object, of the oldest version that says all of it: a program that knew no defaults would lose them.
+    pub(crate) fn encode(&mut self) -> Vec<u8> {
+        let has_default = self.columns.iter().any(|column| column.default.is_some());
+        self.v = if has_default { VERSION } else { WITHOUT_DEFAULTS };
         serde_json::to_vec(self).expect("plain data always serialises")
     }
 
@@ -160,6 +170,22 @@ impl TableMeta {
             Ok(Field::new(&column.name, data_type, column.nullable))
         });
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
+    }
+
+    /// The default of each column, as [`Table::default_value`](crate::Table::default_value) gives it. `schema` is the
+    /// table's own.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub(crate) fn defaults(&self, table: &str, schema: &Schema) -> Result<Vec<Option<ArrayRef>>> {
+        let of_column = |(column, field): (&ColumnMeta, &Arc<Field>)| {
+            let place = || format!("table `{table}`, column `{}`", column.name);
+            let default = column.default.as_ref();
+            default
+                .map(|default| default.value(&place(), field.data_type()))
+                .transpose()
+        };
+        self.columns.iter().zip(schema.fields()).map(of_column).collect()
     }
 
     /// Which of the object's `extents` each segment has.

@@ -7,6 +7,7 @@ use crate::Result;
 use crate::deletions::Deletions;
 use crate::meta::{TableMeta, object_name};
 use crate::segment::Segment;
+use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use halocline_media::Medium;
 use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
@@ -23,6 +24,8 @@ struct Inner {
     name: String,
     uid: u64,
     schema: SchemaRef,
+    /// One for each column.
+    defaults: Arc<[Option<ArrayRef>]>,
     cluster: Option<Vec<String>>,
     segments: Vec<Segment>,
     rows: u64,
@@ -76,6 +79,7 @@ impl Table {
         Ok(Self::new(Inner {
             name: name.into(),
             uid: meta.uid,
+            defaults: meta.defaults(name, &schema)?.into(),
             schema,
             cluster: meta.cluster,
             rows: segments.iter().map(|segment| segment.rows() as u64).sum(),
@@ -104,6 +108,14 @@ impl Table {
     /// Its columns.
     pub fn schema(&self) -> &SchemaRef {
         &self.inner.schema
+    }
+
+    /// What a column takes where a statement gives no value for it: an array of length 1 of its type, or `None` for NULL.
+    ///
+    /// # Panics
+    /// If there is no column of this number.
+    pub fn default_value(&self, column: usize) -> Option<&ArrayRef> {
+        self.inner.defaults[column].as_ref()
     }
 
     /// Names of the columns by which the rows of a segment are sorted when they are written; `None`: as they come.
@@ -141,6 +153,7 @@ impl Table {
             name,
             uid,
             schema,
+            defaults,
             cluster,
             rows,
             stored_bytes,
@@ -151,6 +164,7 @@ impl Table {
             name: name.clone(),
             uid: *uid,
             schema: Arc::clone(schema),
+            defaults: Arc::clone(defaults),
             cluster: cluster.clone(),
             segments,
             rows: *rows,

@@ -258,8 +258,8 @@ impl Database {
         })
     }
 
-    /// Inserts a batch whose columns go by name; columns of the table that it lacks are NULL. A few rows become a record
-    /// of the log, which takes some tens of microseconds and one flush of the medium. Blocks; gives the number of rows.
+    /// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. A few rows become a
+    /// record of the log, which takes some tens of microseconds and one flush of the medium. Blocks; gives the number of rows.
     ///
     /// # Errors
     /// No such table or column; a value does not fit; the pool cannot be written.

@@ -89,6 +89,16 @@ pub enum EngineError {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// A default that its column cannot have.
+    #[error("table {table}, column {column}: its default {reason}")]
+    Default {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The log of small changes holds a record that cannot be used.
     #[error("a record of the log cannot be used: {reason}")]
     Log {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use arrow_cast::display::array_value_to_string;
 use halocline_columns::Column;
 use halocline_elf::TableIndex;
 use serde::Serialize;
@@ -82,6 +83,8 @@ pub struct ColumnInfo {
     pub r#type: String,
     /// May it be NULL.
     pub nullable: bool,
+    /// What it takes where a statement gives no value, as text; none for NULL.
+    pub default: Option<String>,
     /// How it is stored.
     pub encoding: String,
     /// Bytes in the pool.
@@ -179,6 +182,7 @@ fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
             name: field.name().clone(),
             r#type: sql_name(field.data_type()),
             nullable: field.is_nullable(),
+            default: (table.default_value(index)).and_then(|value| array_value_to_string(value, 0).ok()),
             encoding: parts
                 .first()
                 .map_or("none", |column| encoding(column))

@@ -7,6 +7,7 @@ mod common;
 mod compaction;
 mod crash;
 mod damage;
+mod defaults;
 mod model;
 mod tables;
 mod writing;

@@ -1,16 +1,12 @@
 //! `ALTER TABLE`.
 
-use arrow_array::ArrayRef;
-use arrow_schema::Field;
-use datafusion::sql::sqlparser::ast::Expr;
-use halocline_columns::{add_column, rename_column, rename_table, set_cluster};
+use halocline_columns::{add_column, rename_column, rename_table, set_cluster, set_default};
 use halocline_elf::rename_index_table;
 
+use super::defaults::default_of;
 use super::parse::{Alter, Alteration};
 use crate::EngineError;
-use crate::storable::storable_type;
 use crate::transaction::Transaction;
-use crate::write::{Fit, literals};
 
 /// Changes the description of a table; says what was done.
 ///
@@ -43,10 +39,13 @@ pub(crate) fn alter_table(transaction: &mut Transaction, alter: &Alter) -> Resul
                 };
             }
             let default = match default {
-                Some(expr) => Some(default_value(name, field, expr)?),
+                Some(expr) => Some(default_of(name, field, expr)?),
                 None => None,
             };
             add_column(&txn, name, field, default.as_ref())?;
+            if default.is_some() {
+                set_default(&txn, name, field.name(), default.as_ref())?;
+            }
             format!("table {name}: column {} added", field.name())
         }
         Alteration::Rename(to) => {
@@ -89,15 +88,4 @@ fn taken(kind: &'static str, name: &str) -> EngineError {
         name: name.to_string(),
         instead: "choose another name",
     }
-}
-
-/// A default as an array of one value of the column's type.
-fn default_value(table: &str, field: &Field, expr: &Expr) -> Result<ArrayRef, EngineError> {
-    let statement = format!("ALTER TABLE {table} ADD COLUMN");
-    let data_type = storable_type(field.data_type());
-    let field = Field::new(field.name(), data_type, field.is_nullable());
-    let schema = std::sync::Arc::new(arrow_schema::Schema::new(vec![field]));
-    let batch = literals(&statement, &[vec![expr.clone()]], schema.fields())?;
-    let fitted = Fit::new(statement, &schema, vec![Some(0)]).batch(&batch)?;
-    Ok(fitted.column(0).clone())
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::sql::sqlparser::ast::Expr;
 use futures::StreamExt;
-use halocline_columns::{TableProperties, create_table};
+use halocline_columns::{TableProperties, create_table, set_default};
 
+use super::defaults::default_of;
 use super::drop::drop_table;
 use crate::EngineError;
 use crate::storable::{storable_schema, to_schema};
@@ -67,6 +69,26 @@ impl Making {
             &storable_schema(schema),
             &properties,
         )?;
+        transaction.changed([]);
+        Ok(())
+    }
+
+    /// Sets the defaults of the columns of the table, once it is made.
+    ///
+    /// # Errors
+    /// One is none that its column can have.
+    pub(crate) fn set_defaults(
+        &self,
+        transaction: &mut Transaction,
+        schema: &Schema,
+        defaults: &[Option<Expr>],
+    ) -> Result<(), EngineError> {
+        for (field, default) in schema.fields().iter().zip(defaults) {
+            if let Some(expr) = default {
+                let value = default_of(&self.name, field, expr)?;
+                set_default(transaction.txn(), &self.name, field.name(), Some(&value))?;
+            }
+        }
         transaction.changed([]);
         Ok(())
     }

@@ -25,20 +25,24 @@ pub(crate) fn insert_literals(
     let schema = open.table.schema();
     let statement = format!("INSERT INTO {table}");
     let from = arrange(table, schema, columns)?;
-    let mut given: Vec<_> = from
-        .iter()
-        .zip(schema.fields())
-        .filter_map(|(at, f)| Some(((*at)?, f.clone())))
+    let columns = from.iter().enumerate();
+    let mut given: Vec<(usize, usize)> = columns
+        .filter_map(|(column, at)| Some(((*at)?, column)))
         .collect();
-    given.sort_unstable_by_key(|(at, _)| *at);
-    let given: Vec<_> = given.into_iter().map(|(_, field)| field).collect();
-    let batch = literals(&statement, rows, &given)?;
-    let batch = Fit::new(statement, schema, from).batch(&batch)?;
+    given.sort_unstable();
+    let given = || given.iter().map(|(_, column)| *column);
+    let fields: Vec<_> = given().map(|column| schema.fields()[column].clone()).collect();
+    let defaults: Vec<_> = given().map(|column| open.table.default_value(column)).collect();
+    let batch = literals(&statement, rows, &fields, Some(&defaults))?;
+    let batch = Fit::new(statement, schema, from)
+        .with_defaults(&open.table)
+        .batch(&batch)?;
     transaction.apply(&open, vec![Change::Insert(batch)], rows.len() as u64)?;
     Ok(rows.len() as u64)
 }
 
-/// Inserts a batch whose columns go by name; columns of the table that it lacks are NULL. Gives the number of rows.
+/// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. Gives the number of
+/// rows.
 ///
 /// # Errors
 /// No such table or column; a value does not fit.
@@ -58,7 +62,9 @@ pub(crate) fn insert_batch(
         true => vec![None; open.table.schema().fields().len()],
         false => arrange(table, open.table.schema(), &names)?,
     };
-    let fitted = Fit::new(format!("insert into {table}"), open.table.schema(), from).batch(batch)?;
+    let fitted = Fit::new(format!("insert into {table}"), open.table.schema(), from)
+        .with_defaults(&open.table)
+        .batch(batch)?;
     let rows = fitted.num_rows() as u64;
     transaction.apply(&open, vec![Change::Insert(fitted)], rows)?;
     Ok(rows)
@@ -77,7 +83,7 @@ pub(crate) async fn insert_rows(
     let open = transaction.catalog().objects().table(table)?;
     let from = arrange(table, open.table.schema(), columns)?;
     check_count(table, &from, &rows.schema())?;
-    let fit = Fit::new(format!("INSERT INTO {table}"), open.table.schema(), from);
+    let fit = Fit::new(format!("INSERT INTO {table}"), open.table.schema(), from).with_defaults(&open.table);
     match store(transaction, &open, fit, rows, |_| Ok(())).await? {
         Stored::Few(batches, count) => {
             transaction.apply(&open, inserts(batches), count)?;

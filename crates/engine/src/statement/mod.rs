@@ -4,6 +4,7 @@ mod alter;
 mod compact;
 mod create_index;
 mod create_table;
+mod defaults;
 mod drop;
 mod insert;
 mod modify;

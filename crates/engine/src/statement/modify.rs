@@ -18,42 +18,48 @@ use crate::delta::Change;
 use crate::plan::ADDRESS;
 use crate::rules::Mistake;
 use crate::transaction::Transaction;
-use crate::write::{Fit, Stored, inserts, store};
+use crate::write::{Fit, Stored, inserts, is_default, store};
 
 /// The query for the addresses of the rows that a DELETE means.
 pub(crate) fn deleted_rows(delete: &Delete) -> String {
     addresses(&delete.table, &delete.alias, "", delete.selection.as_ref())
 }
 
-/// The query for the addresses of the rows that an UPDATE means, and all their new values.
+/// The query for the addresses of the rows that an UPDATE means, and their new values; and which column of it each column
+/// of the table comes from, none if it takes its default.
 ///
 /// # Errors
 /// A column that the table does not have.
-pub(crate) fn updated_rows(update: &Update, open: &OpenTable) -> Result<String, EngineError> {
+pub(crate) fn updated_rows(
+    update: &Update,
+    open: &OpenTable,
+) -> Result<(String, Vec<Option<usize>>), EngineError> {
     let schema = open.table.schema();
     for (column, _) in &update.assignments {
         if schema.index_of(column).is_err() {
             return Err(EngineError::no_column(&update.table, schema, column));
         }
     }
-    let mut values = String::new();
-    for (number, field) in schema.fields().iter().enumerate() {
+    let (mut values, mut from, mut number) = (String::new(), Vec::new(), 0);
+    for field in schema.fields() {
         let assigned = update
             .assignments
             .iter()
             .find(|(column, _)| column == field.name());
         let value = match assigned {
+            Some((_, expr)) if is_default(expr) => {
+                from.push(None);
+                continue;
+            }
             Some((_, expr)) => format!("({expr})"),
             None => format!("{}.{}", quoted(&update.alias), quoted(field.name())),
         };
+        number += 1;
+        from.push(Some(number));
         values += &format!(", {value} AS {}", quoted(&format!("value {number}")));
     }
-    Ok(addresses(
-        &update.table,
-        &update.alias,
-        &values,
-        update.selection.as_ref(),
-    ))
+    let query = addresses(&update.table, &update.alias, &values, update.selection.as_ref());
+    Ok((query, from))
 }
 
 fn addresses(table: &str, alias: &str, values: &str, selection: Option<&Expr>) -> String {
@@ -124,22 +130,20 @@ pub(crate) fn delete_all(transaction: &mut Transaction, open: &OpenTable) -> Res
     Ok(count)
 }
 
-/// Deletes the rows that a query gives the addresses of, and inserts the values it gives with them; gives their number.
+/// Deletes the rows that a query gives the addresses of, and inserts the values it gives with them, `from` its columns;
+/// gives their number.
 ///
 /// # Errors
 /// The query fails, or a value does not fit.
 pub(crate) async fn update_rows(
     transaction: &mut Transaction,
     open: &OpenTable,
+    from: Vec<Option<usize>>,
     rows: SendableRecordBatchStream,
 ) -> Result<u64, EngineError> {
     let mut gone = Addresses::default();
-    let values = (1..=open.table.schema().fields().len()).map(Some).collect();
-    let fit = Fit::new(
-        format!("UPDATE {}", open.table.name()),
-        open.table.schema(),
-        values,
-    );
+    let fit = Fit::new(format!("UPDATE {}", open.table.name()), open.table.schema(), from)
+        .with_defaults(&open.table);
     let stored = store(transaction, open, fit, rows, |batch| gone.add(batch)).await?;
     let count = gone.count;
     let mut changes = gone.into_deletions(open);

@@ -14,6 +14,7 @@ use super::alter::alter_table;
 use super::compact::vacuum;
 use super::create_index::build_index;
 use super::create_table::Making;
+use super::defaults::spelled_out;
 use super::drop::{drop_indexes, truncate_tables};
 use super::insert::{insert_literals, insert_rows};
 use super::modify::{delete_all, delete_rows, deleted_rows, update_rows, updated_rows, without_address};
@@ -44,12 +45,17 @@ pub(crate) async fn run(
             session.remember(shared, parsed).await.map(|()| said.to_string())
         }
         Statement::CreateTable { making, query } => run.create_table_as(making, query).await,
-        Statement::NewTable { making, schema } => {
+        Statement::NewTable {
+            making,
+            schema,
+            defaults,
+        } => {
             run.change("CREATE TABLE", move |transaction| {
                 if !making.is_needed(transaction)? {
                     return Ok(making.is_there());
                 }
                 making.make(transaction, &schema)?;
+                making.set_defaults(transaction, &schema, &defaults)?;
                 Ok(format!("table {}: 0 rows", making.name))
             })
             .await
@@ -182,16 +188,26 @@ impl Run<'_> {
             }
             Source::Query(query) => {
                 let mut held = self.take("INSERT").await?;
-                let catalog = held.transaction.catalog();
-                let result = match self.session.query(&catalog, query).await {
-                    Ok(rows) => insert_rows(&mut held.transaction, &table, &columns, rows).await,
-                    Err(error) => Err(error),
-                };
-                drop(catalog);
+                let result = self
+                    .insert_query(&mut held.transaction, &table, &columns, query)
+                    .await;
                 let rows = self.finish(held, result).await?;
                 Ok(format!("inserted {}", counted(rows)))
             }
         }
+    }
+
+    async fn insert_query(
+        &self,
+        transaction: &mut Transaction,
+        table: &str,
+        columns: &[String],
+        query: Box<Query>,
+    ) -> Result<u64, EngineError> {
+        let catalog = transaction.catalog();
+        let query = spelled_out(query, &catalog.objects().table(table)?.table, columns)?;
+        let rows = self.session.query(&catalog, query).await?;
+        insert_rows(transaction, table, columns, rows).await
     }
 
     async fn delete(&self, delete: Delete) -> Result<String, EngineError> {
@@ -222,9 +238,9 @@ impl Run<'_> {
 
     async fn update_in(&self, transaction: &mut Transaction, update: &Update) -> Result<u64, EngineError> {
         let open = transaction.catalog().table(&update.table)?;
-        let query = updated_rows(update, &open)?;
+        let (query, from) = updated_rows(update, &open)?;
         let rows = self.addressed(transaction, &query, &update.alias).await?;
-        update_rows(transaction, &open, rows).await
+        update_rows(transaction, &open, from, rows).await
     }
 
     /// Starts a query of our own that gives addresses of rows.

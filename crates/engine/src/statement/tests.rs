@@ -70,7 +70,7 @@ fn whose_statement_is_it() {
 #[test]
 fn changes_are_read_whole() {
     let clustered = "CREATE TABLE t (a int NOT NULL, b varchar) WITH (cluster = 'A, \"B\"')";
-    let Statement::NewTable { making, schema } = parse(clustered).unwrap() else {
+    let Statement::NewTable { making, schema, .. } = parse(clustered).unwrap() else {
         panic!("{clustered}")
     };
     assert_eq!(making.cluster, Some(vec!["a".to_string(), "B".to_string()]));

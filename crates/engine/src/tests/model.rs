@@ -4,6 +4,7 @@
 //! `HALOCLINE_SEQUENCES` says how many sequences are tried, `HALOCLINE_SEED` which one is the first. One that fails is
 //! made as short as possible, and printed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,7 +14,7 @@ use arrow_schema::Schema;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::physical_plan::collect;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::{Expr, SessionConfig, SessionContext, lit};
 use halocline_media::Tracked;
 use halocline_media::explore::Recorder;
 use rand::SeedableRng;
@@ -34,13 +35,16 @@ const ATTEMPTS: usize = 150;
 /// Threads that play sequences.
 const THREADS: usize = 2;
 
-const TABLE: &str = "CREATE TABLE t (id bigint NOT NULL, k int, s varchar, p decimal(10,2), d date)";
+const TABLE: &str =
+    "CREATE TABLE t (id bigint NOT NULL, k int DEFAULT 7, s varchar, p decimal(10,2), d date)";
 
 /// The table as plain DataFusion has it.
 struct Model {
     context: SessionContext,
     /// The rows when the transaction began.
     before: Option<Vec<RecordBatch>>,
+    /// Defaults by column, also of columns that a rollback has taken away.
+    defaults: HashMap<String, Expr>,
 }
 
 impl Model {
@@ -49,6 +53,7 @@ impl Model {
         let model = Self {
             context: SessionContext::new_with_config(config),
             before: None,
+            defaults: HashMap::from([("k".to_string(), lit(7))]),
         };
         model.rows(TABLE).await?;
         Ok(model)
@@ -104,7 +109,11 @@ impl Model {
             |batch: &RecordBatch| RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec());
         let batches: Result<Vec<_>, _> = batches.iter().map(of_table).collect();
         let batches = batches.map_err(|error| error.to_string())?;
-        let table = MemTable::try_new(schema, vec![batches]).map_err(|error| error.to_string())?;
+        let table =
+            MemTable::try_new(Arc::clone(&schema), vec![batches]).map_err(|error| error.to_string())?;
+        let mut defaults = self.defaults.clone();
+        defaults.retain(|column, _| schema.index_of(column).is_ok());
+        let table = table.with_column_defaults(defaults);
         let replaced = || {
             self.context.deregister_table("t")?;
             self.context.register_table("t", Arc::new(table))
@@ -179,6 +188,7 @@ impl Game {
             Step::AddColumn(column, value) => {
                 let add = format!("ALTER TABLE t ADD COLUMN {column} bigint DEFAULT {value}");
                 self.run(&add).await?;
+                self.model.defaults.insert(column.clone(), lit(*value));
                 let wider = format!("SELECT *, CAST({value} AS bigint) AS {column} FROM t");
                 let frame = self.model.context.sql(&wider).await;
                 let frame = frame.map_err(|error| error.to_string())?;

@@ -84,6 +84,11 @@ pub(crate) fn draw(rng: &mut StdRng, place: usize) -> Step {
     match rng.random_range(0..52) {
         0..=10 => insert(rng),
         11..=14 => many(rng),
+        15 if rng.random_bool(0.5) => Step::Change(format!(
+            "INSERT INTO t (s, id) VALUES ('with defaults', {}), (NULL, {})",
+            number(rng),
+            number(rng)
+        )),
         15 => Step::Change(format!(
             "INSERT INTO t (id, k) SELECT id + 1, k FROM t WHERE {}",
             condition(rng)

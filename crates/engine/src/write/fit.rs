@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use arrow_select::take::take;
+use halocline_columns::Table;
 
 use crate::EngineError;
 use crate::import::sql_name;
@@ -16,8 +18,10 @@ use crate::import::sql_name;
 pub(crate) struct Fit {
     statement: String,
     schema: SchemaRef,
-    /// Of each column of the table, the column of the batches; NULL where there is none.
+    /// Of each column of the table, the column of the batches.
     from: Vec<Option<usize>>,
+    /// Of each column of the table, the value where there is none; NULL beyond the end.
+    defaults: Vec<Option<ArrayRef>>,
     rows: u64,
 }
 
@@ -28,8 +32,19 @@ impl Fit {
             statement: statement.into(),
             schema: Arc::clone(schema),
             from,
+            defaults: Vec::new(),
             rows: 0,
         }
+    }
+
+    /// Columns that the batches do not have take the defaults of the table instead of NULL.
+    pub(crate) fn with_defaults(mut self, table: &Table) -> Self {
+        let default = |(column, from): (usize, &Option<usize>)| match from {
+            Some(_) => None,
+            None => table.default_value(column).cloned(),
+        };
+        self.defaults = self.from.iter().enumerate().map(default).collect();
+        self
     }
 
     /// The batch with the table's columns and types.
@@ -38,16 +53,26 @@ impl Fit {
     /// A value that is none of its column's type, or NULL in a NOT NULL column; the error names column and row.
     pub(crate) fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch, EngineError> {
         let rows = batch.num_rows();
-        let column = |(field, from): (&Arc<Field>, &Option<usize>)| match from {
-            Some(from) => self.column(field, batch.column(*from)),
-            None => self.column(field, &new_null_array(field.data_type(), rows)),
+        let column = |(column, field): (usize, &Arc<Field>)| match self.from[column] {
+            Some(from) => self.column(field, batch.column(from)),
+            None => self.column(field, &self.left_out(column, field.data_type(), rows)?),
         };
-        let columns = self.schema.fields().iter().zip(&self.from).map(column);
+        let columns = self.schema.fields().iter().enumerate().map(column);
         let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
         self.rows += rows as u64;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| EngineError::Query(error.to_string()))
+    }
+
+    /// The values of a column that the batches do not have.
+    fn left_out(&self, column: usize, data_type: &DataType, rows: usize) -> Result<ArrayRef, EngineError> {
+        match self.defaults.get(column).and_then(Option::as_ref) {
+            None => Ok(new_null_array(data_type, rows)),
+            Some(default) if rows == 1 => Ok(Arc::clone(default)),
+            Some(default) => take(default, &UInt32Array::from(vec![0; rows]), None)
+                .map_err(|error| EngineError::Query(error.to_string())),
+        }
     }
 
     fn column(&self, field: &Field, values: &ArrayRef) -> Result<ArrayRef, EngineError> {

@@ -13,7 +13,7 @@ use crate::EngineError;
 use crate::import::{data_type, sql_name};
 
 /// The rows as a batch with a column per value; columns whose literals have different types are cast to the type of
-/// the table's column that they are for, `to[i]`.
+/// the table's column that they are for, `to[i]`. With the `defaults` of these columns, the word DEFAULT is a literal, too.
 ///
 /// # Errors
 /// Rows of different lengths; a literal that is no value of its type. The error names row and column.
@@ -21,6 +21,7 @@ pub(crate) fn literals(
     statement: &str,
     rows: &[Vec<Expr>],
     to: &[Arc<Field>],
+    defaults: Option<&[Option<&ArrayRef>]>,
 ) -> Result<RecordBatch, EngineError> {
     if let Some(row) = rows.iter().position(|row| row.len() != to.len()) {
         let (found, expected) = (rows[row].len(), to.len());
@@ -38,7 +39,12 @@ pub(crate) fn literals(
                 column: to[column].name().clone(),
                 reason,
             };
-            column_of(rows, column, to[column].data_type(), &wrong)
+            let default = match defaults.map(|defaults| defaults[column]) {
+                Some(Some(value)) => Some(ScalarValue::try_from_array(value, 0)?),
+                Some(None) => Some(ScalarValue::Null),
+                None => None,
+            };
+            column_of(rows, column, to[column].data_type(), default.as_ref(), &wrong)
         })
         .collect::<Result<_, _>>()?;
     let fields = columns.iter().zip(to);
@@ -53,11 +59,15 @@ fn column_of(
     rows: &[Vec<Expr>],
     column: usize,
     to: &DataType,
+    default: Option<&ScalarValue>,
     wrong: &dyn Fn(usize, String) -> EngineError,
 ) -> Result<ArrayRef, EngineError> {
     let mut values = Vec::with_capacity(rows.len());
     for (row, exprs) in rows.iter().enumerate() {
-        values.push(literal(&exprs[column]).map_err(|reason| wrong(row, reason))?);
+        values.push(match default.filter(|_| is_default(&exprs[column])) {
+            Some(default) => default.clone(),
+            None => literal(&exprs[column]).map_err(|reason| wrong(row, reason))?,
+        });
     }
     let mut types = values
         .iter()
@@ -76,6 +86,11 @@ fn column_of(
         }
     }
     ScalarValue::iter_to_array(values).map_err(EngineError::from)
+}
+
+/// Whether it is the word DEFAULT, which the parser takes for a column.
+pub(crate) fn is_default(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
 /// The value of a literal.

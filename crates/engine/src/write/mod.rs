@@ -6,6 +6,6 @@ mod stream;
 mod writer;
 
 pub(crate) use fit::{Fit, arrange};
-pub(crate) use literals::literals;
+pub(crate) use literals::{is_default, literals};
 pub(crate) use stream::{Stored, inserts, store};
 pub(crate) use writer::Writing;

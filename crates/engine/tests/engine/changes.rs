@@ -247,7 +247,7 @@ async fn errors_name_statement_row_and_column() {
         ("ALTER TABLE t ADD COLUMN n int NOT NULL", "give a default"),
         (
             "ALTER TABLE t ADD COLUMN n int DEFAULT 'x'",
-            "row 1, column n: 'x' is not a value of type int",
+            "table t, column n: its default 'x' is not a value of type int",
         ),
         (
             "ALTER TABLE t RENAME COLUMN j TO k",

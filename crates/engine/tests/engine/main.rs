@@ -5,6 +5,7 @@ mod agree;
 mod changes;
 mod compaction;
 mod corpus;
+mod defaults;
 mod explain;
 mod imports;
 mod random;

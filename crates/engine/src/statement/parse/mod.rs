@@ -41,6 +41,8 @@ pub(crate) enum Statement {
         making: Making,
         /// Its columns.
         schema: SchemaRef,
+        /// The default of each.
+        defaults: Vec<Option<Expr>>,
     },
     /// `INSERT`.
     Insert(Insert),

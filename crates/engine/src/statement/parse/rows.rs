@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{Statement, identifier, object_name, refuse};
+use crate::write::is_default;
 use crate::{EngineError, Format, ImportOptions};
 
 /// Rows to add.
@@ -123,7 +124,7 @@ fn distinctly_named(query: &Query) -> Box<Query> {
     query
 }
 
-/// The rows of a query that is nothing but `VALUES` of literals.
+/// The rows of a query that is nothing but `VALUES` of literals and the word DEFAULT.
 fn literals(query: &Query) -> Option<Vec<Vec<Expr>>> {
     let SetExpr::Values(values) = &*query.body else {
         return None;
@@ -155,7 +156,7 @@ fn is_literal(expr: &Expr) -> bool {
                 ast::DataType::Date | ast::DataType::Timestamp(None, ast::TimezoneInfo::None)
             ) && matches!(typed.value.value, Value::SingleQuotedString(_))
         }
-        _ => false,
+        other => is_default(other),
     }
 }
 

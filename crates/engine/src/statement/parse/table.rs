@@ -2,7 +2,8 @@
 
 use arrow_schema::Field;
 use datafusion::sql::sqlparser::ast::{
-    self, AlterTableOperation, ColumnOption, CreateTableOptions, Expr, RenameTableNameKind, SqlOption, Value,
+    self, AlterTableOperation, ColumnDef, ColumnOption, CreateTableOptions, Expr, RenameTableNameKind,
+    SqlOption, Value,
 };
 
 use super::super::create_table::Making;
@@ -24,11 +25,11 @@ pub(crate) struct Alter {
 /// What changes of a table's description.
 #[derive(Debug)]
 pub(crate) enum Alteration {
-    /// One more column, the last; what it has in the rows there are.
+    /// One more column, the last.
     AddColumn {
         /// The column.
         field: Field,
-        /// Its value in the rows there are; NULL if none.
+        /// Its default, and its value in the rows there are; NULL if none.
         default: Option<Box<Expr>>,
         /// Do nothing if there is one of its name.
         if_not_exists: bool,
@@ -78,8 +79,13 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
             return refuse("a constraint", "NOT NULL is the only one; leave the others out");
         }
         let wrong = |reason| EngineError::Query(format!("CREATE TABLE {}: {reason}", making.name));
-        let schema = read_columns(&create.columns).map_err(wrong)?;
-        return Ok(Statement::NewTable { making, schema });
+        let (columns, defaults): (Vec<_>, Vec<_>) = create.columns.iter().map(without_default).unzip();
+        let schema = read_columns(&columns).map_err(wrong)?;
+        return Ok(Statement::NewTable {
+            making,
+            schema,
+            defaults,
+        });
     };
     if !create.columns.is_empty() || !create.constraints.is_empty() {
         return refuse(
@@ -91,6 +97,20 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         making,
         query: query.clone(),
     })
+}
+
+/// A column without its default, and the default.
+fn without_default(column: &ColumnDef) -> (ColumnDef, Option<Expr>) {
+    let mut column = column.clone();
+    let mut default = None;
+    column.options.retain(|option| match &option.option {
+        ColumnOption::Default(value) => {
+            default = Some(value.clone());
+            false
+        }
+        _ => true,
+    });
+    (column, default)
 }
 
 /// `WITH (cluster = 'a, b')`.
@@ -149,19 +169,11 @@ pub(super) fn alter(alter: &ast::AlterTable) -> Result<Statement, EngineError> {
             column_position: None,
             ..
         } => {
-            let mut column = column_def.clone();
-            let mut default = None;
-            column.options.retain(|option| match &option.option {
-                ColumnOption::Default(value) => {
-                    default = Some(Box::new(value.clone()));
-                    false
-                }
-                _ => true,
-            });
+            let (column, default) = without_default(column_def);
             let wrong = |reason| EngineError::Query(format!("ADD COLUMN {}: {reason}", column_def.name));
             Alteration::AddColumn {
                 field: read_field(&column).map_err(wrong)?,
-                default,
+                default: default.map(Box::new),
                 if_not_exists: *if_not_exists,
             }
         }

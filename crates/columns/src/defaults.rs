@@ -1,0 +1,102 @@
+//! Defaults: what a column takes where a statement gives no value for it. A table only remembers them, for those who
+//! make its rows; rows that are written have all their values.
+
+use crate::Result;
+use crate::accept::{self, accept};
+use crate::bytes_array::{BytesBuilder, for_each_bytes};
+use crate::draft::Draft;
+use crate::error::damaged;
+use crate::physical::{Physical, array_from_keys, is_text};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, Field};
+use halocline_media::Medium;
+use halocline_pool::Txn;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+
+/// A default in a table's durable description.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DefaultMeta {
+    /// The key of a value that is no string.
+    Key(u64),
+    /// A text.
+    Text(String),
+    /// A binary string.
+    Bytes(Vec<u8>),
+}
+
+/// Sets the default of a column, an array of length 1 of the column's type (any string type for strings); none, or NULL,
+/// takes it away. Rows that are there stay as they are.
+///
+/// # Errors
+/// [`NoSuchTable`](crate::ColumnsError::NoSuchTable), [`NoSuchColumn`](crate::ColumnsError::NoSuchColumn),
+/// [`TypeMismatch`](crate::ColumnsError::TypeMismatch), [`ValueTooWide`](crate::ColumnsError::ValueTooWide),
+/// [`Damaged`](crate::ColumnsError::Damaged), [`Pool`](crate::ColumnsError::Pool).
+///
+/// # Panics
+/// If `default` is not of length 1.
+pub fn set_default<M: Medium>(
+    txn: &Txn<M>,
+    table: &str,
+    column: &str,
+    default: Option<&ArrayRef>,
+) -> Result<()> {
+    let mut draft = Draft::load(txn, table)?;
+    let position = draft.column(column)?;
+    let field = draft.schema()?.field(position).clone();
+    draft.meta.columns[position].default = match default {
+        Some(value) => DefaultMeta::of(&field, value)?,
+        None => None,
+    };
+    draft.put(txn)
+}
+
+impl DefaultMeta {
+    /// The value of an array of length 1; none for NULL.
+    fn of(field: &Field, value: &ArrayRef) -> Result<Option<Self>> {
+        assert_eq!(value.len(), 1, "a default is one value");
+        let plain = accept(&field.clone().with_nullable(true), value, 0)?;
+        let value = plain.get();
+        if value.is_null(0) {
+            return Ok(None);
+        }
+        // The types of stored columns have a physical form.
+        let physical = Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
+        if physical != Physical::Bytes {
+            let mut keys = Vec::new();
+            accept::keys(field, physical, value, 0, &mut keys)?;
+            return Ok(keys.first().map(|&key| Self::Key(key)));
+        }
+        let mut bytes = Vec::new();
+        let never: Result<(), Infallible> = for_each_bytes(value, |value| {
+            bytes.extend_from_slice(value.unwrap_or_default());
+            Ok(())
+        });
+        never.unwrap_or_else(|never| match never {});
+        Ok(Some(match String::from_utf8(bytes) {
+            Ok(text) if is_text(field.data_type()) => Self::Text(text),
+            Ok(text) => Self::Bytes(text.into_bytes()),
+            Err(error) => Self::Bytes(error.into_bytes()),
+        }))
+    }
+
+    /// The value as an array of length 1 of the column's type.
+    ///
+    /// # Errors
+    /// [`Damaged`](crate::ColumnsError::Damaged) if it is none of that type.
+    pub(crate) fn value(&self, place: &str, data_type: &DataType) -> Result<ArrayRef> {
+        let physical = Physical::of(data_type).unwrap_or(Physical::Bytes);
+        let bytes = match self {
+            Self::Key(key) if physical != Physical::Bytes => {
+                return array_from_keys(data_type, physical, &[*key], None);
+            }
+            Self::Text(text) if is_text(data_type) => text.as_bytes(),
+            Self::Bytes(bytes) if physical == Physical::Bytes && !is_text(data_type) => bytes,
+            _ => return Err(damaged(place, "its default is of another type")),
+        };
+        let mut builder = BytesBuilder::new(data_type, 1);
+        builder.push(bytes);
+        builder.finish()
+    }
+}
