@@ -135,6 +135,12 @@ pub enum ColumnsError {
         /// Table name.
         table: String,
     },
+    /// Ranking the strings of a column was asked to end.
+    #[error("ranking the strings of column `{column}` was cancelled; nothing was changed")]
+    RankingCancelled {
+        /// Column name.
+        column: String,
+    },
     /// A new NOT NULL column of a table with rows needs a value for them.
     #[error(
         "column `{column}` is NOT NULL, and table `{table}` has {rows} rows that need a value; give a default, or let it be NULL"

@@ -18,6 +18,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The number of NULL.
@@ -67,14 +68,16 @@ impl<M: Medium> RankedStrings<'_, M> {
 }
 
 /// Ranks the strings of a column without codes, using about `memory` bytes of DRAM; what is beyond is spilled to the pool.
-/// O(n log n) in the bytes of the strings.
+/// Setting `cancel` from anywhere ends it. O(n log n) in the bytes of the strings.
 ///
 /// # Errors
-/// [`ColumnsError::TypeMismatch`] if the column holds no strings; [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
+/// [`ColumnsError::TypeMismatch`] if the column holds no strings; [`ColumnsError::RankingCancelled`],
+/// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
 pub fn rank_strings<'t, M: Medium>(
     txn: &'t Txn<M>,
     column: &Column,
     memory: usize,
+    cancel: &AtomicBool,
 ) -> Result<RankedStrings<'t, M>> {
     if Physical::of(column.data_type()) != Some(Physical::Bytes) {
         return Err(ColumnsError::TypeMismatch {
@@ -87,6 +90,11 @@ pub fn rank_strings<'t, M: Medium>(
     let mut pace = Pace::new(memory / 16, BATCH_ROWS);
     let mut start = 0;
     while start < column.rows() {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(ColumnsError::RankingCancelled {
+                column: column.name().into(),
+            });
+        }
         let rows = start..column.rows().min(start + pace.rows());
         let array = column.scan(rows.clone())?;
         pace.took(rows.len(), array.get_array_memory_size());
@@ -356,7 +364,7 @@ mod tests {
         let table = Table::open_in(&txn, "t").expect("written");
         let column = table.segments()[0].column(0);
         for (memory, spills) in [(64 << 20, false), (300 << 10, true), (0, true)] {
-            let ranked = rank_strings(&txn, column, memory).expect("strings");
+            let ranked = rank_strings(&txn, column, memory, &AtomicBool::new(false)).expect("strings");
             assert_eq!((ranked.distinct, ranked.has_null), (expected.len() as u64, true));
             assert_eq!(ranked.spilled_runs > 0, spills, "{memory}");
             let extent = txn.extent(&ranked.dictionary).expect("written");

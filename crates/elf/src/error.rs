@@ -105,6 +105,9 @@ pub enum ElfError {
     /// The table's columns could not be read.
     #[error(transparent)]
     Columns(#[from] halocline_columns::ColumnsError),
+    /// The caller wanted the end of a build.
+    #[error("building the index was cancelled; nothing was changed")]
+    Cancelled,
     /// The build's threads could not be started.
     #[error("cannot start {threads} build threads: {reason}; build with fewer")]
     Threads {

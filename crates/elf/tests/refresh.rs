@@ -13,6 +13,9 @@ use halocline_pool::{ExtentRef, ObjectKind, Pool, Txn};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Column `id` has more distinct values than `kind`; `note` is stored without codes.
 fn batch(rows: Range<i64>) -> RecordBatch {
@@ -42,7 +45,7 @@ fn append(txn: &Txn<Dram>, rows: Range<i64>) {
 
 fn refresh(txn: &Txn<Dram>, name: &str) -> RefreshStats {
     let table = Table::open_in(txn, "t").expect("there");
-    refresh_index(txn, &table, name, &IndexOptions::default()).expect("its table")
+    refresh_index(txn, &table, name, &IndexOptions::default(), &NEVER).expect("its table")
 }
 
 /// How many rows of each segment the index finds with `kind` = 3 and notes that start with "note 1".
@@ -90,7 +93,7 @@ fn only_new_segments_are_built() {
             order,
             ..IndexOptions::default()
         };
-        index_table(&txn, &table, name, &[2, 0, 1], &options).expect("columns");
+        index_table(&txn, &table, name, &[2, 0, 1], &options, &NEVER).expect("columns");
     }
     append(&txn, 0..2000);
     append(&txn, 2000..5000);
@@ -142,6 +145,32 @@ fn only_new_segments_are_built() {
 }
 
 #[test]
+fn a_build_can_be_cancelled() {
+    let pool = Pool::create_on(Arc::new(Dram::new(1 << 20).expect("memory"))).expect("a fresh pool");
+    let txn = pool.begin().expect("no other writer");
+    create_table(&txn, "t", &batch(0..1).schema(), &TableProperties::default()).expect("storable");
+    append(&txn, 0..2000);
+    let table = Table::open_in(&txn, "t").expect("there");
+    let (options, now) = (IndexOptions::default(), AtomicBool::new(true));
+    // By a column with codes, and by one that gets a dictionary first.
+    for columns in [[0, 1], [2, 1]] {
+        let ended = index_table(&txn, &table, "i", &columns, &options, &now);
+        assert!(matches!(ended, Err(ElfError::Cancelled)), "{ended:?}");
+        assert!(txn.get("index/i").is_none());
+        index_table(&txn, &table, "i", &columns, &options, &NEVER).expect("columns");
+        let before = extents(&txn, "index/i");
+        append(&txn, 2000..5000);
+        let longer = Table::open_in(&txn, "t").expect("there");
+        let ended = refresh_index(&txn, &longer, "i", &options, &now);
+        assert!(matches!(ended, Err(ElfError::Cancelled)), "{ended:?}");
+        assert_eq!(extents(&txn, "index/i"), before);
+        let stats = refresh(&txn, "i");
+        assert_eq!((stats.kept, stats.rows), (1, longer.rows() - 2000));
+        txn.remove("index/i").expect("there");
+    }
+}
+
+#[test]
 fn an_index_follows_its_table_and_no_other() {
     let pool = Pool::create_on(Arc::new(Dram::new(1 << 20).expect("memory"))).expect("a fresh pool");
     let txn = pool.begin().expect("no other writer");
@@ -149,7 +178,7 @@ fn an_index_follows_its_table_and_no_other() {
     writer.write(&batch(0..3000)).expect("rows of the table");
     writer.finish().expect("finished");
     let table = Table::open_in(&txn, "t").expect("there");
-    index_table(&txn, &table, "i", &[0, 1], &IndexOptions::default()).expect("columns");
+    index_table(&txn, &table, "i", &[0, 1], &IndexOptions::default(), &NEVER).expect("columns");
     rename_table(&txn, "t", "u").expect("free");
     assert!(matches!(
         TableIndex::open_in(&txn, "i"),
@@ -161,7 +190,7 @@ fn an_index_follows_its_table_and_no_other() {
 
     create_table(&txn, "t", &batch(0..1).schema(), &TableProperties::default()).expect("free");
     let other = Table::open_in(&txn, "t").expect("there");
-    let refused = refresh_index(&txn, &other, "i", &IndexOptions::default());
+    let refused = refresh_index(&txn, &other, "i", &IndexOptions::default(), &NEVER);
     assert!(matches!(refused, Err(ElfError::Stale { .. })), "{refused:?}");
 }
 
@@ -177,7 +206,7 @@ fn indexes_of_version_1_open_and_follow() {
         order: Order::Given,
         ..IndexOptions::default()
     };
-    index_table(&txn, &table, "i", &[2, 0, 1], &given).expect("columns");
+    index_table(&txn, &table, "i", &[2, 0, 1], &given, &NEVER).expect("columns");
     let of_table = extents(&txn, "table/t");
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
     for extent in &of_table {

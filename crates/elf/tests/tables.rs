@@ -10,7 +10,9 @@ use halocline_pool::{ObjectKind, Pool, Txn};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+static NEVER: AtomicBool = AtomicBool::new(false);
 const ROWS: usize = 9000;
 const SEGMENT: usize = 4096;
 
@@ -95,7 +97,7 @@ fn indexes_answer_like_the_rows_and_survive_reopening() {
             };
             let name = format!("{layout}-{order:?}");
             let columns = [1, 0, 2, 3, 4, 5];
-            let stats = index_table(&txn, &table, &name, &columns, &options).unwrap();
+            let stats = index_table(&txn, &table, &name, &columns, &options, &NEVER).unwrap();
             assert_eq!(
                 (stats.rows, stats.segments),
                 (ROWS as u64, ROWS.div_ceil(SEGMENT))
@@ -190,7 +192,7 @@ fn what_does_not_fit_is_refused() {
     let txn = pool.begin().unwrap();
     let table = write(&txn, &batch(1));
     let options = IndexOptions::default();
-    let build = |columns: &[usize]| index_table(&txn, &table, "i", columns, &options);
+    let build = |columns: &[usize]| index_table(&txn, &table, "i", columns, &options, &NEVER);
     assert!(matches!(build(&[]), Err(ElfError::WrongDimensions { .. })));
     assert!(matches!(build(&[1, 9]), Err(ElfError::NotIndexable { .. })));
     assert!(matches!(build(&[1, 0, 1]), Err(ElfError::NotIndexable { .. })));

@@ -21,6 +21,7 @@ use crate::memory::{Budget, WriterShare};
 use crate::rules::Rules;
 use crate::session::Session;
 use crate::statement::{self, build_index, drop_indexes, insert_batch};
+use crate::transaction::NEVER;
 use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
 /// How a database is opened.
@@ -124,10 +125,10 @@ impl Shared {
 /// gives independent ones.
 #[derive(Clone)]
 pub struct Database {
-    session: Arc<Session>,
+    pub(crate) session: Arc<Session>,
     /// Ends compaction in the background with the last clone, before the pool is let go.
     owner: Arc<Owner>,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl std::fmt::Debug for Database {
@@ -253,9 +254,10 @@ impl Database {
         progress: &mut dyn FnMut(&ImportProgress),
         cancel: &AtomicBool,
     ) -> Result<ImportReport, EngineError> {
-        self.session.change(&self.shared, "import", |transaction| {
-            crate::import::run(transaction, table, files, options, progress, cancel)
-        })
+        self.session
+            .change(&self.shared, "import", cancel, |transaction| {
+                crate::import::run(transaction, table, files, options, progress, cancel)
+            })
     }
 
     /// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. A few rows become a
@@ -264,9 +266,10 @@ impl Database {
     /// # Errors
     /// No such table or column; a value does not fit; the pool cannot be written.
     pub fn insert(&self, table: &str, batch: &RecordBatch) -> Result<u64, EngineError> {
-        self.session.change(&self.shared, "insert", |transaction| {
-            insert_batch(transaction, table, batch)
-        })
+        self.session
+            .change(&self.shared, "insert", &NEVER, |transaction| {
+                insert_batch(transaction, table, batch)
+            })
     }
 
     /// Builds an Elf over columns of a table. Blocks.
@@ -274,10 +277,11 @@ impl Database {
     /// # Errors
     /// No such table or column, the name is taken, the pool cannot be written.
     pub fn create_index(&self, spec: &IndexSpec) -> Result<IndexInfo, EngineError> {
-        self.session.change(&self.shared, "CREATE INDEX", |transaction| {
-            build_index(transaction, spec, false)?;
-            crate::info::index_info(&transaction.catalog(), &spec.name)
-        })
+        self.session
+            .change(&self.shared, "CREATE INDEX", &NEVER, |transaction| {
+                build_index(transaction, spec, false, &NEVER)?;
+                crate::info::index_info(&transaction.catalog(), &spec.name)
+            })
     }
 
     /// Drops a table (with its indexes) or, if there is none of that name, an index. Says what was dropped.
@@ -288,9 +292,11 @@ impl Database {
         let names = [name.to_string()];
         let catalog = self.session.catalog(&self.shared)?;
         match !catalog.has_table(name) && catalog.has_index(name) {
-            true => self.session.change(&self.shared, "DROP INDEX", |transaction| {
-                drop_indexes(transaction, &names, false)
-            }),
+            true => self
+                .session
+                .change(&self.shared, "DROP INDEX", &NEVER, |transaction| {
+                    drop_indexes(transaction, &names, false)
+                }),
             false => self.session.drop_tables(&self.shared, &names, false),
         }
     }

@@ -20,7 +20,7 @@ pub enum EngineError {
     Columns(#[from] ColumnsError),
     /// An index could not be built or read.
     #[error(transparent)]
-    Elf(#[from] ElfError),
+    Elf(ElfError),
     /// An input file of an import is not what it should be.
     #[error(transparent)]
     Import(#[from] ImportError),
@@ -158,6 +158,15 @@ pub(crate) fn known_names(kind: &str, names: &[String]) -> String {
         [] => format!("it has no {kind} yet"),
         names if names.len() <= 12 => format!("it has {}", names.join(", ")),
         names => format!("it has {}, … ({} in all)", names[..12].join(", "), names.len()),
+    }
+}
+
+impl From<ElfError> for EngineError {
+    fn from(error: ElfError) -> Self {
+        match error {
+            ElfError::Cancelled => Self::Cancelled,
+            other => Self::Elf(other),
+        }
     }
 }
 

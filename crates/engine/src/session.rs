@@ -1,6 +1,7 @@
 //! A session: settings, external tables, and the way of a statement through DataFusion.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use datafusion::catalog::{CatalogProviderList, DynamicFileCatalog, UrlTableFactory};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
@@ -16,7 +17,7 @@ use crate::catalog::{CATALOG, Catalog, Externals, PoolCatalogList, SCHEMA};
 use crate::config::Settings;
 use crate::database::Shared;
 use crate::statement::drop_tables;
-use crate::transaction::{Held, Slot, Transaction};
+use crate::transaction::{Held, NEVER, Slot, Transaction};
 use crate::{Compaction, EngineError};
 
 /// Settings, external tables and the open transaction. Statements of one session may run at the same time, those of one
@@ -69,7 +70,7 @@ impl Session {
         }
     }
 
-    /// Runs a change in the open transaction, or else in one of its own. Blocks.
+    /// Runs a change in the open transaction, or else in one of its own, whose commit hears `cancel`. Blocks.
     ///
     /// # Errors
     /// Those of the change, of begin and commit.
@@ -77,11 +78,12 @@ impl Session {
         &self,
         shared: &Arc<Shared>,
         what: &str,
+        cancel: &AtomicBool,
         change: impl FnOnce(&mut Transaction) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let mut held = Held::take(&self.slot, shared, what)?;
         let result = change(&mut held.transaction);
-        held.finish(result)
+        held.finish(result, cancel)
     }
 
     /// Drops tables with their indexes, all of them or none. External tables of the session are only forgotten. Blocks.
@@ -108,7 +110,7 @@ impl Session {
         let dropped = match stored.is_empty() && !external.is_empty() {
             true => format!("dropped table {}", external.join(", ")),
             false if stored.is_empty() => "nothing to drop".into(),
-            false => self.change(shared, "DROP TABLE", |transaction| {
+            false => self.change(shared, "DROP TABLE", &NEVER, |transaction| {
                 drop_tables(transaction, &stored)
             })?,
         };

@@ -1,6 +1,7 @@
 //! Building the index of a table in a transaction.
 
 use crate::geometry::Geometry;
+use crate::table::cancel::Cancel;
 use crate::table::extent::{ExtentOutput, PoolSpill};
 use crate::table::meta::{DictionaryMeta, Meta, SegmentMeta};
 use crate::table::rows::{SegmentRows, Source};
@@ -9,6 +10,7 @@ use halocline_columns::{Segment, Table};
 use halocline_media::{Medium, trim_heap};
 use halocline_pool::{ExtentRef, Txn};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::AtomicBool;
 
 /// Order of the tree's dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -77,18 +79,19 @@ impl IndexStats {
 }
 
 /// Indexes `columns` (positions in the schema) of a table of `txn`, and puts the index into the transaction: it is
-/// published when that commits. An index of the same name is replaced. O(n log n).
+/// published when that commits. An index of the same name is replaced. Setting `cancel` from anywhere ends it. O(n log n).
 ///
 /// # Errors
 /// [`ElfError::TooLarge`] and [`ElfError::NotIndexable`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
-/// for none; [`ElfError::Pool`], [`ElfError::Columns`], [`ElfError::Write`]. The transaction may then hold extents, which go
-/// with it.
+/// for none; [`ElfError::Cancelled`], [`ElfError::Pool`], [`ElfError::Columns`], [`ElfError::Write`]. The transaction may
+/// then hold extents, which go with it.
 pub fn index_table<M: Medium>(
     txn: &Txn<M>,
     table: &Table,
     name: &str,
     columns: &[usize],
     options: &IndexOptions,
+    cancel: &AtomicBool,
 ) -> Result<IndexStats> {
     check_columns(table, columns)?;
     let columns = columns.to_vec();
@@ -102,9 +105,10 @@ pub fn index_table<M: Medium>(
         spilled_runs: 0,
     };
     let mut extents = vec![];
+    let cancel = Cancel::new(cancel);
     for segment in table.segments() {
         let choose_order = meta.segments.is_empty() && meta.order == Order::Auto;
-        let built = index_segment(txn, table, segment, &mut meta, choose_order, options)?;
+        let built = index_segment(txn, table, segment, &mut meta, choose_order, options, &cancel)?;
         stats.spilled_runs += built.spilled_runs;
         stats.index_bytes += built.index_bytes;
         stats.dictionary_bytes += built.dictionary_bytes;
@@ -136,6 +140,7 @@ pub(super) fn index_segment<M: Medium>(
     meta: &mut Meta,
     choose_order: bool,
     options: &IndexOptions,
+    cancel: &Cancel<'_>,
 ) -> Result<Built> {
     // What others have freed is for strings, what these have freed is for records.
     let trim = || (segment.rows() > TRIM_ROWS).then(trim_heap);
@@ -143,7 +148,7 @@ pub(super) fn index_segment<M: Medium>(
     let sources = meta
         .columns
         .iter()
-        .map(|&column| Source::new(txn, segment.column(column), options.memory));
+        .map(|&column| Source::new(txn, segment.column(column), options.memory, cancel));
     let sources = sources.collect::<Result<Vec<_>>>()?;
     trim();
     let mut order: Vec<usize> = (0..sources.len()).collect();
@@ -155,16 +160,18 @@ pub(super) fn index_segment<M: Medium>(
         meta.columns = order.iter().map(|&i| meta.columns[i]).collect();
     }
     let ordered: Vec<&Source<'_, M>> = order.iter().map(|&i| &sources[i]).collect();
-    let rows = SegmentRows::new(segment.rows(), ordered.clone());
+    let rows = SegmentRows::new(segment.rows(), ordered.clone(), cancel);
     let build_options = BuildOptions {
         layout: meta.layout,
         threads: options.threads,
         memory: options.memory,
         ..BuildOptions::default()
     };
-    let mut out = ExtentOutput::new(txn, guess(&rows, meta.layout)).map_err(ElfError::Write)?;
-    let spill = PoolSpill { txn };
+    let mut out = ExtentOutput::new(txn, cancel, guess(&rows, meta.layout)).map_err(ElfError::Write)?;
+    let spill = PoolSpill { txn, cancel };
     let tree = build(&rows, &build_options, Some(&spill), &mut out);
+    // What has cut the build short comes before what came of that.
+    cancel.check()?;
     rows.failed()?;
     let tree = tree?;
     let mut built = Built {

@@ -1,6 +1,7 @@
 //! A build's output and spill in a pool's transaction.
 
 use crate::build::output::{Output, Spill, SpillArea, WriteError};
+use crate::table::cancel::Cancel;
 use halocline_media::Medium;
 use halocline_pool::{ExtentRef, ExtentWriter, FrozenScratch, Scratch, Txn};
 use zerocopy::{FromBytes, IntoBytes};
@@ -8,6 +9,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Writes an index into an extent of a length that is guessed first; if it turns out longer, it is written again.
 pub(super) struct ExtentOutput<'t, M: Medium> {
     txn: &'t Txn<M>,
+    cancel: &'t Cancel<'t>,
     writer: Option<ExtentWriter<'t, M>>,
     capacity: u64,
     position: u64,
@@ -15,9 +17,10 @@ pub(super) struct ExtentOutput<'t, M: Medium> {
 }
 
 impl<'t, M: Medium> ExtentOutput<'t, M> {
-    pub(super) fn new(txn: &'t Txn<M>, guess: u64) -> Result<Self, WriteError> {
+    pub(super) fn new(txn: &'t Txn<M>, cancel: &'t Cancel<'t>, guess: u64) -> Result<Self, WriteError> {
         Ok(Self {
             txn,
+            cancel,
             writer: Some(txn.alloc(guess)?),
             capacity: guess,
             position: 0,
@@ -42,6 +45,7 @@ impl<'t, M: Medium> ExtentOutput<'t, M> {
 
 impl<M: Medium> Output for ExtentOutput<'_, M> {
     fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.cancel.check()?;
         self.store(self.position, bytes);
         self.position += bytes.len() as u64;
         Ok(())
@@ -69,25 +73,28 @@ impl<M: Medium> Output for ExtentOutput<'_, M> {
 /// Spills into scratch space of the pool.
 pub(super) struct PoolSpill<'t, M: Medium> {
     pub(super) txn: &'t Txn<M>,
+    pub(super) cancel: &'t Cancel<'t>,
 }
 
 enum Area<'t, M: Medium> {
-    Written(Scratch<'t, M>, u64),
+    Written(Scratch<'t, M>, u64, &'t Cancel<'t>),
     Frozen(FrozenScratch<'t, M>, usize),
     Moving,
 }
 
 impl<M: Medium> Spill for PoolSpill<'_, M> {
     fn area(&self, words: usize) -> Result<Box<dyn SpillArea + '_>, WriteError> {
-        Ok(Box::new(Area::Written(self.txn.scratch(words as u64 * 8)?, 0)))
+        let scratch = self.txn.scratch(words as u64 * 8)?;
+        Ok(Box::new(Area::Written(scratch, 0, self.cancel)))
     }
 }
 
 impl<M: Medium> SpillArea for Area<'_, M> {
     fn append(&mut self, words: &[u64]) -> Result<(), WriteError> {
-        let Self::Written(scratch, position) = self else {
+        let Self::Written(scratch, position, cancel) = self else {
             return Err("a spill area is written after it was read".into());
         };
+        cancel.check()?;
         scratch.write_at(*position, words.as_bytes());
         *position += words.len() as u64 * 8;
         Ok(())
@@ -95,7 +102,7 @@ impl<M: Medium> SpillArea for Area<'_, M> {
 
     fn freeze(&mut self) {
         *self = match std::mem::replace(self, Self::Moving) {
-            Self::Written(scratch, position) => Self::Frozen(scratch.freeze(), position as usize),
+            Self::Written(scratch, position, _) => Self::Frozen(scratch.freeze(), position as usize),
             other => other,
         };
     }

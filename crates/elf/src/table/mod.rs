@@ -6,6 +6,7 @@
 //! right when its table gets or loses segments: it then lacks some, or has some that are not looked at.
 
 mod build;
+mod cancel;
 mod extent;
 mod meta;
 mod refresh;

@@ -1,11 +1,13 @@
 //! Keeping an index up with its table.
 
 use crate::table::build::index_segment;
+use crate::table::cancel::Cancel;
 use crate::table::meta::{Meta, object_name};
 use crate::{ElfError, IndexOptions, Order, Result};
 use halocline_columns::Table;
 use halocline_media::Medium;
 use halocline_pool::Txn;
+use std::sync::atomic::AtomicBool;
 
 /// What a refresh did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,7 +29,8 @@ pub struct RefreshStats {
 
 /// Makes index `name` complete again: indexes the segments of its table that it lacks, and forgets those that the table
 /// has no more. `table` is the table as the transaction has it; layout and order are the index's own, not those of
-/// `options`. Deletions change no index. O(n log n) in the rows of the new segments, whatever the others have.
+/// `options`. Deletions change no index. Setting `cancel` from anywhere ends it, and the index is as before. O(n log n) in
+/// the rows of the new segments, whatever the others have.
 ///
 /// # Errors
 /// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`]; [`ElfError::Stale`] if `table` is
@@ -37,6 +40,7 @@ pub fn refresh_index<M: Medium>(
     table: &Table,
     name: &str,
     options: &IndexOptions,
+    cancel: &AtomicBool,
 ) -> Result<RefreshStats> {
     let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
     if meta.table_uid != table.uid() {
@@ -48,6 +52,7 @@ pub fn refresh_index<M: Medium>(
     let ranges = meta.extent_ranges(name, object.extent_count())?;
     let before = std::mem::take(&mut meta.segments);
     let mut stats = RefreshStats::default();
+    let cancel = Cancel::new(cancel);
     let mut extents = vec![];
     let kept = |id: u64| before.iter().position(|segment| segment.segment == id);
     // If none is kept, the first one decides the order anew.
@@ -64,7 +69,7 @@ pub fn refresh_index<M: Medium>(
             }
             None => {
                 let choose_order = none_kept && stats.built == 0 && meta.order == Order::Auto;
-                let built = index_segment(txn, table, segment, &mut meta, choose_order, options)?;
+                let built = index_segment(txn, table, segment, &mut meta, choose_order, options, &cancel)?;
                 stats.built += 1;
                 stats.rows += segment.rows() as u64;
                 stats.bytes += built.index_bytes + built.dictionary_bytes;

@@ -1,5 +1,6 @@
 //! The rows of a table's segment as codes.
 
+use crate::table::cancel::Cancel;
 use crate::{ElfError, Result, Rows};
 use halocline_columns::{CodeSpace, Column, ColumnsError, RankedStrings, rank_strings};
 use halocline_media::Medium;
@@ -17,12 +18,18 @@ impl<'a, M: Medium> Source<'a, M> {
     /// `memory`: bytes of DRAM for sorting strings.
     ///
     /// # Errors
-    /// [`ElfError::NotIndexable`], or what reading the strings gives.
-    pub(super) fn new(txn: &'a Txn<M>, column: &'a Column, memory: usize) -> Result<Self> {
+    /// [`ElfError::NotIndexable`], [`ElfError::Cancelled`], or what reading the strings gives.
+    pub(super) fn new(
+        txn: &'a Txn<M>,
+        column: &'a Column,
+        memory: usize,
+        cancel: &Cancel<'_>,
+    ) -> Result<Self> {
         if let Some(space) = column.code_space() {
             return Ok(Self::Coded(column, space));
         }
-        match rank_strings(txn, column, memory) {
+        match rank_strings(txn, column, memory, cancel.wanted()) {
+            Err(ColumnsError::RankingCancelled { .. }) => Err(ElfError::Cancelled),
             Err(ColumnsError::TypeMismatch { .. }) => Err(ElfError::NotIndexable {
                 column: column.name().into(),
                 reason: "it is stored without codes and is no string",
@@ -50,6 +57,7 @@ impl<'a, M: Medium> Source<'a, M> {
 pub(super) struct SegmentRows<'a, M: Medium> {
     rows: usize,
     sources: Vec<&'a Source<'a, M>>,
+    cancel: &'a Cancel<'a>,
     failed: OnceLock<ColumnsError>,
 }
 
@@ -58,10 +66,11 @@ thread_local! {
 }
 
 impl<'a, M: Medium> SegmentRows<'a, M> {
-    pub(super) fn new(rows: usize, sources: Vec<&'a Source<'a, M>>) -> Self {
+    pub(super) fn new(rows: usize, sources: Vec<&'a Source<'a, M>>, cancel: &'a Cancel<'a>) -> Self {
         Self {
             rows,
             sources,
+            cancel,
             failed: OnceLock::new(),
         }
     }
@@ -86,6 +95,11 @@ impl<M: Medium> Rows for SegmentRows<'_, M> {
     }
 
     fn read(&self, dim: usize, start: usize, out: &mut [u64]) {
+        if self.cancel.is_heard() {
+            // Whoever asked for the build asks for the cancellation, too, and lets its result go.
+            out.fill(0);
+            return;
+        }
         match self.sources[dim] {
             Source::Ranked(ranked) => ranked.read(start, out),
             Source::Coded(column, _) => CODES.with_borrow_mut(|codes| {

@@ -83,7 +83,7 @@ pub(crate) fn compact(
         let mut full = options.full;
         loop {
             let transaction = Transaction::begin(shared, "compaction", shared.lock_wait())?;
-            let Some(group) = next_group(transaction, name, full, table.is_none(), &policy)? else {
+            let Some(group) = next_group(transaction, name, full, table.is_none(), &policy, cancel)? else {
                 break;
             };
             merge_group(group, options, &progress, cancel, &mut report)?;
@@ -126,7 +126,7 @@ pub(crate) fn compact_group(
         }
         drop((open, catalog));
         let transaction = Transaction::begin_quietly(shared, "compaction", Duration::ZERO)?;
-        if let Some(group) = next_group(transaction, &name, false, true, &policy)? {
+        if let Some(group) = next_group(transaction, &name, false, true, &policy, cancel)? {
             merge_group(group, options, &progress, cancel, &mut CompactReport::default())?;
             return Ok(true);
         }
@@ -159,6 +159,7 @@ fn next_group(
     full: bool,
     may_be_gone: bool,
     policy: &CompactionPolicy,
+    cancel: &AtomicBool,
 ) -> Result<Option<Group>, EngineError> {
     let worth = |open: &OpenTable| match full {
         true => Some(open.table.segments().iter().map(|segment| segment.id()).collect()),
@@ -187,7 +188,7 @@ fn next_group(
         })),
         _ => {
             drop(open);
-            transaction.commit()?;
+            transaction.commit(cancel)?;
             Ok(None)
         }
     }
@@ -228,7 +229,7 @@ fn merge_group(
     };
     group.transaction.changed([group.open.table.uid()]);
     drop(group.open);
-    group.transaction.commit()?;
+    group.transaction.commit(cancel)?;
     report.merged += stats.merged;
     report.segments += (stats.ids.end - stats.ids.start) as usize;
     report.rows += stats.rows;

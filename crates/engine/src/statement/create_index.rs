@@ -1,6 +1,8 @@
 //! `CREATE INDEX`.
 
-use halocline_elf::{IndexOptions, IndexStats};
+use std::sync::atomic::AtomicBool;
+
+use halocline_elf::{IndexOptions, IndexStats, index_table};
 
 use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec};
@@ -8,11 +10,12 @@ use crate::{EngineError, IndexSpec};
 /// Builds an index; `None` if it is there already and may be.
 ///
 /// # Errors
-/// No such table or column, the name is taken, or the pool cannot be written.
+/// No such table or column, the name is taken, the pool cannot be written, or the caller wants the end.
 pub(crate) fn build_index(
     transaction: &mut Transaction,
     spec: &IndexSpec,
     if_not_exists: bool,
+    cancel: &AtomicBool,
 ) -> Result<Option<IndexStats>, EngineError> {
     let catalog = transaction.catalog();
     if catalog.has_index(&spec.name) {
@@ -49,7 +52,14 @@ pub(crate) fn build_index(
         order: spec.order,
         ..transaction.shared().index_options()
     };
-    let stats = halocline_elf::index_table(transaction.txn(), &open.table, &spec.name, &columns, &options)?;
+    let stats = index_table(
+        transaction.txn(),
+        &open.table,
+        &spec.name,
+        &columns,
+        &options,
+        cancel,
+    )?;
     transaction.changed([]);
     Ok(Some(stats))
 }

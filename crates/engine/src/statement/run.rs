@@ -33,7 +33,11 @@ pub(crate) async fn run(
     shared: &Arc<Shared>,
     statement: Statement,
 ) -> Result<QueryResult, EngineError> {
-    let run = Run { session, shared };
+    let run = Run {
+        session,
+        shared,
+        cancel: CancelOnDrop::default(),
+    };
     let message = match statement {
         Statement::Plan(parsed) => {
             let catalog = session.catalog(shared)?;
@@ -71,8 +75,9 @@ pub(crate) async fn run(
             .await
         }
         Statement::CreateIndex { spec, if_not_exists } => {
+            let cancel = run.cancel.flag();
             run.change("CREATE INDEX", move |transaction| {
-                Ok(match build_index(transaction, &spec, if_not_exists)? {
+                Ok(match build_index(transaction, &spec, if_not_exists, &cancel)? {
                     Some(_) => format!("index {} on {}", spec.name, spec.table),
                     None => format!("index {} is there already", spec.name),
                 })
@@ -98,7 +103,8 @@ pub(crate) async fn run(
                 .await
         }
         Statement::Commit => {
-            run.blocking(|session, _| session.slot().commit().map(|()| "committed".into()))
+            let cancel = run.cancel.flag();
+            run.blocking(move |session, _| session.slot().commit(&cancel).map(|()| "committed".into()))
                 .await
         }
         Statement::Rollback => {
@@ -114,6 +120,8 @@ pub(crate) async fn run(
 struct Run<'a> {
     session: &'a Arc<Session>,
     shared: &'a Arc<Shared>,
+    /// Ends what runs on other threads when the statement's future is dropped.
+    cancel: CancelOnDrop,
 }
 
 impl Run<'_> {
@@ -135,7 +143,8 @@ impl Run<'_> {
         what: &'static str,
         change: impl FnOnce(&mut Transaction) -> Result<String, EngineError> + Send + 'static,
     ) -> Result<String, EngineError> {
-        self.blocking(move |session, shared| session.change(shared, what, change))
+        let cancel = self.cancel.flag();
+        self.blocking(move |session, shared| session.change(shared, what, &cancel, change))
             .await
     }
 
@@ -149,7 +158,8 @@ impl Run<'_> {
         held: Held,
         result: Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        self.blocking(move |_, _| held.finish(result)).await
+        let cancel = self.cancel.flag();
+        self.blocking(move |_, _| held.finish(result, &cancel)).await
     }
 
     async fn create_table_as(&self, making: Making, query: Box<Query>) -> Result<String, EngineError> {
@@ -261,9 +271,7 @@ impl Run<'_> {
     }
 
     async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {
-        // A dropped future ends the import, too.
-        let cancel = CancelOnDrop::default();
-        let cancelled = Arc::clone(&cancel.0);
+        let cancel = self.cancel.flag();
         self.change("COPY FROM", move |transaction| {
             let schema = transaction.catalog().table(&copy.table)?.table.schema().clone();
             let options = crate::ImportOptions {
@@ -277,7 +285,7 @@ impl Run<'_> {
                 &[copy.file],
                 &options,
                 &mut |_| (),
-                &cancelled,
+                &cancel,
             )?;
             Ok(format!("copied {}", counted(report.rows)))
         })
@@ -286,9 +294,8 @@ impl Run<'_> {
 
     async fn vacuum(&self, table: Option<String>, full: bool) -> Result<String, EngineError> {
         self.session.slot().must_be_idle("VACUUM")?;
-        let cancel = CancelOnDrop::default();
-        let cancelled = Arc::clone(&cancel.0);
-        self.blocking(move |_, shared| vacuum(shared, table.as_deref(), full, &cancelled))
+        let cancel = self.cancel.flag();
+        self.blocking(move |_, shared| vacuum(shared, table.as_deref(), full, &cancel))
             .await
     }
 }
@@ -296,6 +303,12 @@ impl Run<'_> {
 /// Asks for the end of what runs on another thread when the future that waits for it is dropped.
 #[derive(Default)]
 struct CancelOnDrop(Arc<AtomicBool>);
+
+impl CancelOnDrop {
+    fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

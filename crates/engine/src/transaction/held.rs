@@ -1,5 +1,6 @@
 //! Whose transaction a statement runs in: the session's, if BEGIN has opened one, or one of its own.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Savepoint, Transaction};
@@ -91,11 +92,11 @@ impl Slot {
     /// `COMMIT`.
     ///
     /// # Errors
-    /// There is none; a statement of it is running, or was interrupted; the pool cannot be written. In the last two
-    /// cases the transaction is over, and nothing of it is stored.
-    pub(crate) fn commit(&self) -> Result<(), EngineError> {
+    /// There is none; a statement of it is running, or was interrupted; the pool cannot be written; the caller wants the
+    /// end. In the last three cases the transaction is over, and nothing of it is stored.
+    pub(crate) fn commit(&self, cancel: &AtomicBool) -> Result<(), EngineError> {
         match self.take(State::Idle) {
-            Ok(Some(transaction)) => transaction.commit(),
+            Ok(Some(transaction)) => transaction.commit(cancel),
             Ok(None) => Err(EngineError::NoTransaction { what: "COMMIT" }),
             Err(error @ EngineError::TransactionLost) => {
                 *self.state() = State::Idle;
@@ -166,14 +167,18 @@ impl Held {
     ///
     /// # Errors
     /// The statement's own, or that of the commit.
-    pub(crate) fn finish<T>(self, result: Result<T, EngineError>) -> Result<T, EngineError> {
+    pub(crate) fn finish<T>(
+        self,
+        result: Result<T, EngineError>,
+        cancel: &AtomicBool,
+    ) -> Result<T, EngineError> {
         let Self {
             mut transaction,
             within,
         } = self;
         let Some((mut running, savepoint)) = within else {
             let value = result?;
-            transaction.commit()?;
+            transaction.commit(cancel)?;
             return Ok(value);
         };
         if result.is_err() {

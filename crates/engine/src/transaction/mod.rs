@@ -14,6 +14,7 @@ mod savepoint;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use halocline_pool::{PoolError, Txn};
@@ -31,6 +32,9 @@ use crate::rules::Mistake;
 const SMALL_BYTES: usize = 256 << 10;
 /// Bytes of new rows that a transaction keeps in DRAM at most before it makes segments of them.
 const DELTA_BYTES: usize = 64 << 20;
+
+/// For what nobody cancels.
+pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A transaction under way.
 pub(crate) struct Transaction {
@@ -177,11 +181,13 @@ impl Transaction {
         self.changed([]);
     }
 
-    /// Makes the transaction's changes those of the database, all at once.
+    /// Makes the transaction's changes those of the database, all at once. `cancel` is heard up to the moment in which a
+    /// generation is published; a record of the log is quicker than that.
     ///
     /// # Errors
-    /// The pool cannot be written, or an index not be brought up to date; then nothing has changed.
-    pub(crate) fn commit(mut self) -> Result<(), EngineError> {
+    /// The pool cannot be written, an index not be brought up to date, or the caller wants the end; then nothing has
+    /// changed.
+    pub(crate) fn commit(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         if !self.publishes {
             if self.pending.is_empty() {
                 return Ok(());
@@ -191,7 +197,7 @@ impl Transaction {
                 None => self.wants_log = true,
             }
         }
-        self.publish()
+        self.publish(cancel)
     }
 
     /// Makes the pending changes a record of the log, not durable yet; gives its end, or nothing if there is no log or no

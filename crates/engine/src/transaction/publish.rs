@@ -1,6 +1,7 @@
 //! The end of a transaction that is too much for the log: everything becomes segments, and one generation is published.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
@@ -60,12 +61,15 @@ impl Transaction {
         Ok(())
     }
 
-    pub(super) fn publish(mut self) -> Result<(), EngineError> {
+    pub(super) fn publish(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         if !self.shared.rules.broken(Mistake::ForgetLog) {
             self.fold_all()?;
         }
         if !self.shared.rules.broken(Mistake::StaleIndex) {
-            self.refresh_indexes()?;
+            self.refresh_indexes(cancel)?;
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(EngineError::Cancelled);
         }
         let log = self.txn.get(LOG_OBJECT).map(|log| log.bytes());
         if log.is_some() || self.wants_log {
@@ -92,7 +96,8 @@ impl Transaction {
     }
 
     /// Brings the indexes of all touched tables up to date: new segments get an Elf, those of gone segments go.
-    fn refresh_indexes(&mut self) -> Result<(), EngineError> {
+    fn refresh_indexes(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
+        let options = self.shared.index_options();
         for uid in std::mem::take(&mut self.touched) {
             // A table that was dropped has taken its indexes with it.
             let Ok(open) = self.objects().table_of(uid) else {
@@ -102,7 +107,7 @@ impl Transaction {
             let objects = Arc::clone(self.objects());
             for index in objects.indexes() {
                 if index.table.as_deref() == Some(table.name()) {
-                    refresh_index(&self.txn, &table, &index.name, &self.shared.index_options())?;
+                    refresh_index(&self.txn, &table, &index.name, &options, cancel)?;
                 }
             }
         }

@@ -75,6 +75,15 @@ async fn segments_are_merged_and_space_comes_back() {
     };
     let ended = db.compact(Some("t"), &full, &mut |_| (), &cancel);
     assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
+    // All rows are merged when it is heard; only the index is left to build.
+    cancel.store(false, std::sync::atomic::Ordering::Relaxed);
+    let mut last = |at: &halocline_engine::CompactProgress| {
+        cancel.store(at.done == at.total, std::sync::atomic::Ordering::Relaxed);
+    };
+    let generation = db.info().unwrap().pool.generation;
+    let ended = db.compact(Some("t"), &full, &mut last, &cancel);
+    assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
+    assert_eq!(db.info().unwrap().pool.generation, generation);
     assert_eq!(query(&db, "SELECT count(*), sum(i), max(s) FROM t").await, sums);
     run(&db, "TRUNCATE t").await;
     let said = run(&db, "VACUUM").await;
