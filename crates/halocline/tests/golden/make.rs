@@ -1,4 +1,4 @@
-//! Makes the golden pool of the current format, once.
+//! Makes golden pools, each once.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -6,8 +6,13 @@ use std::path::Path;
 
 use halocline::{Database, DatabaseOptions};
 
-/// What the pool of format 2 was made by. Fixed: changing it changes no file.
-const STATEMENTS: &[&str] = &[
+/// A golden pool: its file and the statements that it was made by. Fixed: changing them changes no file.
+type Recipe = (&'static str, &'static [&'static str]);
+
+/// All of them, the newest last.
+const RECIPES: [Recipe; 2] = [("v2.pool.zst", ORDERS), ("v2-metadata-3.pool.zst", MARKS)];
+
+const ORDERS: &[&str] = &[
     "CREATE TABLE orders (id bigint NOT NULL, month int, day date, amount decimal(10,2), region varchar)",
     "INSERT INTO orders SELECT i, i % 12, DATE '2020-01-01' + CAST(i % 365 AS int), i * 7 % 500 / 4.0,
          CASE i % 4 WHEN 0 THEN NULL WHEN 1 THEN 'north' WHEN 2 THEN 'süd' ELSE '' END
@@ -31,17 +36,31 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM orders WHERE id = 5001 OR id = 2",
 ];
 
-/// Makes `to`, which must not exist.
-pub(crate) async fn make(to: &Path) {
+const MARKS: &[&str] = &[
+    "CREATE TABLE marks (id bigint NOT NULL, kind varchar DEFAULT 'plain', weight double DEFAULT 1.5,
+         day date DEFAULT DATE '2020-02-29', note varchar) WITH (cluster = 'day,id')",
+    "INSERT INTO marks SELECT i, 'kind ' || (i % 3), i / 4.0, DATE '2020-01-01' + CAST(i % 50 AS int), NULL
+     FROM generate_series(1, 2000) AS s(i)",
+    "INSERT INTO marks (id, note) SELECT i, 'note ' || i FROM generate_series(2001, 4000) AS s(i)",
+    "CREATE INDEX by_day ON marks USING elf (day, id)",
+    "ALTER TABLE marks ADD COLUMN late int DEFAULT 7",
+    "INSERT INTO marks (id, kind) VALUES (5000, DEFAULT), (5001, 'other')",
+    "UPDATE marks SET kind = DEFAULT WHERE id = 3",
+];
+
+/// Makes the newest one in a directory where it is not.
+pub(crate) async fn make(directory: &Path) {
+    let (name, statements) = RECIPES[RECIPES.len() - 1];
+    let to = directory.join(name);
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
-        .open(to)
+        .open(&to)
         .unwrap_or_else(|error| panic!("{}: {error}; a golden pool is never made again", to.display()));
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("golden.pool");
     let database = Database::create(&path, &DatabaseOptions::default()).unwrap();
-    for statement in STATEMENTS {
+    for statement in statements {
         database
             .sql(statement)
             .await
