@@ -179,7 +179,8 @@ fn draw(rng: &mut SplitMix64, model: &Model) -> Option<Statement> {
             default: default(),
         },
         32..37 => {
-            let file = format!("rows-{first}.csv");
+            // Rows that are gone leave their ids to others: the number alone would not be one file.
+            let file = format!("rows-{first}-{}.csv", rng.below(1 << 32));
             Statement::Copy {
                 file,
                 first,
