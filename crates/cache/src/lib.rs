@@ -1,0 +1,10 @@
+//! Which slow bytes also live in DRAM: placements, budgets, replacement policies.
+//!
+//! Everything here is volatile and decides nothing about what is durable: a cache may be dropped at any moment, and what
+//! is asked then comes from the slow tier. A [`Placement`] says what of an index is in DRAM.
+
+mod error;
+mod placement;
+
+pub use error::CacheError;
+pub use placement::{Links, Placement, PolicyKind, Upper};

@@ -1,0 +1,241 @@
+//! What of an index is in DRAM: the variants of the reference's table (Jibril et al., section 4), and how they are written.
+
+use crate::CacheError;
+use std::fmt;
+use std::str::FromStr;
+
+/// Which replacement policy a dynamic cache has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PolicyKind {
+    /// Admits until the budget is full and never evicts.
+    Naive,
+    /// Evicts what was not used for the longest time.
+    Lru,
+    /// Evicts what was used least often.
+    Lfu,
+    /// An LRU queue that an item enters at its second miss (Johnson and Shasha, VLDB '94).
+    TwoQ,
+    /// 'Least likely to be accessed': evicts the item of the least probability, and only for a more probable one.
+    Lla,
+    /// Second chance: a hand passes over what was used since its last turn.
+    Clock,
+    /// One queue, one hand, no moves on a hit (Zhang et al., NSDI '24).
+    Sieve,
+    /// A small queue before the main one, and a memory of what left it (Yang et al., SOSP '23).
+    S3Fifo,
+    /// An admission window before a segmented LRU, with a count-min sketch between them (Einziger et al., TOS '17).
+    WTinyLfu,
+}
+
+impl PolicyKind {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Naive,
+        Self::Lru,
+        Self::Lfu,
+        Self::TwoQ,
+        Self::Lla,
+        Self::Clock,
+        Self::Sieve,
+        Self::S3Fifo,
+        Self::WTinyLfu,
+    ];
+
+    /// Its name as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Naive => "naive",
+            Self::Lru => "lru",
+            Self::Lfu => "lfu",
+            Self::TwoQ => "2q",
+            Self::Lla => "lla",
+            Self::Clock => "clock",
+            Self::Sieve => "sieve",
+            Self::S3Fifo => "s3-fifo",
+            Self::WTinyLfu => "w-tinylfu",
+        }
+    }
+
+    pub(crate) fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+}
+
+impl fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for PolicyKind {
+    type Err = CacheError;
+
+    fn from_str(name: &str) -> Result<Self, CacheError> {
+        let found = Self::ALL
+            .into_iter()
+            .find(|policy| policy.name().eq_ignore_ascii_case(name));
+        found.ok_or_else(|| CacheError::UnknownPolicy { name: name.into() })
+    }
+}
+
+/// How a cached list is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Links {
+    /// The DRAM copy of its parent points at it: a hit probes nothing.
+    #[default]
+    Swizzled,
+    /// A hash table from its offset, as the paper has it.
+    Hashed,
+}
+
+/// What a static cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Upper {
+    /// All lists of the first dimensions.
+    Levels(usize),
+    /// The most probable lists, as many as the budget has room for.
+    Probable,
+}
+
+/// What of an index is in DRAM. Written `slow-only`, `hybrid`, `volatile`, `static`, `static:LEVELS`, `dynamic`,
+/// `dynamic:POLICY`, `dynamic:hashed-POLICY`, `static+dynamic…` as `dynamic…`, `dual-access` or `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Placement {
+    /// Nothing: every list is read where it is durable ("persistent" in the paper).
+    #[default]
+    SlowOnly,
+    /// A whole copy beside the durable index, made when it is opened.
+    Hybrid,
+    /// All of it in DRAM and nothing durable; lost at the end of the process.
+    Volatile,
+    /// The upper lists, copied when the index is opened.
+    Static(Upper),
+    /// What queries touch, admitted while they run.
+    Dynamic(PolicyKind, Links),
+    /// The upper lists from the start on, and others as queries touch them.
+    StaticDynamic(PolicyKind, Links),
+    /// All DimensionLists in DRAM, all MonoLists in the slow tier: the ceiling of list caching.
+    DualAccess,
+    /// Whichever of the others is estimated to be the best under the budget.
+    Auto,
+}
+
+impl Placement {
+    /// The policy of its dynamic part.
+    pub fn policy(self) -> Option<PolicyKind> {
+        match self {
+            Self::Dynamic(policy, _) | Self::StaticDynamic(policy, _) => Some(policy),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hashed = |links: &Links| match links {
+            Links::Swizzled => "",
+            Links::Hashed => "hashed-",
+        };
+        match self {
+            Self::SlowOnly => f.write_str("slow-only"),
+            Self::Hybrid => f.write_str("hybrid"),
+            Self::Volatile => f.write_str("volatile"),
+            Self::Static(Upper::Levels(levels)) => write!(f, "static:{levels}"),
+            Self::Static(Upper::Probable) => f.write_str("static"),
+            Self::Dynamic(policy, links) => write!(f, "dynamic:{}{policy}", hashed(links)),
+            Self::StaticDynamic(policy, links) => write!(f, "static+dynamic:{}{policy}", hashed(links)),
+            Self::DualAccess => f.write_str("dual-access"),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+impl FromStr for Placement {
+    type Err = CacheError;
+
+    fn from_str(text: &str) -> Result<Self, CacheError> {
+        let lower = text.trim().to_ascii_lowercase();
+        let (name, detail) = match lower.split_once(':') {
+            Some((name, detail)) => (name, Some(detail)),
+            None => (&*lower, None),
+        };
+        let dynamic = || -> Result<(PolicyKind, Links), CacheError> {
+            let Some(detail) = detail else {
+                return Ok((PolicyKind::Lla, Links::Swizzled));
+            };
+            match detail.strip_prefix("hashed-") {
+                Some(policy) => Ok((policy.parse()?, Links::Hashed)),
+                None => Ok((detail.parse()?, Links::Swizzled)),
+            }
+        };
+        match (name, detail) {
+            ("slow-only" | "persistent", None) => Ok(Self::SlowOnly),
+            ("hybrid", None) => Ok(Self::Hybrid),
+            ("volatile", None) => Ok(Self::Volatile),
+            ("static", None) => Ok(Self::Static(Upper::Probable)),
+            ("static", Some(levels)) => match levels.parse() {
+                Ok(levels) if levels > 0 => Ok(Self::Static(Upper::Levels(levels))),
+                _ => Err(CacheError::UnknownLevels { text: levels.into() }),
+            },
+            ("dynamic", _) => dynamic().map(|(policy, links)| Self::Dynamic(policy, links)),
+            ("static+dynamic", _) => dynamic().map(|(policy, links)| Self::StaticDynamic(policy, links)),
+            ("dual-access", None) => Ok(Self::DualAccess),
+            ("auto", None) => Ok(Self::Auto),
+            _ => Err(CacheError::UnknownPlacement { text: text.into() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_displayed_is_read_back() {
+        let mut all = vec![
+            Placement::SlowOnly,
+            Placement::Hybrid,
+            Placement::Volatile,
+            Placement::Static(Upper::Probable),
+            Placement::Static(Upper::Levels(4)),
+            Placement::DualAccess,
+            Placement::Auto,
+        ];
+        for policy in PolicyKind::ALL {
+            for links in [Links::Swizzled, Links::Hashed] {
+                all.push(Placement::Dynamic(policy, links));
+                all.push(Placement::StaticDynamic(policy, links));
+            }
+        }
+        for placement in all {
+            assert_eq!(placement.to_string().parse(), Ok(placement));
+        }
+        assert_eq!(
+            "Dynamic".parse(),
+            Ok(Placement::Dynamic(PolicyKind::Lla, Links::Swizzled))
+        );
+    }
+
+    #[test]
+    fn what_is_no_placement_is_an_error_that_says_what_is_one() {
+        let message = |text: &str| text.parse::<Placement>().unwrap_err().to_string();
+        assert!(
+            message("fast").contains("slow-only, hybrid"),
+            "{}",
+            message("fast")
+        );
+        assert!(
+            message("dynamic:mru").contains("naive, lru, lfu, 2q"),
+            "{}",
+            message("dynamic:mru")
+        );
+        assert!(
+            message("static:0").contains("static:3"),
+            "{}",
+            message("static:0")
+        );
+        assert!(message("hybrid:lru").contains("hybrid:lru"));
+    }
+}
