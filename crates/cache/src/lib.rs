@@ -4,7 +4,10 @@
 //! is asked then comes from the slow tier. A [`Placement`] says what of an index is in DRAM.
 
 mod error;
+mod index;
 mod placement;
+mod policy;
 
 pub use error::CacheError;
 pub use placement::{Links, Placement, PolicyKind, Upper};
+pub use policy::{Capacity, Item, Policy};

@@ -1,0 +1,56 @@
+//! CLOCK: a hand goes round and evicts what was not used since it last passed (Corbató, "A paging experiment with the
+//! Multics system", 1969). Held as a queue: what the hand passes over enters it again, which is the same order.
+
+use super::chain::{Chain, Queue};
+use super::{Capacity, Item, Policy, bytes_of};
+
+#[derive(Debug)]
+pub(super) struct Clock {
+    capacity: Capacity,
+    chain: Chain,
+    queue: Queue,
+    used: Vec<bool>,
+}
+
+impl Clock {
+    pub(super) fn new(capacity: Capacity) -> Self {
+        Self {
+            capacity,
+            chain: Chain::new(capacity.slots()),
+            queue: Queue::new(),
+            used: vec![false; capacity.slots()],
+        }
+    }
+}
+
+impl Policy for Clock {
+    fn hit(&mut self, slot: u32, _key: u64) {
+        self.used[slot as usize] = true;
+    }
+
+    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+        if !self.capacity.holds(item.bytes) {
+            return false;
+        }
+        while !self.queue.fits(&item, self.capacity) {
+            let oldest = self.queue.tail();
+            self.chain.remove(&mut self.queue, oldest);
+            if std::mem::take(&mut self.used[oldest as usize]) {
+                self.chain.push(&mut self.queue, oldest);
+            } else {
+                evicted.push(oldest);
+            }
+        }
+        self.used[item.slot as usize] = false;
+        self.chain.insert(&mut self.queue, &item);
+        true
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.chain.remove(&mut self.queue, slot);
+    }
+
+    fn metadata_bytes(&self) -> usize {
+        self.chain.metadata_bytes() + bytes_of(&self.used)
+    }
+}

@@ -1,0 +1,61 @@
+//! LFU: evicts what was used least often since it was admitted, of those the one not used for the longest time
+//! (Jibril et al. 2022, section 4; the textbook's policy without memory of what left).
+
+use super::heap::Heap;
+use super::{Capacity, Item, Policy};
+
+/// A rank is a number of uses above the time of the last one.
+const TIME_BITS: u32 = 40;
+const MOST_USES: u64 = (1 << (64 - TIME_BITS)) - 1;
+
+#[derive(Debug)]
+pub(super) struct Lfu {
+    capacity: Capacity,
+    heap: Heap,
+    time: u64,
+}
+
+impl Lfu {
+    pub(super) fn new(capacity: Capacity) -> Self {
+        Self {
+            capacity,
+            heap: Heap::new(capacity.slots()),
+            time: 0,
+        }
+    }
+
+    fn rank(&mut self, uses: u64) -> u64 {
+        self.time += 1;
+        uses.min(MOST_USES) << TIME_BITS | self.time & ((1 << TIME_BITS) - 1)
+    }
+}
+
+impl Policy for Lfu {
+    fn hit(&mut self, slot: u32, _key: u64) {
+        let uses = self.heap.rank(slot) >> TIME_BITS;
+        let rank = self.rank(uses + 1);
+        self.heap.rerank(slot, rank);
+    }
+
+    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+        if !self.capacity.holds(item.bytes) {
+            return false;
+        }
+        while !self.heap.fits(&item, self.capacity) {
+            let Some(least) = self.heap.least() else { break };
+            self.heap.remove(least);
+            evicted.push(least);
+        }
+        let rank = self.rank(1);
+        self.heap.insert(&item, rank);
+        true
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.heap.remove(slot);
+    }
+
+    fn metadata_bytes(&self) -> usize {
+        self.heap.metadata_bytes()
+    }
+}

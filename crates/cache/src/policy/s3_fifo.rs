@@ -1,0 +1,120 @@
+//! S3-FIFO: a small queue S (a tenth of the room) before the main queue M, and a ghost queue G of the keys that left S.
+//! What was used more than once in S moves to M, what comes back while in G enters M at once (Yang et al., SOSP 2023,
+//! section 4.1, algorithm 1). G remembers as many keys as there may be items in M.
+
+use super::chain::{Chain, NONE, Queue};
+use super::ghost::Ghost;
+use super::{Capacity, Item, Policy, bytes_of};
+
+/// The bits of a slot's state: how often it was used (at most 3), and whether it is in M.
+const USES: u8 = 3;
+const MAIN: u8 = 4;
+
+#[derive(Debug)]
+pub(super) struct S3Fifo {
+    capacity: Capacity,
+    chain: Chain,
+    small: Queue,
+    main: Queue,
+    ghost: Ghost,
+    states: Vec<u8>,
+    keys: Vec<u64>,
+}
+
+impl S3Fifo {
+    pub(super) fn new(capacity: Capacity) -> Self {
+        Self {
+            capacity,
+            chain: Chain::new(capacity.slots()),
+            small: Queue::new(),
+            main: Queue::new(),
+            ghost: Ghost::new(capacity.percent(90).items),
+            states: vec![0; capacity.slots()],
+            keys: vec![0; capacity.slots()],
+        }
+    }
+
+    fn full(&self, item: &Item) -> bool {
+        let bytes = self.small.bytes + self.main.bytes + u64::from(item.bytes);
+        !self.capacity.has(bytes, self.small.items + self.main.items + 1)
+    }
+
+    /// Whether S has its tenth: then it is S that something leaves.
+    fn small_is_full(&self) -> bool {
+        let target = self.capacity.percent(10);
+        self.small.bytes >= target.bytes || self.small.items >= target.items
+    }
+
+    fn evict_small(&mut self, evicted: &mut Vec<u32>) {
+        while self.small.tail() != NONE {
+            let slot = self.small.tail();
+            self.chain.remove(&mut self.small, slot);
+            if self.states[slot as usize] & USES <= 1 {
+                self.ghost.note(self.keys[slot as usize]);
+                evicted.push(slot);
+                return;
+            }
+            self.states[slot as usize] = MAIN;
+            self.chain.push(&mut self.main, slot);
+            if !self.main.within(self.capacity.percent(90)) {
+                self.evict_main(evicted);
+            }
+        }
+    }
+
+    fn evict_main(&mut self, evicted: &mut Vec<u32>) {
+        while self.main.tail() != NONE {
+            let slot = self.main.tail();
+            self.chain.remove(&mut self.main, slot);
+            let state = &mut self.states[slot as usize];
+            if *state & USES == 0 {
+                evicted.push(slot);
+                return;
+            }
+            *state -= 1;
+            self.chain.push(&mut self.main, slot);
+        }
+    }
+}
+
+impl Policy for S3Fifo {
+    fn hit(&mut self, slot: u32, _key: u64) {
+        let state = &mut self.states[slot as usize];
+        if *state & USES < USES {
+            *state += 1;
+        }
+    }
+
+    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+        if !self.capacity.holds(item.bytes) {
+            return false;
+        }
+        while self.full(&item) {
+            if self.small.items > 0 && (self.small_is_full() || self.main.items == 0) {
+                self.evict_small(evicted);
+            } else {
+                self.evict_main(evicted);
+            }
+        }
+        self.keys[item.slot as usize] = item.key;
+        if self.ghost.take(item.key) {
+            self.states[item.slot as usize] = MAIN;
+            self.chain.insert(&mut self.main, &item);
+        } else {
+            self.states[item.slot as usize] = 0;
+            self.chain.insert(&mut self.small, &item);
+        }
+        true
+    }
+
+    fn remove(&mut self, slot: u32) {
+        let main = self.states[slot as usize] & MAIN != 0;
+        let queue = if main { &mut self.main } else { &mut self.small };
+        self.chain.remove(queue, slot);
+    }
+
+    fn metadata_bytes(&self) -> usize {
+        let arrays = bytes_of(&self.states) + bytes_of(&self.keys);
+        self.chain.metadata_bytes() + self.ghost.metadata_bytes() + arrays
+    }
+}

@@ -1,0 +1,164 @@
+//! W-TinyLFU: new items enter an LRU window (a hundredth of the room); what leaves it is admitted to the main cache, a
+//! segmented LRU (a fifth probation, four fifths protected), if it is used more often than what must go for it, as far
+//! as a count-min sketch knows (Einziger, Friedman and Manes, ACM TOS 13(4), 2017, sections 3 and 4). With items of
+//! different sizes it must be used more often than all that must go together (the same authors and Eytan,
+//! "Lightweight robust size aware cache management", ACM TOS 18(3), 2022, 'aggregated victims').
+
+use super::chain::{Chain, NONE, Queue};
+use super::sketch::Sketch;
+use super::{Capacity, Item, Policy, bytes_of};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Window,
+    Probation,
+    Protected,
+}
+
+#[derive(Debug)]
+pub(super) struct WTinyLfu {
+    window_room: Capacity,
+    main_room: Capacity,
+    protected_room: Capacity,
+    capacity: Capacity,
+    chain: Chain,
+    window: Queue,
+    probation: Queue,
+    protected: Queue,
+    parts: Vec<Part>,
+    keys: Vec<u64>,
+    sketch: Sketch,
+}
+
+impl WTinyLfu {
+    pub(super) fn new(capacity: Capacity) -> Self {
+        let window_room = capacity.percent(1);
+        let main_room = Capacity {
+            bytes: capacity.bytes - window_room.bytes,
+            items: capacity.items.saturating_sub(window_room.items),
+        };
+        Self {
+            window_room,
+            main_room,
+            protected_room: Capacity {
+                bytes: main_room.bytes * 4 / 5,
+                items: (u64::from(main_room.items) * 4 / 5) as u32,
+            },
+            capacity,
+            chain: Chain::new(capacity.slots()),
+            window: Queue::new(),
+            probation: Queue::new(),
+            protected: Queue::new(),
+            parts: vec![Part::Window; capacity.slots()],
+            keys: vec![0; capacity.slots()],
+            sketch: Sketch::new(capacity.items),
+        }
+    }
+
+    fn detach(&mut self, slot: u32) {
+        let queue = match self.parts[slot as usize] {
+            Part::Window => &mut self.window,
+            Part::Probation => &mut self.probation,
+            Part::Protected => &mut self.protected,
+        };
+        self.chain.remove(queue, slot);
+    }
+
+    /// Puts a slot that is in no queue at the head of one.
+    fn attach(&mut self, slot: u32, part: Part) {
+        self.parts[slot as usize] = part;
+        let queue = match part {
+            Part::Window => &mut self.window,
+            Part::Probation => &mut self.probation,
+            Part::Protected => &mut self.protected,
+        };
+        self.chain.push(queue, slot);
+    }
+
+    /// What leaves the window asks for a place in the main cache. Pushes what is no longer resident, if need be itself.
+    fn promote(&mut self, candidate: u32, evicted: &mut Vec<u32>) {
+        let bytes = self.chain.bytes(candidate);
+        let mut main_bytes = self.probation.bytes + self.protected.bytes + bytes;
+        let mut main_items = self.probation.items + self.protected.items + 1;
+        let uses = self.sketch.estimate(self.keys[candidate as usize]);
+        let before = evicted.len();
+        let mut victims_uses = 0;
+        let mut victim = self.probation.tail();
+        let mut in_probation = true;
+        while !self.main_room.has(main_bytes, main_items) {
+            if victim == NONE && in_probation {
+                in_probation = false;
+                victim = self.protected.tail();
+            }
+            if victim == NONE || victims_uses >= uses {
+                break;
+            }
+            victims_uses += self.sketch.estimate(self.keys[victim as usize]);
+            main_bytes -= self.chain.bytes(victim);
+            main_items -= 1;
+            evicted.push(victim);
+            victim = self.chain.newer(victim);
+        }
+        let fits = self.main_room.has(main_bytes, main_items);
+        if fits && (evicted.len() == before || uses > victims_uses) {
+            for &victim in &evicted[before..] {
+                let queue = match self.parts[victim as usize] {
+                    Part::Protected => &mut self.protected,
+                    Part::Window | Part::Probation => &mut self.probation,
+                };
+                self.chain.remove(queue, victim);
+            }
+            self.attach(candidate, Part::Probation);
+        } else {
+            evicted.truncate(before);
+            evicted.push(candidate);
+        }
+    }
+}
+
+impl Policy for WTinyLfu {
+    fn hit(&mut self, slot: u32, key: u64) {
+        self.sketch.count(key);
+        self.detach(slot);
+        match self.parts[slot as usize] {
+            Part::Window => self.attach(slot, Part::Window),
+            Part::Probation | Part::Protected => self.attach(slot, Part::Protected),
+        }
+        while !self.protected.within(self.protected_room) {
+            let demoted = self.protected.tail();
+            self.detach(demoted);
+            self.attach(demoted, Part::Probation);
+        }
+    }
+
+    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+        self.sketch.count(item.key);
+        if !self.capacity.holds(item.bytes) {
+            return false;
+        }
+        self.keys[item.slot as usize] = item.key;
+        self.parts[item.slot as usize] = Part::Window;
+        self.chain.insert(&mut self.window, &item);
+        let before = evicted.len();
+        while !self.window.within(self.window_room) {
+            let candidate = self.window.tail();
+            self.detach(candidate);
+            self.promote(candidate, evicted);
+        }
+        // An item too large for the window may have lost its place at once.
+        let own = evicted[before..].iter().position(|&slot| slot == item.slot);
+        if let Some(own) = own {
+            evicted.swap_remove(before + own);
+        }
+        own.is_none()
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.detach(slot);
+    }
+
+    fn metadata_bytes(&self) -> usize {
+        let arrays = bytes_of(&self.parts) + bytes_of(&self.keys);
+        self.chain.metadata_bytes() + self.sketch.metadata_bytes() + arrays
+    }
+}
