@@ -1,8 +1,8 @@
-//! What can be wrong with a placement.
+//! What can be wrong with a placement or a budget.
 
 use thiserror::Error;
 
-/// A placement that cannot be had.
+/// A placement or a cache that cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CacheError {
@@ -29,5 +29,21 @@ pub enum CacheError {
     UnknownLevels {
         /// What was written.
         text: String,
+    },
+    /// Less DRAM than the least cache takes.
+    #[error(
+        "a cache takes at least {least} bytes of DRAM, and its budget is {bytes}: give it more, or use slow-only"
+    )]
+    BudgetTooSmall {
+        /// What it may take.
+        bytes: u64,
+        /// What it must be given.
+        least: u64,
+    },
+    /// Keys of a length that no tuple cache has.
+    #[error("a tuple cache has keys of 1, 2 or 3 words, not of {words}: leave such tuples uncached")]
+    TupleWords {
+        /// The words asked for.
+        words: usize,
     },
 }

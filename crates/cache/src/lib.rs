@@ -7,7 +7,9 @@ mod error;
 mod index;
 mod placement;
 mod policy;
+mod tuples;
 
 pub use error::CacheError;
 pub use placement::{Links, Placement, PolicyKind, Upper};
 pub use policy::{Capacity, Item, Policy};
+pub use tuples::TupleCache;

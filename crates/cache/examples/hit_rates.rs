@@ -1,0 +1,209 @@
+//! Hit rates of the tuple cache and of all policies (items of one size) at 4 % of the keys, beside the ideal rate: the sum
+//! of the hottest keys' probabilities. Then nanoseconds per lookup of a tuple cache of 40 MiB, one thread.
+//!
+//! `cargo run --release -p halocline-cache --example hit_rates [KEYS [REQUESTS]]`, by default 1000000 keys and ten times
+//! as many requests, of which the second half is measured.
+
+#![allow(clippy::print_stdout)]
+
+use halocline_cache::{Capacity, Item, PolicyKind, TupleCache};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::time::Instant;
+
+const SHARE: f64 = 0.04;
+
+/// Zipfian ranks (Gray et al., SIGMOD'94, section 3.2).
+struct Zipf {
+    n: u64,
+    theta: f64,
+    zeta_n: f64,
+    eta: f64,
+}
+
+fn zeta(n: u64, theta: f64) -> f64 {
+    (1..=n).map(|rank| (rank as f64).powf(-theta)).sum()
+}
+
+impl Zipf {
+    fn new(n: u64, theta: f64) -> Self {
+        let zeta_n = zeta(n, theta);
+        let eta = (1.0 - (2.0 / n as f64).powf(1.0 - theta)) / (1.0 - zeta(2, theta) / zeta_n);
+        Self {
+            n,
+            theta,
+            zeta_n,
+            eta,
+        }
+    }
+
+    fn rank(&self, rng: &mut SmallRng) -> u64 {
+        let u: f64 = rng.random();
+        if u * self.zeta_n < 1.0 {
+            return 0;
+        }
+        if u * self.zeta_n < 1.0 + 0.5f64.powf(self.theta) {
+            return 1;
+        }
+        let rank = self.n as f64 * (self.eta * u - self.eta + 1.0).powf(1.0 / (1.0 - self.theta));
+        (rank as u64).min(self.n - 1)
+    }
+
+    fn ideal(&self, room: usize) -> f64 {
+        zeta(room as u64, self.theta) / self.zeta_n
+    }
+}
+
+/// Ranks are spread over keys, so that neighbours have nothing in common.
+fn mix(key: u64) -> u64 {
+    let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn ask(cache: &TupleCache, rank: u64) -> bool {
+    let hash = mix(rank);
+    let found = cache.get(hash, &[rank]).is_some();
+    if !found {
+        cache.put(hash, &[rank], rank as u32);
+    }
+    found
+}
+
+fn tuple_cache(zipf: &Zipf, requests: u64) -> (f64, f64) {
+    let mut budget = (zipf.n as f64 * SHARE * 13.6) as usize;
+    let room = (zipf.n as f64 * SHARE) as usize;
+    while TupleCache::new(budget, 1).expect("a cache").room() > room {
+        budget -= 64;
+    }
+    let cache = TupleCache::new(budget, 1).expect("a cache");
+    let mut rng = SmallRng::seed_from_u64(1);
+    let mut hits = 0;
+    for step in 0..requests {
+        hits += u64::from(ask(&cache, zipf.rank(&mut rng)) && step >= requests / 2);
+    }
+    (
+        hits as f64 / (requests - requests / 2) as f64,
+        zipf.ideal(cache.room()),
+    )
+}
+
+fn policy(kind: PolicyKind, zipf: &Zipf, requests: u64) -> (f64, f64) {
+    let items = (zipf.n as f64 * SHARE) as u32;
+    let bytes = u64::from(items);
+    let mut policy = kind.build(Capacity { bytes, items });
+    let mut slots: HashMap<u64, u32> = HashMap::new();
+    let mut keys = vec![0; items as usize + 1];
+    let mut free: Vec<u32> = (0..=items).collect();
+    let (mut rng, mut evicted, mut hits) = (SmallRng::seed_from_u64(1), Vec::new(), 0);
+    for step in 0..requests {
+        let key = zipf.rank(&mut rng);
+        if let Some(&slot) = slots.get(&key) {
+            policy.hit(slot, key);
+            hits += u64::from(step >= requests / 2);
+            continue;
+        }
+        let slot = *free.last().expect("one slot is free");
+        let item = Item {
+            slot,
+            key,
+            bytes: 1,
+            probability: (key as f32 + 1.0).powf(-zipf.theta as f32),
+        };
+        if policy.admit(item, &mut evicted) {
+            free.pop();
+            slots.insert(key, slot);
+            keys[slot as usize] = key;
+        }
+        for slot in evicted.drain(..) {
+            slots.remove(&keys[slot as usize]);
+            free.push(slot);
+        }
+    }
+    (
+        hits as f64 / (requests - requests / 2) as f64,
+        policy.metadata_bytes() as f64 / f64::from(items),
+    )
+}
+
+/// Nanoseconds per call of `ask` over `count` numbers.
+fn nanoseconds(count: u64, mut ask: impl FnMut(u64) -> bool) -> f64 {
+    let start = Instant::now();
+    let mut hits = 0u64;
+    for number in 0..count {
+        hits += u64::from(ask(number));
+    }
+    black_box(hits);
+    start.elapsed().as_nanos() as f64 / count as f64
+}
+
+fn speed() {
+    let count = 10_000_000;
+    for words in 1..=3 {
+        let cache = TupleCache::new(40 << 20, words).expect("a cache");
+        let room = cache.room() as u64;
+        let key = |rank: u64| [rank, !rank, rank ^ 5];
+        // Ones that come back are in, ones that never do are not.
+        for rank in (0..room / 2).chain(0..room / 2).chain(0..room / 2) {
+            let hash = mix(rank);
+            if cache.get(hash, &key(rank)[..words]).is_none() {
+                cache.put(hash, &key(rank)[..words], rank as u32);
+            }
+        }
+        let lookup = |rank: u64| cache.get(mix(rank), &key(rank)[..words]).is_some();
+        let hit = nanoseconds(count, |i| lookup(mix(i) % (room / 2)));
+        let miss = nanoseconds(count, |i| lookup(room * 1000 + i));
+        // Each lookup's key depends on the answer before: the whole way, nothing overlaps.
+        let mut last = 0;
+        let chained = nanoseconds(count, |i| {
+            let rank = mix(i + last) % (room / 2);
+            last = u64::from(cache.get(mix(rank), &key(rank)[..words]).unwrap_or_default());
+            last > 0
+        });
+        let put = nanoseconds(count, |i| {
+            let rank = room * 2000 + i;
+            cache.put(mix(rank), &key(rank)[..words], 1);
+            true
+        });
+        println!(
+            "{words} words, 40 MiB, room for {room}: hit {hit:.1} ns ({chained:.1} one after another), miss {miss:.1} ns, \
+             put {put:.1} ns"
+        );
+    }
+    let cache = TupleCache::new(1 << 20, 1)
+        .expect("a cache")
+        .with_break_even(0.03);
+    for rank in 0..10_000_000 {
+        if cache.worth() {
+            ask(&cache, rank);
+        }
+    }
+    let closed = nanoseconds(100_000_000, |_| cache.worth());
+    println!("worth() of a cache that does not pay: {closed:.2} ns");
+}
+
+fn main() {
+    let mut arguments = std::env::args()
+        .skip(1)
+        .map(|number| number.parse().expect("a number"));
+    let keys: u64 = arguments.next().unwrap_or(1_000_000);
+    let requests = arguments.next().unwrap_or(10 * keys);
+    println!("{keys} keys, {requests} requests, room for {SHARE} of the keys; the second half is measured");
+    for theta in [0.5, 0.99, 0.0] {
+        let zipf = Zipf::new(keys, theta);
+        let (rate, ideal) = tuple_cache(&zipf, requests);
+        println!("theta {theta}: ideal {ideal:.4}");
+        println!("  tuple cache {rate:.4}");
+        for kind in PolicyKind::ALL {
+            let (rate, bytes) = policy(kind, &zipf, requests);
+            println!(
+                "  {:11} {rate:.4} ({bytes:.1} bytes of metadata an item)",
+                kind.name()
+            );
+        }
+    }
+    speed();
+}

@@ -1,0 +1,62 @@
+//! Which keys missed lately: fingerprints of 12 bits, the last five of every tenth of the cache's room, in a word.
+//!
+//! A key that is seen again while its fingerprint is here has been asked for twice in a short while. That alone tells
+//! warm from cold keys by the square of how often they are asked for, and keeps a bucket's residents long enough that
+//! their few bits of use tell the rest. One miss in four is noted: the notes then last four times as long, and
+//! the others only read. Threads that write to one word at the same time lose notes, no more.
+
+use super::draw;
+use crate::index::scale;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+const LANE_BITS: u32 = 12;
+const LANES: u32 = 5;
+const LANE: u64 = (1 << LANE_BITS) - 1;
+/// Entries of the cache for a word here: 0.8 bytes each.
+const ENTRIES_PER_WORD: usize = 10;
+const SAMPLE: u64 = 4;
+
+#[derive(Debug)]
+pub(super) struct Sightings {
+    words: Box<[AtomicU64]>,
+}
+
+impl Sightings {
+    pub(super) fn bytes_for(entries: usize) -> usize {
+        entries.div_ceil(ENTRIES_PER_WORD) * size_of::<AtomicU64>()
+    }
+
+    pub(super) fn new(entries: usize) -> Self {
+        let words = entries.div_ceil(ENTRIES_PER_WORD);
+        Self {
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Whether the key was noted before, which then is forgotten; else it may get noted.
+    pub(super) fn again(&self, hash: u64) -> bool {
+        // The upper bits tell the word, so the lower ones are the fingerprint; 0 is none.
+        let word = &self.words[scale(hash, self.words.len())];
+        let fingerprint = (hash & LANE).max(1);
+        let notes = word.load(Relaxed);
+        for lane in 0..LANES {
+            let shift = lane * LANE_BITS;
+            if notes >> shift & LANE == fingerprint {
+                let newer = notes & ((1 << shift) - 1);
+                let older = notes >> (shift + LANE_BITS) << shift;
+                word.store(newer | older, Relaxed);
+                return true;
+            }
+        }
+        if draw::next().is_multiple_of(SAMPLE) {
+            let kept = notes << LANE_BITS & ((1 << (LANES * LANE_BITS)) - 1);
+            word.store(kept | fingerprint, Relaxed);
+        }
+        false
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+}
