@@ -28,6 +28,7 @@ mod calibrate;
 mod copy;
 mod dirty;
 mod dram;
+pub mod emulated;
 mod error;
 pub mod explore;
 mod file;
@@ -47,6 +48,9 @@ pub use boot::boot_id;
 pub use bytes::Bytes;
 pub use calibrate::{CalibrateOptions, Profile, calibrate, calibrate_beside};
 pub use dram::Dram;
+pub use emulated::{
+    CacheShape, Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedError, EmulatedSpec, Host,
+};
 pub use error::MediaError;
 pub use file::{FileMedium, FileOptions};
 pub use flush::{FlushInstruction, flush_instruction};

@@ -1,0 +1,64 @@
+//! Bytes that an index reads as if they lay on the emulated device: [`EmulatedBytes`].
+
+use std::sync::Arc;
+
+use super::Device;
+use crate::Bytes;
+
+/// Any bytes, with what is read of them charged to a [`Device`].
+#[derive(Debug, Clone)]
+pub struct EmulatedBytes<B> {
+    bytes: B,
+    device: Arc<Device>,
+    base: u64,
+}
+
+impl<B: Bytes> EmulatedBytes<B> {
+    /// Wraps the bytes, at addresses of the device that no one else has.
+    pub fn new(bytes: B, device: Arc<Device>) -> EmulatedBytes<B> {
+        let base = device.reserve(bytes.as_slice().len() as u64);
+        EmulatedBytes::at(bytes, device, base)
+    }
+
+    /// Wraps the bytes at the address `base`.
+    pub fn at(bytes: B, device: Arc<Device>, base: u64) -> EmulatedBytes<B> {
+        EmulatedBytes { bytes, device, base }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// The bytes that are wrapped.
+    pub fn inner(&self) -> &B {
+        &self.bytes
+    }
+}
+
+impl<B: Bytes> Bytes for EmulatedBytes<B> {
+    #[inline(always)]
+    fn as_slice(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+
+    #[inline]
+    fn touch(&self, offset: usize, len: usize) {
+        let bytes = self.bytes.as_slice();
+        let end = offset.saturating_add(len).min(bytes.len());
+        if let Some(read) = bytes.get(offset..end)
+            && !read.is_empty()
+        {
+            self.device
+                .touch_real(self.base + offset as u64, read.len(), read);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: usize) {
+        self.bytes.prefetch(offset);
+        if offset < self.bytes.as_slice().len() {
+            self.device.prefetch(self.base + offset as u64);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The model of the CPU's last-level cache: [`CacheShape`], and the array of tags that decides hit or miss.
+//!
+//! A set is one to four words of four 16-bit tags, most recently used first, so that the order of the tags is the LRU
+//! order, and a search is four comparisons at once. Exact as long as no more than 65535 times the bytes of one way are in
+//! use (60 GB with 14 MiB of 16 ways); beyond, two lines that far apart are taken for the same.
+//!
+//! Threads share it without locks: each word is read and written whole, and a race of two on one set can only leave a
+//! tag twice or forget one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::LINE;
+
+/// Tags in a word.
+const LANES: u64 = 4;
+const ONES: u64 = 0x0001_0001_0001_0001;
+const HIGHS: u64 = 0x8000_8000_8000_8000;
+
+/// Size and ways of a cache of 64-byte lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheShape {
+    bytes: u64,
+    ways: u32,
+}
+
+impl CacheShape {
+    /// A cache of about `bytes` bytes and 16 ways; at least one set of 1 KiB.
+    pub fn with_bytes(bytes: u64) -> CacheShape {
+        CacheShape::with_ways(bytes, 16)
+    }
+
+    /// As [`with_bytes`](CacheShape::with_bytes), with 4, 8, 12 or 16 ways: `ways` is rounded up to one of these.
+    pub fn with_ways(bytes: u64, ways: u32) -> CacheShape {
+        let ways = ways.clamp(1, 16).next_multiple_of(LANES as u32);
+        let set = u64::from(ways) * LINE;
+        CacheShape {
+            bytes: (bytes / set).clamp(1, 1 << 20) * set,
+            ways,
+        }
+    }
+
+    /// The last-level cache of this host as the system describes it; 16 MiB where it does not.
+    pub fn host() -> CacheShape {
+        let read = |index: u32, name: &str| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
+            std::fs::read_to_string(path).ok()
+        };
+        let of = |index| {
+            let kib: u64 = read(index, "size")?.trim().strip_suffix('K')?.parse().ok()?;
+            let ways = read(index, "ways_of_associativity")?.trim().parse().ok()?;
+            Some(CacheShape::with_ways(kib << 10, ways))
+        };
+        let largest = (0..8).filter_map(of).max_by_key(|shape| shape.bytes);
+        largest.unwrap_or(CacheShape::with_bytes(16 << 20))
+    }
+
+    /// Bytes of the lines it holds.
+    pub fn bytes(self) -> u64 {
+        self.bytes
+    }
+
+    /// Lines in a set.
+    pub fn ways(self) -> u32 {
+        self.ways
+    }
+}
+
+/// Sets of tags in LRU order. The same structure serves as the cache of lines and as the device's buffer of units.
+#[derive(Debug)]
+pub(super) struct Tags {
+    words: Box<[AtomicU64]>,
+    sets: u64,
+    /// Words of a set.
+    width: usize,
+    /// 2^64 / `sets`, rounded up: division by multiplication, exact for numbers below 2^44.
+    reciprocal: u64,
+}
+
+impl Tags {
+    pub(super) fn new(shape: CacheShape) -> Tags {
+        Tags::with_sets(shape.bytes / LINE / u64::from(shape.ways), shape.ways)
+    }
+
+    /// The buffer of a device: `units` of them, or none.
+    pub(super) fn buffer(units: u32) -> Option<Tags> {
+        (units > 0).then(|| {
+            let ways = units.min(16).next_multiple_of(LANES as u32);
+            Tags::with_sets(u64::from(units.div_ceil(ways)), ways)
+        })
+    }
+
+    fn with_sets(sets: u64, ways: u32) -> Tags {
+        let width = (u64::from(ways) / LANES) as usize;
+        Tags {
+            words: (0..sets as usize * width).map(|_| AtomicU64::new(0)).collect(),
+            sets,
+            width,
+            reciprocal: (u64::MAX / sets).wrapping_add(u64::from(sets > 1)),
+        }
+    }
+
+    /// The set and the tag of a line. No tag is 0, which stands for an empty place.
+    #[inline(always)]
+    fn place(&self, line: u64) -> (&[AtomicU64], u64) {
+        let quotient = if self.sets == 1 {
+            line
+        } else {
+            ((u128::from(line) * u128::from(self.reciprocal)) >> 64) as u64
+        };
+        let set = (line - quotient * self.sets) as usize * self.width;
+        (&self.words[set..set + self.width], quotient % 0xFFFF + 1)
+    }
+
+    /// Looks a line up and makes it the most recent one; puts it in place of the least recent one if it is not there.
+    /// Returns whether it was.
+    #[inline(always)]
+    pub(super) fn access(&self, line: u64) -> bool {
+        let (set, tag) = self.place(line);
+        let wanted = tag * ONES;
+        let mut carry = tag;
+        for word in set {
+            let old = word.load(Ordering::Relaxed);
+            let differs = old ^ wanted;
+            // The lowest zero among the four is found without fail; what is above it does not matter.
+            let found = differs.wrapping_sub(ONES) & !differs & HIGHS;
+            if found != 0 {
+                let up_to = found ^ (found - 1);
+                let moved = (old << 16 | carry) & up_to | old & !up_to;
+                if moved != old {
+                    word.store(moved, Ordering::Relaxed);
+                }
+                return true;
+            }
+            word.store(old << 16 | carry, Ordering::Relaxed);
+            carry = old >> 48;
+        }
+        false
+    }
+
+    /// As [`access`](Tags::access) for a line that is there; changes nothing if it is not.
+    #[inline(always)]
+    pub(super) fn holds(&self, line: u64) -> bool {
+        let (set, tag) = self.place(line);
+        let wanted = tag * ONES;
+        let zeros = |word: u64| {
+            let differs = word ^ wanted;
+            differs.wrapping_sub(ONES) & !differs & HIGHS
+        };
+        // Most lines that are there are among the most recent of their set.
+        if zeros(set[0].load(Ordering::Relaxed)) != 0
+            || set[1..]
+                .iter()
+                .any(|word| zeros(word.load(Ordering::Relaxed)) != 0)
+        {
+            self.access(line)
+        } else {
+            false
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        for word in &self.words {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    use super::*;
+
+    /// A list of lines per set, most recent first.
+    struct Plain {
+        sets: Vec<Vec<u64>>,
+        ways: usize,
+    }
+
+    impl Plain {
+        fn access(&mut self, line: u64) -> bool {
+            let count = self.sets.len() as u64;
+            let set = &mut self.sets[(line % count) as usize];
+            let at = set.iter().position(|held| *held == line);
+            if let Some(at) = at {
+                set.remove(at);
+            }
+            set.insert(0, line);
+            set.truncate(self.ways);
+            at.is_some()
+        }
+    }
+
+    #[test]
+    fn it_is_an_lru_cache() {
+        let seed = crate::boot::random_word();
+        let mut random = SmallRng::seed_from_u64(seed);
+        for (bytes, ways) in [
+            (1 << 10, 16),
+            (7 << 10, 16),
+            (12 << 10, 12),
+            (13 << 9, 4),
+            (64 << 10, 8),
+            (256, 4),
+        ] {
+            let shape = CacheShape::with_ways(bytes, ways);
+            assert_eq!(shape.bytes(), bytes);
+            let sets = (bytes / LINE / u64::from(ways)) as usize;
+            let mut plain = Plain {
+                sets: vec![Vec::new(); sets],
+                ways: ways as usize,
+            };
+            let tags = Tags::new(shape);
+            let lines = 3 * bytes / LINE / 2;
+            let mut hits = 0;
+            for step in 0..20_000_u64 {
+                // Far lines, too: tags of all sizes.
+                let line = random.random_range(0..lines) + random.random_range(0..2) * (sets as u64 * 60_000);
+                let (is, wanted) = (tags.access(line), plain.access(line));
+                assert_eq!(is, wanted, "seed {seed}, line {line}, step {step}, {shape:?}");
+                hits += u64::from(is);
+            }
+            assert!(hits > 0);
+            tags.clear();
+            assert!(!tags.access(1));
+        }
+    }
+
+    #[test]
+    fn the_host_has_one() {
+        let shape = CacheShape::host();
+        assert!(shape.bytes() >= 32 << 10 && shape.ways() >= 4, "{shape:?}");
+    }
+}

@@ -1,0 +1,75 @@
+//! The host's clock for short times: the time stamp counter, or what the system has elsewhere.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Fractions of a count of the clock that the model computes with.
+const FINE: u32 = 4;
+
+/// The time as the model counts it.
+#[inline(always)]
+pub(super) fn now() -> u64 {
+    imp::count() << FINE
+}
+
+/// As [`now`], after the loads before it have been answered.
+#[inline(always)]
+pub(super) fn now_after_loads() -> u64 {
+    imp::wait_for_loads();
+    now()
+}
+
+/// Ticks of [`now`] in a nanosecond, measured once.
+pub(super) fn ticks_per_ns() -> f64 {
+    static MEASURED: OnceLock<f64> = OnceLock::new();
+    *MEASURED.get_or_init(|| {
+        let (start, count) = (Instant::now(), now());
+        while start.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        (now() - count) as f64 / start.elapsed().as_nanos() as f64
+    })
+}
+
+/// Waits until [`now`] is at least `until`; returns it.
+#[inline(always)]
+pub(super) fn wait_until(until: u64) -> u64 {
+    loop {
+        let now = now();
+        if now >= until {
+            return now;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[allow(unsafe_code, reason = "time stamp counter and load fence")]
+mod imp {
+    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+
+    #[inline(always)]
+    pub(super) fn count() -> u64 {
+        // SAFETY: reads a counter that every x86-64 CPU has.
+        unsafe { _rdtsc() }
+    }
+
+    #[inline(always)]
+    pub(super) fn wait_for_loads() {
+        // SAFETY: orders loads, touches nothing.
+        unsafe { _mm_lfence() }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod imp {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+
+    pub(super) fn count() -> u64 {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+
+    pub(super) fn wait_for_loads() {}
+}

@@ -1,0 +1,89 @@
+//! What a device has done: [`Counts`].
+
+use std::ops::Sub;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+/// Accesses so far, or between two readings (the difference of two).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Lines that were touched and that the modelled cache held, in flight or there.
+    pub hits: u64,
+    /// Lines the device served: touched, prefetched, or fetched by the model's stream prefetcher.
+    pub lines: u64,
+    /// Those of them that the stream prefetcher fetched.
+    pub streamed: u64,
+    /// Units the device read, for lines whose unit was not in its buffer.
+    pub units: u64,
+    /// Lines flushed.
+    pub written_lines: u64,
+    /// Units the device wrote, for lines that could not be combined with others in its buffer.
+    pub written_units: u64,
+    /// Fences.
+    pub fences: u64,
+}
+
+impl Sub for Counts {
+    type Output = Counts;
+
+    fn sub(self, before: Counts) -> Counts {
+        Counts {
+            hits: self.hits - before.hits,
+            lines: self.lines - before.lines,
+            streamed: self.streamed - before.streamed,
+            units: self.units - before.units,
+            written_lines: self.written_lines - before.written_lines,
+            written_units: self.written_units - before.written_units,
+            fences: self.fences - before.fences,
+        }
+    }
+}
+
+/// A number that one thread counts and any may read.
+#[derive(Debug, Default)]
+pub(super) struct Tally(AtomicU64);
+
+impl Tally {
+    /// Only by the thread that counts: not a locked instruction.
+    #[inline(always)]
+    pub(super) fn add(&self, count: u64) {
+        self.set(self.get() + count);
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one thread has counted, and how far its clock is.
+#[derive(Debug, Default)]
+pub(super) struct Tallies {
+    pub(super) hits: Tally,
+    pub(super) lines: Tally,
+    pub(super) streamed: Tally,
+    pub(super) units: Tally,
+    pub(super) written_lines: Tally,
+    pub(super) written_units: Tally,
+    pub(super) fences: Tally,
+    /// Ticks of the thread's clock, with what it still has to wait for.
+    pub(super) position: Tally,
+}
+
+impl Tallies {
+    pub(super) fn add_to(&self, sum: &mut Counts) {
+        sum.hits += self.hits.get();
+        sum.lines += self.lines.get();
+        sum.streamed += self.streamed.get();
+        sum.units += self.units.get();
+        sum.written_lines += self.written_lines.get();
+        sum.written_units += self.written_units.get();
+        sum.fences += self.fences.get();
+    }
+}

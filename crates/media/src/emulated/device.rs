@@ -1,0 +1,415 @@
+//! The emulated device itself: [`Device`].
+#![allow(unsafe_code, reason = "each thread has its own lane of the device")]
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::cache::Tags;
+use super::clock;
+use super::counts::{Counts, Tallies};
+use super::lane::{BULK, Lane};
+use super::model::Model;
+use super::profile::DeviceProfile;
+use super::spec::{Clock, EmulatedSpec};
+use super::{Host, threads};
+use crate::{LINE, MediaError};
+
+/// Ticks of a virtual nanosecond.
+const VIRTUAL_TICKS: f64 = 1000.0;
+/// Real time may be this far ahead of the model's (as the model itself takes time) and is still caught up with.
+const DEBT_NS: f64 = 1000.0;
+
+/// What all threads share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) model: Model,
+    pub(super) cache: Tags,
+    /// The device's buffer of units read, and that of units written.
+    pub(super) reads: Option<Tags>,
+    pub(super) writes: Option<Tags>,
+    lanes: Box<[OnceLock<Box<LaneCell>>]>,
+    /// Lanes that have been used, at most.
+    used: AtomicUsize,
+    /// As [`Device::share_among`].
+    share: AtomicUsize,
+}
+
+impl Shared {
+    /// Threads that share the device: those whose clock is not more than a millisecond behind.
+    pub(super) fn threads(&self, now: u64) -> usize {
+        let share = self.share.load(Ordering::Relaxed);
+        if share > 0 {
+            return share;
+        }
+        let since = now.saturating_sub((self.model.ticks_per_ns * 1e6) as u64);
+        let lanes = &self.lanes[..self.used.load(Ordering::Relaxed)];
+        let active = |lane: &&OnceLock<Box<LaneCell>>| {
+            lane.get().is_some_and(|lane| lane.tallies.position.get() > since)
+        };
+        lanes.iter().filter(active).count().max(1)
+    }
+}
+
+#[derive(Debug)]
+struct LaneCell {
+    tallies: Tallies,
+    lane: UnsafeCell<Lane>,
+}
+
+// SAFETY: `lane` is only used by the thread whose number the cell has (`Device::with_lane`); two threads never have the
+// same number at once, and a lock is between the end of one and the start of the next. `tallies` are atomics.
+unsafe impl Sync for LaneCell {}
+
+/// An emulated device below a modelled cache. Any number of threads may use it at once.
+///
+/// Addresses are its own: 64-bit numbers, of which each user takes a range with [`Device::reserve`].
+///
+/// # Panics
+/// When more than 1024 threads use emulated devices at once.
+#[derive(Debug)]
+pub struct Device {
+    shared: Shared,
+    spec: EmulatedSpec,
+    host: Option<Host>,
+    delay: bool,
+    born: u64,
+    debt: u64,
+    /// Ticks a touch takes itself that finds its line in the cache.
+    own_hit: u64,
+    own_cost: OnceLock<(f64, f64)>,
+    addresses: AtomicU64,
+}
+
+impl Device {
+    /// A device as described. Measures the host first if it is relative and no [`Host`] is given, which takes about two
+    /// seconds once a process.
+    ///
+    /// # Errors
+    /// [`MediaError::OutOfMemory`] of that measurement.
+    pub fn new(spec: &EmulatedSpec) -> Result<Arc<Device>, MediaError> {
+        let host = match (&spec.host, spec.absolute) {
+            (_, true) => None,
+            (Some(host), false) => Some(host.clone()),
+            (None, false) => Some(Host::get()?),
+        };
+        let mut device = Device::build(spec, host);
+        if device.delay {
+            let (hit, _) = device.own_cost();
+            device.own_hit = (hit * device.shared.model.ticks_per_ns) as u64;
+        }
+        Ok(Arc::new(device))
+    }
+
+    fn build(spec: &EmulatedSpec, host: Option<Host>) -> Device {
+        let delay = spec.clock == Clock::Delay;
+        let ticks_per_ns = if delay {
+            clock::ticks_per_ns()
+        } else {
+            VIRTUAL_TICKS
+        };
+        let mut model = Model::new(&spec.profile, host.as_ref(), spec.core, ticks_per_ns);
+        if delay && let Some(host) = &host {
+            model.host_line = (LINE as f64 / host.read_gbps[0] * ticks_per_ns) as u64;
+        }
+        let buffer = || Tags::buffer(spec.profile.buffer_units);
+        Device {
+            shared: Shared {
+                model,
+                cache: Tags::new(spec.cache),
+                reads: buffer(),
+                writes: buffer(),
+                lanes: (0..threads::MOST).map(|_| OnceLock::new()).collect(),
+                used: AtomicUsize::new(0),
+                share: AtomicUsize::new(0),
+            },
+            spec: spec.clone(),
+            host,
+            delay,
+            born: if delay { clock::now() } else { 0 },
+            debt: (DEBT_NS * ticks_per_ns) as u64,
+            own_hit: 0,
+            own_cost: OnceLock::new(),
+            addresses: AtomicU64::new(0),
+        }
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &EmulatedSpec {
+        &self.spec
+    }
+
+    /// The profile it shows.
+    pub fn profile(&self) -> &DeviceProfile {
+        &self.spec.profile
+    }
+
+    /// The host it is relative to; `None` when it is absolute.
+    pub fn host(&self) -> Option<&Host> {
+        self.host.as_ref()
+    }
+
+    /// A range of `len` addresses for one more user; returns where it starts, at a multiple of 2 MiB.
+    pub fn reserve(&self, len: u64) -> u64 {
+        const ALIGN: u64 = 2 << 20;
+        self.addresses
+            .fetch_add(len.max(1).next_multiple_of(ALIGN), Ordering::Relaxed)
+    }
+
+    /// Says that `len` bytes from the address on are about to be read: returns when the model lets the core go on.
+    #[inline(always)]
+    pub fn touch(&self, at: u64, len: usize) {
+        self.touch_real(at, len, &[]);
+    }
+
+    /// As [`touch`](Device::touch), with the bytes themselves: what they take to come to the CPU on this host is then part of the
+    /// device's latency, not added to it.
+    #[inline(always)]
+    pub fn touch_real(&self, at: u64, len: usize, bytes: &[u8]) {
+        let (first, last) = (at / LINE, (at + len.max(1) as u64 - 1) / LINE);
+        self.with_lane(|lane, tallies| {
+            if !lane.busy && last - first <= 1 {
+                let same = first == lane.last && first == last;
+                if same || self.all_there(lane, first, last) {
+                    tallies.hits.add(last - first + 1);
+                    lane.cheap += 1;
+                    if !same {
+                        lane.remember(last);
+                    }
+                    return;
+                }
+            }
+            self.touch_slowly(lane, tallies, first, last, bytes);
+        });
+    }
+
+    /// Whether one or two lines are in the cache, and no stream runs on at them.
+    #[inline(always)]
+    fn all_there(&self, lane: &Lane, first: u64, last: u64) -> bool {
+        let cache = &self.shared.cache;
+        !lane.streams.at_trigger(first)
+            && cache.holds(first)
+            && (first == last || !lane.streams.at_trigger(last) && cache.holds(last))
+    }
+
+    #[inline(never)]
+    fn touch_slowly(&self, lane: &mut Lane, tallies: &Tallies, first: u64, last: u64, bytes: &[u8]) {
+        self.enter(lane);
+        let missed = lane.touch(&self.shared, tallies, first, last);
+        if self.delay && missed && last - first < BULK {
+            for byte in bytes.iter().step_by(LINE as usize).chain(bytes.last()) {
+                std::hint::black_box(*byte);
+            }
+        }
+        self.leave(lane, tallies, missed);
+    }
+
+    /// Starts to fetch the line at the address: it is then there earlier.
+    #[inline(always)]
+    pub fn prefetch(&self, at: u64) {
+        let line = at / LINE;
+        self.with_lane(|lane, tallies| {
+            if !self.shared.cache.access(line) {
+                self.prefetch_slowly(lane, tallies, line);
+            }
+        });
+    }
+
+    #[inline(never)]
+    fn prefetch_slowly(&self, lane: &mut Lane, tallies: &Tallies, line: u64) {
+        self.enter(lane);
+        lane.prefetch(&self.shared, tallies, line);
+        self.leave(lane, tallies, false);
+    }
+
+    /// Says that `len` bytes from the address on were written: the cache has them now.
+    pub fn wrote(&self, at: u64, len: usize) {
+        for line in at / LINE..(at + len as u64).div_ceil(LINE) {
+            self.shared.cache.access(line);
+        }
+    }
+
+    /// Sends the lines of a range on their way to the device.
+    pub fn flush(&self, at: u64, len: u64) {
+        if len > 0 {
+            self.with_lane(|lane, tallies| {
+                self.enter(lane);
+                lane.flush(&self.shared, tallies, at / LINE, (at + len - 1) / LINE);
+                self.leave(lane, tallies, false);
+            });
+        }
+    }
+
+    /// Waits until the device has accepted what this thread has flushed.
+    pub fn fence(&self) {
+        self.with_lane(|lane, tallies| {
+            self.enter(lane);
+            lane.fence(tallies);
+            self.leave(lane, tallies, false);
+        });
+    }
+
+    /// Waits for everything this thread has touched: at the end of a measurement.
+    pub fn settle(&self) {
+        self.with_lane(|lane, tallies| {
+            self.enter(lane);
+            lane.settle();
+            self.leave(lane, tallies, false);
+        });
+    }
+
+    /// Adds work of this thread to its virtual clock. Real time needs no such call.
+    pub fn work(&self, time: Duration) {
+        if !self.delay {
+            self.with_lane(|lane, tallies| {
+                lane.worked((time.as_secs_f64() * 1e9 * VIRTUAL_TICKS) as u64);
+                // The rules for what is awaited are only in the long way.
+                lane.busy = true;
+                tallies.position.set(lane.position());
+            });
+        }
+    }
+
+    /// What has been done so far, by all threads.
+    pub fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for lane in self.lanes() {
+            lane.tallies.add_to(&mut sum);
+        }
+        sum
+    }
+
+    /// Virtual: the time of the thread that is furthest. Delay: real time since the device was made.
+    pub fn elapsed(&self) -> Duration {
+        let position = if self.delay { clock::now() } else { self.furthest() };
+        let ns = position.saturating_sub(self.born) as f64 / self.shared.model.ticks_per_ns;
+        Duration::from_nanos(ns as u64)
+    }
+
+    /// Fixes the number of threads that share the device's bandwidth; 0 goes back to counting those that use it.
+    pub fn share_among(&self, threads: usize) {
+        self.shared.share.store(threads, Ordering::Relaxed);
+    }
+
+    /// Empties the modelled cache and the device's buffers. Threads that use it meanwhile do no harm.
+    pub fn drop_caches(&self) {
+        let Shared {
+            cache, reads, writes, ..
+        } = &self.shared;
+        for tags in [Some(cache), reads.as_ref(), writes.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            tags.clear();
+        }
+    }
+
+    /// Nanoseconds the model itself takes for a touch of a cached line, and for one of a line that the device serves.
+    /// Real delays contain neither: the first is taken off, the second is part of what is waited.
+    pub fn own_cost(&self) -> (f64, f64) {
+        *self.own_cost.get_or_init(|| {
+            let spec = EmulatedSpec {
+                clock: Clock::Virtual,
+                ..self.spec.clone()
+            };
+            super::host::own_cost(&Device::build(&spec, self.host.clone()))
+        })
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &LaneCell> {
+        let used = self.shared.used.load(Ordering::Acquire);
+        self.shared.lanes[..used]
+            .iter()
+            .filter_map(|lane| lane.get().map(|lane| &**lane))
+    }
+
+    fn furthest(&self) -> u64 {
+        let positions = self.lanes().map(|lane| lane.tallies.position.get());
+        positions.max().unwrap_or(self.born)
+    }
+
+    #[inline(always)]
+    fn with_lane<R>(&self, act: impl FnOnce(&mut Lane, &Tallies) -> R) -> R {
+        let key = threads::key();
+        let number = key as usize % threads::MOST;
+        let cell = match self.shared.lanes[number].get() {
+            Some(cell) => cell,
+            None => self.new_lane(number),
+        };
+        // SAFETY: this thread alone has the number, so it alone gets here with this cell; `act` is this module's code,
+        // which does not come here again.
+        let lane = unsafe { &mut *cell.lane.get() };
+        if lane.owner != key {
+            self.take_lane(lane, key);
+        }
+        act(lane, &cell.tallies)
+    }
+
+    #[cold]
+    fn new_lane(&self, number: usize) -> &LaneCell {
+        let cell = self.shared.lanes[number].get_or_init(|| {
+            Box::new(LaneCell {
+                tallies: Tallies::default(),
+                lane: UnsafeCell::new(Lane::new(self.born)),
+            })
+        });
+        self.shared.used.fetch_max(number + 1, Ordering::Release);
+        cell
+    }
+
+    /// A thread that comes later starts at the time that has been reached.
+    #[cold]
+    fn take_lane(&self, lane: &mut Lane, key: u64) {
+        *lane = Lane::new(if self.delay { clock::now() } else { self.furthest() });
+        lane.owner = key;
+    }
+
+    /// Adds the work since the model was left.
+    #[inline(always)]
+    fn enter(&self, lane: &mut Lane) {
+        if self.delay {
+            let now = clock::now_after_loads();
+            let own = lane.cheap * self.own_hit;
+            lane.worked((now - lane.left).saturating_sub(own));
+        }
+        lane.cheap = 0;
+    }
+
+    /// Lets real time catch up with the model's.
+    #[inline(always)]
+    fn leave(&self, lane: &mut Lane, tallies: &Tallies, loaded: bool) {
+        if self.delay {
+            let now = if loaded {
+                clock::now_after_loads()
+            } else {
+                clock::now()
+            };
+            lane.left = if now < lane.now {
+                clock::wait_until(lane.now)
+            } else {
+                now
+            };
+            lane.now = lane.now.max(lane.left.saturating_sub(self.debt));
+        }
+        tallies.position.set(lane.position());
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "emulated {}, {}, {}, cache {} MiB",
+            self.spec.profile.name,
+            if self.host.is_some() {
+                "relative"
+            } else {
+                "absolute"
+            },
+            if self.delay { "delay" } else { "virtual" },
+            self.spec.cache.bytes() as f64 / f64::from(1 << 20),
+        )
+    }
+}

@@ -1,0 +1,118 @@
+//! A profile, a host and a core turned into times that the model adds up: [`Model`].
+
+use serde::{Deserialize, Serialize};
+
+use super::Host;
+use super::profile::{DeviceFigures, DeviceProfile};
+use crate::LINE;
+
+/// What a core can do at once. None of it is from the reference; the defaults are those of the cores it used.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CoreShape {
+    /// Misses in flight.
+    pub misses: usize,
+    /// Nanoseconds of work that the core does while it waits for a line: what fits its reorder buffer (224 entries).
+    pub window_ns: f64,
+    /// Whether sequential reads are fetched ahead of their use.
+    pub prefetcher: bool,
+}
+
+impl Default for CoreShape {
+    fn default() -> CoreShape {
+        CoreShape {
+            misses: 12,
+            window_ns: 50.0,
+            prefetcher: true,
+        }
+    }
+}
+
+/// The most lines the stream prefetcher runs ahead.
+pub(super) const MOST_AHEAD: usize = 64;
+/// The most misses of a core.
+pub(super) const MOST_MISSES: usize = 64;
+
+/// Times in ticks.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) ticks_per_ns: f64,
+    pub(super) random: u64,
+    pub(super) next_unit: u64,
+    pub(super) buffered: u64,
+    pub(super) write: u64,
+    /// A line's number shifted by this is its unit's.
+    pub(super) unit_shift: u32,
+    /// What the host itself takes to read a line in sequence, where real time passes while it does.
+    pub(super) host_line: u64,
+    pub(super) window: u64,
+    pub(super) misses: usize,
+    /// Lines the stream prefetcher runs ahead; 0 without one.
+    pub(super) ahead: usize,
+    /// Ticks of a unit for each of `n` threads, at index `n - 1`.
+    read_unit: Vec<u64>,
+    write_unit: Vec<u64>,
+}
+
+impl Model {
+    pub(super) fn new(
+        profile: &DeviceProfile,
+        host: Option<&Host>,
+        core: CoreShape,
+        ticks_per_ns: f64,
+    ) -> Model {
+        let ticks = |ns: f64| (ns * ticks_per_ns).round() as u64;
+        let DeviceProfile { device, dram, .. } = profile;
+        // The host's random read stands for the profile's; so do the other latencies, in the same proportion.
+        let scale = host.map_or(1.0, |host| host.random_ns / dram.random_ns);
+        let rates = |of: fn(&DeviceFigures) -> &[f64], measured: Option<&[f64]>| {
+            let by_threads = |list: &[f64], n: usize| list[n.min(list.len()) - 1];
+            let most = of(device)
+                .len()
+                .max(of(dram).len())
+                .max(measured.map_or(1, <[f64]>::len));
+            let rate = |n| {
+                let ratio = by_threads(of(device), n) / by_threads(of(dram), n);
+                measured.map_or(by_threads(of(device), n), |host| by_threads(host, n) * ratio)
+            };
+            let most = most.max(64);
+            (1..=most)
+                .map(|n| ticks(profile.unit as f64 * n as f64 / rate(n)).max(1))
+                .collect::<Vec<u64>>()
+        };
+        let read_unit = rates(|figures| &figures.read_gbps, host.map(|host| &host.read_gbps[..]));
+        let write_unit = rates(
+            |figures| &figures.write_gbps,
+            host.map(|host| &host.write_gbps[..]),
+        );
+        let lines_of_unit = profile.unit / LINE;
+        let random = ticks(device.random_ns * scale);
+        // As far ahead as it takes to use all of the bandwidth.
+        let ahead = (random * lines_of_unit / read_unit[0] + 2 * lines_of_unit).clamp(16, MOST_AHEAD as u64);
+        Model {
+            ticks_per_ns,
+            random,
+            next_unit: ticks(device.next_unit_ns * scale),
+            buffered: ticks(device.buffered_ns * scale),
+            write: ticks(device.write_ns * scale),
+            unit_shift: lines_of_unit.trailing_zeros(),
+            host_line: 0,
+            window: ticks(core.window_ns.max(0.0)),
+            misses: core.misses.clamp(1, MOST_MISSES),
+            ahead: if core.prefetcher { ahead as usize } else { 0 },
+            read_unit,
+            write_unit,
+        }
+    }
+
+    /// Ticks between two units that one of so many threads reads.
+    #[inline(always)]
+    pub(super) fn read_unit(&self, threads: usize) -> u64 {
+        self.read_unit[threads.clamp(1, self.read_unit.len()) - 1]
+    }
+
+    /// Ticks between two units that one of so many threads writes.
+    #[inline(always)]
+    pub(super) fn write_unit(&self, threads: usize) -> u64 {
+        self.write_unit[threads.clamp(1, self.write_unit.len()) - 1]
+    }
+}

@@ -1,0 +1,346 @@
+//! The emulated device on a virtual clock: microbenchmarks whose results follow from the profile.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use halocline_media::emulated::CoreShape;
+use halocline_media::{
+    Bytes, CacheShape, Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Host, LINE,
+};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const MIB: u64 = 1 << 20;
+const REGION: u64 = 512 * MIB;
+
+fn spec(profile: DeviceProfile, core: CoreShape) -> EmulatedSpec {
+    EmulatedSpec {
+        clock: Clock::Virtual,
+        cache: CacheShape::with_bytes(14 * MIB),
+        host: Some(Host::like(&profile.dram)),
+        core,
+        ..EmulatedSpec::new(profile)
+    }
+}
+
+fn device(profile: DeviceProfile) -> Arc<Device> {
+    Device::new(&spec(profile, CoreShape::default())).unwrap()
+}
+
+/// Nanoseconds on the virtual clock for each of `count` calls, with what was counted meanwhile.
+fn each(device: &Device, count: u64, mut act: impl FnMut(u64)) -> (f64, Counts) {
+    let (before, counts) = (device.elapsed(), device.counts());
+    (0..count).for_each(&mut act);
+    device.settle();
+    let ns = (device.elapsed() - before).as_secs_f64() * 1e9 / count as f64;
+    (ns, device.counts() - counts)
+}
+
+fn about(is: f64, wanted: f64, percent: f64, what: &str) {
+    assert!(
+        (is / wanted - 1.0).abs() * 100.0 <= percent,
+        "{what}: {is}, should be {wanted} within {percent} %"
+    );
+}
+
+/// Places that are in no order, each in another unit.
+fn random_place(step: u64) -> u64 {
+    step.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (REGION / 4096) * 4096
+}
+
+#[test]
+fn a_pointer_chase_takes_the_profiles_latency() {
+    for (profile, latency) in [
+        (DeviceProfile::dram(), 90.0),
+        (DeviceProfile::optane(), 325.0),
+        (DeviceProfile::cxl(), 210.0),
+        (DeviceProfile::nvme(), 200_000.0),
+    ] {
+        let device = device(profile);
+        let (ns, counts) = each(&device, 10_000, |step| device.touch(random_place(step), 8));
+        about(ns, latency, 0.1, &device.to_string());
+        assert_eq!(
+            (counts.lines, counts.hits, counts.streamed),
+            (10_000, 0, 0),
+            "{device}"
+        );
+    }
+}
+
+#[test]
+fn work_between_dependent_accesses_comes_on_top() {
+    let device = device(DeviceProfile::optane());
+    let (ns, _) = each(&device, 10_000, |step| {
+        device.touch(random_place(step), 8);
+        device.work(Duration::from_nanos(20));
+    });
+    about(ns, 345.0, 0.1, "chase with work");
+}
+
+#[test]
+fn a_search_loop_overlaps_what_does_not_depend_on_each_other() {
+    // One list is read again and again, and at each of its entries a child somewhere else: the addresses of the children
+    // are known without the children.
+    let cost = |window_ns: f64, work: u64| {
+        let core = CoreShape {
+            window_ns,
+            ..CoreShape::default()
+        };
+        let device = Device::new(&spec(DeviceProfile::optane(), core)).unwrap();
+        let list = 600 * MIB;
+        device.touch(list, 8);
+        device.settle();
+        let (ns, _) = each(&device, 10_000, |step| {
+            device.touch(list + step % 8 * 8, 8);
+            device.touch(random_place(step), 8);
+            device.work(Duration::from_nanos(work));
+        });
+        ns
+    };
+    about(cost(0.0, 20), 345.0, 1.0, "without a window");
+    // Three children within 50 ns of work: after the first is there, the core goes on.
+    let overlapped = cost(50.0, 20);
+    assert!((345.0 / 4.0..345.0 / 2.0).contains(&overlapped), "{overlapped}");
+    // More work than the window holds: the window is what is gained.
+    about(cost(50.0, 200), 325.0 + 200.0 - 50.0, 2.0, "much work");
+}
+
+#[test]
+fn prefetched_accesses_overlap_up_to_the_misses_of_a_core() {
+    for misses in [1, 4, 12] {
+        let core = CoreShape {
+            misses,
+            ..CoreShape::default()
+        };
+        let device = Device::new(&spec(DeviceProfile::optane(), core)).unwrap();
+        let (ns, counts) = each(&device, 1000, |group| {
+            for step in 0..16 {
+                device.prefetch(random_place(group * 16 + step));
+            }
+            for step in 0..16 {
+                device.touch(random_place(group * 16 + step), 8);
+            }
+        });
+        let rounds = 16_u64.div_ceil(misses as u64) as f64;
+        about(ns, rounds * 325.0, 10.0, "a group of 16");
+        assert_eq!((counts.lines, counts.hits), (16_000, 16_000));
+    }
+}
+
+#[test]
+fn strides_show_the_unit() {
+    let core = CoreShape {
+        prefetcher: false,
+        window_ns: 0.0,
+        ..CoreShape::default()
+    };
+    let sweep = |profile: DeviceProfile| {
+        [64, 128, 256, 512, 4096].map(|stride| {
+            let device = Device::new(&spec(profile.clone(), core)).unwrap();
+            each(&device, 10_000, |step| device.touch(step * stride, 8)).0
+        })
+    };
+    let (optane, dram) = (sweep(DeviceProfile::optane()), sweep(DeviceProfile::dram()));
+    for (is, wanted) in optane.iter().zip([175.0, 225.0, 325.0, 325.0, 325.0]) {
+        about(*is, wanted, 1.0, "optane");
+    }
+    for (is, wanted) in dram.iter().zip([80.0, 90.0, 90.0, 90.0, 90.0]) {
+        about(*is, wanted, 1.0, "dram");
+    }
+}
+
+/// GB/s of several threads that each call `act` for the lines of a part of their own.
+fn bandwidth(device: &Arc<Device>, threads: u64, act: impl Fn(&Device, u64) + Sync) -> f64 {
+    const LINES: u64 = 100_000;
+    let barrier = Barrier::new(threads as usize);
+    let before = device.elapsed();
+    device.share_among(threads as usize);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (barrier, act) = (&barrier, &act);
+            scope.spawn(move || {
+                device.settle();
+                barrier.wait();
+                let base = device.reserve(LINES * LINE);
+                (0..LINES).for_each(|line| act(device, base + line * LINE));
+                device.fence();
+                device.settle();
+            });
+        }
+    });
+    (threads * LINES * LINE) as f64 / (device.elapsed() - before).as_secs_f64() / 1e9
+}
+
+#[test]
+fn sequential_bandwidth_is_the_profiles_by_thread_count() {
+    let mut optane = DeviceProfile::optane();
+    optane.device.read_gbps = vec![8.0, 16.0, 24.0, 32.0];
+    optane.device.write_gbps = vec![6.0, 13.0, 11.0];
+    for (threads, read, write) in [(1, 8.0, 6.0), (2, 16.0, 13.0), (4, 32.0, 11.0), (8, 32.0, 11.0)] {
+        let device = device(optane.clone());
+        let is = bandwidth(&device, threads, |device, at| device.touch(at, 64));
+        about(is, read, 10.0, &format!("{threads} threads read"));
+        let is = bandwidth(&device, threads, |device, at| {
+            device.wrote(at, 64);
+            device.flush(at, 64);
+        });
+        about(is, write, 10.0, &format!("{threads} threads write"));
+    }
+}
+
+#[test]
+fn large_touches_take_the_bandwidth() {
+    let mut optane = DeviceProfile::optane();
+    optane.device.read_gbps = vec![8.0];
+    let device = device(optane);
+    let (ns, counts) = each(&device, 100, |step| device.touch(step * MIB, MIB as usize));
+    about(ns, MIB as f64 / 8.0, 10.0, "1 MiB");
+    assert_eq!((counts.lines, counts.units), (100 * MIB / LINE, 100 * MIB / 256));
+}
+
+#[test]
+fn relative_keeps_the_ratio_and_absolute_the_figures() {
+    let optane = DeviceProfile::optane();
+    let host = Host {
+        random_ns: 180.0,
+        read_gbps: vec![10.0],
+        write_gbps: vec![5.0],
+    };
+    for (absolute, wanted) in [(false, 650.0), (true, 325.0)] {
+        let spec = EmulatedSpec {
+            absolute,
+            host: Some(host.clone()),
+            ..spec(optane.clone(), CoreShape::default())
+        };
+        let device = Device::new(&spec).unwrap();
+        let (ns, _) = each(&device, 1000, |step| device.touch(random_place(step), 8));
+        about(ns, wanted, 0.2, &device.to_string());
+    }
+}
+
+#[test]
+fn counts_are_those_of_a_plain_model() {
+    let seed = RandomState::new().hash_one(0);
+    let run = || {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let core = CoreShape {
+            prefetcher: false,
+            ..CoreShape::default()
+        };
+        let spec = EmulatedSpec {
+            cache: CacheShape::with_bytes(1 << 10),
+            ..spec(DeviceProfile::optane(), core)
+        };
+        let device = Device::new(&spec).unwrap();
+        // One set of 16 lines: the cache is a list of lines, most recent first; the buffer of units has 4 sets.
+        let (mut lines, mut units) = (Vec::new(), vec![Vec::new(); 4]);
+        let mut wanted = Counts::default();
+        let seen = |list: &mut Vec<u64>, item: u64| {
+            let at = list.iter().position(|held| *held == item);
+            at.map(|at| list.remove(at));
+            list.insert(0, item);
+            list.truncate(16);
+            at.is_some()
+        };
+        for _ in 0..5000 {
+            let (at, len) = (random.random_range(0..200 * LINE), random.random_range(1..2000));
+            let prefetch = random.random_bool(0.3);
+            let last = if prefetch {
+                at / LINE
+            } else {
+                (at + len - 1) / LINE
+            };
+            for line in at / LINE..=last {
+                if seen(&mut lines, line) {
+                    wanted.hits += u64::from(!prefetch);
+                    continue;
+                }
+                wanted.lines += 1;
+                wanted.units += u64::from(!seen(&mut units[(line / 4 % 4) as usize], line / 4));
+            }
+            if prefetch {
+                device.prefetch(at);
+            } else {
+                device.touch(at, len as usize);
+            }
+        }
+        assert_eq!(device.counts(), wanted, "seed {seed}");
+        device.elapsed()
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn flushes_of_a_unit_are_combined_and_a_fence_waits() {
+    let device = device(DeviceProfile::optane());
+    let (ns, counts) = each(&device, 1000, |step| {
+        device.wrote(step * 256, 256);
+        device.flush(step * 256, 256);
+        device.fence();
+    });
+    assert_eq!(
+        (counts.written_lines, counts.written_units, counts.fences),
+        (4000, 1000, 1000)
+    );
+    about(ns, 94.0, 1.0, "persist");
+}
+
+#[test]
+fn bytes_are_charged_and_extents_do_not_alias() {
+    let core = CoreShape {
+        prefetcher: false,
+        ..CoreShape::default()
+    };
+    let device = Device::new(&spec(DeviceProfile::optane(), core)).unwrap();
+    let one: EmulatedBytes<Arc<[u8]>> = EmulatedBytes::new(vec![1_u8; 1000].into(), device.clone());
+    let two: EmulatedBytes<Arc<[u8]>> = EmulatedBytes::new(vec![2_u8; 1000].into(), device.clone());
+    one.touch(10, 4);
+    two.touch(10, 4);
+    two.touch(70, 4);
+    two.touch(70, 4);
+    two.prefetch(1 << 40);
+    two.touch(999, 100);
+    assert_eq!((one.as_slice()[0], two.as_slice()[0]), (1, 2));
+    let counts = device.counts();
+    assert_eq!(
+        (counts.lines - counts.streamed, counts.hits),
+        (5, 1),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn specs_are_read_and_wrong_ones_say_what_is_right() {
+    let spec: EmulatedSpec = "emulated:optane:virtual:absolute:cache=14".parse().unwrap();
+    assert_eq!(
+        (spec.clock, spec.absolute, spec.cache.bytes()),
+        (Clock::Virtual, true, 14 * MIB)
+    );
+    assert_eq!(spec.to_string().parse::<EmulatedSpec>().unwrap(), spec);
+    assert_eq!(
+        "emulated:cxl".parse::<EmulatedSpec>().unwrap().clock,
+        Clock::Delay
+    );
+    let device = Device::new(&spec).unwrap();
+    assert_eq!(
+        device.to_string(),
+        "emulated optane, absolute, virtual, cache 14 MiB"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.json");
+    let mut mine = DeviceProfile::optane();
+    mine.name = "mine".into();
+    std::fs::write(&file, serde_json::to_vec(&mine).unwrap()).unwrap();
+    let name = file.to_str().unwrap();
+    assert_eq!(DeviceProfile::find(name).unwrap(), mine);
+    mine.device.random_ns = -1.0;
+    std::fs::write(&file, serde_json::to_vec(&mine).unwrap()).unwrap();
+    let said = |text: &str| text.parse::<EmulatedSpec>().unwrap_err().to_string();
+    assert!(said(&format!("emulated:{name}")).contains("random_ns = -1"));
+    std::fs::write(&file, "{}").unwrap();
+    assert!(said(&format!("emulated:{name}")).contains("missing field"));
+    assert!(said("emulated:optane:fast").contains("virtual, delay, absolute"));
+    assert!(said("emulated:floppy").contains("dram, optane, cxl, nvme"));
+    assert!(said("floppy").contains("emulated:PROFILE"));
+}
