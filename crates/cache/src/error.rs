@@ -46,4 +46,17 @@ pub enum CacheError {
         /// The words asked for.
         words: usize,
     },
+    /// What is left of the budget that all caches share is less than was asked for.
+    #[error(
+        "a cache asks for {asked} bytes of DRAM, and {free} of the {limit} for all caches are free: raise \
+         halocline.dram_budget, or give this or another index less (ALTER INDEX … SET (dram = …))"
+    )]
+    BudgetUsedUp {
+        /// What was asked for.
+        asked: u64,
+        /// What could have been had.
+        free: u64,
+        /// The budget of all.
+        limit: u64,
+    },
 }

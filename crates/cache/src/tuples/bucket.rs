@@ -43,15 +43,6 @@ pub(super) const fn entries(words: usize) -> usize {
     60 / (8 * words + 4)
 }
 
-/// What chance decides of a put.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Put {
-    /// The entry at which the search for one to replace starts.
-    pub(super) first: usize,
-    /// Whether entries age if all of them are in use.
-    pub(super) age: bool,
-}
-
 /// Where an entry's uses are in the word of the state.
 const fn uses_shift(entry: usize) -> u32 {
     STATE_SHIFT + 2 * entry as u32
@@ -112,9 +103,9 @@ impl Bucket {
         (0..entries(W)).all(|entry| self.value::<W>(entry, state) != u32::MAX)
     }
 
-    /// Brings in an entry: over an older value of its key, where there is none, or over one without uses; if all have
-    /// some, they may age instead. Gives up if another thread is writing.
-    pub(super) fn put<const W: usize>(&self, key: &[u64; W], value: u32, put: Put) {
+    /// Brings in an entry: over an older value of its key, where there is none, or over one without uses, searched for
+    /// from a place that chance gives; if all have uses, each loses one instead. Gives up if another thread is writing.
+    pub(super) fn put<const W: usize>(&self, key: &[u64; W], value: u32, chance: usize) {
         let state = self.0[STATE].load(Relaxed);
         let locked = state | LOCK;
         if state & LOCK != 0
@@ -125,24 +116,22 @@ impl Bucket {
             return;
         }
         fence(Release);
-        let after = self.put_locked(key, value, put, state);
+        let after = self.put_locked(key, value, chance, state);
         self.0[STATE].store(after, Release);
     }
 
     /// What the word of the state is after the put.
-    fn put_locked<const W: usize>(&self, key: &[u64; W], value: u32, put: Put, mut state: u64) -> u64 {
+    fn put_locked<const W: usize>(&self, key: &[u64; W], value: u32, chance: usize, mut state: u64) -> u64 {
         let n = entries(W);
         let free = || (0..n).find(|&entry| self.value::<W>(entry, state) == u32::MAX);
         let unused = || {
-            let mut from_first = (0..n).map(|entry| (put.first + entry) % n);
+            let mut from_first = (0..n).map(|entry| (chance % n + entry) % n);
             from_first.find(|&entry| uses(state, entry) == 0)
         };
         // A key without a value may also equal what never was an entry: the first such place then is its own.
         let Some(entry) = self.find(key).or_else(free).or_else(unused) else {
-            if put.age {
-                for entry in 0..n {
-                    state -= 1 << uses_shift(entry);
-                }
+            for entry in 0..n {
+                state -= 1 << uses_shift(entry);
             }
             return state;
         };

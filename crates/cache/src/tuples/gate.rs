@@ -5,7 +5,7 @@
 //! sample: the cache sees the same workload, 64 times slower, and opens the gate when its hits pay again. A cache that
 //! had fewer lookups than twice its room is not judged: it had no time to fill.
 
-use super::draw;
+use crate::draw;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 

@@ -7,20 +7,17 @@
 //! closes the cache where it hits too rarely to pay.
 
 mod bucket;
-mod draw;
 mod gate;
 mod sightings;
 #[cfg(test)]
 mod tests;
 
 use crate::CacheError;
+use crate::draw;
 use crate::index::scale;
-use bucket::{Bucket, Put, entries};
+use bucket::{Bucket, entries};
 use gate::Gate;
 use sightings::Sightings;
-
-/// Of how many replacements that find no unused entry one ages the bucket's counters.
-const AGING: u64 = 4;
 
 /// See the module. A hash must have all its 64 bits well mixed, and be the same for equal keys.
 #[derive(Debug)]
@@ -115,16 +112,7 @@ impl TupleCache {
         if bucket.full::<W>() && !self.sightings.again(hash) {
             return;
         }
-        let chance = draw::next();
-        let age = chance.is_multiple_of(AGING);
-        bucket.put(
-            key,
-            tid,
-            Put {
-                first: (chance >> 32) as usize,
-                age,
-            },
-        );
+        bucket.put(key, tid, draw::next() as usize);
     }
 
     #[inline]

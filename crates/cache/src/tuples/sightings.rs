@@ -1,21 +1,21 @@
-//! Which keys missed lately: fingerprints of 12 bits, the last five of every tenth of the cache's room, in a word.
+//! Which keys missed lately: fingerprints of 9 bits, the last seven for each eight entries of the cache, in a word.
 //!
 //! A key that is seen again while its fingerprint is here has been asked for twice in a short while. That alone tells
 //! warm from cold keys by the square of how often they are asked for, and keeps a bucket's residents long enough that
-//! their few bits of use tell the rest. One miss in four is noted: the notes then last four times as long, and
-//! the others only read. Threads that write to one word at the same time lose notes, no more.
+//! their few bits of use tell the rest. One miss in two is noted: the notes then last twice as long, and the
+//! others only read. Threads that write to one word at the same time lose notes, no more.
 
-use super::draw;
+use crate::draw;
 use crate::index::scale;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-const LANE_BITS: u32 = 12;
-const LANES: u32 = 5;
+const LANE_BITS: u32 = 9;
+const LANES: u32 = 7;
 const LANE: u64 = (1 << LANE_BITS) - 1;
-/// Entries of the cache for a word here: 0.8 bytes each.
-const ENTRIES_PER_WORD: usize = 10;
-const SAMPLE: u64 = 4;
+/// Entries of the cache for a word here: a byte each.
+const ENTRIES_PER_WORD: usize = 8;
+const SAMPLE: u64 = 2;
 
 #[derive(Debug)]
 pub(super) struct Sightings {

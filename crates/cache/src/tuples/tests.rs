@@ -35,7 +35,7 @@ fn ask(cache: &TupleCache, id: u64, words: usize) -> bool {
 #[test]
 fn a_small_set_is_kept_whole() {
     for words in 1..=3 {
-        let cache = TupleCache::new(1 << 16, words).unwrap();
+        let cache = TupleCache::new(1 << 18, words).unwrap();
         for round in 0..3 {
             let hits = (0..100).filter(|&id| ask(&cache, id, words)).count();
             assert_eq!(hits, if round == 0 { 0 } else { 100 }, "{words} words");

@@ -8,7 +8,7 @@ thread_local! {
 
 /// The next number: good enough to decide what is sampled (the upper bits of a linear congruence, Knuth's MMIX).
 #[inline]
-pub(super) fn next() -> u64 {
+pub(crate) fn next() -> u64 {
     STATE.with(|state| {
         let next = state
             .get()

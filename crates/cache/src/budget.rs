@@ -1,0 +1,165 @@
+//! One limit for the DRAM of several caches. What is reserved never exceeds the limit there was at that time, whichever
+//! threads reserve at once; a lower limit takes nothing back, it only refuses until enough was released.
+
+use crate::CacheError;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+#[derive(Debug)]
+struct Books {
+    limit: AtomicU64,
+    used: AtomicU64,
+}
+
+/// An accountant of bytes; clones share its books.
+///
+/// ```
+/// use halocline_cache::Budget;
+/// let budget = Budget::new(100);
+/// let sixty = budget.reserve(60)?;
+/// assert!(budget.reserve(50).is_err());
+/// drop(sixty);
+/// assert_eq!(budget.reserve(50)?.bytes(), 50);
+/// # Ok::<(), halocline_cache::CacheError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Budget {
+    books: Arc<Books>,
+}
+
+impl Budget {
+    /// A budget of which nothing is used.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        let (limit, used) = (AtomicU64::new(limit), AtomicU64::new(0));
+        Self {
+            books: Arc::new(Books { limit, used }),
+        }
+    }
+
+    /// Takes bytes until the reservation is dropped.
+    ///
+    /// # Errors
+    /// [`CacheError::BudgetUsedUp`] if fewer are free.
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation, CacheError> {
+        let limit = self.limit();
+        // The count is all there is to agree on, so no order with other memory is needed.
+        let more = |used: u64| used.checked_add(bytes).filter(|&used| used <= limit);
+        match self.books.used.fetch_update(Relaxed, Relaxed, more) {
+            Ok(_) => Ok(Reservation {
+                books: Arc::clone(&self.books),
+                bytes,
+            }),
+            Err(used) => Err(CacheError::BudgetUsedUp {
+                asked: bytes,
+                free: limit.saturating_sub(used),
+                limit,
+            }),
+        }
+    }
+
+    /// What is reserved.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.books.used.load(Relaxed)
+    }
+
+    /// What may be.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.books.limit.load(Relaxed)
+    }
+
+    /// Changes what may be reserved. Answers by how much it is passed already: that much is to be released by whoever
+    /// reserved it.
+    pub fn set_limit(&self, bytes: u64) -> u64 {
+        self.books.limit.store(bytes, Relaxed);
+        self.used().saturating_sub(bytes)
+    }
+}
+
+/// Bytes of a [`Budget`], given back when it is dropped.
+#[derive(Debug)]
+#[must_use = "what is dropped is given back"]
+pub struct Reservation {
+    books: Arc<Books>,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// How many.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Gives back all but `bytes`, if it has more.
+    pub fn shrink(&mut self, bytes: u64) {
+        let back = self.bytes.saturating_sub(bytes);
+        self.bytes -= back;
+        self.books.used.fetch_sub(back, Relaxed);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shrink(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn what_is_refused_says_what_to_do() {
+        let budget = Budget::new(100);
+        let mut held = budget.reserve(70).unwrap();
+        let error = budget.reserve(31).unwrap_err();
+        assert_eq!(
+            error,
+            CacheError::BudgetUsedUp {
+                asked: 31,
+                free: 30,
+                limit: 100
+            }
+        );
+        assert!(error.to_string().contains("halocline.dram_budget"), "{error}");
+        assert!(budget.reserve(u64::MAX).is_err());
+        held.shrink(50);
+        held.shrink(60);
+        assert_eq!((held.bytes(), budget.used()), (50, 50));
+    }
+
+    #[test]
+    fn a_lower_limit_refuses_until_enough_is_released() {
+        let budget = Budget::new(100);
+        let (a, b) = (budget.reserve(40).unwrap(), budget.reserve(40).unwrap());
+        assert_eq!(budget.set_limit(60), 20);
+        assert!(budget.reserve(1).is_err());
+        drop(a);
+        assert_eq!(budget.reserve(20).unwrap().bytes(), 20);
+        assert_eq!(budget.set_limit(200), 0);
+        drop(b);
+        assert_eq!((budget.used(), budget.limit()), (0, 200));
+    }
+
+    #[test]
+    fn threads_never_pass_the_limit_together() {
+        let budget = Budget::new(10);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..10_000 {
+                        let held = budget.reserve(4);
+                        assert!(budget.used() <= 10);
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
+    }
+}
