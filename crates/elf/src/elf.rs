@@ -11,7 +11,7 @@ use crate::packed::select::Select;
 use crate::plan::Plan;
 use crate::published::search::Lists;
 use crate::sink::{Collect, Count, Ranges, Sink, Visit};
-use crate::view::View;
+use crate::view::{Image, View};
 use crate::{CodePredicate, ElfError, Layout, Matches, Result, Tid, Tids, packed, published};
 use halocline_media::Bytes;
 use roaring::RoaringBitmap;
@@ -23,6 +23,7 @@ use std::sync::Arc;
 pub struct Elf<B> {
     bytes: B,
     header: Arc<Header>,
+    image: Option<Arc<Image>>,
 }
 
 impl<B: Bytes> Elf<B> {
@@ -32,7 +33,11 @@ impl<B: Bytes> Elf<B> {
     /// [`ElfError::NotAnElf`], [`ElfError::NewerVersion`], [`ElfError::Damaged`].
     pub fn open(bytes: B) -> Result<Self> {
         let header = Arc::new(Header::read(bytes.as_slice())?);
-        Ok(Self { bytes, header })
+        Ok(Self {
+            bytes,
+            header,
+            image: None,
+        })
     }
 
     /// How its lists are laid out.
@@ -73,16 +78,21 @@ impl<B: Bytes> Elf<B> {
         &self.bytes
     }
 
+    #[inline(always)]
+    fn image(&self) -> Option<&Image> {
+        self.image.as_deref()
+    }
+
     fn tree(&self) -> Tree<'_, B> {
         Tree {
-            view: View::new(&self.bytes),
+            view: View::new(&self.bytes, self.image()),
             header: &self.header,
         }
     }
 
     fn lists(&self) -> Lists<'_, B> {
         Lists {
-            view: View::new(&self.bytes),
+            view: View::new(&self.bytes, self.image()),
             header: &self.header,
         }
     }
@@ -103,9 +113,14 @@ impl<B: Bytes> Elf<B> {
             return self.exact_clustered(point);
         }
         if self.header.shortcuts.dims() > 0 {
-            let (bytes, header) = (&self.bytes, &*self.header);
-            let quick = Quick { bytes, header, point };
-            if let Some(tids) = dispatch(&quick).tids(bytes, header) {
+            let (bytes, image, header) = (&self.bytes, self.image(), &*self.header);
+            let quick = Quick {
+                bytes,
+                image,
+                header,
+                point,
+            };
+            if let Some(tids) = dispatch(&quick).tids(View::new(bytes, image), header) {
                 return Ok(tids);
             }
         }
@@ -116,9 +131,14 @@ impl<B: Bytes> Elf<B> {
     #[inline(never)]
     fn exact_clustered(&self, point: &[u64]) -> Result<Tids<'_>> {
         if self.header.shortcuts.dims() > 0 {
-            let (bytes, header) = (&self.bytes, &*self.header);
-            let quick = Quick { bytes, header, point };
-            if let Some(tids) = dispatch(Clustered(&quick)).tids(bytes, header) {
+            let (bytes, image, header) = (&self.bytes, self.image(), &*self.header);
+            let quick = Quick {
+                bytes,
+                image,
+                header,
+                point,
+            };
+            if let Some(tids) = dispatch(Clustered(&quick)).tids(View::new(bytes, image), header) {
                 return Ok(tids);
             }
         }

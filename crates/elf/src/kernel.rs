@@ -272,7 +272,7 @@ mod tests {
 
         #[inline(always)]
         fn run<K: Kernel>(self) -> Vec<u64> {
-            let view = View::new(self.bytes);
+            let view = View::new(self.bytes, None);
             let mut rng = StdRng::seed_from_u64(self.seed);
             let mut answers = vec![];
             let dims = self.geometry.dims();
@@ -408,7 +408,7 @@ mod tests {
         let bytes: Arc<[u8]> = build_vec(&table, &BuildOptions::default()).unwrap().into();
         let header = Header::read(&bytes).unwrap();
         let tree = Tree {
-            view: View::new(&bytes),
+            view: View::new(&bytes, None),
             header: &header,
         };
         let points: Vec<u64> = table.0.iter().take(500).flatten().copied().collect();

@@ -23,29 +23,23 @@ impl<'a> Tids<'a> {
     /// `count` rows from `first` on.
     #[inline(always)]
     pub(crate) fn consecutive(first: Tid, count: usize) -> Self {
-        Self::from_first(first, &[], 0, 0, count, 0)
+        Self::from_first(first, &[], 0, count, 0)
     }
 
-    pub(crate) fn new(bytes: &'a [u8], at: usize, step: usize, count: usize, mask: u32) -> Self {
-        let first = read(bytes, at);
+    /// `count` rows whose TIDs stand in `bytes`, `step` bytes apart.
+    pub(crate) fn new(bytes: &'a [u8], step: usize, count: usize, mask: u32) -> Self {
+        let first = read(bytes, 0);
         let count = first.map_or(0, |_| count);
-        Self::from_first(first.unwrap_or(0) & mask, bytes, at, step, count, mask)
+        Self::from_first(first.unwrap_or(0) & mask, bytes, step, count, mask)
     }
 
     /// The same, with the first TID at hand.
     #[inline(always)]
-    pub(crate) fn from_first(
-        first: Tid,
-        bytes: &'a [u8],
-        at: usize,
-        step: usize,
-        left: usize,
-        mask: u32,
-    ) -> Self {
+    pub(crate) fn from_first(first: Tid, bytes: &'a [u8], step: usize, left: usize, mask: u32) -> Self {
         Self {
             bytes,
             first,
-            at,
+            at: 0,
             step,
             left,
             mask,
@@ -53,7 +47,7 @@ impl<'a> Tids<'a> {
     }
 
     pub(crate) fn none() -> Self {
-        Self::from_first(0, &[], 0, 0, 0, 0)
+        Self::from_first(0, &[], 0, 0, 0)
     }
 
     /// The lowest TID left, without advancing.

@@ -3,23 +3,55 @@
 //! Invariant: every read is checked against the slice here, in this file, so that no other file needs a contract about
 //! offsets. A read beyond the end gives zeros. Sound indexes end in [`PAD`] zero bytes, so that the wide loads below
 //! never pass the end there and the check is one predicted branch.
+//!
+//! Some of the bytes may be copies in DRAM: an [`Image`] takes the place of all offsets from its first one on. What is
+//! read there is not told to the medium.
 #![allow(
     unsafe_code,
     reason = "unaligned loads checked once for a whole value or vector"
 )]
 
-use halocline_media::Bytes;
+use halocline_media::{Bytes, HugeVec};
+use std::sync::Arc;
 
 /// Zero bytes that follow the last list, so that wide loads may pass its end.
 pub(crate) const PAD: usize = 64;
+
+/// Copies of index bytes in DRAM, which stand for the offsets from `from` on.
+#[derive(Debug, Default)]
+pub(crate) struct Image {
+    pub(crate) from: usize,
+    /// They end in [`PAD`] zeros.
+    pub(crate) bytes: Arc<HugeVec<u8>>,
+}
 
 /// Index bytes being read.
 #[derive(Debug)]
 pub(crate) struct View<'a, B> {
     bytes: &'a B,
+    slow: Part<'a>,
+    dram: Part<'a>,
+    image: Option<&'a Image>,
+    /// First offset of `dram`.
+    from: usize,
+}
+
+/// Bytes of one kind of memory.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
     slice: &'a [u8],
     /// Offsets below this have [`PAD`] bytes behind them: one comparison for most reads.
     padded: usize,
+}
+
+impl<'a> Part<'a> {
+    #[inline(always)]
+    fn new(slice: &'a [u8]) -> Self {
+        Self {
+            slice,
+            padded: slice.len().saturating_sub(PAD - 1),
+        }
+    }
 }
 
 impl<B> Clone for View<'_, B> {
@@ -37,35 +69,55 @@ fn beyond() -> u64 {
 }
 
 impl<'a, B: Bytes> View<'a, B> {
-    pub(crate) fn new(bytes: &'a B) -> Self {
-        let slice = bytes.as_slice();
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a B, image: Option<&'a Image>) -> Self {
+        let (from, dram) = image.map_or((usize::MAX, &[][..]), |image| (image.from, &image.bytes[..]));
         Self {
             bytes,
-            slice,
-            padded: slice.len().saturating_sub(PAD - 1),
+            slow: Part::new(bytes.as_slice()),
+            dram: Part::new(dram),
+            image,
+            from,
+        }
+    }
+
+    /// The part that has the byte at `at`, and where in it that is.
+    #[inline(always)]
+    fn part(&self, at: usize) -> (Part<'a>, usize) {
+        if at < self.from {
+            (self.slow, at)
+        } else {
+            (self.dram, at - self.from)
         }
     }
 
     /// Says that these bytes are about to be read (an emulated medium counts and delays here).
     #[inline(always)]
     pub(crate) fn touch(&self, at: usize, len: usize) {
-        self.bytes.touch(at, len);
+        if at < self.from {
+            self.bytes.touch(at, len);
+        }
     }
 
     /// Fetches the line at `at`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: usize) {
-        self.bytes.prefetch(at);
+        if at < self.from {
+            self.bytes.prefetch(at);
+        } else if let Some(image) = self.image {
+            image.bytes.prefetch(at - self.from);
+        }
     }
 
     /// Pointer to `len` readable bytes at `at`, if they are within the slice.
     #[inline(always)]
     pub(crate) fn pointer(&self, at: usize, len: usize) -> Option<*const u8> {
-        let short = len <= PAD && at < self.padded;
-        if short || at.checked_add(len)? <= self.slice.len() {
+        let (Part { slice, padded }, at) = self.part(at);
+        let short = len <= PAD && at < padded;
+        if short || at.checked_add(len)? <= slice.len() {
             // SAFETY: `at + len` was just found to be within the slice (`at < padded` means `at + PAD <= slice.len()`, and
             // `short` that `len` is at most PAD), so the pointer stays inside it.
-            Some(unsafe { self.slice.as_ptr().add(at) })
+            Some(unsafe { slice.as_ptr().add(at) })
         } else {
             None
         }
@@ -88,7 +140,8 @@ impl<'a, B: Bytes> View<'a, B> {
     /// Byte at `at`.
     #[inline(always)]
     pub(crate) fn u8(&self, at: usize) -> u8 {
-        match self.slice.get(at) {
+        let (part, at) = self.part(at);
+        match part.slice.get(at) {
             Some(&byte) => byte,
             None => beyond() as u8,
         }
@@ -125,9 +178,10 @@ impl<'a, B: Bytes> View<'a, B> {
         self.u64(at) & (u64::MAX >> ((64 - 8 * len as u32) & 63))
     }
 
-    /// The index bytes.
+    /// The bytes from `at` on.
     #[inline(always)]
-    pub(crate) fn slice(&self) -> &'a [u8] {
-        self.slice
+    pub(crate) fn rest(&self, at: usize) -> &'a [u8] {
+        let (part, at) = self.part(at);
+        part.slice.get(at..).unwrap_or_default()
     }
 }

@@ -272,8 +272,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
             return Tids::consecutive(run.at as Tid, run.count as usize);
         }
         Tids::new(
-            self.view.slice(),
-            run.at,
+            self.view.rest(run.at),
             run.len as usize,
             run.count as usize,
             self.geometry().tid_mask,

@@ -12,12 +12,13 @@ use crate::packed::exact::Run;
 use crate::packed::node::Tree;
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
 use crate::tids::Tids;
-use crate::view::View;
+use crate::view::{Image, View};
 use halocline_media::Bytes;
 
 /// Looks for one point.
 pub(crate) struct Quick<'a, 'p, B> {
     pub(crate) bytes: &'a B,
+    pub(crate) image: Option<&'a Image>,
     pub(crate) header: &'a Header,
     pub(crate) point: &'p [u64],
 }
@@ -44,7 +45,7 @@ impl Words {
 
     /// The rows found; `None` if another way has to be taken.
     #[inline(always)]
-    pub(crate) fn tids<'a, B: Bytes>(self, bytes: &'a B, header: &Header) -> Option<Tids<'a>> {
+    pub(crate) fn tids<'a, B: Bytes>(self, view: View<'a, B>, header: &Header) -> Option<Tids<'a>> {
         let Self(place, rows) = self;
         if rows == u64::MAX {
             return None;
@@ -52,14 +53,7 @@ impl Words {
         let at = (place & ((1 << OFFSET_BITS) - 1)) as usize;
         let (step, count) = ((place >> OFFSET_BITS) as usize, (rows >> 32) as usize);
         let mask = header.geometry.tid_mask;
-        Some(Tids::from_first(
-            rows as u32,
-            bytes.as_slice(),
-            at,
-            step,
-            count,
-            mask,
-        ))
+        Some(Tids::from_first(rows as u32, view.rest(at), step, count, mask))
     }
 }
 
@@ -69,7 +63,7 @@ impl<B: Bytes> Search for &Quick<'_, '_, B> {
 
     #[inline(always)]
     fn run<K: Kernel>(self) -> Words {
-        let view = View::new(self.bytes);
+        let view = View::new(self.bytes, self.image);
         let tree = Tree {
             view,
             header: self.header,

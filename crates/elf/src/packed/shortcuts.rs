@@ -263,7 +263,7 @@ mod tests {
         let bytes: Arc<[u8]> = build_vec(&Skewed, &BuildOptions::default()).unwrap().into();
         let header = Header::read(&bytes).unwrap();
         assert_eq!(header.shortcuts.dims(), 2);
-        let view = View::new(&bytes);
+        let view = View::new(&bytes, None);
         let start = |point: &[u64]| header.shortcuts.start(view, point);
         assert!(matches!(start(&[0, 3, 0, 0]), Start::List(_)));
         assert_eq!(start(&[2, 3, 0, 0]), Start::Nowhere);

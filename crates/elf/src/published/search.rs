@@ -166,12 +166,6 @@ impl<'a, B: Bytes> Lists<'a, B> {
                 return Ok(Tids::none());
             }
         }
-        Ok(Tids::new(
-            self.view.slice(),
-            tids,
-            4,
-            self.tid_count(tids)?,
-            !LAST,
-        ))
+        Ok(Tids::new(self.view.rest(tids), 4, self.tid_count(tids)?, !LAST))
     }
 }
