@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::published::search::Lists;
 use crate::sink::{Collect, Count, Ranges, Sink, Visit};
 use crate::view::{Image, View};
-use crate::{CodePredicate, ElfError, Layout, Matches, Result, Tid, Tids, packed, published};
+use crate::{CodePredicate, ElfError, Layout, Matches, Placed, Result, Tid, Tids, packed, published};
 use halocline_media::Bytes;
 use roaring::RoaringBitmap;
 use std::ops::Range;
@@ -22,8 +22,12 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Elf<B> {
     bytes: B,
+    /// As it is durable.
+    durable: Arc<Header>,
+    /// The one that leads into the copies in DRAM, if there are any.
     header: Arc<Header>,
     image: Option<Arc<Image>>,
+    placed: Arc<Placed>,
 }
 
 impl<B: Bytes> Elf<B> {
@@ -35,8 +39,10 @@ impl<B: Bytes> Elf<B> {
         let header = Arc::new(Header::read(bytes.as_slice())?);
         Ok(Self {
             bytes,
+            durable: Arc::clone(&header),
             header,
             image: None,
+            placed: Arc::default(),
         })
     }
 
@@ -78,19 +84,59 @@ impl<B: Bytes> Elf<B> {
         &self.bytes
     }
 
+    /// What of it is in DRAM.
+    pub fn placed(&self) -> &Placed {
+        &self.placed
+    }
+
+    pub(crate) fn durable_header(&self) -> Arc<Header> {
+        Arc::clone(&self.durable)
+    }
+
+    /// Without any copies.
+    pub(crate) fn slow_only(&self) -> Self {
+        Self {
+            bytes: self.bytes.clone(),
+            durable: Arc::clone(&self.durable),
+            header: Arc::clone(&self.durable),
+            image: None,
+            placed: Arc::default(),
+        }
+    }
+
+    pub(crate) fn with_copies(self, image: Arc<Image>, header: Arc<Header>, placed: Placed) -> Self {
+        Self {
+            header,
+            image: Some(image),
+            placed: Arc::new(placed),
+            ..self
+        }
+    }
+
+    pub(crate) fn fallen_back(self, reason: String) -> Self {
+        let placed = Placed {
+            fallback: Some(reason),
+            ..Placed::default()
+        };
+        Self {
+            placed: Arc::new(placed),
+            ..self
+        }
+    }
+
     #[inline(always)]
     fn image(&self) -> Option<&Image> {
         self.image.as_deref()
     }
 
-    fn tree(&self) -> Tree<'_, B> {
+    pub(crate) fn tree(&self) -> Tree<'_, B> {
         Tree {
             view: View::new(&self.bytes, self.image()),
             header: &self.header,
         }
     }
 
-    fn lists(&self) -> Lists<'_, B> {
+    pub(crate) fn lists(&self) -> Lists<'_, B> {
         Lists {
             view: View::new(&self.bytes, self.image()),
             header: &self.header,
@@ -248,6 +294,9 @@ impl<B: Bytes> Elf<B> {
     /// # Errors
     /// [`ElfError::Damaged`] with the place of the first damage.
     pub fn check(&self) -> Result<()> {
+        if self.image.is_some() {
+            return self.slow_only().check();
+        }
         let after = self.header.ranks.iter().map(|ranks| ranks.at + ranks.len * 8);
         let after = after.fold(self.header.nodes_end.max(self.header.shortcuts.end()), u64::max);
         let padding = &self.bytes.as_slice()[after as usize..self.header.len as usize];

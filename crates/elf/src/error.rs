@@ -99,6 +99,17 @@ pub enum ElfError {
         /// Why not.
         reason: &'static str,
     },
+    /// No memory for a copy.
+    #[error(transparent)]
+    Memory(#[from] halocline_media::MediaError),
+    /// A placement that this index cannot have.
+    #[error("placement `{placement}`: {reason}")]
+    Placement {
+        /// The placement.
+        placement: halocline_cache::Placement,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// The pool refused.
     #[error(transparent)]
     Pool(#[from] halocline_pool::PoolError),

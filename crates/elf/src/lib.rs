@@ -21,6 +21,7 @@ mod header;
 mod histogram;
 mod kernel;
 mod packed;
+mod place;
 mod plan;
 mod published;
 mod sink;
@@ -33,6 +34,7 @@ pub use build::{BuildOptions, BuildStats, build, build_vec};
 pub use elf::{Elf, Estimate, Selection};
 pub use error::{ElfError, Result};
 pub use halocline_columns::CodePredicate;
+pub use place::{PlaceOptions, Placed};
 pub use table::{
     IndexOptions, IndexSegment, IndexStats, Order, RefreshStats, TableIndex, index_table, refresh_index,
     rename_index_table,

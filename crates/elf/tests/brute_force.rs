@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Data, MemorySpill, all_builds, answer};
+use common::{Data, MemorySpill, all_placements, answer};
 use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, build, build_vec};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ proptest! {
         kinds in proptest::collection::vec(proptest::collection::vec((any::<u8>(), any::<u64>(), any::<u64>(), any::<prop::sample::Index>()), 64), 6),
     ) {
         let data = if sorted { data.sorted() } else { data };
-        for (what, elf) in all_builds(&data) {
+        for (what, elf) in all_placements(&data) {
             elf.check().unwrap();
             for query in &kinds {
                 let predicates: Vec<CodePredicate> = (0..data.dims).map(|dim| {
@@ -101,7 +101,7 @@ proptest! {
     fn exact_matches_agree_with_brute_force((data, sorted) in (data(), any::<bool>()), seed in any::<u64>()) {
         let data = if sorted { data.sorted() } else { data };
         let points = data.points(60, seed);
-        for (what, elf) in all_builds(&data) {
+        for (what, elf) in all_placements(&data) {
             let mut matches = Matches::new();
             elf.exact_batch(&points, &mut matches).unwrap();
             for (i, point) in points.chunks(data.dims).enumerate() {

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod entries;
 pub(crate) mod estimate;
 pub(crate) mod exact;
+pub(crate) mod image;
 pub(crate) mod inner;
 pub(crate) mod node;
 pub(crate) mod places;

@@ -8,6 +8,9 @@
 //!   smallest value (dense: entry `k` stands for value `min + k`, link 0 says that no row has it) or the values; then
 //!   the links.
 //!
+//! In an image (image.rs) there is also the *split leaf list*, `0xe0`, `n` (u32), the offset of its records (u64), and the
+//! values: a copy without the records.
+//!
 //! In a clustered index the number of its first row stands before each list, and records have no TIDs: below the last
 //! dimension a list is only its number of rows.
 
@@ -27,6 +30,10 @@ pub(crate) const DENSE: u8 = 0x02;
 pub(crate) const LINK_LEN: u8 = 7 << 2;
 const UNUSED: u8 = 0x60;
 pub(crate) const INNER_HEADER: usize = 9;
+/// Kind of a leaf list whose records are elsewhere; only in images.
+pub(crate) const SPLIT: u8 = 0xe0;
+/// Bytes before its values: kind, rows (u32), offset of the records (u64).
+pub(crate) const SPLIT_HEADER: usize = 13;
 
 /// A list whose entries are rows.
 #[derive(Debug, Clone, Copy)]
@@ -119,6 +126,9 @@ impl<'a, B: Bytes> Tree<'a, B> {
                 records,
             }));
         }
+        if kind == SPLIT && at as u64 >= self.header.len {
+            return self.split_leaf(at, depth);
+        }
         let entries = view.u32(at + 1) as usize;
         let rows = u64::from(view.u32(at + 5));
         let link_len = usize::from(kind >> 2 & 7) + 1;
@@ -140,6 +150,22 @@ impl<'a, B: Bytes> Tree<'a, B> {
             value_len,
             links,
             link_len,
+        }))
+    }
+
+    #[inline(never)]
+    fn split_leaf(&self, at: usize, depth: usize) -> Result<Node> {
+        let level = &self.geometry().levels[depth];
+        let rows = self.view.u32(at + 1) as usize;
+        self.inside(at, at + SPLIT_HEADER + rows * level.value_len)?;
+        Ok(Node::Leaf(Leaf {
+            rows,
+            values: at + SPLIT_HEADER,
+            value_len: level.value_len,
+            records: Records {
+                at: self.view.u64(at + 5) as usize,
+                len: level.record_len,
+            },
         }))
     }
 

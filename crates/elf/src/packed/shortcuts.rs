@@ -143,12 +143,17 @@ impl Shortcuts {
             .map_or(0, |sizes| sizes.iter().product())
     }
 
+    /// Places of the array; 1 if there is none.
+    pub(crate) fn places(&self) -> usize {
+        self.sizes.iter().product::<u64>() as usize
+    }
+
     /// First byte after the array; 0 if there is none.
     pub(crate) fn end(&self) -> u64 {
         if self.sizes.is_empty() {
             return 0;
         }
-        let places = self.sizes.iter().product::<u64>() as usize;
+        let places = self.places();
         let len = match self.form {
             Form::Direct => places * self.unit,
             Form::Near => places.div_ceil(NEAR) * LINE,

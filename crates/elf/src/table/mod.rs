@@ -9,6 +9,7 @@ mod build;
 mod cancel;
 mod extent;
 mod meta;
+mod place;
 mod refresh;
 mod rows;
 
@@ -29,7 +30,7 @@ pub struct TableIndex {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Inner {
     name: String,
     table: String,
@@ -42,7 +43,7 @@ struct Inner {
 }
 
 /// The index of one segment of the table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct IndexSegment {
     id: u64,
     elf: Elf<ExtentBytes>,

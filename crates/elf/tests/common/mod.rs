@@ -1,8 +1,10 @@
 //! Random tables, and the answers that brute force over their rows gives.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use halocline_cache::{Placement, Upper};
 use halocline_elf::{
-    BuildOptions, CodePredicate, Elf, Layout, Rows, Spill, SpillArea, WriteError, build, build_vec,
+    BuildOptions, CodePredicate, Elf, Layout, PlaceOptions, Rows, Spill, SpillArea, WriteError, build,
+    build_vec,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -188,6 +190,35 @@ pub(crate) fn all_builds(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
         assert_eq!(elf.is_clustered(), clustered);
         let what = if clustered { "clustered" } else { "with TIDs" };
         elves.push((format!("{layout}, {what}"), elf));
+    }
+    elves
+}
+
+/// The same indexes and, of each, some with copies in DRAM: other ones for each number of rows.
+pub(crate) fn all_placements(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
+    let mut elves = vec![];
+    for (i, (what, elf)) in all_builds(data).into_iter().enumerate() {
+        let size = elf.size();
+        let placements = [
+            (Placement::Hybrid, None),
+            (Placement::Static(Upper::Probable), Some(size / 30)),
+            (Placement::Static(Upper::Levels(1)), None),
+            (Placement::Static(Upper::Probable), Some(size / 3)),
+            (Placement::DualAccess, None),
+            (Placement::Static(Upper::Levels(2)), None),
+            (Placement::Static(Upper::Probable), Some(100)),
+            (Placement::Static(Upper::Probable), None),
+        ];
+        for k in 0..3 {
+            let (placement, dram) = placements[(data.rows + 3 * i + 3 * k) % placements.len()];
+            let placed = elf.place(&PlaceOptions { placement, dram }).unwrap();
+            let used = placed.placed().dram_bytes;
+            assert!(used <= dram.unwrap_or(u64::MAX), "{used} of {dram:?}");
+            let why = &placed.placed().fallback;
+            assert!(why.is_none() || data.rows == 0 || dram.is_some(), "{why:?}");
+            elves.push((format!("{what}, {placement} within {dram:?}"), placed));
+        }
+        elves.push((what, elf));
     }
     elves
 }

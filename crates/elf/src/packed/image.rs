@@ -1,0 +1,285 @@
+//! Copies of lists of layout `packed` in DRAM: those of some levels, or those with the most rows.
+//!
+//! An image continues the index's offsets: its lists stand behind the last byte of the index, children before parents as
+//! everywhere, so a link is still the distance back to the child, whether that is a copy or not. A search that comes to a
+//! copy goes on in copies without looking anything up, and reads the index itself from the first list on that has none.
+//! The traversal probability of a list is its share of the rows (section 2.2 of the paper), and a list never has more rows
+//! than its parent: the lists of at least so many rows are a tree of their own.
+
+use crate::header::Header;
+use crate::packed::node::{Inner, LINK_LEN, Leaf, Node, SPLIT, SPLIT_HEADER, Tree};
+use crate::packed::shortcuts::{Form, Shortcuts};
+use crate::view::{Image, PAD, View};
+use crate::{ElfError, Result};
+use halocline_media::{Bytes, HugeVec};
+use std::sync::Arc;
+
+/// Which lists are copied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Those of dimensions below this one.
+    pub(crate) levels: usize,
+    /// And with so many rows below them.
+    pub(crate) least_rows: u64,
+    /// Of leaf lists only the values.
+    pub(crate) split: bool,
+}
+
+/// Copies lists, or only adds up their bytes.
+struct Copier<'a, B> {
+    tree: Tree<'a, B>,
+    wanted: Wanted,
+    /// First offset of the image.
+    from: usize,
+    /// Bytes of a link.
+    link_len: usize,
+    /// Bytes so far, and at most.
+    len: u64,
+    most: u64,
+    /// Whether some list behind the shortcuts is copied.
+    deep: bool,
+    bytes: Option<HugeVec<u8>>,
+    /// Where the children of the open lists are, copies or not.
+    children: Vec<usize>,
+    /// Form direct: what the places say.
+    direct: Option<Shortcuts>,
+}
+
+/// Too many bytes for the budget, or damage.
+enum Stop {
+    Full,
+    Damaged(ElfError),
+}
+
+impl From<ElfError> for Stop {
+    fn from(error: ElfError) -> Self {
+        Self::Damaged(error)
+    }
+}
+
+/// An image and the header that leads into it.
+pub(crate) type Made = (Arc<Image>, Arc<Header>);
+
+/// The image of these lists and of the shortcuts; `None` if it has more than `most` bytes.
+///
+/// # Errors
+/// [`ElfError::Damaged`], [`ElfError::Memory`].
+pub(crate) fn make<B: Bytes>(tree: Tree<'_, B>, wanted: Wanted, most: u64) -> Result<Option<Made>> {
+    let mut copier = Copier::new(tree, wanted, most);
+    match copier.measure() {
+        Ok(()) => copier.write().map(Some),
+        Err(Stop::Full) => Ok(None),
+        Err(Stop::Damaged(error)) => Err(error),
+    }
+}
+
+/// The image of the lists with the most rows that has no more than `most` bytes; `None` if there is no room for the root.
+///
+/// # Errors
+/// As [`make`].
+pub(crate) fn probable<B: Bytes>(tree: Tree<'_, B>, most: u64) -> Result<Option<Made>> {
+    let wanted = |least_rows| Wanted {
+        levels: usize::MAX,
+        least_rows,
+        split: false,
+    };
+    let fits = |least_rows| match Copier::new(tree, wanted(least_rows), most).measure() {
+        Ok(()) => Ok(true),
+        Err(Stop::Full) => Ok(false),
+        Err(Stop::Damaged(error)) => Err(error),
+    };
+    // The least number of rows with which the lists fit: between the powers of two around it, then by halves.
+    let (mut small, mut large) = (tree.geometry().rows, tree.geometry().rows.saturating_add(1));
+    while small > 0 && fits(small)? {
+        large = small;
+        small /= 2;
+    }
+    while large - small > small / 64 + 1 {
+        let middle = small + (large - small) / 2;
+        if fits(middle)? {
+            large = middle;
+        } else {
+            small = middle;
+        }
+    }
+    make(tree, wanted(large), most)
+}
+
+impl<'a, B: Bytes> Copier<'a, B> {
+    fn new(tree: Tree<'a, B>, wanted: Wanted, most: u64) -> Self {
+        let from = (tree.header.len as usize).next_multiple_of(64);
+        let end = from as u64 + most.min(2 * tree.header.len + (1 << 20));
+        Self {
+            tree,
+            wanted,
+            from,
+            link_len: (64 - end.leading_zeros() as usize).div_ceil(8),
+            len: 0,
+            most,
+            deep: false,
+            bytes: None,
+            children: vec![],
+            direct: None,
+        }
+    }
+
+    /// Adds up what the image takes.
+    fn measure(&mut self) -> Result<(), Stop> {
+        let root = self.list(self.tree.header.root as usize, 0, 0)?;
+        if root < self.from {
+            return Err(Stop::Full);
+        }
+        let shortcuts = self.shortcuts();
+        self.add(shortcuts.end().saturating_sub(shortcuts.at as u64) + PAD as u64)
+    }
+
+    /// The shortcuts of the image: of form direct if they are to lead to copies.
+    fn shortcuts(&self) -> Shortcuts {
+        let old = &self.tree.header.shortcuts;
+        let end = self.from as u64 + self.most.min(2 * self.tree.header.len + (1 << 20));
+        let direct = || Shortcuts::new(self.tree.geometry(), old.dims(), Form::Direct, end);
+        let mut shortcuts = match self.deep {
+            true => direct().unwrap_or_default(),
+            false => old.clone(),
+        };
+        shortcuts.at = self.from;
+        shortcuts
+    }
+
+    fn write(mut self) -> Result<Made> {
+        let (tree, from) = (self.tree, self.from);
+        let mut bytes = HugeVec::with_capacity(self.len as usize).map_err(ElfError::Memory)?;
+        let shortcuts = self.shortcuts();
+        let old = &tree.header.shortcuts;
+        if self.deep && shortcuts.dims() > 0 {
+            for place in 0..shortcuts.places() {
+                let word = old.word(tree.view, old.offset(place));
+                bytes.extend_from_slice(&word.to_le_bytes()[..shortcuts.unit]);
+            }
+            self.direct = Some(shortcuts.clone());
+        } else {
+            copy(tree.view, old.at, old.end() as usize, &mut bytes);
+        }
+        self.len = 0;
+        self.bytes = Some(bytes);
+        let root = match self.list(tree.header.root as usize, 0, 0) {
+            Ok(root) => root,
+            Err(Stop::Full) => return Err(ElfError::damaged(0, "lists change while they are copied")),
+            Err(Stop::Damaged(error)) => return Err(error),
+        };
+        let mut bytes = self.bytes.take().unwrap_or_default();
+        bytes.extend_from_slice(&[0; PAD]);
+        let mut header = tree.header.clone();
+        header.root = root as u64;
+        header.nodes_end = (from + bytes.len() - PAD) as u64;
+        header.shortcuts = shortcuts;
+        let bytes = Arc::new(bytes);
+        Ok((Arc::new(Image { from, bytes }), Arc::new(header)))
+    }
+
+    fn add(&mut self, len: u64) -> Result<(), Stop> {
+        self.len += len;
+        if self.len > self.most {
+            return Err(Stop::Full);
+        }
+        Ok(())
+    }
+
+    /// Where the next copy's bytes start.
+    fn position(&self) -> usize {
+        self.from + self.bytes.as_ref().map_or(0, |bytes| bytes.len())
+    }
+
+    /// Copies the list at `at`, if it is wanted, and those below it first; gives its place, new or old. `place` is that
+    /// of its prefix among the shortcuts.
+    fn list(&mut self, at: usize, depth: usize, place: u64) -> Result<usize, Stop> {
+        let tree = self.tree;
+        let node = tree.node(at, depth)?;
+        if depth >= self.wanted.levels || node.rows() < self.wanted.least_rows {
+            return Ok(at);
+        }
+        let new = match node {
+            Node::Inner(inner) => self.inner(&inner, depth, place)?,
+            Node::Leaf(leaf) => self.leaf(&leaf, at)?,
+        };
+        if depth == tree.header.shortcuts.dims() && depth > 0 {
+            self.deep = true;
+            if let (Some(direct), Some(bytes)) = (&self.direct, &mut self.bytes) {
+                let from = direct.offset(place as usize) - self.from;
+                bytes[from..from + direct.unit].copy_from_slice(&new.to_le_bytes()[..direct.unit]);
+            }
+        }
+        Ok(new)
+    }
+
+    fn inner(&mut self, inner: &Inner, depth: usize, place: u64) -> Result<usize, Stop> {
+        let tree = self.tree;
+        let base_len = tree.geometry().base_len;
+        let len = base_len + (inner.links - inner.at) + inner.entries * self.link_len;
+        self.add(len as u64)?;
+        let open = self.children.len();
+        tree.view.touch(inner.values, inner.end() - inner.values);
+        let stride = tree.header.shortcuts.stride(depth);
+        for k in 0..inner.entries {
+            let child = inner.child(tree.view, k);
+            let new = match child {
+                0 => 0,
+                _ => {
+                    let code = inner.value(tree.view, k);
+                    self.list(child, depth + 1, place.wrapping_add(code.wrapping_mul(stride)))?
+                }
+            };
+            if self.bytes.is_some() {
+                self.children.push(new);
+            }
+        }
+        let new = self.position() + base_len;
+        if let Some(bytes) = &mut self.bytes {
+            let head = bytes.len() + base_len;
+            copy(tree.view, inner.at - base_len, inner.links, bytes);
+            bytes[head] = bytes[head] & !LINK_LEN | ((self.link_len - 1) as u8) << 2;
+            for &child in &self.children[open..] {
+                let distance = if child == 0 { 0 } else { (new - child) as u64 };
+                bytes.extend_from_slice(&distance.to_le_bytes()[..self.link_len]);
+            }
+        }
+        self.children.truncate(open);
+        Ok(new)
+    }
+
+    fn leaf(&mut self, leaf: &Leaf, at: usize) -> Result<usize, Stop> {
+        let view = self.tree.view;
+        let base_len = self.tree.geometry().base_len;
+        let values = leaf.rows * leaf.value_len;
+        let split = self.wanted.split && leaf.value_len > 0;
+        let len = match split {
+            true => SPLIT_HEADER + values,
+            false => leaf.end() - at,
+        };
+        self.add((base_len + len) as u64)?;
+        let new = self.position() + base_len;
+        if let Some(bytes) = &mut self.bytes {
+            if split {
+                copy(view, at - base_len, at, bytes);
+                bytes.push(SPLIT);
+                bytes.extend_from_slice(&(leaf.rows as u32).to_le_bytes());
+                bytes.extend_from_slice(&(leaf.records.at as u64).to_le_bytes());
+                copy(view, leaf.values, leaf.values + values, bytes);
+            } else {
+                copy(view, at - base_len, leaf.end(), bytes);
+            }
+        }
+        Ok(new)
+    }
+}
+
+/// Appends bytes of the index.
+fn copy<B: Bytes>(view: View<'_, B>, from: usize, to: usize, bytes: &mut HugeVec<u8>) {
+    let len = to.saturating_sub(from);
+    view.touch(from, len);
+    if let Some(part) = view.rest(from).get(..len) {
+        bytes.extend_from_slice(part);
+    } else {
+        bytes.resize(bytes.len() + len);
+    }
+}

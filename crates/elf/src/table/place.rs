@@ -1,0 +1,50 @@
+//! Placing an index: each of its segments by its size.
+
+use crate::place::{PlaceOptions, Placed};
+use crate::table::{IndexSegment, Inner, TableIndex};
+use crate::{Elf, Result};
+use halocline_pool::ExtentBytes;
+use std::sync::Arc;
+
+impl TableIndex {
+    /// The same index with what is asked for in DRAM; the budget is shared among the segments by their size. This one
+    /// stays as it is, so queries that run on it go on. See [`Elf::place`].
+    ///
+    /// # Errors
+    /// As [`Elf::place`].
+    pub fn place(&self, options: &PlaceOptions) -> Result<Self> {
+        let all: u64 = self.segments().iter().map(|segment| segment.elf().size()).sum();
+        let part = |elf: &Elf<ExtentBytes>| PlaceOptions {
+            dram: options
+                .dram
+                .map(|dram| (u128::from(dram) * u128::from(elf.size()) / u128::from(all.max(1))) as u64),
+            ..*options
+        };
+        let place = |segment: &IndexSegment| -> Result<IndexSegment> {
+            Ok(IndexSegment {
+                elf: segment.elf().place(&part(segment.elf()))?,
+                ..segment.clone()
+            })
+        };
+        let segments = self.segments().iter().map(place).collect::<Result<_>>()?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                segments,
+                ..(*self.inner).clone()
+            }),
+        })
+    }
+
+    /// What of it is in DRAM: the sum over its segments, and the first reason why one is not placed as it should be.
+    pub fn placed(&self) -> Placed {
+        let mut all = Placed::default();
+        for placed in self.segments().iter().map(|segment| segment.elf().placed()) {
+            if placed.fallback.is_none() {
+                all.placement = placed.placement;
+            }
+            all.dram_bytes += placed.dram_bytes;
+            all.fallback = all.fallback.or_else(|| placed.fallback.clone());
+        }
+        all
+    }
+}
