@@ -1,5 +1,5 @@
 //! Hit rates of the tuple cache and of all policies (items of one size) at 4 % of the keys, beside the ideal rate: the sum
-//! of the hottest keys' probabilities. Then nanoseconds per lookup of a tuple cache of 40 MiB, one thread.
+//! of the hottest keys' probabilities.
 //!
 //! `cargo run --release -p halocline-cache --example hit_rates [KEYS [REQUESTS]]`, by default 1000000 keys and ten times
 //! as many requests, of which the second half is measured.
@@ -10,8 +10,6 @@ use halocline_cache::{Capacity, Item, PolicyKind, TupleCache};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
-use std::hint::black_box;
-use std::time::Instant;
 
 const SHARE: f64 = 0.04;
 
@@ -129,62 +127,6 @@ fn policy(kind: PolicyKind, zipf: &Zipf, requests: u64) -> (f64, f64) {
     )
 }
 
-/// Nanoseconds per call of `ask` over `count` numbers.
-fn nanoseconds(count: u64, mut ask: impl FnMut(u64) -> bool) -> f64 {
-    let start = Instant::now();
-    let mut hits = 0u64;
-    for number in 0..count {
-        hits += u64::from(ask(number));
-    }
-    black_box(hits);
-    start.elapsed().as_nanos() as f64 / count as f64
-}
-
-fn speed() {
-    let count = 10_000_000;
-    for words in 1..=3 {
-        let cache = TupleCache::new(40 << 20, words).expect("a cache");
-        let room = cache.room() as u64;
-        let key = |rank: u64| [rank, !rank, rank ^ 5];
-        // Ones that come back are in, ones that never do are not.
-        for rank in (0..room / 2).chain(0..room / 2).chain(0..room / 2) {
-            let hash = mix(rank);
-            if cache.get(hash, &key(rank)[..words]).is_none() {
-                cache.put(hash, &key(rank)[..words], rank as u32);
-            }
-        }
-        let lookup = |rank: u64| cache.get(mix(rank), &key(rank)[..words]).is_some();
-        let hit = nanoseconds(count, |i| lookup(mix(i) % (room / 2)));
-        let miss = nanoseconds(count, |i| lookup(room * 1000 + i));
-        // Each lookup's key depends on the answer before: the whole way, nothing overlaps.
-        let mut last = 0;
-        let chained = nanoseconds(count, |i| {
-            let rank = mix(i + last) % (room / 2);
-            last = u64::from(cache.get(mix(rank), &key(rank)[..words]).unwrap_or_default());
-            last > 0
-        });
-        let put = nanoseconds(count, |i| {
-            let rank = room * 2000 + i;
-            cache.put(mix(rank), &key(rank)[..words], 1);
-            true
-        });
-        println!(
-            "{words} words, 40 MiB, room for {room}: hit {hit:.1} ns ({chained:.1} one after another), miss {miss:.1} ns, \
-             put {put:.1} ns"
-        );
-    }
-    let cache = TupleCache::new(1 << 20, 1)
-        .expect("a cache")
-        .with_break_even(0.03);
-    for rank in 0..10_000_000 {
-        if cache.worth() {
-            ask(&cache, rank);
-        }
-    }
-    let closed = nanoseconds(100_000_000, |_| cache.worth());
-    println!("worth() of a cache that does not pay: {closed:.2} ns");
-}
-
 fn main() {
     let mut arguments = std::env::args()
         .skip(1)
@@ -205,5 +147,4 @@ fn main() {
             );
         }
     }
-    speed();
 }

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 const SAMPLE: u64 = 16;
 const TRY: u64 = 64;
 const WINDOW: u32 = 1024;
+/// One sample in the word of the window.
+const SAMPLED: u64 = 1 << 32;
 /// A rate that was never measured.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -24,8 +26,9 @@ pub(super) struct Gate {
     break_even: u32,
     /// Samples before the first judgement.
     grace: u64,
-    samples: AtomicU32,
-    hits: AtomicU32,
+    /// The samples of this window, above the hits among them: one word, stored without a read-modify-write, which would
+    /// make lookups wait for each other. Threads that store at the same time lose a sample with its answer.
+    window: AtomicU64,
     all_samples: AtomicU64,
     /// The hits of the last whole window.
     last_hits: AtomicU32,
@@ -37,8 +40,7 @@ impl Gate {
             closed: AtomicBool::new(false),
             break_even: 0,
             grace: 2 * entries as u64 / SAMPLE,
-            samples: AtomicU32::new(0),
-            hits: AtomicU32::new(0),
+            window: AtomicU64::new(0),
             all_samples: AtomicU64::new(0),
             last_hits: AtomicU32::new(UNKNOWN),
         }
@@ -67,15 +69,18 @@ impl Gate {
         }
     }
 
-    #[cold]
     fn sample(&self, hit: bool) {
-        self.hits.fetch_add(u32::from(hit), Relaxed);
-        // Of several threads one completes the window; what the others add meanwhile is lost or in the next.
-        if self.samples.fetch_add(1, Relaxed) + 1 != WINDOW {
-            return;
+        let window = self.window.load(Relaxed) + SAMPLED + u64::from(hit);
+        if window >> SAMPLED.ilog2() < u64::from(WINDOW) {
+            self.window.store(window, Relaxed);
+        } else {
+            self.window.store(0, Relaxed);
+            self.judge(window as u32);
         }
-        let hits = self.hits.swap(0, Relaxed);
-        self.samples.store(0, Relaxed);
+    }
+
+    #[cold]
+    fn judge(&self, hits: u32) {
         self.last_hits.store(hits, Relaxed);
         let all = self.all_samples.fetch_add(u64::from(WINDOW), Relaxed) + u64::from(WINDOW);
         if all >= self.grace {
