@@ -143,11 +143,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut spec: EmulatedSpec = text.as_deref().unwrap_or("emulated:optane:cache=14").parse()?;
     spec.clock = Clock::Delay;
     let device = Device::new(&spec)?;
-    println!(
-        "{device}; host {:?}; own cost of a hit and a miss {:.1?} ns",
-        device.host(),
-        device.own_cost()
-    );
+    println!("{device}; host {:?}; {:.1?}", device.host(), device.own_cost());
     let plain = circle()?;
     let emulated = EmulatedBytes::new(plain.clone(), device.clone());
     let rows: [Row<EmulatedBytes<Lines>>; 8] = [

@@ -229,12 +229,12 @@ fn counts_are_those_of_a_plain_model() {
             ..CoreShape::default()
         };
         let spec = EmulatedSpec {
-            cache: CacheShape::with_bytes(1 << 10),
+            cache: CacheShape::with_bytes(2 << 10),
             ..spec(DeviceProfile::optane(), core)
         };
         let device = Device::new(&spec).unwrap();
-        // One set of 16 lines: the cache is a list of lines, most recent first; the buffer of units has 4 sets.
-        let (mut lines, mut units) = (Vec::new(), vec![Vec::new(); 4]);
+        // Two sets of 16 lines, each a list, most recent first; the buffer of units has four such sets.
+        let (mut lines, mut units) = (vec![Vec::new(); 2], vec![Vec::new(); 4]);
         let mut wanted = Counts::default();
         let seen = |list: &mut Vec<u64>, item: u64| {
             let at = list.iter().position(|held| *held == item);
@@ -252,7 +252,7 @@ fn counts_are_those_of_a_plain_model() {
                 (at + len - 1) / LINE
             };
             for line in at / LINE..=last {
-                if seen(&mut lines, line) {
+                if seen(&mut lines[line as usize % 2], line) {
                     wanted.hits += u64::from(!prefetch);
                     continue;
                 }

@@ -1,8 +1,8 @@
 //! The model of the CPU's last-level cache: [`CacheShape`], and the array of tags that decides hit or miss.
 //!
-//! A set is one to four words of four 16-bit tags, most recently used first, so that the order of the tags is the LRU
-//! order, and a search is four comparisons at once. Exact as long as no more than 65535 times the bytes of one way are in
-//! use (60 GB with 14 MiB of 16 ways); beyond, two lines that far apart are taken for the same.
+//! A set is one, two or four words of four 16-bit tags, most recently used first, so that the order of the tags is the
+//! LRU order, and a search is four comparisons at once. Exact as long as no more than 32768 times the bytes of one way are
+//! in use (30 GB with 14 MiB of 16 ways); beyond, two lines that far apart are taken for the same.
 //!
 //! Threads share it without locks: each word is read and written whole, and a race of two on one set can only leave a
 //! tag twice or forget one.
@@ -26,17 +26,17 @@ pub struct CacheShape {
 }
 
 impl CacheShape {
-    /// A cache of about `bytes` bytes and 16 ways; at least one set of 1 KiB.
+    /// A cache of about `bytes` bytes and 16 ways; at least two sets of 1 KiB.
     pub fn with_bytes(bytes: u64) -> CacheShape {
         CacheShape::with_ways(bytes, 16)
     }
 
-    /// As [`with_bytes`](CacheShape::with_bytes), with 4, 8, 12 or 16 ways: `ways` is rounded up to one of these.
+    /// As [`with_bytes`](CacheShape::with_bytes), with 4, 8 or 16 ways: `ways` is rounded up to one of these.
     pub fn with_ways(bytes: u64, ways: u32) -> CacheShape {
-        let ways = ways.clamp(1, 16).next_multiple_of(LANES as u32);
+        let ways = round_ways(ways);
         let set = u64::from(ways) * LINE;
         CacheShape {
-            bytes: (bytes / set).clamp(1, 1 << 20) * set,
+            bytes: (bytes / set).clamp(2, 1 << 20) * set,
             ways,
         }
     }
@@ -72,8 +72,8 @@ impl CacheShape {
 pub(super) struct Tags {
     words: Box<[AtomicU64]>,
     sets: u64,
-    /// Words of a set.
-    width: usize,
+    /// Words of a set, as a power of two.
+    width: u32,
     /// 2^64 / `sets`, rounded up: division by multiplication, exact for numbers below 2^44.
     reciprocal: u64,
 }
@@ -86,31 +86,35 @@ impl Tags {
     /// The buffer of a device: `units` of them, or none.
     pub(super) fn buffer(units: u32) -> Option<Tags> {
         (units > 0).then(|| {
-            let ways = units.min(16).next_multiple_of(LANES as u32);
-            Tags::with_sets(u64::from(units.div_ceil(ways)), ways)
+            let ways = round_ways(units.div_ceil(2));
+            Tags::with_sets(u64::from(units.div_ceil(ways)).max(2), ways)
         })
     }
 
+    /// At least two sets.
     fn with_sets(sets: u64, ways: u32) -> Tags {
-        let width = (u64::from(ways) / LANES) as usize;
+        let width = u64::from(ways) / LANES;
         Tags {
-            words: (0..sets as usize * width).map(|_| AtomicU64::new(0)).collect(),
+            words: (0..sets * width).map(|_| AtomicU64::new(0)).collect(),
             sets,
-            width,
-            reciprocal: (u64::MAX / sets).wrapping_add(u64::from(sets > 1)),
+            width: width.trailing_zeros(),
+            reciprocal: u64::MAX / sets + 1,
         }
     }
 
-    /// The set and the tag of a line. No tag is 0, which stands for an empty place.
+    /// The first word of a line's set, and its tag. No tag is 0, which stands for an empty place.
     #[inline(always)]
-    fn place(&self, line: u64) -> (&[AtomicU64], u64) {
-        let quotient = if self.sets == 1 {
-            line
-        } else {
-            ((u128::from(line) * u128::from(self.reciprocal)) >> 64) as u64
-        };
-        let set = (line - quotient * self.sets) as usize * self.width;
-        (&self.words[set..set + self.width], quotient % 0xFFFF + 1)
+    fn place(&self, line: u64) -> (usize, u64) {
+        let quotient = ((u128::from(line) * u128::from(self.reciprocal)) >> 64) as u64;
+        let set = (line - quotient * self.sets) as usize;
+        (set << self.width, quotient & 0x7FFF | 0x8000)
+    }
+
+    /// Whether the line is the most recent one of its set.
+    #[inline(always)]
+    pub(super) fn is_newest(&self, line: u64) -> bool {
+        let (set, tag) = self.place(line);
+        self.words[set].load(Ordering::Relaxed) & 0xFFFF == tag
     }
 
     /// Looks a line up and makes it the most recent one; puts it in place of the least recent one if it is not there.
@@ -118,14 +122,14 @@ impl Tags {
     #[inline(always)]
     pub(super) fn access(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
+        let words = &self.words[set..set + (1 << self.width)];
         let wanted = tag * ONES;
         let mut carry = tag;
-        for word in set {
+        for word in words {
             let old = word.load(Ordering::Relaxed);
-            let differs = old ^ wanted;
-            // The lowest zero among the four is found without fail; what is above it does not matter.
-            let found = differs.wrapping_sub(ONES) & !differs & HIGHS;
+            let found = zeros(old ^ wanted);
             if found != 0 {
+                // The lowest of the four zeros is found without fail; what is above it does not matter.
                 let up_to = found ^ (found - 1);
                 let moved = (old << 16 | carry) & up_to | old & !up_to;
                 if moved != old {
@@ -141,23 +145,13 @@ impl Tags {
 
     /// As [`access`](Tags::access) for a line that is there; changes nothing if it is not.
     #[inline(always)]
-    pub(super) fn holds(&self, line: u64) -> bool {
+    pub(super) fn access_if_held(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
-        let wanted = tag * ONES;
-        let zeros = |word: u64| {
-            let differs = word ^ wanted;
-            differs.wrapping_sub(ONES) & !differs & HIGHS
-        };
-        // Most lines that are there are among the most recent of their set.
-        if zeros(set[0].load(Ordering::Relaxed)) != 0
-            || set[1..]
-                .iter()
-                .any(|word| zeros(word.load(Ordering::Relaxed)) != 0)
-        {
-            self.access(line)
-        } else {
-            false
-        }
+        let words = &self.words[set..set + (1 << self.width)];
+        let held = words
+            .iter()
+            .any(|word| zeros(word.load(Ordering::Relaxed) ^ (tag * ONES)) != 0);
+        held && self.access(line)
     }
 
     /// Forgets everything.
@@ -166,6 +160,16 @@ impl Tags {
             word.store(0, Ordering::Relaxed);
         }
     }
+}
+
+fn round_ways(ways: u32) -> u32 {
+    ways.clamp(LANES as u32, 16).next_power_of_two()
+}
+
+/// Marks the lowest 16 bits of the four that are zero, and maybe some above.
+#[inline(always)]
+fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGHS
 }
 
 #[cfg(test)]
@@ -200,12 +204,12 @@ mod tests {
         let seed = crate::boot::random_word();
         let mut random = SmallRng::seed_from_u64(seed);
         for (bytes, ways) in [
-            (1 << 10, 16),
+            (2 << 10, 16),
             (7 << 10, 16),
-            (12 << 10, 12),
+            (12 << 10, 8),
             (13 << 9, 4),
             (64 << 10, 8),
-            (256, 4),
+            (512, 4),
         ] {
             let shape = CacheShape::with_ways(bytes, ways);
             assert_eq!(shape.bytes(), bytes);
@@ -219,7 +223,7 @@ mod tests {
             let mut hits = 0;
             for step in 0..20_000_u64 {
                 // Far lines, too: tags of all sizes.
-                let line = random.random_range(0..lines) + random.random_range(0..2) * (sets as u64 * 60_000);
+                let line = random.random_range(0..lines) + random.random_range(0..2) * (sets as u64 * 30_000);
                 let (is, wanted) = (tags.access(line), plain.access(line));
                 assert_eq!(is, wanted, "seed {seed}, line {line}, step {step}, {shape:?}");
                 hits += u64::from(is);

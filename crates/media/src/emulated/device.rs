@@ -12,6 +12,7 @@ use super::clock;
 use super::counts::{Counts, Tallies};
 use super::lane::{BULK, Lane};
 use super::model::Model;
+use super::own::{OwnCost, OwnTicks};
 use super::profile::DeviceProfile;
 use super::spec::{Clock, EmulatedSpec};
 use super::{Host, threads};
@@ -21,6 +22,8 @@ use crate::{LINE, MediaError};
 const VIRTUAL_TICKS: f64 = 1000.0;
 /// Real time may be this far ahead of the model's (as the model itself takes time) and is still caught up with.
 const DEBT_NS: f64 = 1000.0;
+/// Prefetches in a row that start at the time last known.
+const UNTIMED: u64 = 16;
 
 /// What all threads share.
 #[derive(Debug)]
@@ -77,9 +80,9 @@ pub struct Device {
     delay: bool,
     born: u64,
     debt: u64,
-    /// Ticks a touch takes itself that finds its line in the cache.
-    own_hit: u64,
-    own_cost: OnceLock<(f64, f64)>,
+    /// What the model takes itself.
+    own: OwnCost,
+    own_ticks: OwnTicks,
     addresses: AtomicU64,
 }
 
@@ -95,15 +98,11 @@ impl Device {
             (Some(host), false) => Some(host.clone()),
             (None, false) => Some(Host::get()?),
         };
-        let mut device = Device::build(spec, host);
-        if device.delay {
-            let (hit, _) = device.own_cost();
-            device.own_hit = (hit * device.shared.model.ticks_per_ns) as u64;
-        }
-        Ok(Arc::new(device))
+        let own = OwnCost::of(spec.clock);
+        Ok(Arc::new(Device::build(spec, host, own)))
     }
 
-    fn build(spec: &EmulatedSpec, host: Option<Host>) -> Device {
+    pub(super) fn build(spec: &EmulatedSpec, host: Option<Host>, own: OwnCost) -> Device {
         let delay = spec.clock == Clock::Delay;
         let ticks_per_ns = if delay {
             clock::ticks_per_ns()
@@ -130,8 +129,8 @@ impl Device {
             delay,
             born: if delay { clock::now() } else { 0 },
             debt: (DEBT_NS * ticks_per_ns) as u64,
-            own_hit: 0,
-            own_cost: OnceLock::new(),
+            own,
+            own_ticks: own.ticks(ticks_per_ns),
             addresses: AtomicU64::new(0),
         }
     }
@@ -170,31 +169,31 @@ impl Device {
     pub fn touch_real(&self, at: u64, len: usize, bytes: &[u8]) {
         let (first, last) = (at / LINE, (at + len.max(1) as u64 - 1) / LINE);
         self.with_lane(|lane, tallies| {
-            if !lane.busy && last - first <= 1 {
-                let same = first == lane.last && first == last;
-                if same || self.all_there(lane, first, last) {
-                    tallies.hits.add(last - first + 1);
-                    lane.cheap += 1;
-                    if !same {
-                        lane.remember(last);
-                    }
-                    return;
-                }
+            let newest = first == last
+                && !lane.busy
+                && (first == lane.last
+                    || self.shared.cache.is_newest(first) && !lane.streams.at_trigger(first));
+            if newest {
+                tallies.hits.add(1);
+                lane.hits += 1;
+                lane.remember(first);
+            } else {
+                self.touch_more(lane, tallies, first, last, bytes);
             }
-            self.touch_slowly(lane, tallies, first, last, bytes);
         });
     }
 
-    /// Whether one or two lines are in the cache, and no stream runs on at them.
-    #[inline(always)]
-    fn all_there(&self, lane: &Lane, first: u64, last: u64) -> bool {
-        let cache = &self.shared.cache;
-        !lane.streams.at_trigger(first)
-            && cache.holds(first)
-            && (first == last || !lane.streams.at_trigger(last) && cache.holds(last))
+    #[inline(never)]
+    fn touch_more(&self, lane: &mut Lane, tallies: &Tallies, first: u64, last: u64, bytes: &[u8]) {
+        if lane.there(&self.shared, first, last) {
+            tallies.hits.add(last - first + 1);
+            lane.hits += 1;
+            lane.remember(last);
+        } else {
+            self.touch_slowly(lane, tallies, first, last, bytes);
+        }
     }
 
-    #[inline(never)]
     fn touch_slowly(&self, lane: &mut Lane, tallies: &Tallies, first: u64, last: u64, bytes: &[u8]) {
         self.enter(lane);
         let missed = lane.touch(&self.shared, tallies, first, last);
@@ -219,9 +218,15 @@ impl Device {
 
     #[inline(never)]
     fn prefetch_slowly(&self, lane: &mut Lane, tallies: &Tallies, line: u64) {
-        self.enter(lane);
-        lane.prefetch(&self.shared, tallies, line);
-        self.leave(lane, tallies, false);
+        // A look at the clock takes longer than what goes by between a few prefetches.
+        if lane.free() && lane.prefetches < UNTIMED {
+            lane.prefetch(&self.shared, tallies, line);
+            lane.prefetches += 1;
+        } else {
+            self.enter(lane);
+            lane.prefetch(&self.shared, tallies, line);
+            self.leave(lane, tallies, false);
+        }
     }
 
     /// Says that `len` bytes from the address on were written: the cache has them now.
@@ -306,16 +311,27 @@ impl Device {
         }
     }
 
-    /// Nanoseconds the model itself takes for a touch of a cached line, and for one of a line that the device serves.
-    /// Real delays contain neither: the first is taken off, the second is part of what is waited.
-    pub fn own_cost(&self) -> (f64, f64) {
-        *self.own_cost.get_or_init(|| {
-            let spec = EmulatedSpec {
-                clock: Clock::Virtual,
-                ..self.spec.clone()
-            };
-            super::host::own_cost(&Device::build(&spec, self.host.clone()))
-        })
+    /// What the model takes itself, as measured when the device was made. Real delays do not contain it as long as there is
+    /// something to wait for; what is left of it is the [`overrun`](Device::overrun).
+    pub fn own_cost(&self) -> OwnCost {
+        self.own
+    }
+
+    /// Real time, of all threads together, by which the model's own computing (and reads of the host that take longer
+    /// than the device's) came later than the modelled time, and that was never caught up with. Subtract it from
+    /// what a clock on the wall shows, or state it.
+    pub fn overrun(&self) -> Duration {
+        let ticks: u64 = self.lanes().map(|lane| lane.tallies.overrun.get()).sum();
+        Duration::from_nanos((ticks as f64 / self.shared.model.ticks_per_ns) as u64)
+    }
+
+    pub(super) fn ticks_per_ns(&self) -> f64 {
+        self.shared.model.ticks_per_ns
+    }
+
+    /// Ticks of work that this thread's lane has seen.
+    pub(super) fn worked(&self) -> u64 {
+        self.with_lane(|lane, _| lane.work)
     }
 
     fn lanes(&self) -> impl Iterator<Item = &LaneCell> {
@@ -371,10 +387,11 @@ impl Device {
     fn enter(&self, lane: &mut Lane) {
         if self.delay {
             let now = clock::now_after_loads();
-            let own = lane.cheap * self.own_hit;
+            let own = &self.own_ticks;
+            let own = own.clock + lane.hits * own.hit + lane.prefetches * own.prefetch;
             lane.worked((now - lane.left).saturating_sub(own));
         }
-        lane.cheap = 0;
+        (lane.hits, lane.prefetches) = (0, 0);
     }
 
     /// Lets real time catch up with the model's.
@@ -391,7 +408,11 @@ impl Device {
             } else {
                 now
             };
-            lane.now = lane.now.max(lane.left.saturating_sub(self.debt));
+            let over = lane.left.saturating_sub(self.debt).saturating_sub(lane.now);
+            if over > 0 {
+                lane.now += over;
+                tallies.overrun.add(over);
+            }
         }
         tallies.position.set(lane.position());
     }

@@ -7,9 +7,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::Device;
 use super::profile::DeviceFigures;
-use crate::{CalibrateOptions, Dram, HugeVec, LINE, MediaError, calibrate};
+use crate::{CalibrateOptions, Dram, HugeVec, MediaError, calibrate};
 
 /// Measured figures of DRAM on huge pages. They go into every result of a relative emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,28 +96,4 @@ fn chase() -> Result<f64, MediaError> {
     }
     std::hint::black_box(at);
     Ok(best)
-}
-
-/// Nanoseconds a device's own code takes for a touch that hits, and for one that misses.
-pub(super) fn own_cost(device: &Device) -> (f64, f64) {
-    const TOUCHES: u64 = 20_000;
-    let base = device.reserve(LINE * LINE * TOUCHES);
-    let best_of = |lines: &dyn Fn(u64) -> u64| {
-        let time = |part: u64| {
-            let start = Instant::now();
-            for touch in part * TOUCHES..(part + 1) * TOUCHES {
-                device.touch(base + lines(touch) * LINE, 1);
-            }
-            start.elapsed().as_secs_f64() * 1e9 / TOUCHES as f64
-        };
-        (0..5).map(time).fold(f64::INFINITY, f64::min)
-    };
-    // Far apart, so that nothing is fetched ahead.
-    let miss = best_of(&|touch| touch * 9);
-    for line in 0..64 {
-        device.touch(base + line * LINE, 1);
-        device.settle();
-    }
-    let hit = best_of(&|touch| touch * 7 % 64);
-    (hit, miss)
 }

@@ -36,11 +36,12 @@ pub(super) struct Lane {
     /// The core's time.
     pub(super) now: u64,
     /// Work alone, without what was waited for.
-    work: u64,
+    pub(super) work: u64,
     /// When real time was last looked at.
     pub(super) left: u64,
-    /// Hits since then whose own cost is not taken off yet.
-    pub(super) cheap: u64,
+    /// Hits and prefetches since then whose own cost is not taken off yet.
+    pub(super) hits: u64,
+    pub(super) prefetches: u64,
     /// Whether anything may be incomplete: then no short way is taken.
     pub(super) busy: bool,
     /// The line touched last.
@@ -56,9 +57,9 @@ pub(super) struct Lane {
     pub(super) streams: Streams,
     lines: Flights,
     units: Flights,
-    slots: [u64; MOST_MISSES],
+    /// When each miss of the core is free again, then those of the stream prefetcher.
+    slots: [u64; MOST_MISSES + MOST_AHEAD],
     next_slot: usize,
-    stream_slots: [u64; MOST_AHEAD],
     next_stream_slot: usize,
     last_unit: u64,
     read_free: u64,
@@ -75,7 +76,8 @@ impl Lane {
             now,
             work: 0,
             left: now,
-            cheap: 0,
+            hits: 0,
+            prefetches: 0,
             busy: false,
             last: u64::MAX,
             pending: 0,
@@ -88,9 +90,8 @@ impl Lane {
             streams: Streams::new(),
             lines: Flights::new(),
             units: Flights::new(),
-            slots: [0; MOST_MISSES],
+            slots: [0; MOST_MISSES + MOST_AHEAD],
             next_slot: 0,
-            stream_slots: [0; MOST_AHEAD],
             next_stream_slot: 0,
             last_unit: u64::MAX - 1,
             read_free: 0,
@@ -119,6 +120,24 @@ impl Lane {
         self.last = line;
         self.recent[self.next_recent % RECENT] = line;
         self.next_recent = (self.next_recent + 1) % RECENT;
+    }
+
+    /// Whether the lines are there by the time last known, and nothing before them is awaited: then the time need not be
+    /// known better.
+    #[inline(always)]
+    pub(super) fn there(&self, shared: &Shared, first: u64, last: u64) -> bool {
+        let there = |line| {
+            !self.streams.at_trigger(line)
+                && shared.cache.access_if_held(line)
+                && (!self.lines.any(self.now) || self.lines.complete(line) <= self.now)
+        };
+        last - first <= 1 && self.free() && there(first) && (first == last || there(last))
+    }
+
+    /// Whether nothing is awaited.
+    #[inline(always)]
+    pub(super) fn free(&self) -> bool {
+        self.pending == 0 && self.awaited_count == 0
     }
 
     /// Waits for what the access to `line` needs: see the module's rules.
@@ -225,17 +244,19 @@ impl Lane {
         let model = &shared.model;
         tallies.lines.add(1);
         let slot = if stream {
-            self.next_stream_slot = (self.next_stream_slot + 1) % model.ahead;
-            &mut self.stream_slots[self.next_stream_slot]
+            self.next_stream_slot += 1;
+            if self.next_stream_slot == model.ahead {
+                self.next_stream_slot = 0;
+            }
+            MOST_MISSES + self.next_stream_slot
         } else {
-            self.next_slot = if self.next_slot + 1 < model.misses {
-                self.next_slot + 1
-            } else {
-                0
-            };
-            &mut self.slots[self.next_slot]
+            self.next_slot += 1;
+            if self.next_slot == model.misses {
+                self.next_slot = 0;
+            }
+            self.next_slot
         };
-        let start = self.now.max(*slot);
+        let start = self.now.max(self.slots[slot]);
         let unit = line >> model.unit_shift;
         let complete = if shared.reads.as_ref().is_some_and(|buffer| buffer.access(unit)) {
             let there = if self.units.any(start) {
@@ -246,13 +267,8 @@ impl Lane {
             start.max(there) + model.buffered
         } else {
             tallies.units.add(1);
-            if self.until_recount == 0 {
-                self.until_recount = 64;
-                self.threads = shared.threads(self.now);
-            }
-            self.until_recount -= 1;
             let start = start.max(self.read_free);
-            self.read_free = start + model.read_unit(self.threads);
+            self.read_free = start + model.read_unit(self.threads(shared));
             let latency = if unit == self.last_unit + 1 {
                 model.next_unit
             } else {
@@ -266,9 +282,20 @@ impl Lane {
             }
             complete
         };
-        *slot = complete;
+        self.slots[slot] = complete;
         self.lines.start(line, self.now, complete);
         complete
+    }
+
+    /// Threads that share the device, counted now and then.
+    #[inline(always)]
+    fn threads(&mut self, shared: &Shared) -> usize {
+        if self.until_recount == 0 {
+            self.until_recount = 64;
+            self.threads = shared.threads(self.now);
+        }
+        self.until_recount -= 1;
+        self.threads
     }
 
     /// Many lines at once: exact counts, and the time of their units, without a record of each line. What reading them
@@ -276,6 +303,7 @@ impl Lane {
     fn bulk(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) -> u64 {
         let model = &shared.model;
         let (mut ready, mut missed, mut unit_before) = (self.now, 0, u64::MAX);
+        let cost = model.read_unit(self.threads(shared));
         for line in first..=last {
             if shared.cache.access(line) {
                 continue;
@@ -292,7 +320,7 @@ impl Lane {
             }
             tallies.units.add(1);
             let start = self.now.max(self.read_free);
-            self.read_free = start + model.read_unit(shared.threads(self.now));
+            self.read_free = start + cost;
             let latency = if unit == self.last_unit + 1 {
                 model.next_unit
             } else {
@@ -310,7 +338,7 @@ impl Lane {
     /// Lines on their way to the device.
     pub(super) fn flush(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
         let model = &shared.model;
-        let cost = model.write_unit(shared.threads(self.now));
+        let cost = model.write_unit(self.threads(shared));
         for line in first..=last {
             tallies.written_lines.add(1);
             let unit = line >> model.unit_shift;

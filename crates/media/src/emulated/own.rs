@@ -1,0 +1,100 @@
+//! What the model takes itself: [`OwnCost`].
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::profile::DeviceProfile;
+use super::spec::{Clock, EmulatedSpec};
+use super::{CacheShape, CoreShape, Device};
+use crate::LINE;
+
+/// Nanoseconds the model takes for one call, measured on this host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct OwnCost {
+    /// A touch of a cached line.
+    pub hit_ns: f64,
+    /// A touch of a line that the device serves, looks at the clock included.
+    pub miss_ns: f64,
+    /// A prefetch of a line that is not cached.
+    pub prefetch_ns: f64,
+    /// The part of `miss_ns` that looks like work of the caller, as it lies between two looks at the clock.
+    pub clock_ns: f64,
+}
+
+/// The same in ticks.
+#[derive(Debug)]
+pub(super) struct OwnTicks {
+    pub(super) hit: u64,
+    pub(super) prefetch: u64,
+    pub(super) clock: u64,
+}
+
+const CALLS: u64 = 5_000;
+const PARTS: u64 = 5;
+
+impl OwnCost {
+    /// Measured once for real delays; nothing on a virtual clock, which no real time goes to.
+    pub(super) fn of(clock: Clock) -> OwnCost {
+        static MEASURED: OnceLock<OwnCost> = OnceLock::new();
+        if clock == Clock::Virtual {
+            return OwnCost::default();
+        }
+        *MEASURED.get_or_init(OwnCost::measure)
+    }
+
+    pub(super) fn ticks(self, ticks_per_ns: f64) -> OwnTicks {
+        let ticks = |ns: f64| (ns * ticks_per_ns) as u64;
+        OwnTicks {
+            hit: ticks(self.hit_ns),
+            prefetch: ticks(self.prefetch_ns),
+            clock: ticks(self.clock_ns),
+        }
+    }
+
+    /// On a device that answers at once.
+    fn measure() -> OwnCost {
+        let mut profile = DeviceProfile::dram();
+        let device = &mut profile.device;
+        (device.random_ns, device.next_unit_ns, device.buffered_ns) = (0.01, 0.01, 0.01);
+        device.read_gbps = vec![1e6];
+        let spec = EmulatedSpec {
+            clock: Clock::Delay,
+            absolute: true,
+            cache: CacheShape::with_bytes(1 << 20),
+            core: CoreShape::default(),
+            ..EmulatedSpec::new(profile)
+        };
+        let device = Device::build(&spec, None, OwnCost::default());
+        let best = |each: &dyn Fn(u64)| {
+            let (mut time, mut work) = (f64::INFINITY, f64::INFINITY);
+            for part in 0..PARTS {
+                let (start, before) = (Instant::now(), device.worked());
+                (part * CALLS..(part + 1) * CALLS).for_each(each);
+                let ns = start.elapsed().as_secs_f64() * 1e9;
+                time = time.min(ns / CALLS as f64);
+                let ticks = (device.worked() - before) as f64;
+                work = work.min(ticks / device.ticks_per_ns() / CALLS as f64);
+            }
+            (time, work)
+        };
+        // Far apart, so that nothing is fetched ahead.
+        let (miss_ns, clock_ns) = best(&|call| device.touch(call * 9 * LINE, 1));
+        let far = PARTS * CALLS * 9 * LINE;
+        let (prefetch_ns, _) = best(&|call| device.prefetch(far + call * 9 * LINE));
+        let few = |call: u64| device.touch(2 * far + call * 7 % 64 * 5 * LINE, 1);
+        (0..64).for_each(few);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_micros(10) {}
+        device.settle();
+        (0..64).for_each(few);
+        let (hit_ns, _) = best(&few);
+        OwnCost {
+            hit_ns,
+            miss_ns,
+            prefetch_ns,
+            clock_ns,
+        }
+    }
+}
