@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Dram, FileMedium, MediaError, Medium, MediumKind, Tracked};
+use crate::{Device, Dram, Emulated, FileMedium, MediaError, Medium, MediumKind, Tracked};
 
 /// Any of the backings, told apart by one predictable branch a call.
 #[derive(Debug)]
@@ -14,15 +14,24 @@ pub enum AnyMedium {
     File(FileMedium),
     /// Memory that records what is done to it.
     Tracked(Arc<Tracked>),
+    /// Any of the others, charged to an emulated device.
+    Emulated(Box<Emulated<AnyMedium>>),
 }
 
 impl AnyMedium {
-    /// The file, if it is one.
+    /// The file, if it is one, emulated or not.
     pub fn as_file(&self) -> Option<&FileMedium> {
         match self {
             AnyMedium::File(file) => Some(file),
+            AnyMedium::Emulated(emulated) => emulated.inner().as_file(),
             _ => None,
         }
+    }
+
+    /// The same medium, with what is done to it charged to a device.
+    #[must_use]
+    pub fn emulated(self, device: Arc<Device>) -> AnyMedium {
+        AnyMedium::Emulated(Box::new(Emulated::new(self, device)))
     }
 }
 
@@ -56,6 +65,7 @@ macro_rules! forward {
             AnyMedium::Dram($medium) => $call,
             AnyMedium::File($medium) => $call,
             AnyMedium::Tracked($medium) => $call,
+            AnyMedium::Emulated($medium) => $call,
         }
     };
 }
@@ -138,5 +148,9 @@ impl Medium for AnyMedium {
 
     fn fence_is_durable(&self) -> bool {
         forward!(self, medium => medium.fence_is_durable())
+    }
+
+    fn device(&self) -> Option<(Arc<Device>, u64)> {
+        forward!(self, medium => medium.device())
     }
 }

@@ -21,8 +21,14 @@ pub trait Bytes: Clone + Send + Sync + 'static {
     /// Asks the CPU to fetch the line at `offset`; out of range it does no harm.
     #[inline(always)]
     fn prefetch(&self, offset: usize) {
-        flush::prefetch(self.as_slice().as_ptr().wrapping_add(offset));
+        prefetch(self.as_slice(), offset);
     }
+}
+
+/// Asks the CPU to fetch the line at `offset` of the bytes; out of range it does no harm.
+#[inline(always)]
+pub fn prefetch(bytes: &[u8], offset: usize) {
+    flush::prefetch(bytes.as_ptr().wrapping_add(offset));
 }
 
 impl Bytes for Arc<[u8]> {

@@ -45,11 +45,12 @@ mod trim;
 pub use ahead::read_ahead;
 pub use any::AnyMedium;
 pub use boot::boot_id;
-pub use bytes::Bytes;
+pub use bytes::{Bytes, prefetch};
 pub use calibrate::{CalibrateOptions, Profile, calibrate, calibrate_beside};
 pub use dram::Dram;
 pub use emulated::{
-    CacheShape, Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedError, EmulatedSpec, Host,
+    CacheShape, Clock, Counts, Device, DeviceProfile, Emulated, EmulatedBytes, EmulatedError, EmulatedSpec,
+    Host,
 };
 pub use error::MediaError;
 pub use file::{FileMedium, FileOptions};

@@ -1,8 +1,9 @@
 //! The one interface to memory: [`Medium`].
 
 use std::fmt;
+use std::sync::Arc;
 
-use crate::MediaError;
+use crate::{Device, MediaError};
 
 /// Bytes of a cache line: what one flush writes back, and the scope in which stores stay in order.
 pub const LINE: u64 = 64;
@@ -188,4 +189,10 @@ pub trait Medium: Send + Sync + 'static {
     /// Whether a fence protects against power loss: true for DAX, strict page cache and tracked memory (and
     /// assumed for [`MediumKind::AssumedDax`]); false for DRAM and the page cache's default.
     fn fence_is_durable(&self) -> bool;
+
+    /// The emulated device that accesses are charged to, and the address of offset 0 on it. Who reads through
+    /// [`slice`](Medium::slice) tells the device what it touches.
+    fn device(&self) -> Option<(Arc<Device>, u64)> {
+        None
+    }
 }

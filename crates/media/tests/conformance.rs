@@ -2,9 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use halocline_media::{AnyMedium, Dram, FileMedium, FileOptions, LINE, Medium, PAGE, Tracked};
+use halocline_media::{
+    AnyMedium, Clock, Device, DeviceProfile, Dram, EmulatedSpec, FileMedium, FileOptions, LINE, Medium, PAGE,
+    Tracked,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -59,9 +63,22 @@ fn memory_backing(name: &'static str, medium: AnyMedium) -> Backing {
     }
 }
 
+fn device() -> Arc<Device> {
+    let spec = EmulatedSpec {
+        clock: Clock::Virtual,
+        absolute: true,
+        ..EmulatedSpec::new(DeviceProfile::optane())
+    };
+    Device::new(&spec).unwrap()
+}
+
 fn backings() -> Vec<Backing> {
     vec![
         memory_backing("dram", Dram::new(0).unwrap().into()),
+        memory_backing(
+            "emulated",
+            AnyMedium::from(Dram::new(0).unwrap()).emulated(device()),
+        ),
         memory_backing("tracked", Tracked::new(0).unwrap().into()),
         file_backing("page cache", FileOptions::default()),
         file_backing(

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use halocline_media::emulated::CoreShape;
 use halocline_media::{
-    Bytes, CacheShape, Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Host, LINE,
+    AnyMedium, Bytes, CacheShape, Clock, Counts, Device, DeviceProfile, Dram, EmulatedBytes, EmulatedSpec,
+    Host, LINE, Medium,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -339,4 +340,27 @@ fn specs_are_read_and_wrong_ones_say_what_is_right() {
     assert!(said("emulated:optane:fast").contains("virtual, delay, absolute"));
     assert!(said("emulated:floppy").contains("dram, optane, cxl, nvme"));
     assert!(said("floppy").contains("emulated:PROFILE"));
+}
+
+#[test]
+fn a_medium_is_charged_for_loads_flushes_and_fences() {
+    let device = device(DeviceProfile::optane());
+    let medium = AnyMedium::from(Dram::new(MIB).unwrap()).emulated(device.clone());
+    assert!(medium.device().is_some() && medium.as_file().is_none());
+    medium.store(0, &[1; 512]);
+    medium.persist(0, 512).unwrap();
+    let mut into = [0; 512];
+    medium.load(0, &mut into);
+    medium.prefetch(64 * 1024);
+    assert_eq!((into, medium.load_u64(64 * 1024)), ([1; 512], 0));
+    let counts = device.counts();
+    assert_eq!(
+        (counts.lines, counts.hits),
+        (1, 9),
+        "the cache has what was stored"
+    );
+    assert_eq!(
+        (counts.written_lines, counts.written_units, counts.fences),
+        (8, 2, 1)
+    );
 }

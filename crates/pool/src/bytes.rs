@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use halocline_media::{Bytes, Medium};
+use halocline_media::{Bytes, Device, Medium};
 
 use crate::snapshot::Pinned;
 
@@ -21,6 +21,8 @@ use crate::snapshot::Pinned;
 pub struct ExtentBytes {
     start: NonNull<u8>,
     len: usize,
+    /// The emulated device it lies on, and its address there.
+    device: Option<(Arc<Device>, u64)>,
     _pinned: Arc<Pinned>,
 }
 
@@ -40,9 +42,14 @@ impl ExtentBytes {
         // SAFETY: the caller's promise.
         let bytes = unsafe { pinned.medium().slice(offset, len) };
         let start = NonNull::from(bytes).cast();
+        let device = pinned
+            .medium()
+            .device()
+            .map(|(device, base)| (device, base + offset));
         ExtentBytes {
             start,
             len,
+            device,
             _pinned: pinned,
         }
     }
@@ -63,6 +70,23 @@ impl Bytes for ExtentBytes {
     #[inline]
     fn as_slice(&self) -> &[u8] {
         self
+    }
+
+    #[inline(always)]
+    fn touch(&self, offset: usize, len: usize) {
+        if let Some((device, base)) = &self.device {
+            device.touch_bytes(*base, self, offset, len);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, offset: usize) {
+        halocline_media::prefetch(self, offset);
+        if let Some((device, base)) = &self.device
+            && offset < self.len
+        {
+            device.prefetch(base + offset as u64);
+        }
     }
 }
 

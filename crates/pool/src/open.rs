@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_media::{AnyMedium, FileMedium, FileOptions, MediaError, Medium};
+use halocline_media::{AnyMedium, Device, FileMedium, FileOptions, MediaError, Medium};
 
 use crate::PoolError;
 use crate::access::Access;
@@ -62,11 +62,32 @@ impl Pool<AnyMedium> {
     /// [`PoolError::DamagedSuperblock`], [`PoolError::DamagedDirectory`], [`PoolError::UnsyncedAfterReboot`], or what the
     /// file system reports.
     pub fn open(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
-        let path = path.as_ref();
+        Pool::open_as(path.as_ref(), options, |medium| medium)
+    }
+
+    /// Opens a pool's file as if it lay on an emulated device, which is charged for all that is read and written.
+    ///
+    /// # Errors
+    /// As [`Pool::open`].
+    pub fn open_emulated(
+        path: impl AsRef<Path>,
+        options: &PoolOptions,
+        device: &Arc<Device>,
+    ) -> Result<Pool, PoolError> {
+        Pool::open_as(path.as_ref(), options, |medium| {
+            medium.emulated(Arc::clone(device))
+        })
+    }
+
+    fn open_as(
+        path: &Path,
+        options: &PoolOptions,
+        wrap: impl FnOnce(AnyMedium) -> AnyMedium,
+    ) -> Result<Pool, PoolError> {
         let (medium, locks) = open_file(path, options)?;
         let access = Access::of_file(locks, path.into());
         finish_open(Inner::new(
-            Arc::new(medium),
+            Arc::new(wrap(medium)),
             path.into(),
             access,
             options.read_only,

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use halocline_media::{Dram, Medium};
+use halocline_media::{Bytes, Clock, Device, DeviceProfile, Dram, EmulatedSpec, Medium};
 use halocline_pool::{ExtentRef, MAX_NAME, ObjectKind, Pool, PoolError, PoolOptions, Txn};
 use tempfile::TempDir;
 
@@ -516,4 +516,35 @@ fn a_pool_lives_in_dram_too() {
         &*pool.snapshot().unwrap().object("a").unwrap().extent(0).unwrap(),
         b"volatile"
     );
+}
+
+#[test]
+fn reads_of_extents_are_charged_to_an_emulated_device() {
+    let (_directory, path) = place();
+    let pool = Pool::create(&path, &options()).unwrap();
+    put(&pool, "table/a", &bytes(1, 1_000_000));
+    drop(pool);
+    let spec = EmulatedSpec {
+        clock: Clock::Virtual,
+        absolute: true,
+        ..EmulatedSpec::new(DeviceProfile::optane())
+    };
+    let device = Device::new(&spec).unwrap();
+    let pool = Pool::open_emulated(&path, &options(), &device).unwrap();
+    let snapshot = pool.snapshot().unwrap();
+    let object = snapshot.object("table/a").unwrap();
+    let extent = object.extent(0).unwrap();
+    assert_eq!(extent.as_slice(), bytes(1, 1_000_000));
+    let before = (device.counts(), device.elapsed());
+    extent.touch(500_000, 8);
+    extent.clone().touch(500_000, 8);
+    extent.prefetch(900_000);
+    extent.prefetch(1_000_000);
+    device.settle();
+    let counts = device.counts() - before.0;
+    assert_eq!((counts.lines, counts.hits, counts.units), (2, 1, 2));
+    assert_eq!((device.elapsed() - before.1).as_nanos(), 325);
+    let fences = device.counts().fences;
+    put(&pool, "table/b", &bytes(2, 1000));
+    assert!(device.counts().fences > fences && device.counts().written_lines > 16);
 }

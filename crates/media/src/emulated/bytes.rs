@@ -44,14 +44,8 @@ impl<B: Bytes> Bytes for EmulatedBytes<B> {
 
     #[inline]
     fn touch(&self, offset: usize, len: usize) {
-        let bytes = self.bytes.as_slice();
-        let end = offset.saturating_add(len).min(bytes.len());
-        if let Some(read) = bytes.get(offset..end)
-            && !read.is_empty()
-        {
-            self.device
-                .touch_real(self.base + offset as u64, read.len(), read);
-        }
+        self.device
+            .touch_bytes(self.base, self.bytes.as_slice(), offset, len);
     }
 
     #[inline]

@@ -167,7 +167,7 @@ impl Device {
     /// device's latency, not added to it.
     #[inline(always)]
     pub fn touch_real(&self, at: u64, len: usize, bytes: &[u8]) {
-        let (first, last) = (at / LINE, (at + len.max(1) as u64 - 1) / LINE);
+        let (first, last) = (at / LINE, at.saturating_add(len.max(1) as u64 - 1) / LINE);
         self.with_lane(|lane, tallies| {
             let newest = first == last
                 && !lane.busy
@@ -181,6 +181,18 @@ impl Device {
                 self.touch_more(lane, tallies, first, last, bytes);
             }
         });
+    }
+
+    /// As [`touch_real`](Device::touch_real) for `len` bytes from `offset` on, as far as there are, of bytes that begin at
+    /// the address `base`.
+    #[inline]
+    pub fn touch_bytes(&self, base: u64, bytes: &[u8], offset: usize, len: usize) {
+        let end = offset.saturating_add(len).min(bytes.len());
+        if let Some(read) = bytes.get(offset..end)
+            && !read.is_empty()
+        {
+            self.touch_real(base + offset as u64, read.len(), read);
+        }
     }
 
     #[inline(never)]

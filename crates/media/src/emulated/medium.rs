@@ -1,0 +1,137 @@
+//! A medium whose every access is charged to a device: [`Emulated`].
+#![allow(unsafe_code, reason = "hands the caller's promises on to the medium below")]
+
+use std::sync::Arc;
+
+use super::Device;
+use crate::{MediaError, Medium, MediumKind};
+
+/// Any medium as if it were the emulated device. What a store, a fence or a growth does and means is as on the medium
+/// below, whose [`kind`](Medium::kind) it keeps; what it costs is the device's.
+///
+/// Stores go to the modelled cache and reach the device when they are flushed. Slices are not charged: their readers say
+/// what they touch.
+#[derive(Debug)]
+pub struct Emulated<M> {
+    medium: M,
+    device: Arc<Device>,
+    base: u64,
+}
+
+/// Addresses set aside for a medium: they may grow.
+const ADDRESSES: u64 = 4 << 30;
+
+impl<M: Medium> Emulated<M> {
+    /// Puts the medium on the device, at addresses that no one else has (up to the larger of twice its length and 4 GiB;
+    /// beyond, it may share cached lines with what was put there later).
+    pub fn new(medium: M, device: Arc<Device>) -> Emulated<M> {
+        let base = device.reserve(ADDRESSES.max(2 * medium.len()));
+        Emulated { medium, device, base }
+    }
+
+    /// The medium below.
+    pub fn inner(&self) -> &M {
+        &self.medium
+    }
+
+    /// The device that it is charged to.
+    pub fn emulator(&self) -> &Arc<Device> {
+        &self.device
+    }
+}
+
+impl<M: Medium> Medium for Emulated<M> {
+    fn kind(&self) -> MediumKind {
+        self.medium.kind()
+    }
+
+    #[inline]
+    fn len(&self) -> u64 {
+        self.medium.len()
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        self.medium.grow(new_len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.medium.reserve(offset, len)
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.medium.discard(offset, len)
+    }
+
+    fn allocated(&self) -> Result<u64, MediaError> {
+        self.medium.allocated()
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        self.medium.refresh()
+    }
+
+    #[inline]
+    fn load(&self, offset: u64, into: &mut [u8]) {
+        if !into.is_empty() {
+            self.device.touch(self.base.wrapping_add(offset), into.len());
+        }
+        self.medium.load(offset, into);
+    }
+
+    #[inline]
+    fn load_u64(&self, offset: u64) -> u64 {
+        self.device.touch(self.base.wrapping_add(offset), 8);
+        self.medium.load_u64(offset)
+    }
+
+    #[inline]
+    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
+        // SAFETY: the caller's promise is that of the medium below.
+        unsafe { self.medium.slice(offset, len) }
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        self.medium.prefetch(offset);
+        if offset < self.len() {
+            self.device.prefetch(self.base + offset);
+        }
+    }
+
+    #[inline]
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        self.medium.store(offset, bytes);
+        self.device.wrote(self.base + offset, bytes.len());
+    }
+
+    #[inline]
+    fn store_u64(&self, offset: u64, value: u64) {
+        self.medium.store_u64(offset, value);
+        self.device.wrote(self.base + offset, 8);
+    }
+
+    #[inline]
+    fn flush(&self, offset: u64, len: u64) {
+        self.medium.flush(offset, len);
+        self.device.flush(self.base + offset, len);
+    }
+
+    #[inline]
+    fn fence(&self) -> Result<(), MediaError> {
+        self.medium.fence()?;
+        self.device.fence();
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), MediaError> {
+        self.medium.sync()
+    }
+
+    fn fence_is_durable(&self) -> bool {
+        self.medium.fence_is_durable()
+    }
+
+    fn device(&self) -> Option<(Arc<Device>, u64)> {
+        Some((self.device.clone(), self.base))
+    }
+}
