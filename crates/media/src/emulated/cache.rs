@@ -123,24 +123,25 @@ impl Tags {
     pub(super) fn access(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
         let words = &self.words[set..set + (1 << self.width)];
-        let wanted = tag * ONES;
-        let mut carry = tag;
-        for word in words {
-            let old = word.load(Ordering::Relaxed);
-            let found = zeros(old ^ wanted);
-            if found != 0 {
-                // The lowest of the four zeros is found without fail; what is above it does not matter.
-                let up_to = found ^ (found - 1);
-                let moved = (old << 16 | carry) & up_to | old & !up_to;
-                if moved != old {
-                    word.store(moved, Ordering::Relaxed);
+        front(words, tag)
+    }
+
+    /// [`access`](Tags::access) for each line in turn, with `missed` called for those that were not there.
+    #[inline(always)]
+    pub(super) fn access_each(&self, first: u64, last: u64, mut missed: impl FnMut(u64)) {
+        let width = 1 << self.width;
+        let mut line = first;
+        while line <= last {
+            // Up to where the sets begin anew, the tag is the same.
+            let (set, tag) = self.place(line);
+            let sets = self.words[set..].chunks_exact(width);
+            for (line, words) in (line..=last).zip(sets.clone()) {
+                if !front(words, tag) {
+                    missed(line);
                 }
-                return true;
             }
-            word.store(old << 16 | carry, Ordering::Relaxed);
-            carry = old >> 48;
+            line += sets.len() as u64;
         }
-        false
     }
 
     /// As [`access`](Tags::access) for a line that is there; changes nothing if it is not.
@@ -160,6 +161,29 @@ impl Tags {
             word.store(0, Ordering::Relaxed);
         }
     }
+}
+
+/// Looks for the tag in a set and brings it to the front; the last tag falls out if it is not there.
+#[inline(always)]
+fn front(words: &[AtomicU64], tag: u64) -> bool {
+    let wanted = tag * ONES;
+    let mut carry = tag;
+    for word in words {
+        let old = word.load(Ordering::Relaxed);
+        let found = zeros(old ^ wanted);
+        if found != 0 {
+            // The lowest of the four zeros is found without fail; what is above it does not matter.
+            let up_to = found ^ (found - 1);
+            let moved = (old << 16 | carry) & up_to | old & !up_to;
+            if moved != old {
+                word.store(moved, Ordering::Relaxed);
+            }
+            return true;
+        }
+        word.store(old << 16 | carry, Ordering::Relaxed);
+        carry = old >> 48;
+    }
+    false
 }
 
 fn round_ways(ways: u32) -> u32 {

@@ -1,14 +1,14 @@
 //! What this host's DRAM can do: [`Host`], the measure of relative emulation.
 
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::profile::DeviceFigures;
-use crate::{CalibrateOptions, Dram, HugeVec, MediaError, calibrate};
+use crate::{Dram, HugeVec, MediaError, Medium};
 
 /// Measured figures of DRAM on huge pages. They go into every result of a relative emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,25 +24,34 @@ pub struct Host {
 /// Bytes to range over: several times any cache.
 const BYTES: usize = 256 << 20;
 const WORDS_OF_LINE: usize = 16;
+const CHUNK: usize = 1 << 20;
 
 impl Host {
-    /// Measures, in about two seconds, the DRAM of a process that is alone; a busy machine looks slower than it is.
+    /// Measures, in about two seconds, with one thread and then with as many as there are CPUs. Each figure is the lower
+    /// quartile of many short times, so that what else runs on the machine does little harm as long as it leaves the memory
+    /// alone.
     ///
     /// # Errors
-    /// [`MediaError::OutOfMemory`]: it needs 256 MiB.
+    /// [`MediaError::OutOfMemory`]: it needs 512 MiB.
     pub fn measure() -> Result<Host, MediaError> {
-        let random_ns = chase()?;
-        let options = CalibrateOptions {
-            bytes: BYTES as u64,
-            time: Duration::from_millis(600),
-            ..CalibrateOptions::default()
+        let mut words = HugeVec::<u32>::zeroed(BYTES / 4)?;
+        let random_ns = chase(&mut words);
+        let scratch = Dram::new(BYTES as u64)?;
+        let chunk = vec![1_u8; CHUNK];
+        let most = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(64);
+        let read = |at: usize| {
+            let words = &words[at / 4..][..CHUNK / 4];
+            std::hint::black_box(words.iter().fold(0, |sum: u32, word| sum.wrapping_add(*word)));
         };
-        let measured = calibrate(&mut Dram::new(0)?, &options)?;
-        let gigabytes = |list: &[f64]| list.iter().map(|bytes| bytes / 1e9).collect();
+        let write = |at: usize| scratch.store(at as u64, &chunk);
+        // Memory that was never touched is slow at first.
+        (0..BYTES).step_by(CHUNK).for_each(write);
         Ok(Host {
             random_ns,
-            read_gbps: gigabytes(&measured.read_bandwidth),
-            write_gbps: gigabytes(&measured.write_bandwidth),
+            read_gbps: (1..=most).map(|threads| bandwidth(threads, &read)).collect(),
+            write_gbps: (1..=most).map(|threads| bandwidth(threads, &write)).collect(),
         })
     }
 
@@ -69,13 +78,10 @@ impl Host {
     }
 }
 
-/// Nanoseconds of a step of a walk through all lines in random order. The shortest of several parts, as whatever else
-/// runs on the machine only adds.
-fn chase() -> Result<f64, MediaError> {
-    const PARTS: u32 = 8;
-    const STEPS: u32 = 100_000;
-    let lines = BYTES / (4 * WORDS_OF_LINE);
-    let mut next = HugeVec::<u32>::zeroed(lines * WORDS_OF_LINE)?;
+/// Nanoseconds of a step of a walk through all lines in random order.
+fn chase(next: &mut [u32]) -> f64 {
+    const STEPS: usize = 2000;
+    let lines = next.len() / WORDS_OF_LINE;
     for line in 0..lines {
         next[line * WORDS_OF_LINE] = (line * WORDS_OF_LINE) as u32;
     }
@@ -85,15 +91,45 @@ fn chase() -> Result<f64, MediaError> {
         let other = random.random_range(0..line);
         next.swap(line * WORDS_OF_LINE, other * WORDS_OF_LINE);
     }
-    let (mut at, mut best) = (0, f64::INFINITY);
-    for _ in 0..PARTS {
-        let start = Instant::now();
+    let mut at = 0;
+    let time = quartile(400, |_| {
         for _ in 0..STEPS {
             at = next[at as usize];
         }
-        let step = start.elapsed().as_secs_f64() * 1e9 / f64::from(STEPS);
-        best = best.min(step);
-    }
+    });
     std::hint::black_box(at);
-    Ok(best)
+    time / STEPS as f64
+}
+
+/// GB/s of `threads` threads together that each call `each` for the chunks of a part of their own.
+fn bandwidth(threads: usize, each: &(impl Fn(usize) + Sync)) -> f64 {
+    let part = BYTES / CHUNK / threads;
+    let rate = |thread: usize| {
+        let time = quartile(2 * part, |chunk| each((thread * part + chunk % part) * CHUNK));
+        CHUNK as f64 / time
+    };
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || rate(thread)))
+            .collect();
+        let join = |handle: std::thread::ScopedJoinHandle<'_, f64>| {
+            handle
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        handles.into_iter().map(join).sum()
+    })
+}
+
+/// The lower quartile of the nanoseconds that `count` calls take.
+fn quartile(count: usize, mut call: impl FnMut(usize)) -> f64 {
+    let mut times: Vec<f64> = (0..count)
+        .map(|number| {
+            let start = Instant::now();
+            call(number);
+            start.elapsed().as_secs_f64() * 1e9
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[count / 4]
 }

@@ -304,21 +304,19 @@ impl Lane {
         let model = &shared.model;
         let (mut ready, mut missed, mut unit_before) = (self.now, 0, u64::MAX);
         let cost = model.read_unit(self.threads(shared));
-        for line in first..=last {
-            if shared.cache.access(line) {
-                continue;
-            }
+        let mut units = 0;
+        shared.cache.access_each(first, last, |line| {
             missed += 1;
             let unit = line >> model.unit_shift;
             if unit == unit_before {
-                continue;
+                return;
             }
             unit_before = unit;
             if shared.reads.as_ref().is_some_and(|buffer| buffer.access(unit)) {
                 ready = ready.max(self.now + model.buffered);
-                continue;
+                return;
             }
-            tallies.units.add(1);
+            units += 1;
             let start = self.now.max(self.read_free);
             self.read_free = start + cost;
             let latency = if unit == self.last_unit + 1 {
@@ -328,7 +326,8 @@ impl Lane {
             };
             self.last_unit = unit;
             ready = ready.max(start + latency);
-        }
+        });
+        tallies.units.add(units);
         tallies.lines.add(missed);
         tallies.hits.add(last - first + 1 - missed);
         self.streams.expect(last + 1);
