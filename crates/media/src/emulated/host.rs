@@ -21,7 +21,9 @@ pub struct Host {
     pub write_gbps: Vec<f64>,
 }
 
-/// Bytes to range over: several times any cache.
+/// Bytes to walk through: many times any cache, and enough that page tables count, as they do for a large index.
+const WALKED: usize = 512 << 20;
+/// Bytes to stream through.
 const BYTES: usize = 256 << 20;
 const WORDS_OF_LINE: usize = 16;
 const CHUNK: usize = 1 << 20;
@@ -32,9 +34,9 @@ impl Host {
     /// alone.
     ///
     /// # Errors
-    /// [`MediaError::OutOfMemory`]: it needs 512 MiB.
+    /// [`MediaError::OutOfMemory`]: it needs 768 MiB.
     pub fn measure() -> Result<Host, MediaError> {
-        let mut words = HugeVec::<u32>::zeroed(BYTES / 4)?;
+        let mut words = HugeVec::<u32>::zeroed(WALKED / 4)?;
         let random_ns = chase(&mut words);
         let scratch = Dram::new(BYTES as u64)?;
         let chunk = vec![1_u8; CHUNK];
