@@ -59,6 +59,28 @@ impl Budget {
         }
     }
 
+    /// Takes as many bytes as are free, `bytes` at most.
+    pub fn reserve_up_to(&self, bytes: u64) -> Reservation {
+        let limit = self.limit();
+        let mut taken = 0;
+        let more = |used: u64| {
+            taken = bytes.min(limit.saturating_sub(used));
+            Some(used + taken)
+        };
+        // It always gives a number, so it cannot fail.
+        let _ = self.books.used.fetch_update(Relaxed, Relaxed, more);
+        Reservation {
+            books: Arc::clone(&self.books),
+            bytes: taken,
+        }
+    }
+
+    /// What could be reserved.
+    #[must_use]
+    pub fn free(&self) -> u64 {
+        self.limit().saturating_sub(self.used())
+    }
+
     /// What is reserved.
     #[must_use]
     pub fn used(&self) -> u64 {
@@ -144,6 +166,11 @@ mod tests {
         assert_eq!(budget.set_limit(200), 0);
         drop(b);
         assert_eq!((budget.used(), budget.limit()), (0, 200));
+        let most = budget.reserve_up_to(150);
+        let rest = budget.reserve_up_to(u64::MAX);
+        assert_eq!((most.bytes(), rest.bytes(), budget.free()), (150, 50, 0));
+        assert_eq!(budget.set_limit(10), 190);
+        assert_eq!(budget.reserve_up_to(1).bytes(), 0);
     }
 
     #[test]

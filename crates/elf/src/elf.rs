@@ -8,11 +8,13 @@ use crate::packed::exact::Exact;
 use crate::packed::node::Tree;
 use crate::packed::quick::Quick;
 use crate::packed::select::Select;
+use crate::place::Copies;
 use crate::plan::Plan;
 use crate::published::search::Lists;
 use crate::sink::{Collect, Count, Ranges, Sink, Visit};
 use crate::view::{Image, View};
 use crate::{CodePredicate, ElfError, Layout, Matches, Placed, Result, Tid, Tids, packed, published};
+use halocline_cache::Reservation;
 use halocline_media::Bytes;
 use roaring::RoaringBitmap;
 use std::ops::Range;
@@ -28,6 +30,8 @@ pub struct Elf<B> {
     header: Arc<Header>,
     image: Option<Arc<Image>>,
     placed: Arc<Placed>,
+    /// What the copies count against a budget, given back with the last of them.
+    held: Option<Arc<Reservation>>,
 }
 
 impl<B: Bytes> Elf<B> {
@@ -43,6 +47,7 @@ impl<B: Bytes> Elf<B> {
             header,
             image: None,
             placed: Arc::default(),
+            held: None,
         })
     }
 
@@ -101,6 +106,29 @@ impl<B: Bytes> Elf<B> {
             header: Arc::clone(&self.durable),
             image: None,
             placed: Arc::default(),
+            held: None,
+        }
+    }
+
+    /// What of it is in DRAM, without the rest.
+    pub(crate) fn copies(&self) -> Copies {
+        Copies {
+            header: Arc::clone(&self.header),
+            image: self.image.clone(),
+            placed: Arc::clone(&self.placed),
+            held: self.held.clone(),
+        }
+    }
+
+    /// With the copies of an index of the same bytes.
+    pub(crate) fn with_copies_of(&self, copies: &Copies) -> Self {
+        Self {
+            bytes: self.bytes.clone(),
+            durable: Arc::clone(&self.durable),
+            header: Arc::clone(&copies.header),
+            image: copies.image.clone(),
+            placed: Arc::clone(&copies.placed),
+            held: copies.held.clone(),
         }
     }
 

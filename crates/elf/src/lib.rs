@@ -36,8 +36,8 @@ pub use error::{ElfError, Result};
 pub use halocline_columns::CodePredicate;
 pub use place::{PlaceOptions, Placed};
 pub use table::{
-    IndexOptions, IndexSegment, IndexStats, Order, RefreshStats, TableIndex, index_table, refresh_index,
-    rename_index_table,
+    IndexOptions, IndexSegment, IndexStats, KeptCopies, Order, RefreshStats, TableIndex, index_table,
+    place_index, refresh_index, rename_index_table,
 };
 pub use tids::{Matches, Tids};
 

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
+use crate::size;
+
 /// When a selection goes through an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexMode {
@@ -85,6 +87,27 @@ pub(crate) struct Settings {
     pub(crate) index: IndexMode,
     /// `halocline.compaction`, of all sessions of the database.
     pub(crate) compaction: Compaction,
+    /// `halocline.dram_budget`, of all sessions of the database; none: no limit.
+    pub(crate) dram_budget: Option<u64>,
+}
+
+/// Reads a number of bytes, or `unlimited`.
+///
+/// # Errors
+/// It is neither.
+pub(crate) fn read_limit(text: &str) -> std::result::Result<Option<u64>, String> {
+    match text.trim() {
+        unlimited if unlimited.eq_ignore_ascii_case("unlimited") => Ok(None),
+        text => match size::parse_size(text) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) => Err(format!("{error}, or unlimited")),
+        },
+    }
+}
+
+/// Writes what [`read_limit`] reads.
+pub(crate) fn write_limit(limit: Option<u64>) -> String {
+    limit.map_or_else(|| "unlimited".into(), size::exact)
 }
 
 impl ExtensionOptions for Settings {
@@ -104,9 +127,14 @@ impl ExtensionOptions for Settings {
         match key {
             "index" => self.index = value.parse()?,
             "compaction" => self.compaction = value.parse()?,
+            "dram_budget" => {
+                let wrong = |error| DataFusionError::Configuration(format!("halocline.dram_budget: {error}"));
+                self.dram_budget = read_limit(value).map_err(wrong)?;
+            }
             _ => {
                 let text = format!(
-                    "there is no setting halocline.{key}; there are halocline.index and halocline.compaction"
+                    "there is no setting halocline.{key}; there are halocline.index, halocline.compaction and \
+                     halocline.dram_budget"
                 );
                 return Err(DataFusionError::Configuration(text));
             }
@@ -125,6 +153,11 @@ impl ExtensionOptions for Settings {
                 key: "halocline.compaction".into(),
                 value: Some(self.compaction.to_string()),
                 description: "When segments are merged without being asked: off, or auto (in the background)",
+            },
+            ConfigEntry {
+                key: "halocline.dram_budget".into(),
+                value: Some(write_limit(self.dram_budget)),
+                description: "DRAM for the copies of all placed indexes: a size, or unlimited",
             },
         ]
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
-use halocline_elf::{IndexOptions, Layout, Order};
+use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
 use halocline_media::{AnyMedium, Dram, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
@@ -18,9 +18,10 @@ use crate::catalog::{Catalog, CatalogCache};
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
 use crate::info::{CheckProgress, CheckReport, IndexInfo, Info};
 use crate::memory::{Budget, WriterShare};
+use crate::placements::Placements;
 use crate::rules::Rules;
 use crate::session::Session;
-use crate::statement::{self, build_index, drop_indexes, insert_batch};
+use crate::statement::{self, Placed, build_index, drop_indexes, insert_batch, set_placement};
 use crate::transaction::NEVER;
 use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
@@ -46,6 +47,10 @@ pub struct DatabaseOptions {
     /// Whether segments are merged in the background; by default they are not, so that a library starts no threads
     /// unasked. `SET halocline.compaction` changes it.
     pub compaction: Compaction,
+    /// DRAM for the copies of all placed indexes together, in bytes, beside `memory`; `Some(0)` puts nothing in DRAM. By
+    /// default half of `memory` where that is given, else as much as the indexes' placements ask for.
+    /// `SET halocline.dram_budget` changes it.
+    pub dram_budget: Option<u64>,
 }
 
 /// An index to build.
@@ -79,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) background: Background,
     /// What the sessions' queries run with.
     pub(crate) runtime: Arc<RuntimeEnv>,
+    /// What of the indexes is in DRAM.
+    pub(crate) placements: Arc<Placements>,
 }
 
 impl Shared {
@@ -88,6 +95,36 @@ impl Shared {
     /// The pool or its log cannot be read.
     pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, EngineError> {
         self.cache.newest(&self.pool, &self.rules)
+    }
+
+    /// DRAM for the copies of all placed indexes; none: no limit.
+    pub(crate) fn dram_budget(&self) -> Option<u64> {
+        Some(self.placements.budget().limit()).filter(|limit| *limit < u64::MAX)
+    }
+
+    /// Changes that; what was placed is placed anew within it.
+    ///
+    /// # Errors
+    /// The pool or its log cannot be read.
+    pub(crate) fn set_dram_budget(&self, limit: Option<u64>) -> Result<(), EngineError> {
+        let catalog = self.catalog()?;
+        self.placements.set_limit(limit.unwrap_or(u64::MAX));
+        let placed: Vec<_> = catalog.indexes().iter().filter(|index| index.forget()).collect();
+        for index in placed {
+            index.place(true);
+        }
+        Ok(())
+    }
+
+    /// Puts the copies of an index in DRAM that it is to have there, and says what came of it.
+    ///
+    /// # Errors
+    /// The pool or its log cannot be read; there is no such index.
+    pub(crate) fn place_now(&self, name: &str) -> Result<IndexInfo, EngineError> {
+        let catalog = self.catalog()?;
+        let index = catalog.indexes().iter().find(|index| index.name == name);
+        index.ok_or_else(|| catalog.no_index(name))?.place(true);
+        crate::info::index_info(&catalog, name)
     }
 
     /// How long a statement that writes waits for another writer.
@@ -189,13 +226,17 @@ impl Database {
         if options.memory.is_some_and(|bytes| bytes < SMALL_MEMORY) {
             keep_little_heap();
         }
+        let half = options.memory.map(|bytes| bytes as u64 / 2);
+        let dram_budget = options.dram_budget.or(half).unwrap_or(u64::MAX);
+        let placements = Arc::new(Placements::new(dram_budget));
         let shared = Shared {
             pool,
-            cache: CatalogCache::default(),
+            cache: CatalogCache::new(Arc::clone(&placements)),
             options: options.clone(),
             rules,
             background: Background::new(options.compaction),
             runtime: Budget::new(options.memory).runtime(),
+            placements,
         };
         let shared = Arc::new(shared);
         Self {
@@ -282,6 +323,28 @@ impl Database {
                 build_index(transaction, spec, false, &NEVER)?;
                 crate::info::index_info(&transaction.catalog(), &spec.name)
             })
+    }
+
+    /// Decides what of an index is in DRAM from now on, and puts it there (within a transaction: when a query first uses it
+    /// after COMMIT). The choice is kept with the index. Blocks.
+    ///
+    /// # Errors
+    /// No such index; it cannot be placed so; the pool cannot be written.
+    pub fn place_index(&self, name: &str, options: &PlaceOptions) -> Result<IndexInfo, EngineError> {
+        let placed = Placed {
+            placement: Some(options.placement),
+            dram: Some(options.dram),
+        };
+        let stored = self
+            .session
+            .change(&self.shared, "ALTER INDEX", &NEVER, |transaction| {
+                set_placement(transaction, name, false, placed)?;
+                crate::info::index_info(&transaction.catalog(), name)
+            })?;
+        match self.in_transaction() {
+            true => Ok(stored),
+            false => self.shared.place_now(name),
+        }
     }
 
     /// Drops a table (with its indexes) or, if there is none of that name, an index. Says what was dropped.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use arrow_cast::display::array_value_to_string;
+use halocline_cache::Placement;
 use halocline_columns::Column;
 use halocline_elf::TableIndex;
 use serde::Serialize;
@@ -11,6 +12,7 @@ use crate::EngineError;
 use crate::catalog::Catalog;
 use crate::database::Shared;
 use crate::import::sql_name;
+use crate::size;
 
 /// Everything about a database that does not depend on a query.
 #[derive(Debug, Clone, Serialize)]
@@ -24,6 +26,10 @@ pub struct Info {
     /// DRAM this process holds for the open tables and indexes (dictionaries, headers), in bytes; mapped bytes of the
     /// pool are not DRAM of the engine.
     pub dram_bytes: u64,
+    /// Bytes of DRAM that the copies of all placed indexes take now, those that running queries still read among them.
+    pub placed_bytes: u64,
+    /// Bytes they may take; none if there is no limit.
+    pub dram_budget: Option<u64>,
 }
 
 /// The pool file and the medium under it.
@@ -106,6 +112,34 @@ pub struct IndexInfo {
     pub rows: u64,
     /// Bytes in the pool.
     pub bytes: u64,
+    /// What of it is to be in DRAM, as in `CREATE INDEX … WITH (placement = …)`.
+    pub placement: String,
+    /// Bytes of DRAM for that at most; none: as many as it takes.
+    pub dram: Option<u64>,
+    /// Bytes of DRAM that its copies take; none if no query of this process has used it.
+    pub dram_bytes: Option<u64>,
+    /// Why not all is in DRAM that should be.
+    pub fallback: Option<String>,
+}
+
+impl IndexInfo {
+    /// What of it is in DRAM, in words: `static, at most 64MiB of DRAM: 1052672 bytes in DRAM`.
+    #[must_use]
+    pub fn placement_text(&self) -> String {
+        let mut text = self.placement.clone();
+        if let Some(dram) = self.dram {
+            text += &format!(", at most {} of DRAM", size::exact(dram));
+        }
+        match (self.dram_bytes, self.placement.as_str()) {
+            (_, "slow-only") => {}
+            (Some(bytes), _) => text += &format!(": {} in DRAM", size::exact(bytes)),
+            (None, _) => text += ": copied when a query first uses it",
+        }
+        if let Some(reason) = &self.fallback {
+            text += &format!(" ({reason})");
+        }
+        text
+    }
 }
 
 /// How far a check is.
@@ -166,6 +200,8 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
         tables,
         indexes,
         dram_bytes: dram_bytes(&catalog),
+        placed_bytes: shared.placements.budget().used(),
+        dram_budget: shared.dram_budget(),
     })
 }
 
@@ -232,6 +268,11 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
         }
     };
     let schema = catalog.table(index.table())?.table.schema().clone();
+    let placed = open.placing.placed().map(|index| index.placed());
+    let (placement, dram, unknown) = match index.wanted() {
+        Ok(wanted) => (wanted.placement.to_string(), wanted.dram, None),
+        Err(error) => (Placement::SlowOnly.to_string(), None, Some(error.to_string())),
+    };
     Ok(IndexInfo {
         name: name.to_string(),
         table: index.table().to_string(),
@@ -243,6 +284,12 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
             .collect(),
         rows: index.rows(),
         bytes: index.stored_bytes(),
+        placement,
+        dram,
+        dram_bytes: placed.as_ref().map(|placed| placed.dram_bytes),
+        fallback: unknown
+            .or_else(|| open.placing.failed())
+            .or_else(|| placed.and_then(|placed| placed.fallback)),
     })
 }
 

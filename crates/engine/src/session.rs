@@ -38,6 +38,7 @@ impl Session {
             .with_create_default_catalog_and_schema(false)
             .with_option_extension(Settings {
                 compaction: shared.options.compaction,
+                dram_budget: shared.dram_budget(),
                 ..Settings::default()
             });
         if let Some(threads) = shared.options.threads {
@@ -161,16 +162,25 @@ impl Session {
     /// # Errors
     /// No such setting or value.
     pub(crate) async fn set(&self, shared: &Arc<Shared>, statement: Parsed) -> Result<(), EngineError> {
-        let of_compaction = statement.to_string().contains("halocline.compaction");
+        let text = statement.to_string();
+        let of = |setting: &str| text.contains(setting);
+        let (of_compaction, of_budget) = (of("halocline.compaction"), of("halocline.dram_budget"));
         let plan = self.context.state().statement_to_plan(statement).await?;
         self.context.execute_logical_plan(plan).await?;
+        let state = self.context.state();
+        let settings = state.config_options().extensions.get::<Settings>();
         if of_compaction {
-            let state = self.context.state();
-            let settings = state.config_options().extensions.get::<Settings>();
             Background::set(
                 shared,
                 settings.map_or(Compaction::Off, |settings| settings.compaction),
             );
+        }
+        if of_budget {
+            let limit = settings.and_then(|settings| settings.dram_budget);
+            let shared = Arc::clone(shared);
+            // What was placed is placed anew, which may take a while.
+            let set = tokio::task::spawn_blocking(move || shared.set_dram_budget(limit)).await;
+            set.map_err(|error| EngineError::Query(format!("the statement failed: {error}")))??;
         }
         Ok(())
     }

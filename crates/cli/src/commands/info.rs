@@ -52,6 +52,14 @@ fn print(info: &Info, out: &mut impl Write) -> Result<(), CliError> {
         "DRAM        {} for the open tables and indexes",
         display(info.dram_bytes)
     )?;
+    let limit = info
+        .dram_budget
+        .map_or_else(|| "as many as asked for".to_owned(), display);
+    writeln!(
+        out,
+        "            {} for copies of indexes, at most {limit}",
+        display(info.placed_bytes)
+    )?;
     for table in &info.tables {
         writeln!(
             out,
@@ -85,6 +93,7 @@ fn print(info: &Info, out: &mut impl Write) -> Result<(), CliError> {
             grouped(index.rows),
             display(index.bytes)
         )?;
+        writeln!(out, "placement   {}", index.placement_text())?;
     }
     if info.tables.is_empty() {
         writeln!(out, "\nno tables; `halocline import POOL TABLE FILE…` makes one")?;

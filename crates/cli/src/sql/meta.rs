@@ -29,9 +29,11 @@ Statements end with a semicolon. Besides SELECT:
   BEGIN                                    COMMIT or ROLLBACK
   VACUUM                                   merges segments, gives space back
   CREATE INDEX i ON t USING elf (a, b)     DROP INDEX i
+  ALTER INDEX i SET (placement = 'static', dram = '64MiB')
   EXPLAIN SELECT …                         shows whether an index is used, and why not
   SET halocline.index = off | auto | force
   SET halocline.compaction = off | auto
+  SET halocline.dram_budget = '256MiB'     for the copies of all indexes
 Files are read in place: SELECT * FROM 'data.parquet'";
 
 /// Runs a command; false means that the shell is to end.
@@ -118,10 +120,11 @@ fn describe_table(session: &Session, name: &str) -> Result<(), CliError> {
     for index in info.indexes.iter().filter(|index| index.table == name) {
         writeln!(
             out,
-            "index {} ({}): {}",
+            "index {} ({}): {}, placement {}",
             index.name,
             index.columns.join(", "),
-            display(index.bytes)
+            display(index.bytes),
+            index.placement_text()
         )?;
     }
     Ok(())

@@ -4,6 +4,8 @@
 //! it; answers do not depend on them. Placing does not change the index it starts from, so searches that run meanwhile
 //! go on as they were.
 
+mod copies;
+
 use crate::elf::Elf;
 use crate::packed;
 use crate::published;
@@ -12,6 +14,8 @@ use crate::{ElfError, Layout, Result};
 use halocline_cache::{Placement, Upper};
 use halocline_media::{Bytes, HugeVec, PAGE};
 use std::sync::Arc;
+
+pub(crate) use copies::Copies;
 
 /// How an index is to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,8 +37,8 @@ pub struct Placed {
     pub fallback: Option<String>,
 }
 
-/// Copies and how to get into them.
-pub(crate) type Copies = (Arc<Image>, Arc<crate::header::Header>);
+/// Copies, and the header that leads into them.
+type Parts = (Arc<Image>, Arc<crate::header::Header>);
 
 impl<B: Bytes> Elf<B> {
     /// The same index with what is asked for in DRAM. A budget without room for the root list means that nothing is, and
@@ -78,7 +82,7 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    fn whole(&self, most: u64) -> Result<Option<Copies>> {
+    fn whole(&self, most: u64) -> Result<Option<Parts>> {
         let len = self.size();
         if len > most {
             return Ok(None);
@@ -93,7 +97,7 @@ impl<B: Bytes> Elf<B> {
         Ok(Some((Arc::new(image), self.durable_header())))
     }
 
-    fn levels(&self, levels: usize, most: u64) -> Result<Option<Copies>> {
+    fn levels(&self, levels: usize, most: u64) -> Result<Option<Parts>> {
         match self.layout() {
             Layout::Packed => {
                 let wanted = packed::image::Wanted {
@@ -114,14 +118,14 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    fn probable(&self, most: u64) -> Result<Option<Copies>> {
+    fn probable(&self, most: u64) -> Result<Option<Parts>> {
         match self.layout() {
             Layout::Packed => packed::image::probable(self.tree(), most),
             Layout::Published => published::image::probable(self.lists(), most),
         }
     }
 
-    fn lists_without_records(&self, most: u64) -> Result<Option<Copies>> {
+    fn lists_without_records(&self, most: u64) -> Result<Option<Parts>> {
         match self.layout() {
             Layout::Packed => {
                 let wanted = packed::image::Wanted {

@@ -28,6 +28,12 @@ pub(super) struct Meta {
     #[serde(default, skip_serializing)]
     table_hash: u64,
     pub(super) segments: Vec<SegmentMeta>,
+    /// What of it is to be in DRAM, as users write it; nothing if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) placement: Option<String>,
+    /// Bytes of DRAM for that at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) dram: Option<u64>,
 }
 
 /// The part of the metadata that every version has.
@@ -82,6 +88,8 @@ impl Meta {
             order,
             table_hash: 0,
             segments: vec![],
+            placement: None,
+            dram: None,
         }
     }
 

@@ -8,19 +8,24 @@
 mod build;
 mod cancel;
 mod extent;
+mod keep;
 mod meta;
 mod place;
 mod refresh;
 mod rows;
+mod wanted;
 
 pub use build::{IndexOptions, IndexStats, Order, index_table};
+pub use keep::KeptCopies;
 pub use refresh::{RefreshStats, refresh_index, rename_index_table};
+pub use wanted::place_index;
 
 use crate::table::meta::{Meta, damaged, object_name};
-use crate::{Elf, ElfError, Layout, Result};
+use crate::{Elf, ElfError, Layout, PlaceOptions, Result};
+use halocline_cache::CacheError;
 use halocline_columns::{CodeSpace, Dictionary, Segment, Table};
 use halocline_media::Medium;
-use halocline_pool::{ExtentBytes, Object, ObjectKind, Snapshot, Txn};
+use halocline_pool::{ExtentBytes, ExtentRef, Object, ObjectKind, Snapshot, Txn};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,6 +44,7 @@ struct Inner {
     rows: u64,
     stored_bytes: u64,
     complete: bool,
+    wanted: std::result::Result<PlaceOptions, CacheError>,
     segments: Vec<IndexSegment>,
 }
 
@@ -46,6 +52,8 @@ struct Inner {
 #[derive(Debug, Clone)]
 pub struct IndexSegment {
     id: u64,
+    /// Where the tree's bytes are and what they sum to.
+    extent: ExtentRef,
     elf: Elf<ExtentBytes>,
     spaces: Vec<CodeSpace>,
 }
@@ -125,6 +133,7 @@ impl TableIndex {
                 rows: segments.iter().map(|segment| segment.elf.rows()).sum(),
                 complete: segments.len() == table.segments().len(),
                 stored_bytes: object.bytes(),
+                wanted: meta.wanted(),
                 table: meta.table,
                 columns: meta.columns,
                 layout: meta.layout,
@@ -219,6 +228,7 @@ impl IndexSegment {
         mut extents: Range<usize>,
         of_table: &Segment,
     ) -> Result<Self> {
+        let tree = extents.start;
         let mut extent = || -> Result<ExtentBytes> {
             let next = extents
                 .next()
@@ -251,6 +261,7 @@ impl IndexSegment {
         }
         Ok(Self {
             id: of_table.id(),
+            extent: object.extent_ref(tree),
             elf,
             spaces,
         })

@@ -1,10 +1,9 @@
 //! Placing an index: each of its segments by its size.
 
 use crate::place::{PlaceOptions, Placed};
-use crate::table::{IndexSegment, Inner, TableIndex};
+use crate::table::{IndexSegment, TableIndex};
 use crate::{Elf, Result};
 use halocline_pool::ExtentBytes;
-use std::sync::Arc;
 
 impl TableIndex {
     /// The same index with what is asked for in DRAM; the budget is shared among the segments by their size. This one
@@ -27,19 +26,14 @@ impl TableIndex {
             })
         };
         let segments = self.segments().iter().map(place).collect::<Result<_>>()?;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                segments,
-                ..(*self.inner).clone()
-            }),
-        })
+        Ok(self.with_segments(segments))
     }
 
     /// What of it is in DRAM: the sum over its segments, and the first reason why one is not placed as it should be.
     pub fn placed(&self) -> Placed {
         let mut all = Placed::default();
         for placed in self.segments().iter().map(|segment| segment.elf().placed()) {
-            if placed.fallback.is_none() {
+            if placed.fallback.is_none() || placed.dram_bytes > 0 {
                 all.placement = placed.placement;
             }
             all.dram_bytes += placed.dram_bytes;

@@ -7,31 +7,43 @@ use halocline_pool::Pool;
 use super::{Catalog, LOG_OBJECT, Objects};
 use crate::EngineError;
 use crate::delta::Delta;
+use crate::placements::Placements;
 use crate::rules::{Mistake, Rules};
 
 /// Keeps the newest version that a statement asked for.
-#[derive(Debug, Default)]
-pub(crate) struct CatalogCache(Mutex<Option<Arc<Catalog>>>);
+#[derive(Debug)]
+pub(crate) struct CatalogCache {
+    kept: Mutex<Option<Arc<Catalog>>>,
+    placements: Arc<Placements>,
+}
 
 impl CatalogCache {
+    /// Of nothing yet.
+    pub(crate) fn new(placements: Arc<Placements>) -> Self {
+        Self {
+            kept: Mutex::default(),
+            placements,
+        }
+    }
+
     /// The newest version: of the newest generation, with all that its log holds. O(records since the last call).
     ///
     /// # Errors
     /// The pool or its log cannot be read.
     pub(crate) fn newest(&self, pool: &Pool, rules: &Rules) -> Result<Arc<Catalog>, EngineError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = pool.snapshot()?;
         let known = match kept.take() {
             Some(known) if known.objects.generation() == snapshot.generation() => known,
             Some(known) if rules.broken(Mistake::MixVersions) => {
-                let objects = Arc::new(Objects::of_snapshot(snapshot));
-                Arc::new(Catalog::new(objects, known.delta.clone(), 0))
+                let objects = Objects::of_snapshot(snapshot, &self.placements);
+                Arc::new(Catalog::new(Arc::new(objects), known.delta.clone(), 0))
             }
-            _ => Arc::new(Catalog::new(
-                Arc::new(Objects::of_snapshot(snapshot)),
-                Delta::default(),
-                0,
-            )),
+            _ => {
+                let objects = Objects::of_snapshot(snapshot, &self.placements);
+                self.placements.retain(|name| objects.has_index(name));
+                Arc::new(Catalog::new(Arc::new(objects), Delta::default(), 0))
+            }
         };
         let newest = extended(&known, rules)?.unwrap_or(known);
         *kept = Some(Arc::clone(&newest));
@@ -40,7 +52,7 @@ impl CatalogCache {
 
     /// Lets the snapshot go, so that a writer may use the space that it frees.
     pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

@@ -13,6 +13,7 @@ use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX};
 use crate::EngineError;
 use crate::error::known_names;
+use crate::placements::{Placements, Placing};
 
 /// Whose objects.
 enum Source {
@@ -28,23 +29,24 @@ pub(crate) struct Objects {
     index_names: Vec<String>,
     indexes: OnceLock<Vec<OpenIndex>>,
     opening: Mutex<()>,
+    placements: Arc<Placements>,
 }
 
 impl Objects {
     /// Lists the objects of a snapshot; reads none of them.
-    pub(crate) fn of_snapshot(snapshot: Snapshot) -> Self {
+    pub(crate) fn of_snapshot(snapshot: Snapshot, placements: &Arc<Placements>) -> Self {
         let objects: Vec<Object> = snapshot.objects().collect();
         let generation = snapshot.generation();
-        Self::new(Source::Snapshot(snapshot), generation, &objects)
+        Self::new(Source::Snapshot(snapshot), generation, &objects, placements)
     }
 
     /// Lists the objects as a transaction has them now; reads none of them.
-    pub(crate) fn of_transaction(txn: &Arc<Txn>) -> Self {
+    pub(crate) fn of_transaction(txn: &Arc<Txn>, placements: &Arc<Placements>) -> Self {
         let source = Source::Transaction(Arc::downgrade(txn));
-        Self::new(source, txn.base_generation(), &txn.objects())
+        Self::new(source, txn.base_generation(), &txn.objects(), placements)
     }
 
-    fn new(source: Source, generation: u64, objects: &[Object]) -> Self {
+    fn new(source: Source, generation: u64, objects: &[Object], placements: &Arc<Placements>) -> Self {
         let (mut tables, mut index_names) = (BTreeMap::new(), Vec::new());
         for object in objects {
             match object.kind() {
@@ -67,6 +69,7 @@ impl Objects {
             index_names,
             indexes: OnceLock::new(),
             opening: Mutex::new(()),
+            placements: Arc::clone(placements),
         }
     }
 
@@ -125,6 +128,7 @@ impl Objects {
             name: name.to_string(),
             table,
             index,
+            placing: Placing::new(&self.placements, self.snapshot().is_some()),
         }
     }
 

@@ -11,6 +11,7 @@ use halocline_elf::TableIndex;
 use super::statistics::table_statistics;
 use crate::EngineError;
 use crate::delta::TableDelta;
+use crate::placements::Placing;
 
 /// A table with its indexes.
 pub(crate) struct OpenTable {
@@ -33,6 +34,32 @@ pub(crate) struct OpenIndex {
     pub(crate) table: Option<String>,
     /// The index.
     pub(crate) index: Result<Arc<TableIndex>, String>,
+    /// What of it is in DRAM.
+    pub(crate) placing: Placing,
+}
+
+impl OpenIndex {
+    /// The index with the copies in DRAM there are; none if it cannot be used.
+    pub(crate) fn now(&self) -> Option<Arc<TableIndex>> {
+        let index = self.index.as_ref().ok()?;
+        Some(self.placing.placed().unwrap_or_else(|| Arc::clone(index)))
+    }
+
+    /// Whether it is not placed yet as it should be. Quick.
+    pub(crate) fn is_due(&self) -> bool {
+        self.index.as_ref().is_ok_and(|index| self.placing.is_due(index))
+    }
+
+    /// The index with the copies in DRAM that it is to have, made now where they are missing; see [`Placing::place`].
+    pub(crate) fn place(&self, wait: bool) -> Option<Arc<TableIndex>> {
+        let index = self.index.as_ref().ok()?;
+        Some(self.placing.place(index, wait))
+    }
+
+    /// Lets its copies go; says whether there were some.
+    pub(crate) fn forget(&self) -> bool {
+        self.placing.forget()
+    }
 }
 
 impl std::fmt::Debug for OpenTable {

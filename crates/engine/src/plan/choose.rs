@@ -14,7 +14,9 @@ use crate::config::IndexMode;
 pub(crate) enum Way {
     /// Through an index.
     Index {
-        /// The index.
+        /// Which one of the table's.
+        number: usize,
+        /// The index, as it was placed when it was chosen.
         index: Arc<TableIndex>,
         /// What it answers.
         part: IndexPart,
@@ -43,6 +45,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 struct Candidate {
+    number: usize,
     index: Arc<TableIndex>,
     part: IndexPart,
     rows: f64,
@@ -71,10 +74,10 @@ pub(crate) fn choose(open: &OpenTable, filters: &Filters, wanted: &Wanted<'_>) -
     }
     let mut best: Option<Candidate> = None;
     for (number, index) in open.indexes.iter().enumerate() {
-        let Ok(index) = &index.index else { continue };
-        let part = filters.for_index(number, index, segments.len());
+        let Some(index) = index.now() else { continue };
+        let part = filters.for_index(number, &index, segments.len());
         if part.constrained.contains(&true) {
-            let candidate = evaluate(open, filters, wanted, index, part)?;
+            let candidate = evaluate(open, filters, wanted, number, &index, part)?;
             if best.as_ref().is_none_or(|best| candidate.cost < best.cost) {
                 best = Some(candidate);
             }
@@ -102,6 +105,7 @@ pub(crate) fn choose(open: &OpenTable, filters: &Filters, wanted: &Wanted<'_>) -
         costs
     };
     Ok(Way::Index {
+        number: best.number,
         index: best.index,
         part: best.part,
         rows: best.rows,
@@ -114,29 +118,31 @@ fn evaluate(
     open: &OpenTable,
     filters: &Filters,
     wanted: &Wanted<'_>,
+    number: usize,
     index: &Arc<TableIndex>,
     part: IndexPart,
 ) -> Result<Candidate, EngineError> {
     let rest = filters.rest(&part.answered, open.table.segments().len());
     let (mut rows, mut cost) = (0.0, 0.0);
-    for (number, segment) in open.table.segments().iter().enumerate() {
-        let elf = index.segments()[number].elf();
-        let estimate = elf.estimate(&part.predicates[number])?;
+    for (at, segment) in open.table.segments().iter().enumerate() {
+        let elf = index.segments()[at].elf();
+        let estimate = elf.estimate(&part.predicates[at])?;
         let beside = cost::beside(estimate);
         cost += cost::elf(estimate, elf.is_clustered());
         cost += cost::fetch(
             segment,
-            rest.kernels[number].iter().map(|(column, _)| *column),
+            rest.kernels[at].iter().map(|(column, _)| *column),
             estimate.rows,
             beside,
         );
-        let share = cost::kernel_share(segment, &rest.kernels[number]);
+        let share = cost::kernel_share(segment, &rest.kernels[at]);
         let kept = estimate.rows * share;
         let fetched = fetched(open, wanted, &rest).into_iter();
         cost += cost::fetch(segment, fetched, kept, beside * share);
         rows += kept;
     }
     Ok(Candidate {
+        number,
         index: Arc::clone(index),
         part,
         rows,

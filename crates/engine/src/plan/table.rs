@@ -6,10 +6,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Statistics;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use halocline_columns::CodePredicate;
+use halocline_elf::TableIndex;
 
 use super::choose::{Wanted, Way, choose};
 use super::conditions::{Filters, Translations, dimension_space};
@@ -17,7 +18,7 @@ use super::elf_scan::{ElfParts, ElfScan};
 use super::pool_scan::PoolScan;
 use super::scan::{Residual, Scan, external, with_address};
 use super::work::{Executions, Morsel, split};
-use crate::catalog::OpenTable;
+use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::Settings;
 use crate::filter::Condition;
 
@@ -187,11 +188,13 @@ impl TableProvider for PoolTable {
                 ))
             }
             Way::Index {
+                number,
                 index,
                 part,
                 rows,
                 reason,
             } => {
+                let index = placed(&open.indexes[number], index).await?;
                 let partitions = if rows < SINGLE_ROWS { 1 } else { target };
                 let parts = if partitions == 1 { 1 } else { partitions * PARTS };
                 let mut morsels = Vec::new();
@@ -222,12 +225,23 @@ impl TableProvider for PoolTable {
     }
 }
 
+/// The index with what of it is to be in DRAM: the first query that uses it has copies made.
+///
+/// # Errors
+/// The thread that makes them died.
+async fn placed(open: &OpenIndex, now: Arc<TableIndex>) -> Result<Arc<TableIndex>> {
+    if !open.is_due() {
+        return Ok(now);
+    }
+    let open = open.clone();
+    let placed = tokio::task::spawn_blocking(move || open.place(false)).await;
+    Ok(placed
+        .map_err(|error| DataFusionError::External(Box::new(error)))?
+        .unwrap_or(now))
+}
+
 /// The conditions on an index's dimensions in the values' own words (those of the first segment).
-fn describe(
-    index: &halocline_elf::TableIndex,
-    predicates: &[Vec<CodePredicate>],
-    open: &OpenTable,
-) -> String {
+fn describe(index: &TableIndex, predicates: &[Vec<CodePredicate>], open: &OpenTable) -> String {
     let Some(first) = predicates.first() else {
         return String::new();
     };

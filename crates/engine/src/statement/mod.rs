@@ -9,6 +9,7 @@ mod drop;
 mod insert;
 mod modify;
 mod parse;
+mod place_index;
 mod run;
 mod split;
 #[cfg(test)]
@@ -22,5 +23,6 @@ pub(crate) use create_table::Making;
 pub(crate) use drop::{drop_indexes, drop_tables};
 pub(crate) use insert::insert_batch;
 pub(crate) use parse::parse;
+pub(crate) use place_index::{Placed, set_placement};
 pub(crate) use run::run;
 pub(crate) use split::split;

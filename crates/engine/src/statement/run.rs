@@ -19,9 +19,10 @@ use super::drop::{drop_indexes, truncate_tables};
 use super::insert::{insert_literals, insert_rows};
 use super::modify::{delete_all, delete_rows, deleted_rows, update_rows, updated_rows, without_address};
 use super::parse::{CopyFrom, Delete, Insert, Source, Statement, Update};
+use super::place_index::{Placed, set_placement};
 use crate::database::Shared;
 use crate::session::Session;
-use crate::transaction::{Held, Transaction};
+use crate::transaction::{Held, NEVER, Transaction};
 use crate::{EngineError, QueryResult};
 
 /// Runs a statement.
@@ -74,16 +75,28 @@ pub(crate) async fn run(
             })
             .await
         }
-        Statement::CreateIndex { spec, if_not_exists } => {
+        Statement::CreateIndex {
+            spec,
+            if_not_exists,
+            placed,
+        } => {
             let cancel = run.cancel.flag();
             run.change("CREATE INDEX", move |transaction| {
-                Ok(match build_index(transaction, &spec, if_not_exists, &cancel)? {
-                    Some(_) => format!("index {} on {}", spec.name, spec.table),
-                    None => format!("index {} is there already", spec.name),
-                })
+                if build_index(transaction, &spec, if_not_exists, &cancel)?.is_none() {
+                    return Ok(format!("index {} is there already", spec.name));
+                }
+                if !placed.is_nothing() {
+                    set_placement(transaction, &spec.name, false, placed)?;
+                }
+                Ok(format!("index {} on {}", spec.name, spec.table))
             })
             .await
         }
+        Statement::PlaceIndex {
+            name,
+            if_exists,
+            placed,
+        } => run.place_index(name, if_exists, placed).await,
         Statement::Insert(insert) => run.insert(insert).await,
         Statement::Update(update) => run.update(update).await,
         Statement::Delete(delete) => run.delete(delete).await,
@@ -268,6 +281,31 @@ impl Run<'_> {
         let catalog = transaction.catalog();
         let rows = self.session.rows(&catalog, parsed).await;
         rows.map_err(|error| without_address(error, alias))
+    }
+
+    /// Stores what of an index is to be in DRAM, and puts it there unless a transaction is open.
+    async fn place_index(
+        &self,
+        name: String,
+        if_exists: bool,
+        placed: Placed,
+    ) -> Result<String, EngineError> {
+        let index = name.clone();
+        let stored = self
+            .blocking(move |session, shared| {
+                session.change(shared, "ALTER INDEX", &NEVER, |transaction| {
+                    set_placement(transaction, &index, if_exists, placed)
+                })
+            })
+            .await?;
+        if !stored {
+            return Ok(format!("there is no index {name}"));
+        }
+        if self.session.slot().must_be_idle("").is_err() {
+            return Ok(format!("index {name}: in effect when the transaction commits"));
+        }
+        let info = self.blocking(move |_, shared| shared.place_now(&name)).await?;
+        Ok(format!("index {}: {}", info.name, info.placement_text()))
     }
 
     async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {

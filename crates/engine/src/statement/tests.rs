@@ -13,6 +13,7 @@ fn index_statements_are_read_whole() {
     let Statement::CreateIndex {
         spec,
         if_not_exists: true,
+        placed,
     } = parse(text).unwrap()
     else {
         panic!("{text}")
@@ -26,6 +27,7 @@ fn index_statements_are_read_whole() {
         order: Order::Given,
     };
     assert_eq!(spec, expected);
+    assert!(placed.is_nothing());
     assert!(matches!(
         parse("DROP INDEX i"),
         Ok(Statement::DropIndexes { if_exists: false, .. })

@@ -5,6 +5,7 @@ mod cancel;
 mod crash;
 mod mistakes;
 mod model;
+mod placements;
 mod steps;
 
 use std::sync::Arc;

@@ -122,9 +122,9 @@ impl Transaction {
     }
 
     fn objects(&mut self) -> &Arc<Objects> {
-        let txn = &self.txn;
+        let (txn, placements) = (&self.txn, &self.shared.placements);
         self.objects
-            .get_or_insert_with(|| Arc::new(Objects::of_transaction(txn)))
+            .get_or_insert_with(|| Arc::new(Objects::of_transaction(txn, placements)))
     }
 
     /// Objects were changed; `touched` are tables whose segments are others now.

@@ -1,8 +1,14 @@
-//! `CREATE INDEX` as parsed.
+//! `CREATE INDEX` and `ALTER INDEX … SET` as parsed.
 
 use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, IndexType};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::{Statement, identifier, object_name, option_of};
+use super::super::place_index::Placed;
+use super::{Statement, identifier, object_name, option_of, refuse as refused};
+use crate::config::read_limit;
 use crate::{EngineError, IndexSpec, Layout, Order};
 
 /// Reads the statement.
@@ -60,7 +66,8 @@ pub(super) fn create(create: &CreateIndex) -> Result<Statement, EngineError> {
         }
         columns.push(identifier(ident));
     }
-    let (mut layout, mut order) = (Layout::default(), Order::default());
+    let index = object_name(name)?;
+    let (mut layout, mut order, mut placed) = (Layout::default(), Order::default(), Placed::default());
     for option in &create.with {
         match option_of(option)
             .as_ref()
@@ -70,15 +77,16 @@ pub(super) fn create(create: &CreateIndex) -> Result<Statement, EngineError> {
             Some(("layout", "published")) => layout = Layout::Published,
             Some(("order", "auto")) => order = Order::Auto,
             Some(("order", "given")) => order = Order::Given,
+            Some((key, value)) if read_placed(&index, key, value, &mut placed)? => {}
             _ => {
-                let instead =
-                    "the options are layout = 'packed' or 'published' and order = 'auto' or 'given'";
+                let instead = "the options are layout = 'packed' or 'published', order = 'auto' or 'given', \
+                               placement = 'static' (or another one) and dram = '64MiB'";
                 return refuse(format!("the index option {option}"), instead);
             }
         }
     }
     let spec = IndexSpec {
-        name: object_name(name)?,
+        name: index,
         table: object_name(&create.table_name)?,
         columns,
         layout,
@@ -87,5 +95,79 @@ pub(super) fn create(create: &CreateIndex) -> Result<Statement, EngineError> {
     Ok(Statement::CreateIndex {
         spec,
         if_not_exists: create.if_not_exists,
+        placed,
     })
+}
+
+/// Reads `ALTER INDEX name SET (placement = 'hybrid', dram = '1GiB')`, with or without the parentheses; the parser knows
+/// only `RENAME`. None for any other statement.
+///
+/// # Errors
+/// It is one, and wrong.
+pub(super) fn alter(text: &str) -> Result<Option<Statement>, EngineError> {
+    // A text that has no tokens is not one of these; what is wrong with it is told by who reads it.
+    let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
+        return Ok(None);
+    };
+    if !parser.parse_keywords(&[Keyword::ALTER, Keyword::INDEX]) {
+        return Ok(None);
+    }
+    let wrong = |error: ParserError| EngineError::from(datafusion::error::DataFusionError::from(error));
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let name = object_name(&parser.parse_object_name(false).map_err(wrong)?)?;
+    if !parser.parse_keyword(Keyword::SET) {
+        return refused(
+            "ALTER INDEX without SET",
+            "write ALTER INDEX name SET (placement = 'static', dram = '64MiB'); for another name drop the index and \
+             build it anew",
+        );
+    }
+    let parentheses = parser.consume_token(&Token::LParen);
+    let options = parser.parse_comma_separated(Parser::parse_expr).map_err(wrong)?;
+    if parentheses {
+        parser.expect_token(&Token::RParen).map_err(wrong)?;
+    }
+    while parser.consume_token(&Token::SemiColon) {}
+    parser.expect_token(&Token::EOF).map_err(wrong)?;
+    let mut placed = Placed::default();
+    for option in &options {
+        let known = match option_of(option) {
+            Some((key, value)) => read_placed(&name, &key, &value, &mut placed)?,
+            None => false,
+        };
+        if !known {
+            return refused(
+                format!("ALTER INDEX … SET {option}"),
+                "there are placement = 'static' (or another one) and dram = '64MiB'; for another layout or order drop the \
+                 index and build it anew",
+            );
+        }
+    }
+    Ok(Some(Statement::PlaceIndex {
+        name,
+        if_exists,
+        placed,
+    }))
+}
+
+/// Takes an option of placements in; false if it is another one.
+///
+/// # Errors
+/// No such placement or size.
+fn read_placed(index: &str, key: &str, value: &str, placed: &mut Placed) -> Result<bool, EngineError> {
+    let wrong = |error: &dyn std::fmt::Display| EngineError::Query(format!("index {index}: {error}"));
+    match key {
+        "placement" => placed.placement = Some(value.parse().map_err(|error| wrong(&error))?),
+        "dram" => match read_limit(value) {
+            Ok(Some(0)) => {
+                return Err(wrong(
+                    &"dram = 0 leaves nothing in DRAM; say placement = 'slow-only'",
+                ));
+            }
+            Ok(limit) => placed.dram = Some(limit),
+            Err(error) => return Err(wrong(&format!("dram: {error}"))),
+        },
+        _ => return Ok(false),
+    }
+    Ok(true)
 }

@@ -15,6 +15,7 @@ pub(crate) use rows::{CopyFrom, Delete, Insert, Source, Update};
 pub(crate) use table::{Alter, Alteration};
 
 use super::create_table::Making;
+use super::place_index::Placed;
 use super::unsupported::unsupported;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::{EngineError, IndexSpec};
@@ -87,6 +88,17 @@ pub(crate) enum Statement {
         spec: IndexSpec,
         /// Do nothing if there is one.
         if_not_exists: bool,
+        /// What of it is to be in DRAM.
+        placed: Placed,
+    },
+    /// `ALTER INDEX … SET`.
+    PlaceIndex {
+        /// The index.
+        name: String,
+        /// Do nothing if it is not there.
+        if_exists: bool,
+        /// What of it is to be in DRAM.
+        placed: Placed,
     },
     /// `DROP INDEX`.
     DropIndexes {
@@ -107,6 +119,9 @@ pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
     }
     if let Some(copy) = copy_from(text)? {
         return Ok(copy);
+    }
+    if let Some(alter) = index::alter(text)? {
+        return Ok(alter);
     }
     let mut statements = DFParserBuilder::new(text)
         .with_dialect(&GenericDialect {})
@@ -245,7 +260,7 @@ fn refuse<T>(what: impl Into<String>, instead: &str) -> Result<T, EngineError> {
     })
 }
 
-/// `key = 'value'` or `key = value`, in lower case.
+/// `key = 'value'`, `key = value` or `key = 12`, in lower case.
 fn option_of(option: &Expr) -> Option<(String, String)> {
     let Expr::BinaryOp {
         left,
@@ -262,6 +277,7 @@ fn option_of(option: &Expr) -> Option<(String, String)> {
         Expr::Identifier(word) => word.value.clone(),
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => text.clone(),
+            Value::Number(number, _) => number.to_string(),
             _ => return None,
         },
         _ => return None,

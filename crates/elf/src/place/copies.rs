@@ -1,0 +1,75 @@
+//! Copies apart from the index they were made of: they keep none of its bytes alive, so the pool may free those, and
+//! another handle on the same bytes can take them up.
+
+use crate::elf::Elf;
+use crate::header::Header;
+use crate::place::{PlaceOptions, Placed};
+use crate::view::Image;
+use crate::{ElfError, Result};
+use halocline_cache::{Budget, Placement, Reservation};
+use halocline_media::{Bytes, PAGE};
+use std::sync::Arc;
+
+/// What of an index is in DRAM.
+#[derive(Debug, Clone)]
+pub(crate) struct Copies {
+    pub(crate) header: Arc<Header>,
+    pub(crate) image: Option<Arc<Image>>,
+    pub(crate) placed: Arc<Placed>,
+    pub(crate) held: Option<Arc<Reservation>>,
+}
+
+impl<B: Bytes> Elf<B> {
+    /// [`place`](Self::place) within what is left of a budget, which gets it back when the last handle on these copies is
+    /// gone. Also says whether the budget left less than there was use for; [`Placed::fallback`] then says it in words.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    pub(crate) fn place_within(&self, options: &PlaceOptions, budget: &Budget) -> Result<(Self, bool)> {
+        // No placement takes more than this, however much it may.
+        let use_for = 2 * self.size() + (1 << 20);
+        let asked = options.dram.unwrap_or(u64::MAX).min(use_for) / PAGE * PAGE;
+        let mut held = budget.reserve_up_to(asked);
+        let granted = held.bytes();
+        let elf = self.place(&PlaceOptions {
+            dram: Some(granted),
+            ..*options
+        })?;
+        let placed = elf.placed();
+        let taken = placed.dram_bytes;
+        let short = granted < asked && (placed.fallback.is_some() || taken > granted - granted / 8);
+        let mut copies = elf.copies();
+        if short {
+            let have = match taken {
+                0 => "no room for it: all is read from the slow tier",
+                _ => "room for only a part of it",
+            };
+            copies.placed = Arc::new(Placed {
+                fallback: Some(format!(
+                    "halocline.dram_budget leaves {granted} bytes of DRAM, {have}"
+                )),
+                ..Placed::clone(placed)
+            });
+        }
+        // What fills up while queries run has all that it may ever take.
+        if options.placement.policy().is_none() || taken == 0 {
+            held.shrink(taken);
+        }
+        copies.held = (held.bytes() > 0).then(|| Arc::new(held));
+        Ok((elf.with_copies_of(&copies), short))
+    }
+
+    /// Whether there is such a placement for it, whatever the budget.
+    ///
+    /// # Errors
+    /// [`ElfError::Placement`] says why not.
+    pub(crate) fn can_be(&self, placement: Placement) -> Result<()> {
+        match self.place(&PlaceOptions {
+            placement,
+            dram: Some(0),
+        }) {
+            Err(error @ ElfError::Placement { .. }) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

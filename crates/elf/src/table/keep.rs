@@ -1,0 +1,139 @@
+//! Copies that are kept from one version of an index to the next.
+//!
+//! Invariants: a copy is used again only for the same bytes (same segment, extent and checksum); all copies of an index
+//! together never take more than its options and the budget allow; copies that are still read when they are replaced
+//! count against the budget until the last reader is gone.
+
+use crate::Result;
+use crate::place::{Copies, PlaceOptions};
+use crate::table::{IndexSegment, Inner, TableIndex};
+use halocline_cache::Budget;
+use halocline_pool::ExtentRef;
+use std::sync::Arc;
+
+/// What was in DRAM of the last version of an index that was placed. It keeps the copies, but not the index: the pool may
+/// free the bytes they were made of.
+#[derive(Debug, Default)]
+pub struct KeptCopies {
+    options: PlaceOptions,
+    segments: Vec<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    id: u64,
+    extent: ExtentRef,
+    copies: Copies,
+    /// Whether the budget left less than there was use for.
+    short: bool,
+}
+
+impl KeptCopies {
+    /// The index with what is asked for in DRAM, shared among its segments by their size. Copies that are there are used
+    /// again, so that a version with a few more segments costs copies of these only; if they have grown to more than their
+    /// share by a quarter, they are made anew. `index` stays as it is, so queries that run on it go on.
+    ///
+    /// # Errors
+    /// As [`TableIndex::place`]; nothing is kept then.
+    pub fn place(
+        &mut self,
+        index: &TableIndex,
+        options: &PlaceOptions,
+        budget: &Budget,
+    ) -> Result<TableIndex> {
+        if self.options != *options {
+            self.segments.clear();
+            self.options = *options;
+        }
+        let all: u64 = index.segments().iter().map(|segment| segment.elf.size()).sum();
+        let share = |segment: &IndexSegment| {
+            let part = u128::from(segment.elf.size());
+            let of = |dram: u64| (u128::from(dram) * part / u128::from(all.max(1))) as u64;
+            options.dram.map_or(u64::MAX, of)
+        };
+        let fits = |kept: &Kept, segment: &IndexSegment| {
+            let share = share(segment);
+            !kept.short && kept.copies.placed.dram_bytes <= share.saturating_add(share / 4)
+        };
+        let mut segments: Vec<Option<IndexSegment>> = vec![];
+        let mut left = options.dram.unwrap_or(u64::MAX);
+        let mut short_ones = vec![];
+        for segment in index.segments() {
+            let kept = self.of(segment).filter(|kept| fits(kept, segment));
+            segments.push(kept.map(|kept| {
+                left = left.saturating_sub(kept.copies.placed.dram_bytes);
+                segment.with_copies(&kept.copies)
+            }));
+        }
+        // What is not used again goes before anything new comes.
+        self.segments.clear();
+        for (segment, placed) in index.segments().iter().zip(&mut segments) {
+            if placed.is_none() {
+                let own = PlaceOptions {
+                    dram: options.dram.map(|_| share(segment).min(left)),
+                    ..*options
+                };
+                let (elf, short) = segment.elf.place_within(&own, budget)?;
+                left = left.saturating_sub(elf.placed().dram_bytes);
+                short_ones.extend(short.then_some(segment.id));
+                *placed = Some(IndexSegment {
+                    elf,
+                    ..segment.clone()
+                });
+            }
+        }
+        let segments: Vec<IndexSegment> = segments.into_iter().flatten().collect();
+        self.segments = segments
+            .iter()
+            .map(|segment| Kept {
+                id: segment.id,
+                extent: segment.extent,
+                copies: segment.elf.copies(),
+                short: short_ones.contains(&segment.id),
+            })
+            .collect();
+        Ok(index.with_segments(segments))
+    }
+
+    /// The index with the copies there are, none of them made now.
+    #[must_use]
+    pub fn attach(&self, index: &TableIndex) -> TableIndex {
+        let attach = |segment: &IndexSegment| match self.of(segment) {
+            Some(kept) => segment.with_copies(&kept.copies),
+            None => segment.clone(),
+        };
+        index.with_segments(index.segments().iter().map(attach).collect())
+    }
+
+    /// Whether the budget left less than there was use for.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.segments.iter().any(|kept| kept.short)
+    }
+
+    fn of(&self, segment: &IndexSegment) -> Option<&Kept> {
+        self.segments
+            .iter()
+            .find(|kept| kept.id == segment.id && kept.extent == segment.extent)
+    }
+}
+
+impl IndexSegment {
+    fn with_copies(&self, copies: &Copies) -> Self {
+        Self {
+            elf: self.elf.with_copies_of(copies),
+            ..self.clone()
+        }
+    }
+}
+
+impl TableIndex {
+    pub(super) fn with_segments(&self, segments: Vec<IndexSegment>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                segments,
+                ..(*self.inner).clone()
+            }),
+        }
+    }
+}

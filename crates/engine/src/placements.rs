@@ -1,0 +1,207 @@
+//! What of the indexes is in DRAM: put there by the first query that uses an index, and kept from one version of the
+//! database to the next.
+//!
+//! Invariants: opening an index copies nothing; a query never waits for copies that another one makes, it reads the slow
+//! tier meanwhile; copies are kept without the bytes they were made of, so that they keep no version alive; what all of
+//! them take, those that running queries still read among them, never passes the budget as it was when they were made.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use halocline_cache::{Budget, Placement};
+use halocline_elf::{KeptCopies, TableIndex};
+
+/// The copies of all indexes of a database, by the index's name.
+#[derive(Debug)]
+pub(crate) struct Placements {
+    budget: Budget,
+    /// Counts changes of the budget: what was placed before one is placed anew.
+    epoch: AtomicU64,
+    /// Locked while copies are made.
+    kept: Mutex<BTreeMap<String, KeptCopies>>,
+}
+
+impl Placements {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self {
+            budget: Budget::new(limit),
+            epoch: AtomicU64::new(0),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The DRAM of all of them.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Another limit for all. Copies are kept no longer; handles on them are to be let go by
+    /// [`Placing::forget`], then indexes can be placed anew.
+    pub(crate) fn set_limit(&self, bytes: u64) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clear();
+        self.budget.set_limit(bytes);
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lets the copies of indexes go that are there no more.
+    pub(crate) fn retain(&self, is_there: impl Fn(&str) -> bool) {
+        if let Some(mut kept) = self.try_kept() {
+            kept.retain(|name, _| is_there(name));
+        }
+    }
+
+    /// The copies, unless some are being made.
+    fn try_kept(&self) -> Option<MutexGuard<'_, BTreeMap<String, KeptCopies>>> {
+        match self.kept.try_lock() {
+            Ok(kept) => Some(kept),
+            Err(TryLockError::Poisoned(kept)) => Some(kept.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// An index as it was placed.
+#[derive(Debug)]
+struct InPlace {
+    epoch: u64,
+    index: Arc<TableIndex>,
+    /// Why it could not be placed at all.
+    failed: Option<String>,
+    /// Where the budget left too little: it is worth another try with more than this free.
+    more_than: Option<u64>,
+}
+
+/// Where an open index has, or gets, its copies. Clones share them.
+#[derive(Debug, Clone)]
+pub(crate) struct Placing {
+    placements: Arc<Placements>,
+    /// Whether it may make copies, or only use those there are.
+    makes: bool,
+    slot: Arc<Mutex<Option<InPlace>>>,
+}
+
+impl Placing {
+    /// For an index of a published version, which may make copies, or one that a transaction is changing.
+    pub(crate) fn new(placements: &Arc<Placements>, published: bool) -> Self {
+        Self {
+            placements: Arc::clone(placements),
+            makes: published,
+            slot: Arc::default(),
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<InPlace>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The index with the copies there are.
+    pub(crate) fn placed(&self) -> Option<Arc<TableIndex>> {
+        self.slot().as_ref().map(|placed| Arc::clone(&placed.index))
+    }
+
+    /// Why it could not be placed at all.
+    pub(crate) fn failed(&self) -> Option<String> {
+        self.slot().as_ref().and_then(|placed| placed.failed.clone())
+    }
+
+    /// Lets its copies go; says whether there was something to let go. Queries that use them keep them to their end.
+    pub(crate) fn forget(&self) -> bool {
+        self.slot().take().is_some()
+    }
+
+    /// Whether there is something to do for [`place`](Self::place). Quick.
+    pub(crate) fn is_due(&self, index: &TableIndex) -> bool {
+        match index.wanted() {
+            Ok(wanted) if wanted.placement != Placement::SlowOnly => {
+                self.slot().as_ref().is_none_or(|placed| {
+                    placed.epoch != self.placements.epoch.load(Ordering::Relaxed)
+                        || (placed.more_than).is_some_and(|bytes| self.placements.budget.free() > bytes)
+                })
+            }
+            _ if !self.makes => false,
+            _ => (self.placements.try_kept()).is_some_and(|kept| kept.contains_key(index.name())),
+        }
+    }
+
+    /// The index as it is to be placed: makes the copies that are not there yet, which may take long. If others are being
+    /// made at the moment, waits for them, or gives the index with what it has now.
+    pub(crate) fn place(&self, index: &Arc<TableIndex>, wait: bool) -> Arc<TableIndex> {
+        let kept = match wait {
+            true => Some(
+                self.placements
+                    .kept
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner),
+            ),
+            false => self.placements.try_kept(),
+        };
+        let now = || self.placed().unwrap_or_else(|| Arc::clone(index));
+        let Some(mut kept) = kept else {
+            return now();
+        };
+        if !self.is_due_with(index, &kept) {
+            return now();
+        }
+        // The copies that it has are made anew, or taken up again from those that are kept.
+        self.forget();
+        let placed = self.place_with(index, &mut kept);
+        let answer = placed
+            .as_ref()
+            .map_or_else(|| Arc::clone(index), |placed| Arc::clone(&placed.index));
+        *self.slot() = placed;
+        answer
+    }
+
+    /// As [`is_due`](Self::is_due), once nobody else makes copies.
+    fn is_due_with(&self, index: &TableIndex, kept: &BTreeMap<String, KeptCopies>) -> bool {
+        match index.wanted() {
+            Ok(wanted) if wanted.placement != Placement::SlowOnly => self.is_due(index),
+            _ => self.makes && kept.contains_key(index.name()),
+        }
+    }
+
+    fn place_with(
+        &self,
+        index: &Arc<TableIndex>,
+        kept: &mut BTreeMap<String, KeptCopies>,
+    ) -> Option<InPlace> {
+        let epoch = self.placements.epoch.load(Ordering::Relaxed);
+        let in_place = |index: Arc<TableIndex>, failed, more_than| InPlace {
+            epoch,
+            index,
+            failed,
+            more_than,
+        };
+        let name = index.name();
+        let wanted = match index.wanted() {
+            Ok(wanted) if wanted.placement != Placement::SlowOnly => wanted,
+            _ => {
+                kept.remove(name);
+                return None;
+            }
+        };
+        if !self.makes {
+            let attached = kept.get(name).map(|kept| Arc::new(kept.attach(index)));
+            return Some(in_place(
+                attached.unwrap_or_else(|| Arc::clone(index)),
+                None,
+                None,
+            ));
+        }
+        let copies = kept.entry(name.to_owned()).or_default();
+        let budget = &self.placements.budget;
+        match copies.place(index, &wanted, budget) {
+            Ok(placed) => {
+                let more_than = (copies.is_short()).then(|| budget.free().max(placed.placed().dram_bytes));
+                Some(in_place(Arc::new(placed), None, more_than))
+            }
+            Err(error) => {
+                kept.remove(name);
+                tracing::warn!("index {name} is read from the slow tier: {error}");
+                Some(in_place(Arc::clone(index), Some(error.to_string()), None))
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `ALTER INDEX … SET`, and `WITH (placement = …, dram = …)` of `CREATE INDEX`.
+
+use halocline_cache::Placement;
+use halocline_elf::{PlaceOptions, TableIndex, place_index};
+
+use crate::EngineError;
+use crate::transaction::Transaction;
+
+/// What a statement says of an index's placement; what it does not say stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// What is to be in DRAM.
+    pub(crate) placement: Option<Placement>,
+    /// Bytes of DRAM for that at most; none: as many as it takes.
+    pub(crate) dram: Option<Option<u64>>,
+}
+
+impl Placed {
+    /// Does it say nothing.
+    pub(crate) fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Stores what of an index is to be in DRAM; false if there is no such index and there need be none.
+///
+/// # Errors
+/// There is no such index, or it cannot be placed so.
+pub(crate) fn set_placement(
+    transaction: &mut Transaction,
+    name: &str,
+    if_exists: bool,
+    placed: Placed,
+) -> Result<bool, EngineError> {
+    let catalog = transaction.catalog();
+    if !catalog.has_index(name) {
+        return match if_exists {
+            true => Ok(false),
+            false => Err(catalog.no_index(name)),
+        };
+    }
+    drop(catalog);
+    let index = TableIndex::open_in(transaction.txn(), name)?;
+    let wrong = |error: &dyn std::fmt::Display| EngineError::Query(format!("index {name}: {error}"));
+    let before = match (index.wanted(), placed.placement) {
+        (Ok(before), _) => before,
+        (Err(_), Some(placement)) => PlaceOptions {
+            placement,
+            dram: None,
+        },
+        (Err(error), None) => return Err(wrong(&error)),
+    };
+    let options = PlaceOptions {
+        placement: placed.placement.unwrap_or(before.placement),
+        dram: placed.dram.unwrap_or(before.dram),
+    };
+    drop(index);
+    place_index(transaction.txn(), name, &options).map_err(|error| match error {
+        halocline_elf::ElfError::Placement { .. } => wrong(&error),
+        error => error.into(),
+    })?;
+    transaction.changed([]);
+    Ok(true)
+}
