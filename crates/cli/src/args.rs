@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use halocline_media::{EmulatedError, EmulatedSpec};
 
 use crate::size;
 
@@ -196,6 +197,7 @@ BEGIN, statements, COMMIT publishes what lies between at once, or none of it.
 INSERT, UPDATE, DELETE, TRUNCATE, ALTER TABLE and COPY t FROM 'file' change tables; \\help shows more.
 CREATE INDEX i ON t USING elf (a, b) builds an index, EXPLAIN shows whether a query uses it, and
 SET halocline.index = off | auto | force decides for the session.
+ALTER INDEX i SET (placement = 'static', dram = '64MiB') keeps a part of an index in DRAM.
 Segments are merged in the background; SET halocline.compaction = off ends that.
 
 Examples:
@@ -231,6 +233,10 @@ pub(crate) struct SqlArgs {
     /// Create the pool if it does not exist
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) create: bool,
+    /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json), then :virtual
+    /// to only count the time, or :delay [default]
+    #[arg(long, value_name = "MEDIUM", value_parser = medium)]
+    pub(crate) medium: Option<EmulatedSpec>,
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 }
@@ -335,6 +341,10 @@ pub(crate) enum InternalCommand {
     Generate { sf: f64, file: PathBuf },
     /// Open a pool, run one query, and print how long each took as JSON
     Reopen { pool: PathBuf, query: String },
+}
+
+fn medium(text: &str) -> Result<EmulatedSpec, String> {
+    text.parse().map_err(|error: EmulatedError| error.to_string())
 }
 
 fn scale_factor(text: &str) -> Result<f64, String> {

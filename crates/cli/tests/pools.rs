@@ -156,3 +156,54 @@ fn a_second_writer_is_told_who_the_first_one_is() {
     let run = home.ok(&["import", "p", "u", "t.csv"]);
     assert_eq!(stderr(&run), "");
 }
+
+#[test]
+fn info_shows_what_is_in_dram() {
+    let home = Home::with_table();
+    home.ok(&["index", "p", "t", "--on", "day,id"]);
+    let said = stdout(&home.ok(&[
+        "sql",
+        "p",
+        "ALTER INDEX t_elf SET (placement = 'static', dram = '1MiB')",
+    ]));
+    assert!(said.contains("static, at most 1MiB of DRAM"), "{said}");
+    let text = stdout(&home.ok(&["info", "p"]));
+    let expected = "placement   static, at most 1MiB of DRAM: copied when a query first uses it";
+    assert!(text.contains(expected), "{text}");
+    let info: serde_json::Value = serde_json::from_str(&stdout(&home.ok(&["info", "p", "--json"]))).unwrap();
+    let index = &info["indexes"][0];
+    assert_eq!(
+        (&index["placement"], &index["dram"]),
+        (&"static".into(), &(1 << 20).into())
+    );
+    assert!(index["dram_bytes"].is_null() && info["dram_budget"].is_null());
+    // In one session: what queries have put there, and what a budget has not.
+    let script = "SET halocline.index = force; SELECT count(*) FROM t WHERE id = 5;\n\\d t\n\
+                  SET halocline.dram_budget = 0;\n\\d t\n";
+    let run = home.command(&["sql", "p"]).write_stdin(script).assert().success();
+    let text = stdout(&run);
+    assert!(text.contains("in DRAM\n"), "{text}");
+    assert!(
+        text.contains("halocline.dram_budget leaves 0 bytes of DRAM"),
+        "{text}"
+    );
+    assert_error(
+        &home.fails(1, &["sql", "p", "ALTER INDEX t_elf SET (placement = 'volatile')"]),
+        &["t_elf", "use hybrid"],
+    );
+}
+
+#[test]
+fn a_pool_may_be_read_as_from_another_medium() {
+    let home = Home::with_table();
+    let run = home.ok(&[
+        "sql",
+        "p",
+        "SELECT count(*) FROM t",
+        "--medium",
+        "emulated:optane:virtual",
+    ]);
+    assert!(stdout(&run).contains("1000"), "{}", stdout(&run));
+    let error = home.fails(2, &["sql", "p", "SELECT 1", "--medium", "optane"]);
+    assert!(stderr(&error).contains("emulated:"), "{}", stderr(&error));
+}

@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
 use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
-use halocline_media::{AnyMedium, Dram, keep_little_heap};
+use halocline_media::{AnyMedium, Device, Dram, EmulatedSpec, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::Compaction;
@@ -51,6 +51,9 @@ pub struct DatabaseOptions {
     /// default half of `memory` where that is given, else as much as the indexes' placements ask for.
     /// `SET halocline.dram_budget` changes it.
     pub dram_budget: Option<u64>,
+    /// Treat the pool as if it lay on this emulated medium: what is read and written is charged to it. For experiments; not
+    /// for [`Database::create_on`] and [`Database::open_on`], which are given a medium.
+    pub medium: Option<EmulatedSpec>,
 }
 
 /// An index to build.
@@ -182,7 +185,12 @@ impl Database {
     /// # Errors
     /// The file exists, or cannot be made.
     pub fn create(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        Ok(Self::over(Pool::create(path, &pool_options(options))?, options))
+        let pool = Pool::create(path, &pool_options(options))?;
+        if options.medium.is_some() {
+            drop(pool);
+            return Self::open(path, options);
+        }
+        Ok(Self::over(pool, options))
     }
 
     /// Opens the pool at `path`.
@@ -190,7 +198,11 @@ impl Database {
     /// # Errors
     /// No such file, not a pool, a newer format, damage.
     pub fn open(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        Ok(Self::over(Pool::open(path, &pool_options(options))?, options))
+        let pool = match device(options)? {
+            None => Pool::open(path, &pool_options(options))?,
+            Some(device) => Pool::open_emulated(path, &pool_options(options), &device)?,
+        };
+        Ok(Self::over(pool, options))
     }
 
     /// A pool in DRAM that ends with the process.
@@ -198,7 +210,11 @@ impl Database {
     /// # Errors
     /// No address space or memory.
     pub fn in_memory(options: &DatabaseOptions) -> Result<Self, EngineError> {
-        let medium = AnyMedium::Dram(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
+        let dram = AnyMedium::Dram(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
+        let medium = match device(options)? {
+            None => dram,
+            Some(device) => dram.emulated(device),
+        };
         Self::create_on(medium, options)
     }
 
@@ -405,6 +421,12 @@ impl Database {
     pub fn sync(&self) -> Result<(), EngineError> {
         Ok(self.shared.pool.sync()?)
     }
+}
+
+/// The device that the options ask for.
+fn device(options: &DatabaseOptions) -> Result<Option<Arc<Device>>, EngineError> {
+    let device = options.medium.as_ref().map(Device::new).transpose();
+    Ok(device.map_err(PoolError::from)?)
 }
 
 fn pool_options(options: &DatabaseOptions) -> PoolOptions {

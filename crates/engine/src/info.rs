@@ -37,7 +37,7 @@ pub struct Info {
 pub struct PoolInfo {
     /// Where it is; none for a pool in DRAM.
     pub path: Option<PathBuf>,
-    /// What it lies on, in words.
+    /// What it lies on, in words; an emulated medium first.
     pub medium: String,
     /// Length of the file in bytes.
     pub bytes: u64,
@@ -186,7 +186,10 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
     Ok(Info {
         pool: PoolInfo {
             path: (pool.kind != halocline_media::MediumKind::Dram).then_some(pool.path),
-            medium: pool.kind.to_string(),
+            medium: match &shared.options.medium {
+                None => pool.kind.to_string(),
+                Some(spec) => format!("{spec} over {}", pool.kind),
+            },
             bytes: pool.len,
             used_bytes: pool.used,
             free_bytes: pool.free,

@@ -38,6 +38,7 @@ pub use database::{Database, DatabaseOptions, IndexSpec};
 pub use error::EngineError;
 pub use halocline_cache::Placement;
 pub use halocline_elf::{Layout, Order, PlaceOptions};
+pub use halocline_media::EmulatedSpec;
 pub use import::{Format, ImportError, ImportFault, ImportOptions, ImportProgress, ImportReport, Place};
 pub use info::{CheckProgress, CheckReport, ColumnInfo, IndexInfo, Info, PoolInfo, TableInfo};
 pub use result::{BatchStream, QueryResult};

@@ -29,6 +29,7 @@ Statements end with a semicolon. Besides SELECT:
   BEGIN                                    COMMIT or ROLLBACK
   VACUUM                                   merges segments, gives space back
   CREATE INDEX i ON t USING elf (a, b)     DROP INDEX i
+  SHOW INDEXES                             with what of them is in DRAM
   ALTER INDEX i SET (placement = 'static', dram = '64MiB')
   EXPLAIN SELECT …                         shows whether an index is used, and why not
   SET halocline.index = off | auto | force

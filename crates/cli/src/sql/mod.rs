@@ -30,6 +30,7 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
     // It ends with the last statement at the latest, and begins a moment after a change: a single one never waits for it.
     let options = DatabaseOptions {
         compaction: Compaction::Auto,
+        medium: args.medium.clone(),
         ..opening::options(&args.open, args.read_only)
     };
     let runtime = runtime()?;
@@ -66,7 +67,7 @@ fn run_all(
         Some(statements) => statements
             .iter()
             .try_for_each(|text| runtime.block_on(session.run(text)))?,
-        None if io::stdin().is_terminal() => repl::repl(runtime, &mut session, &args.pool)?,
+        None if io::stdin().is_terminal() => repl::repl(runtime, &mut session, args)?,
         None => piped(runtime, &mut session)?,
     }
     runtime.block_on(end(&session.database))

@@ -12,19 +12,24 @@ use tokio::runtime::Runtime;
 use super::run::Session;
 use super::statements::{has_content, split};
 use super::{meta, statements};
+use crate::args::SqlArgs;
 use crate::error::CliError;
 
 const PROMPT: &str = "halocline> ";
 const CONTINUED: &str = "        -> ";
 
 /// Reads and runs statements until `\q` or Ctrl-D. A statement that fails is reported, and the shell goes on.
-pub(crate) fn repl(runtime: &Runtime, session: &mut Session, pool: &Path) -> Result<(), CliError> {
+pub(crate) fn repl(runtime: &Runtime, session: &mut Session, args: &SqlArgs) -> Result<(), CliError> {
     let mut editor = DefaultEditor::new().map_err(|error| CliError::failed(error.to_string()))?;
     let history = history_file();
     if let Some(file) = &history {
         let _ = editor.load_history(file); // there is none at first
     }
-    writeln!(io::stdout(), "{}: \\help for help, \\q to end", pool.display())?;
+    let mut out = io::stdout();
+    writeln!(out, "{}: \\help for help, \\q to end", args.pool.display())?;
+    if let Some(medium) = &args.medium {
+        writeln!(out, "the medium is {medium}: times are those of its profile")?;
+    }
     let mut pending = String::new();
     loop {
         let prompt = if has_content(&pending) { CONTINUED } else { PROMPT };

@@ -6,7 +6,7 @@ use crate::header::Header;
 use crate::place::{PlaceOptions, Placed};
 use crate::view::Image;
 use crate::{ElfError, Result};
-use halocline_cache::{Budget, Placement, Reservation};
+use halocline_cache::{Budget, Placement, Reservation, Upper};
 use halocline_media::{Bytes, PAGE};
 use std::sync::Arc;
 
@@ -37,7 +37,12 @@ impl<B: Bytes> Elf<B> {
         })?;
         let placed = elf.placed();
         let taken = placed.dram_bytes;
-        let short = granted < asked && (placed.fallback.is_some() || taken > granted - granted / 8);
+        // Of the most probable lists there are always more, until it has about all.
+        let all = match options.placement {
+            Placement::Static(Upper::Probable) => self.size() + self.size() / 4,
+            _ => 0,
+        };
+        let short = granted < asked && (placed.fallback.is_some() || granted < all);
         let mut copies = elf.copies();
         if short {
             let have = match taken {

@@ -11,6 +11,7 @@ mod modify;
 mod parse;
 mod place_index;
 mod run;
+mod show_indexes;
 mod split;
 #[cfg(test)]
 mod tests;

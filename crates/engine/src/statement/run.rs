@@ -20,6 +20,7 @@ use super::insert::{insert_literals, insert_rows};
 use super::modify::{delete_all, delete_rows, deleted_rows, update_rows, updated_rows, without_address};
 use super::parse::{CopyFrom, Delete, Insert, Source, Statement, Update};
 use super::place_index::{Placed, set_placement};
+use super::show_indexes::show_indexes;
 use crate::database::Shared;
 use crate::session::Session;
 use crate::transaction::{Held, NEVER, Transaction};
@@ -43,6 +44,10 @@ pub(crate) async fn run(
         Statement::Plan(parsed) => {
             let catalog = session.catalog(shared)?;
             return Ok(QueryResult::rows(session.rows(&catalog, parsed).await?));
+        }
+        Statement::ShowIndexes => {
+            let catalog = session.catalog(shared)?;
+            return show_indexes(&catalog);
         }
         Statement::Setting(parsed) => session.set(shared, parsed).await.map(|()| "set".to_string()),
         Statement::External(parsed) => {

@@ -98,7 +98,7 @@ fn statements_say_what_is_in_dram() {
         // Nothing is copied before a query asks.
         run(
             &db,
-            "CREATE INDEX j ON t (b) WITH (placement = 'static:1', dram = 65536, layout = 'published')",
+            "CREATE INDEX j ON t (c) WITH (placement = 'static:1', dram = 1000000, layout = 'published')",
         )
         .await;
         let created = db.info().unwrap().indexes.remove(1);
@@ -106,11 +106,20 @@ fn statements_say_what_is_in_dram() {
             (created.placement.as_str(), created.dram_bytes),
             ("static:1", None)
         );
-        rows(&db, "SELECT count(*) FROM t WHERE b = 5").await.unwrap();
+        rows(&db, "SELECT count(*) FROM t WHERE c = 5").await.unwrap();
         assert!(
             db.info().unwrap().indexes[1]
                 .dram_bytes
                 .is_some_and(|bytes| bytes > 0)
+        );
+        let shown = sorted(&rows(&db, "SHOW INDEXES").await.unwrap());
+        assert!(
+            shown[0].starts_with("i|t|a, b|packed|40000|") && shown[0].contains("|hybrid|NULL|"),
+            "{shown:?}"
+        );
+        assert!(
+            shown[1].contains("|static:1|1000000|") && shown[1].ends_with("|NULL|"),
+            "{shown:?}"
         );
         for text in ["DROP INDEX j", "ALTER INDEX i SET (placement = 'slow-only')"] {
             run(&db, text).await;
@@ -281,6 +290,7 @@ fn one_budget_is_for_all() {
         assert!(info.placed_bytes <= 32 << 10);
         assert_eq!(info.dram_budget, Some(32 << 10));
         run(&db, "SET halocline.dram_budget = unlimited").await;
+        answer(&db, 11).await;
         let info = db.info().unwrap();
         assert_eq!(info.dram_budget, None);
         for index in &info.indexes {
@@ -372,4 +382,20 @@ fn answers_and_budget_hold_while_placements_change() {
     runtime().block_on(run(&db, "SET halocline.dram_budget = 0"));
     assert_eq!(db.info().unwrap().placed_bytes, 0);
     check(&db).unwrap();
+}
+
+#[test]
+fn an_emulated_medium_says_so() {
+    let db = memory(&DatabaseOptions {
+        medium: Some("emulated:optane:virtual".parse().unwrap()),
+        ..DatabaseOptions::default()
+    });
+    runtime().block_on(async {
+        fill(&db).await;
+        let expected = answer(&db, 5).await;
+        run(&db, "ALTER INDEX i SET (placement = 'hybrid')").await;
+        assert_eq!(answer(&db, 5).await, expected);
+    });
+    let medium = db.info().unwrap().pool.medium;
+    assert!(medium.starts_with("emulated:optane:virtual"), "{medium}");
 }

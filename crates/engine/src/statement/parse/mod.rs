@@ -25,6 +25,8 @@ use crate::{EngineError, IndexSpec};
 pub(crate) enum Statement {
     /// DataFusion plans and runs it: queries, EXPLAIN, SHOW, DESCRIBE, COPY TO.
     Plan(Parsed),
+    /// `SHOW INDEXES`.
+    ShowIndexes,
     /// It changes the session's settings.
     Setting(Parsed),
     /// `CREATE EXTERNAL TABLE`: the session remembers it.
@@ -179,6 +181,9 @@ fn classify(statement: Parsed) -> Result<Statement, EngineError> {
             }),
         },
         Parsed::Statement(inner) => match &**inner {
+            ast::Statement::ShowVariable { variable } if matches!(variable.as_slice(), [word] if word.value.eq_ignore_ascii_case("indexes")) => {
+                Ok(Statement::ShowIndexes)
+            }
             ast::Statement::Query(_)
             | ast::Statement::ShowVariable { .. }
             | ast::Statement::ShowTables { .. }

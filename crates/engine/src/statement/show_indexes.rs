@@ -1,0 +1,53 @@
+//! `SHOW INDEXES`: the indexes as rows.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use datafusion::error::DataFusionError;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+
+use crate::catalog::Catalog;
+use crate::info::{IndexInfo, index_info};
+use crate::{EngineError, QueryResult};
+
+/// One row for each index; sizes in bytes.
+///
+/// # Errors
+/// An index cannot be read.
+pub(crate) fn show_indexes(catalog: &Catalog) -> Result<QueryResult, EngineError> {
+    let infos = catalog
+        .indexes()
+        .iter()
+        .map(|index| index_info(catalog, &index.name));
+    let infos = infos.collect::<Result<Vec<_>, _>>()?;
+    let text = |of: fn(&IndexInfo) -> Option<String>| -> ArrayRef {
+        Arc::new(StringArray::from_iter(infos.iter().map(of)))
+    };
+    let number = |of: fn(&IndexInfo) -> Option<u64>| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter(infos.iter().map(of)))
+    };
+    let columns: [(&str, DataType, ArrayRef); 10] = [
+        ("name", DataType::Utf8, text(|i| Some(i.name.clone()))),
+        ("table", DataType::Utf8, text(|i| Some(i.table.clone()))),
+        ("columns", DataType::Utf8, text(|i| Some(i.columns.join(", ")))),
+        ("layout", DataType::Utf8, text(|i| Some(i.layout.clone()))),
+        ("rows", DataType::UInt64, number(|i| Some(i.rows))),
+        ("bytes", DataType::UInt64, number(|i| Some(i.bytes))),
+        ("placement", DataType::Utf8, text(|i| Some(i.placement.clone()))),
+        ("dram", DataType::UInt64, number(|i| i.dram)),
+        ("dram_bytes", DataType::UInt64, number(|i| i.dram_bytes)),
+        ("fallback", DataType::Utf8, text(|i| i.fallback.clone())),
+    ];
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, kind, _)| Field::new(*name, kind.clone(), true))
+        .collect();
+    let schema = Arc::new(Schema::new(fields));
+    let columns = columns.into_iter().map(|(_, _, column)| column).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(DataFusionError::from)?;
+    let rows = futures::stream::iter([Ok(batch)]);
+    Ok(QueryResult::rows(Box::pin(RecordBatchStreamAdapter::new(
+        schema, rows,
+    ))))
+}
