@@ -236,7 +236,7 @@ pub(crate) struct SqlArgs {
     /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json), then :virtual
     /// to only count the time, or :delay [default]
     #[arg(long, value_name = "MEDIUM", value_parser = medium)]
-    pub(crate) medium: Option<EmulatedSpec>,
+    pub(crate) medium: Option<Box<EmulatedSpec>>,
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 }
@@ -343,8 +343,10 @@ pub(crate) enum InternalCommand {
     Reopen { pool: PathBuf, query: String },
 }
 
-fn medium(text: &str) -> Result<EmulatedSpec, String> {
-    text.parse().map_err(|error: EmulatedError| error.to_string())
+fn medium(text: &str) -> Result<Box<EmulatedSpec>, String> {
+    text.parse()
+        .map(Box::new)
+        .map_err(|error: EmulatedError| error.to_string())
 }
 
 fn scale_factor(text: &str) -> Result<f64, String> {

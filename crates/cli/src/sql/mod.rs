@@ -30,7 +30,7 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
     // It ends with the last statement at the latest, and begins a moment after a change: a single one never waits for it.
     let options = DatabaseOptions {
         compaction: Compaction::Auto,
-        medium: args.medium.clone(),
+        medium: args.medium.as_deref().cloned(),
         ..opening::options(&args.open, args.read_only)
     };
     let runtime = runtime()?;
