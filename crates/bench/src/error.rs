@@ -48,6 +48,14 @@ pub enum BenchError {
         /// Its answer.
         right: String,
     },
+    /// A figure cannot be drawn.
+    #[error("the figure `{title}` cannot be drawn: {reason}")]
+    Figure {
+        /// Its title.
+        title: String,
+        /// Why.
+        reason: String,
+    },
     /// Something around the experiment failed.
     #[error("{0}")]
     Setup(String),

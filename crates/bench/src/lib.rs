@@ -9,9 +9,11 @@ pub mod answer;
 mod error;
 mod experiments;
 pub mod machine;
+pub mod plot;
 pub mod reopen;
 mod report;
 mod settings;
+mod tiers;
 mod timing;
 
 pub use error::BenchError;
@@ -19,5 +21,6 @@ pub use experiments::{Experiment, experiments};
 pub(crate) use report::config;
 pub use report::{Config, Reporter};
 pub use settings::Settings;
+pub use tiers::{Budget, DataKind, Medium, Tiers};
 pub use timing::Samples;
 pub(crate) use timing::interleaved;

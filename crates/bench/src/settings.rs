@@ -6,7 +6,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::BenchError;
+use crate::{BenchError, Tiers};
 
 /// What the caller of an experiment decides; what is left out has a default in each experiment.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +30,8 @@ pub struct Settings {
     /// Program and arguments to which a pool and a query are added for [`crate::reopen::measure`] in a fresh process;
     /// empty if there is none, and the same process opens the pool again.
     pub reopen: Vec<OsString>,
+    /// What the experiments on two tiers of memory are run with.
+    pub tiers: Tiers,
 }
 
 impl Settings {

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod space;
+mod tiers;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use halocline_media::{EmulatedError, EmulatedSpec};
 use crate::size;
 
 pub(crate) use space::{CompactArgs, VacuumArgs};
+pub(crate) use tiers::TierArgs;
 
 const MAIN_HELP: &str = "\
 Examples:
@@ -295,7 +297,8 @@ Examples:
   halocline bench list
   halocline bench elf-layout --quick
   halocline bench elf-layout --rows 10000000 --json layout.jsonl
-  halocline bench elf-selections --sf 1")]
+  halocline bench elf-selections --sf 1
+  halocline bench elf-media --data uniform --medium emulated:optane:delay --plot figures")]
 pub(crate) struct BenchArgs {
     /// The experiment, or `list`
     pub(crate) experiment: String,
@@ -318,11 +321,13 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) threads: Option<u32>,
     /// Repetitions; the median counts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, alias = "rounds", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
     /// Where pools are made (the medium that is measured) [default: the temporary directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tiers: TierArgs,
 }
 
 #[derive(Debug, Args)]

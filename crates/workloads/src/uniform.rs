@@ -51,11 +51,7 @@ impl UniformTable {
             for (block, chunk) in columns.chunks_mut(per_thread).enumerate() {
                 scope.spawn(move || {
                     for (i, column) in chunk.iter_mut().enumerate() {
-                        let dim = (block * per_thread + i) as u64;
-                        let mut rng = SplitMix64::stream(spec.seed, dim);
-                        *column = (0..spec.rows)
-                            .map(|_| rng.below(u64::from(spec.cardinality)) as u32)
-                            .collect();
+                        *column = Self::values(spec, block * per_thread + i).collect();
                     }
                 });
             }
@@ -64,6 +60,16 @@ impl UniformTable {
             spec: spec.clone(),
             columns,
         }
+    }
+
+    /// The values of one dimension in order of the rows, without a table to hold them.
+    ///
+    /// # Panics
+    /// If `spec.cardinality` is 0.
+    pub fn values(spec: &UniformSpec, dim: usize) -> impl Iterator<Item = u32> + use<> {
+        let mut rng = SplitMix64::stream(spec.seed, dim as u64);
+        let cardinality = u64::from(spec.cardinality);
+        (0..spec.rows).map(move |_| rng.below(cardinality) as u32)
     }
 
     /// What the table was made from.

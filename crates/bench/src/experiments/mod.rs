@@ -2,10 +2,14 @@
 
 mod churn;
 mod elf_layout;
+mod elf_media;
+mod elf_policies;
 mod elf_selections;
+mod elf_warmup;
 mod ingest;
 mod memory;
 mod open;
+mod tiers;
 
 use crate::{BenchError, Reporter, Settings};
 
@@ -22,6 +26,24 @@ pub struct Experiment {
     pub run: fn(&Settings, &mut Reporter<'_>) -> Result<(), BenchError>,
 }
 
+/// What the experiments on two tiers heed.
+const TIERS: &[&str] = &[
+    "--data",
+    "--rows",
+    "--sf",
+    "--full",
+    "--layout",
+    "--medium",
+    "--cache-model",
+    "--placements",
+    "--dram",
+    "--theta",
+    "--warm-up",
+    "--threads",
+    "--repeat",
+    "--plot",
+];
+
 /// All experiments.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
@@ -31,6 +53,24 @@ pub fn experiments() -> &'static [Experiment] {
             about: "Elf layouts packed and published on a uniform table: build, size, three query types, one thread",
             options: &["--rows", "--threads", "--repeat"],
             run: elf_layout::run,
+        },
+        Experiment {
+            name: "elf-media",
+            about: "placements of an Elf over two tiers of memory: build, three query types, DRAM taken, reopening",
+            options: TIERS,
+            run: elf_media::run,
+        },
+        Experiment {
+            name: "elf-policies",
+            about: "policies of a dynamic cache by capacity, exact match and range, between slow tier and DRAM",
+            options: TIERS,
+            run: elf_policies::run,
+        },
+        Experiment {
+            name: "elf-warmup",
+            about: "throughput over the queries run so far, by placement: exact match, range, partial match",
+            options: TIERS,
+            run: elf_warmup::run,
         },
         Experiment {
             name: "elf-selections",

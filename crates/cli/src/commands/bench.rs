@@ -41,6 +41,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
             "internal".into(),
             "reopen".into(),
         ],
+        tiers: args.tiers.tiers(),
     };
     let mut out = BufWriter::new(io::stdout());
     let mut reporter = Reporter::new(experiment.name, &mut out);

@@ -1,0 +1,205 @@
+//! `elf-media`: the placements of an index over two tiers beside each other, one thread (figure 3 of the selective-caching
+//! paper): build, three query types, DRAM taken, and a hybrid's reopening against a rebuild.
+
+mod bars;
+mod paper;
+mod present;
+mod reopen;
+
+use std::sync::Arc;
+
+use halocline_cache::{Placement, Upper};
+use halocline_elf::{Layout, Rows};
+use halocline_media::HugeVec;
+
+use super::tiers::{self, Built, Measured, Question, Source, System, THETA, Table, Tier};
+use crate::{BenchError, Budget, DataKind, Reporter, Settings};
+
+use bars::Bars;
+use reopen::Reopened;
+
+/// What is asked, in order.
+const QUESTIONS: [Question; 6] = [
+    Question::Exact,
+    Question::ExactBatch,
+    Question::Range(2.0),
+    Question::Range(100.0),
+    Question::Partial(2.0),
+    Question::Partial(100.0),
+];
+
+/// DRAM of the static placements.
+const BUDGET: Budget = Budget::Share(0.03);
+
+/// All that was measured of one layout.
+struct Results {
+    layout: Layout,
+    kind: DataKind,
+    /// Whether times are real and may be compared with those of DRAM.
+    real: bool,
+    /// The first one is the index in DRAM.
+    systems: Vec<System>,
+    built: Built,
+    reopened: Option<Reopened>,
+    /// By question, then by system.
+    answers: Vec<(Question, Vec<Measured>)>,
+    /// Exact matches of `published` in DRAM, measured among those of this layout.
+    published_exact: Option<Measured>,
+}
+
+impl Results {
+    /// The system of that name, by its place.
+    fn system(&self, name: &str) -> Option<usize> {
+        self.systems.iter().position(|system| system.name == name)
+    }
+
+    fn measured(&self, question: Question, system: usize) -> Option<&Measured> {
+        let (_, measured) = self.answers.iter().find(|(asked, _)| *asked == question)?;
+        measured.get(system)
+    }
+
+    /// Median seconds a query.
+    fn seconds(&self, question: Question, name: &str) -> f64 {
+        self.system(name)
+            .and_then(|system| self.measured(question, system))
+            .map_or(f64::NAN, |measured| measured.time.median())
+    }
+
+    /// How many times the time of the index in DRAM.
+    fn ratio(&self, question: Question, name: &str) -> f64 {
+        if self.real {
+            self.seconds(question, name) / self.seconds(question, "volatile")
+        } else {
+            f64::NAN
+        }
+    }
+
+    /// What the paper has for a placement; it is of uniform data.
+    fn paper(&self, question: Question, name: &str) -> Option<f64> {
+        match self.kind {
+            DataKind::Uniform => paper::of(question, name),
+            DataKind::Lineitem => None,
+        }
+    }
+}
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let tier = Tier::new(settings)?;
+    for kind in tiers::kinds(settings) {
+        let table = Table::make(kind, settings)?;
+        tiers::announce(settings, &table, &tier, report)?;
+        for theta in tiers::thetas(settings, &[THETA]) {
+            report.set("theta", theta);
+            let mut published = None;
+            for layout in tiers::layouts(settings) {
+                let results = measure(settings, &table, &tier, layout, theta, published.as_ref())?;
+                present::values(report, settings, &results)?;
+                present::tables(report, &results)?;
+                present::figure(report, settings, &table, &tier, &results, theta)?;
+                if tier.is_delayed() && kind == DataKind::Uniform {
+                    Bars::of(&results).report(report, layout)?;
+                } else {
+                    report
+                        .line("no bars: they are for uniform data and an emulated medium with real delays")?;
+                }
+                if layout == Layout::Published {
+                    published = Some(Arc::clone(&results.built.bytes));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn measure(
+    settings: &Settings,
+    table: &Table,
+    tier: &Tier,
+    layout: Layout,
+    theta: f64,
+    published: Option<&Arc<HugeVec<u8>>>,
+) -> Result<Results, BenchError> {
+    let rounds = settings.repetitions(5);
+    let built = tiers::build(table, layout, settings.threads(), Some(tier), rounds.min(3))?;
+    let reopened = reopen::measure(tier, &built.bytes, rounds)?;
+    let systems = systems(settings, tier, &built.bytes)?;
+    let published = published.map(System::volatile).transpose()?;
+    let mut results = Results {
+        layout,
+        kind: table.kind(),
+        real: tier.is_real(),
+        systems,
+        built,
+        reopened,
+        answers: vec![],
+        published_exact: None,
+    };
+    if table.rows() == 0 {
+        return Ok(results);
+    }
+    for (stream, question) in QUESTIONS.into_iter().enumerate() {
+        let mut source = Source::new(table, theta, settings.seed, 1 + stream as u64)?;
+        let queries = source.draw(question, question.supply(settings.quick));
+        let guest = published.as_ref().filter(|_| question == Question::Exact);
+        let together: Vec<&System> = results.systems.iter().chain(guest).collect();
+        let least = if settings.quick { 0.005 } else { 0.15 };
+        let mut measured = tiers::compare(&together, &queries, rounds, least)?;
+        if guest.is_some() {
+            results.published_exact = measured.pop();
+        }
+        results.answers.push((question, measured));
+    }
+    Ok(results)
+}
+
+/// Those asked for, or all; the index in DRAM and that on the slow tier alone are always among them.
+fn systems(settings: &Settings, tier: &Tier, bytes: &Arc<HugeVec<u8>>) -> Result<Vec<System>, BenchError> {
+    let mut systems = vec![System::volatile(bytes)?, tier.open(bytes)?];
+    let size = systems[0].index.size();
+    let asked = &settings.tiers.budgets;
+    let budgets = if asked.is_empty() { &[BUDGET][..] } else { asked };
+    let asked = &settings.tiers.placements;
+    let default = [
+        Placement::Hybrid,
+        Placement::DualAccess,
+        Placement::Static(Upper::Probable),
+    ];
+    for &placement in if asked.is_empty() { &default[..] } else { asked } {
+        match placement {
+            Placement::Volatile | Placement::SlowOnly => {}
+            Placement::Hybrid | Placement::DualAccess => systems.push(tier.place(bytes, placement, None)?),
+            _ => {
+                for budget in budgets {
+                    let mut system = tier.place(bytes, placement, Some(budget.of(size)))?;
+                    if budgets.len() > 1 {
+                        system.name = format!("{} {}", system.name, tiers::bytes(budget.of(size) as f64));
+                    }
+                    systems.push(system);
+                }
+            }
+        }
+    }
+    if asked.is_empty() {
+        systems.extend(levels(tier, bytes, budgets[0].of(size))?);
+    }
+    Ok(systems)
+}
+
+/// As many levels as the budget has room for; none if there is no room for one.
+fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<System>, BenchError> {
+    let mut best = None;
+    for levels in 1..=16 {
+        let system = tier.place(bytes, Placement::Static(Upper::Levels(levels)), Some(budget))?;
+        if system.placed().fallback.is_some() {
+            break;
+        }
+        let grown = best
+            .as_ref()
+            .is_none_or(|best: &System| best.placed().dram_bytes < system.placed().dram_bytes);
+        if !grown {
+            break;
+        }
+        best = Some(system);
+    }
+    Ok(best)
+}

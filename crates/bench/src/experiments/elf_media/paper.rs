@@ -1,0 +1,42 @@
+//! The paper's figures: time over the index in DRAM, in percent, on 100 M rows and Optane (Jibril et al., 2022).
+
+use super::Question;
+
+/// Of the index on the slow tier alone.
+pub(super) fn slow_only(question: Question) -> Option<f64> {
+    match question {
+        Question::Exact => Some(223.0),
+        Question::Range(percent) if percent == 2.0 => Some(210.0),
+        Question::Range(percent) if percent == 100.0 => Some(70.0),
+        Question::Partial(percent) if percent == 2.0 => Some(236.0),
+        Question::Partial(percent) if percent == 100.0 => Some(66.0),
+        _ => None,
+    }
+}
+
+/// With four levels in DRAM, 3 % of the tree.
+pub(super) fn cached(question: Question) -> Option<f64> {
+    match question {
+        Question::Exact => Some(150.0),
+        Question::Range(percent) if percent == 2.0 => Some(110.0),
+        Question::Partial(percent) if percent == 2.0 => Some(140.0),
+        _ => None,
+    }
+}
+
+/// Of a build.
+pub(super) const BUILD: f64 = 18.0;
+
+/// How many times faster a copy is than a rebuild.
+pub(super) const REOPEN: f64 = 30.0;
+
+/// What the paper has for a placement.
+pub(super) fn of(question: Question, placement: &str) -> Option<f64> {
+    if placement == "slow-only" {
+        slow_only(question)
+    } else if placement.starts_with("static") {
+        cached(question)
+    } else {
+        None
+    }
+}

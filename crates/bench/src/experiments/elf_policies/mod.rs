@@ -1,0 +1,226 @@
+//! `elf-policies`: policies of a dynamic cache by its capacity, warm, between the two baselines (figure 4 of the
+//! selective-caching paper).
+
+mod bars;
+mod present;
+
+use halocline_cache::{Links, Placement, PolicyKind};
+use halocline_elf::Layout;
+
+use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
+use crate::{BenchError, Budget, DataKind, Reporter, Samples, Settings};
+
+use bars::Gains;
+
+/// Capacities of the caches: about 4 and 15 % of the lists are where the paper found its best.
+const CAPACITIES: [Budget; 4] = [
+    Budget::Share(0.01),
+    Budget::Share(0.02),
+    BAR_CAPACITY,
+    Budget::Share(0.15),
+];
+/// That of the bars, and of the skews other than the paper's.
+const BAR_CAPACITY: Budget = Budget::Share(0.04);
+/// No skew, the paper's, and that of YCSB.
+const THETAS: [f64; 3] = [0.0, THETA, 0.99];
+
+/// What is asked, and by how many fewer queries of it than exact matches there are.
+const QUESTIONS: [(Question, usize); 2] = [(Question::Exact, 1), (Question::Range(2.0), 50)];
+
+/// What was measured of one system.
+struct Cell {
+    placement: String,
+    /// Bytes of DRAM it may have; none for a baseline.
+    budget: Option<u64>,
+    rate: Samples,
+    system: System,
+}
+
+/// Everything of one question: baselines first, then by capacity.
+struct Results {
+    layout: Layout,
+    theta: f64,
+    question: Question,
+    capacities: Vec<(Budget, u64)>,
+    cells: Vec<Cell>,
+}
+
+impl Results {
+    fn rate(&self, placement: &str, budget: Option<u64>) -> f64 {
+        let mut cells = self.cells.iter();
+        let cell = cells.find(|cell| cell.placement == placement && cell.budget == budget);
+        cell.map_or(f64::NAN, |cell| cell.rate.median())
+    }
+
+    /// How many times the throughput of the slow tier alone, measured in turn with it.
+    fn gain(&self, placement: &str, budget: u64) -> f64 {
+        self.rate(placement, Some(budget)) / self.rate("slow-only", None)
+    }
+
+    /// The names of the placements between the baselines.
+    fn placements(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = vec![];
+        for cell in self.cells.iter().filter(|cell| cell.budget.is_some()) {
+            if !names.contains(&&*cell.placement) {
+                names.push(&cell.placement);
+            }
+        }
+        names
+    }
+}
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let tier = Tier::new(settings)?;
+    for kind in tiers::kinds(settings) {
+        let table = Table::make(kind, settings)?;
+        tiers::announce(settings, &table, &tier, report)?;
+        for layout in tiers::layouts(settings) {
+            let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
+            let mut gains = Gains::default();
+            for theta in tiers::thetas(settings, &THETAS) {
+                report.set("theta", theta);
+                for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
+                    let chosen = Chosen::of(settings, layout, theta);
+                    if question != Question::Exact && !chosen.whole {
+                        continue;
+                    }
+                    let source = Source::new(&table, theta, settings.seed, 21 + stream as u64)?;
+                    let warm_up = warm_up(settings) / fewer;
+                    report.set("warm_up", warm_up);
+                    let results = measure(settings, &tier, &built.bytes, &chosen, source, question, warm_up)?;
+                    present::values(report, &results)?;
+                    present::table(report, &results)?;
+                    present::figure(report, settings, &table, &tier, &results)?;
+                    if question == Question::Exact {
+                        gains.add(&results);
+                    }
+                }
+            }
+            if tier.is_delayed() && kind == DataKind::Uniform {
+                gains.report(report, layout)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Exact matches before those that count.
+fn warm_up(settings: &Settings) -> usize {
+    let default = match (settings.quick, settings.tiers.full) {
+        (true, _) => 5_000,
+        (_, true) => 100_000_000,
+        _ => 5_000_000,
+    };
+    settings.tiers.warm_up.unwrap_or(default)
+}
+
+/// What is compared.
+struct Chosen {
+    layout: Layout,
+    theta: f64,
+    placements: Vec<Placement>,
+    capacities: Vec<Budget>,
+    /// All capacities and questions, not only those of the bars.
+    whole: bool,
+}
+
+impl Chosen {
+    fn of(settings: &Settings, layout: Layout, theta: f64) -> Self {
+        let tiers = &settings.tiers;
+        let whole = theta == THETA || !tiers.thetas.is_empty();
+        let links = match layout {
+            // The paper's way belongs to its layout.
+            Layout::Published => &[Links::Hashed, Links::Swizzled][..],
+            Layout::Packed => &[Links::Swizzled][..],
+        };
+        let all = links
+            .iter()
+            .flat_map(|&links| PolicyKind::ALL.map(|policy| Placement::Dynamic(policy, links)));
+        Self {
+            layout,
+            theta,
+            placements: if tiers.placements.is_empty() {
+                all.collect()
+            } else {
+                tiers.placements.clone()
+            },
+            capacities: match (tiers.budgets.is_empty(), whole) {
+                (false, _) => tiers.budgets.clone(),
+                (true, true) => CAPACITIES.to_vec(),
+                (true, false) => vec![BAR_CAPACITY],
+            },
+            whole,
+        }
+    }
+}
+
+fn measure(
+    settings: &Settings,
+    tier: &Tier,
+    bytes: &std::sync::Arc<halocline_media::HugeVec<u8>>,
+    chosen: &Chosen,
+    mut source: Source<'_>,
+    question: Question,
+    warm_up: usize,
+) -> Result<Results, BenchError> {
+    let size = bytes.len() as u64;
+    let capacities: Vec<(Budget, u64)> = chosen
+        .capacities
+        .iter()
+        .map(|&budget| (budget, budget.of(size)))
+        .collect();
+    let mut systems = vec![System::volatile(bytes)?, tier.open(bytes)?];
+    for (_, budget) in &capacities {
+        for &placement in &chosen.placements {
+            systems.push(tier.place(bytes, placement, Some(*budget))?);
+        }
+    }
+    // The baselines do not change; those whose content does are warmed up.
+    tiers::warm_up(&mut systems[2..], &mut source, question, warm_up)?;
+    let together: Vec<&System> = systems.iter().collect();
+    let count = enough(settings, &systems[0], &mut source, question)?;
+    tiers::lockstep(&together, &mut source, question, count)?;
+    let mut rates = vec![Samples::default(); systems.len()];
+    for _ in 0..settings.repetitions(5) {
+        let seconds = tiers::lockstep(&together, &mut source, question, count)?;
+        for (rates, seconds) in rates.iter_mut().zip(seconds) {
+            rates.push(count as f64 / seconds);
+        }
+    }
+    let cells = systems.into_iter().zip(rates).map(|(system, rate)| Cell {
+        placement: system.name.clone(),
+        budget: system.budget,
+        rate,
+        system,
+    });
+    Ok(Results {
+        layout: chosen.layout,
+        theta: chosen.theta,
+        question,
+        capacities,
+        cells: cells.collect(),
+    })
+}
+
+/// As many queries as the index in DRAM answers in a tenth of a second.
+fn enough(
+    settings: &Settings,
+    volatile: &System,
+    source: &mut Source<'_>,
+    question: Question,
+) -> Result<usize, BenchError> {
+    let count = match question {
+        Question::Exact | Question::ExactBatch => 2_000,
+        _ => 50,
+    };
+    if settings.quick {
+        return Ok(count);
+    }
+    let seconds = tiers::lockstep(&[volatile], source, question, 10 * count)?[0];
+    let wanted = 0.15 / seconds * (10 * count) as f64;
+    Ok(if wanted.is_finite() {
+        (wanted as usize).max(count)
+    } else {
+        10 * count
+    })
+}

@@ -1,0 +1,125 @@
+//! What was measured, for programs and for people.
+
+use halocline_elf::Rows;
+use serde_json::json;
+
+use super::{Results, Table, Tier};
+use crate::experiments::tiers::{bytes, over};
+use crate::plot::{self, Bars, Frame};
+use crate::{BenchError, Budget, Reporter, Settings};
+
+pub(super) fn values(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
+    for cell in &results.cells {
+        let mut config = cell.system.config();
+        config.insert("question".to_owned(), json!(results.question.to_string()));
+        config.insert("threads".to_owned(), json!(1));
+        if cell.rate.median().is_finite() {
+            report.samples(&cell.placement, &config, "throughput", &cell.rate, "1/s")?;
+        }
+        if let (Some(budget), Some(counted)) = (cell.budget, cell.system.counted) {
+            report.value(&cell.placement, &config, "DRAM taken", counted, "bytes")?;
+            let part = counted / budget as f64 * 100.0;
+            report.value(&cell.placement, &config, "DRAM taken of the budget", part, "%")?;
+            let gain = results.gain(&cell.placement, budget);
+            if gain.is_finite() {
+                report.value(
+                    &cell.placement,
+                    &config,
+                    "over slow-only",
+                    (gain - 1.0) * 100.0,
+                    "%",
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A capacity as people read it.
+fn capacity((budget, of): (Budget, u64)) -> String {
+    match budget {
+        Budget::Share(share) => format!("{} %, {}", share * 100.0, bytes(of as f64)),
+        Budget::Bytes(_) => bytes(of as f64),
+    }
+}
+
+pub(super) fn table(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
+    report.line(&format!(
+        "layout {}, {}, theta {}: queries/s, and over slow-only",
+        results.layout, results.question, results.theta
+    ))?;
+    let capacities: Vec<String> = results.capacities.iter().copied().map(capacity).collect();
+    let mut header = vec!["placement"];
+    header.extend(capacities.iter().map(String::as_str));
+    header.push("most DRAM of its budget, measured");
+    let mut lines = vec![];
+    for baseline in ["volatile", "slow-only"] {
+        let rate = results.rate(baseline, None);
+        let mut line = vec![baseline.to_owned()];
+        line.extend(capacities.iter().map(|_| plot::short(rate)));
+        line.push(String::new());
+        lines.push(line);
+    }
+    for placement in results.placements() {
+        let mut line = vec![placement.to_owned()];
+        for (_, budget) in &results.capacities {
+            line.push(format!(
+                "{} {}",
+                plot::short(results.rate(placement, Some(*budget))),
+                over(results.gain(placement, *budget))
+            ));
+        }
+        let parts = results.cells.iter().filter(|cell| cell.placement == placement);
+        let most = parts
+            .filter_map(|cell| Some(cell.system.counted? / cell.budget? as f64))
+            .fold(0.0, f64::max);
+        line.push(format!("{:.0} %", most * 100.0));
+        lines.push(line);
+    }
+    report.table(&header, lines)
+}
+
+/// Figure 4: throughput by capacity and policy, with the baselines beside it.
+pub(super) fn figure(
+    report: &mut Reporter<'_>,
+    settings: &Settings,
+    table: &Table,
+    tier: &Tier,
+    results: &Results,
+) -> Result<(), BenchError> {
+    let Some(directory) = &settings.tiers.plots else {
+        return Ok(());
+    };
+    let (kind, layout, question, theta) = (table.kind(), results.layout, results.question, results.theta);
+    let mut series = vec![];
+    for baseline in ["slow-only", "volatile"] {
+        let rate = results.rate(baseline, None);
+        series.push((baseline.to_owned(), vec![rate; results.capacities.len()]));
+    }
+    for placement in results.placements() {
+        let rates = results.capacities.iter();
+        let rates = rates.map(|(_, budget)| results.rate(placement, Some(*budget)));
+        series.push((placement.to_owned(), rates.collect()));
+    }
+    let bars = Bars {
+        frame: Frame {
+            title: format!("Policies of a dynamic cache, {question}, layout {layout}, {kind} data"),
+            x: "DRAM, of the index".to_owned(),
+            y: "queries/s".to_owned(),
+            foot: format!(
+                "{} rows x {} dimensions, slow tier {}, queries with Zipf {theta}, seed {}, one thread, warmed up, median \
+                 of {} rounds in turn",
+                table.rows(),
+                table.dims(),
+                tier.name(),
+                settings.seed,
+                settings.repetitions(5)
+            ),
+        },
+        groups: results.capacities.iter().copied().map(capacity).collect(),
+        series,
+    };
+    let name = format!("elf-policies-{kind}-{layout}-{}-{theta}", question.word());
+    let path = plot::write(directory, &name, &bars)?;
+    report.line(&format!("figure: {}", path.display()))
+}

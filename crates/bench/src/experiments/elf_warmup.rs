@@ -1,0 +1,211 @@
+//! `elf-warmup`: throughput over the queries run so far, for each placement (figures 5 to 7 of the selective-caching paper).
+
+use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_elf::{Layout, Rows};
+use serde_json::json;
+
+use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
+use crate::plot::{self, Frame, Line, Lines};
+use crate::{BenchError, Budget, Reporter, Settings};
+
+/// DRAM of the placements that have a budget.
+const BUDGET: Budget = Budget::Share(0.04);
+
+/// The placements beside the two baselines.
+const PLACEMENTS: [Placement; 6] = [
+    Placement::Static(Upper::Probable),
+    Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
+    Placement::Dynamic(PolicyKind::Naive, Links::Swizzled),
+    Placement::Dynamic(PolicyKind::Lla, Links::Hashed),
+    Placement::Dynamic(PolicyKind::Lru, Links::Hashed),
+    Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
+];
+
+/// What is asked, and by how many fewer queries of it than exact matches there are.
+const QUESTIONS: [(Question, usize); 3] = [
+    (Question::Exact, 1),
+    (Question::Range(2.0), 50),
+    (Question::Partial(2.0), 2000),
+];
+
+/// One system's throughput where so many queries had been run.
+type Curve = Vec<(f64, f64)>;
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let tier = Tier::new(settings)?;
+    for kind in tiers::kinds(settings) {
+        let table = Table::make(kind, settings)?;
+        tiers::announce(settings, &table, &tier, report)?;
+        for layout in tiers::layouts(settings) {
+            let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
+            let size = built.bytes.len() as u64;
+            let budget = settings.tiers.budgets.first().copied().unwrap_or(BUDGET).of(size);
+            for theta in tiers::thetas(settings, &[THETA]) {
+                report.set("theta", theta);
+                for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
+                    let asked = &settings.tiers.placements;
+                    let mut systems = vec![System::volatile(&built.bytes)?, tier.open(&built.bytes)?];
+                    for &placement in if asked.is_empty() { &PLACEMENTS[..] } else { asked } {
+                        systems.push(tier.place(&built.bytes, placement, Some(budget))?);
+                    }
+                    let mut source = Source::new(&table, theta, settings.seed, 11 + stream as u64)?;
+                    let all = total(settings) / fewer;
+                    let curves = follow(&systems, &mut source, question, all.max(2))?;
+                    let shown = Shown {
+                        settings,
+                        table: &table,
+                        tier: &tier,
+                        layout,
+                        theta,
+                        question,
+                        budget,
+                    };
+                    shown.values(report, &systems, &curves)?;
+                    shown.table(report, &systems, &curves)?;
+                    shown.figure(report, &systems, &curves)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Exact matches in all.
+fn total(settings: &Settings) -> usize {
+    let default = match (settings.quick, settings.tiers.full) {
+        (true, _) => 5_000,
+        (_, true) => 100_000_000,
+        _ => 10_000_000,
+    };
+    settings.tiers.warm_up.unwrap_or(default)
+}
+
+/// Asks `all` queries, in pieces of which each is a quarter larger than the one before.
+fn follow(
+    systems: &[System],
+    source: &mut Source<'_>,
+    question: Question,
+    all: usize,
+) -> Result<Vec<Curve>, BenchError> {
+    let together: Vec<&System> = systems.iter().collect();
+    let mut curves = vec![Curve::new(); systems.len()];
+    let (mut done, mut piece) = (0, (all / 1000).max(1));
+    while done < all {
+        let count = piece.min(all - done);
+        let seconds = tiers::lockstep(&together, source, question, count)?;
+        done += count;
+        piece = (piece * 5 / 4).max(piece + 1);
+        for (curve, seconds) in curves.iter_mut().zip(seconds) {
+            curve.push((done as f64, count as f64 / seconds));
+        }
+    }
+    Ok(curves)
+}
+
+/// What is shown of one question.
+struct Shown<'a> {
+    settings: &'a Settings,
+    table: &'a Table,
+    tier: &'a Tier,
+    layout: Layout,
+    theta: f64,
+    question: Question,
+    budget: u64,
+}
+
+impl Shown<'_> {
+    fn values(
+        &self,
+        report: &mut Reporter<'_>,
+        systems: &[System],
+        curves: &[Curve],
+    ) -> Result<(), BenchError> {
+        for (system, curve) in systems.iter().zip(curves) {
+            let mut config = system.config();
+            config.insert("question".to_owned(), json!(self.question.to_string()));
+            config.insert("threads".to_owned(), json!(1));
+            for (queries, rate) in curve {
+                if rate.is_finite() {
+                    config.insert("queries".to_owned(), json!(queries));
+                    report.value(&system.name, &config, "throughput", *rate, "1/s")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn table(
+        &self,
+        report: &mut Reporter<'_>,
+        systems: &[System],
+        curves: &[Curve],
+    ) -> Result<(), BenchError> {
+        report.line(&format!(
+            "layout {}, {}, theta {}, budget {}",
+            self.layout,
+            self.question,
+            self.theta,
+            tiers::bytes(self.budget as f64)
+        ))?;
+        let warm = |at: usize| curves[at].last().map_or(f64::NAN, |point| point.1);
+        let lines = systems.iter().enumerate().map(|(at, system)| {
+            let cold = curves[at].first().map_or(f64::NAN, |point| point.1);
+            let fallback = system.placed().fallback;
+            vec![
+                system.name.clone(),
+                plot::short(cold),
+                plot::short(warm(at)),
+                tiers::over(warm(at) / warm(1)),
+                fallback.unwrap_or_default(),
+            ]
+        });
+        report.table(
+            &["placement", "first, 1/s", "last, 1/s", "last over slow-only", ""],
+            lines.collect(),
+        )
+    }
+
+    fn figure(
+        &self,
+        report: &mut Reporter<'_>,
+        systems: &[System],
+        curves: &[Curve],
+    ) -> Result<(), BenchError> {
+        let Some(directory) = &self.settings.tiers.plots else {
+            return Ok(());
+        };
+        let (kind, layout, question) = (self.table.kind(), self.layout, self.question);
+        let lines = Lines {
+            frame: Frame {
+                title: format!("Warm-up, {question}, layout {layout}, {kind} data"),
+                x: "queries run".to_owned(),
+                y: "queries/s".to_owned(),
+                foot: format!(
+                    "{} rows x {} dimensions, slow tier {}, queries with Zipf {}, {} of DRAM, seed {}, one thread; all \
+                     placements get the same queries in turn",
+                    self.table.rows(),
+                    self.table.dims(),
+                    self.tier.name(),
+                    self.theta,
+                    tiers::bytes(self.budget as f64),
+                    self.settings.seed
+                ),
+            },
+            lines: systems
+                .iter()
+                .zip(curves)
+                .map(|(system, curve)| Line {
+                    name: system.name.clone(),
+                    points: curve
+                        .iter()
+                        .copied()
+                        .filter(|point| point.1.is_finite())
+                        .collect(),
+                })
+                .collect(),
+        };
+        let name = format!("elf-warmup-{kind}-{layout}-{}-{}", question.word(), self.theta);
+        let path = plot::write(directory, &name, &lines)?;
+        report.line(&format!("figure: {}", path.display()))
+    }
+}

@@ -1,0 +1,104 @@
+//! An index over any bytes, asked many queries at a time.
+
+use std::hint::black_box;
+
+use halocline_elf::{Elf, Layout, Matches, PlaceOptions, Placed, Tid};
+use halocline_media::Bytes;
+
+use super::{Queries, Question};
+use crate::BenchError;
+
+/// Exact matches that are given to the index together.
+const BATCH: usize = 4096;
+
+/// The number of TIDs in all answers, and a sum over them that depends on which query found which TID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::experiments) struct Checksum {
+    pub(in crate::experiments) tids: u64,
+    sum: u64,
+}
+
+impl Checksum {
+    #[inline]
+    fn add(&mut self, query: usize, tids: &[Tid]) {
+        self.tids += tids.len() as u64;
+        let sum: u64 = tids.iter().map(|&tid| u64::from(tid) + 1).sum();
+        self.sum = self.sum.wrapping_add(sum.wrapping_mul(query as u64 + 1));
+    }
+}
+
+/// An index over some bytes.
+pub(in crate::experiments) trait Index {
+    /// Asks the first `count` queries.
+    fn ask(&self, queries: &Queries, count: usize) -> Result<Checksum, BenchError>;
+
+    /// The same index with something else in DRAM.
+    fn place(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError>;
+
+    /// Opened again from its bytes, and placed.
+    fn reopen(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError>;
+
+    /// What of it is in DRAM.
+    fn placed(&self) -> Placed;
+
+    /// Bytes of it.
+    fn size(&self) -> u64;
+
+    /// Its layout.
+    fn layout(&self) -> Layout;
+}
+
+impl<B: Bytes> Index for Elf<B> {
+    fn ask(&self, queries: &Queries, count: usize) -> Result<Checksum, BenchError> {
+        let mut sum = Checksum::default();
+        match queries.question {
+            Question::Exact => {
+                let points = queries.points.chunks_exact(queries.dims).take(count);
+                for (query, point) in points.enumerate() {
+                    for tid in self.exact(point)? {
+                        sum.add(query, &[tid]);
+                    }
+                }
+            }
+            Question::ExactBatch => {
+                let points = &queries.points[..count * queries.dims];
+                let mut matches = Matches::new();
+                for (batch, points) in points.chunks(BATCH * queries.dims).enumerate() {
+                    self.exact_batch(points, &mut matches)?;
+                    for query in 0..matches.len() {
+                        sum.add(batch * BATCH + query, matches.get(query));
+                    }
+                }
+            }
+            Question::Range(_) | Question::Partial(_) => {
+                let mut tids: Vec<Tid> = Vec::new();
+                for (query, window) in queries.windows[..count].iter().enumerate() {
+                    tids.clear();
+                    self.select(window)?.tids_into(&mut tids)?;
+                    sum.add(query, &tids);
+                }
+            }
+        }
+        Ok(black_box(sum))
+    }
+
+    fn place(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError> {
+        Ok(Box::new(Elf::place(self, options)?))
+    }
+
+    fn reopen(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError> {
+        Ok(Box::new(Elf::open(self.bytes().clone())?.place(options)?))
+    }
+
+    fn placed(&self) -> Placed {
+        Elf::placed(self).clone()
+    }
+
+    fn size(&self) -> u64 {
+        Elf::size(self)
+    }
+
+    fn layout(&self) -> Layout {
+        Elf::layout(self)
+    }
+}

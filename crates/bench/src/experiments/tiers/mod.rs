@@ -1,0 +1,100 @@
+//! What the experiments on an index over two tiers share: tables, queries, the slow tier, placements side by side.
+
+mod build;
+mod compare;
+mod index;
+mod lockstep;
+mod queries;
+mod system;
+mod table;
+
+use crate::{BenchError, DataKind, Reporter, Settings};
+use halocline_elf::{Layout, Rows};
+
+pub(super) use build::{Built, build};
+pub(super) use compare::{Measured, compare};
+pub(super) use index::Index;
+pub(super) use lockstep::{lockstep, warm_up};
+pub(super) use queries::{Queries, Question, Source};
+pub(super) use system::{System, Tier};
+pub(super) use table::Table;
+
+/// Skew of the queries unless told otherwise, the paper's.
+pub(super) const THETA: f64 = 0.5;
+
+/// The tables asked for, made one after the other.
+pub(super) fn kinds(settings: &Settings) -> Vec<DataKind> {
+    settings
+        .tiers
+        .data
+        .map_or(DataKind::ALL.to_vec(), |kind| vec![kind])
+}
+
+/// The layouts asked for; `published` first, so that it is there to be compared with.
+pub(super) fn layouts(settings: &Settings) -> Vec<Layout> {
+    settings
+        .tiers
+        .layout
+        .map_or(vec![Layout::Published, Layout::Packed], |layout| vec![layout])
+}
+
+/// The skews asked for, or `default`.
+pub(super) fn thetas(settings: &Settings, default: &[f64]) -> Vec<f64> {
+    let asked = &settings.tiers.thetas;
+    if asked.is_empty() { default } else { asked }.to_vec()
+}
+
+/// Says what is run, for people and for every value that follows.
+pub(super) fn announce(
+    settings: &Settings,
+    table: &Table,
+    tier: &Tier,
+    report: &mut Reporter<'_>,
+) -> Result<(), BenchError> {
+    report.set("data", table.kind().to_string());
+    report.set("rows", table.rows());
+    report.set("dims", table.dims());
+    report.set("cardinalities", table.cardinalities());
+    report.set("seed", settings.seed);
+    report.set("medium", tier.name());
+    for (name, value) in tier.config() {
+        report.set(&name, value);
+    }
+    report.line(&format!(
+        "{}, {} rows x {} dimensions, seed {}; slow tier: {}",
+        table.kind(),
+        table.rows(),
+        table.dims(),
+        settings.seed,
+        tier.name()
+    ))
+}
+
+/// `1234` bytes as people read them.
+pub(super) fn bytes(count: f64) -> String {
+    match count.abs() {
+        c if c >= 1e9 => format!("{:.2} GB", count / 1e9),
+        c if c >= 1e6 => format!("{:.2} MB", count / 1e6),
+        c if c >= 1e3 => format!("{:.1} kB", count / 1e3),
+        _ => format!("{count:.0} B"),
+    }
+}
+
+/// A time in seconds as people read it.
+pub(super) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
+        s if s >= 1e-6 => format!("{:.2} us", s * 1e6),
+        s => format!("{:.0} ns", s * 1e9),
+    }
+}
+
+/// A part of something over it, as `+12 %`.
+pub(super) fn over(ratio: f64) -> String {
+    if ratio.is_finite() {
+        format!("{:+.0} %", (ratio - 1.0) * 100.0)
+    } else {
+        "-".to_owned()
+    }
+}

@@ -1,0 +1,187 @@
+//! The paper's query types over any table, drawn with skew; as many as wanted, never the same list twice.
+
+use std::fmt;
+
+use halocline_elf::{CodePredicate, Rows};
+use halocline_workloads::{SplitMix64, Zipf};
+
+use super::Table;
+use crate::BenchError;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::experiments) enum Question {
+    /// Exact matches, one at a time.
+    Exact,
+    /// Exact matches, many at a time.
+    ExactBatch,
+    /// Windows of so many percent in every dimension.
+    Range(f64),
+    /// Windows of so many percent in every second dimension.
+    Partial(f64),
+}
+
+impl Question {
+    /// Its name in those of files.
+    pub(in crate::experiments) fn word(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::ExactBatch => "batch",
+            Self::Range(_) => "range",
+            Self::Partial(_) => "partial",
+        }
+    }
+
+    /// Queries that are made for one measured point: more than it needs on any machine.
+    pub(in crate::experiments) fn supply(self, quick: bool) -> usize {
+        match (self, quick) {
+            (Self::Exact | Self::ExactBatch, true) => 2_000,
+            (Self::Exact | Self::ExactBatch, false) => 1_000_000,
+            (Self::Range(percent) | Self::Partial(percent), _) if percent > 50.0 => 4,
+            (Self::Range(_), true) => 200,
+            (Self::Range(_), false) => 100_000,
+            (Self::Partial(_), true) => 10,
+            (Self::Partial(_), false) => 2_000,
+        }
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact => f.write_str("exact"),
+            Self::ExactBatch => f.write_str("exact_batch"),
+            Self::Range(percent) => write!(f, "range {percent} %"),
+            Self::Partial(percent) => write!(f, "partial {percent} %"),
+        }
+    }
+}
+
+/// Queries of one kind.
+#[derive(Debug)]
+pub(in crate::experiments) struct Queries {
+    pub(super) question: Question,
+    pub(super) dims: usize,
+    /// Exact matches: flat, `dims` codes each.
+    pub(super) points: Vec<u64>,
+    /// The others.
+    pub(super) windows: Vec<Vec<CodePredicate>>,
+}
+
+impl Queries {
+    pub(in crate::experiments) fn len(&self) -> usize {
+        match self.question {
+            Question::Exact | Question::ExactBatch => self.points.len() / self.dims,
+            _ => self.windows.len(),
+        }
+    }
+
+    pub(in crate::experiments) fn question(&self) -> Question {
+        self.question
+    }
+}
+
+/// Draws rows of a table with skew, and makes queries of them.
+#[derive(Debug)]
+pub(in crate::experiments) struct Source<'a> {
+    table: &'a Table,
+    zipf: Zipf,
+    random: SplitMix64,
+}
+
+impl<'a> Source<'a> {
+    /// # Errors
+    /// The table is empty, or the skew is not in `[0, 1)`.
+    pub(in crate::experiments) fn new(
+        table: &'a Table,
+        theta: f64,
+        seed: u64,
+        stream: u64,
+    ) -> Result<Self, BenchError> {
+        let zipf =
+            Zipf::new(table.rows() as u64, theta).map_err(|error| BenchError::Setup(error.to_string()))?;
+        Ok(Self {
+            table,
+            zipf,
+            random: SplitMix64::stream(seed, stream),
+        })
+    }
+
+    /// The next `count` queries.
+    pub(in crate::experiments) fn draw(&mut self, question: Question, count: usize) -> Queries {
+        let dims = self.table.dims();
+        let mut queries = Queries {
+            question,
+            dims,
+            points: vec![],
+            windows: vec![],
+        };
+        match question {
+            Question::Exact | Question::ExactBatch => {
+                queries.points.reserve(count * dims);
+                for _ in 0..count {
+                    let row = self.zipf.sample(&mut self.random) as usize;
+                    self.table.push_row(row, &mut queries.points);
+                }
+            }
+            Question::Range(percent) | Question::Partial(percent) => {
+                let step = if matches!(question, Question::Range(_)) {
+                    1
+                } else {
+                    2
+                };
+                let mut point = Vec::with_capacity(dims);
+                for _ in 0..count {
+                    point.clear();
+                    let row = self.zipf.sample(&mut self.random) as usize;
+                    self.table.push_row(row, &mut point);
+                    let window = (0..dims).map(|dim| match dim % step {
+                        0 => window(point[dim], self.table.max_code(dim), percent),
+                        _ => CodePredicate::Any,
+                    });
+                    queries.windows.push(window.collect());
+                }
+            }
+        }
+        queries
+    }
+}
+
+/// From a code on, `percent` % of the domain further; 100 % is all of it.
+fn window(code: u64, max: u64, percent: f64) -> CodePredicate {
+    if percent >= 100.0 {
+        return CodePredicate::Range { lo: 0, hi: max };
+    }
+    let width = ((max as f64 + 1.0) * percent / 100.0).round() as u64;
+    CodePredicate::Range {
+        lo: code,
+        hi: code.saturating_add(width).min(max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_start_at_their_point_and_are_clamped() {
+        assert_eq!(window(10, 99, 2.0), CodePredicate::Range { lo: 10, hi: 12 });
+        assert_eq!(window(99, 99, 2.0), CodePredicate::Range { lo: 99, hi: 99 });
+        assert_eq!(window(7, 99, 100.0), CodePredicate::Range { lo: 0, hi: 99 });
+    }
+
+    #[test]
+    fn a_source_never_repeats_itself_and_equal_ones_agree() {
+        let table = Table::uniform(1000, 4, 50, 3);
+        let mut one = Source::new(&table, 0.5, 42, 1).unwrap();
+        let mut two = Source::new(&table, 0.5, 42, 1).unwrap();
+        let (first, second) = (one.draw(Question::Exact, 50), one.draw(Question::Exact, 50));
+        assert_eq!(first.len(), 50);
+        assert_ne!(first.points, second.points);
+        assert_eq!(two.draw(Question::Exact, 50).points, first.points);
+        let partial = two.draw(Question::Partial(2.0), 1);
+        assert_eq!(partial.windows[0][1], CodePredicate::Any);
+        assert_ne!(partial.windows[0][2], CodePredicate::Any);
+        assert!(Source::new(&table, 1.0, 42, 1).is_err());
+    }
+}

@@ -1,0 +1,247 @@
+//! Systems to compare: an index in DRAM, or on the slow tier with something of it in DRAM.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use halocline_cache::Placement;
+use halocline_elf::{Elf, PlaceOptions, Placed};
+use halocline_media::HugeVec;
+use halocline_media::emulated::{Clock, Counts, Device, EmulatedBytes};
+use serde_json::{Value, json};
+
+use super::index::Checksum;
+use super::{Index, Queries};
+use crate::machine;
+use crate::{BenchError, Config, Medium, Settings, config};
+
+/// The slow tier.
+#[derive(Debug)]
+pub(in crate::experiments) struct Tier {
+    medium: Medium,
+    /// As it describes itself; every system gets a device of its own.
+    model: Option<Arc<Device>>,
+}
+
+impl Tier {
+    pub(in crate::experiments) fn new(settings: &Settings) -> Result<Self, BenchError> {
+        let medium = settings.tiers.medium();
+        let model = match &medium {
+            Medium::Dram => None,
+            Medium::Emulated(spec) => Some(Device::new(spec)?),
+        };
+        Ok(Self { medium, model })
+    }
+
+    /// Its name in figures and results.
+    pub(in crate::experiments) fn name(&self) -> String {
+        self.model
+            .as_ref()
+            .map_or_else(|| "DRAM".to_owned(), |device| device.to_string())
+    }
+
+    /// Whether its time is real, not that of a clock of its own.
+    pub(in crate::experiments) fn is_real(&self) -> bool {
+        !matches!(&self.medium, Medium::Emulated(spec) if spec.clock == Clock::Virtual)
+    }
+
+    /// Whether it is slower than DRAM, in real time.
+    pub(in crate::experiments) fn is_delayed(&self) -> bool {
+        self.is_real() && self.model.is_some()
+    }
+
+    /// What it takes to emulate it again.
+    pub(in crate::experiments) fn config(&self) -> Vec<(String, Value)> {
+        let Some(device) = &self.model else { return vec![] };
+        let spec = device.spec();
+        let mut values = vec![
+            ("profile", json!(spec.profile)),
+            ("clock", json!(spec.clock)),
+            ("relative", json!(!spec.absolute)),
+            ("cache_model_bytes", json!(spec.cache.bytes())),
+            ("cache_model_ways", json!(spec.cache.ways())),
+            ("core_model", json!(spec.core)),
+            ("own_cost_ns", json!(device.own_cost())),
+        ];
+        if let Some(host) = device.host() {
+            values.push(("host", json!(host)));
+        }
+        values
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+
+    /// A device of this kind that nothing has used yet.
+    pub(in crate::experiments) fn device(&self) -> Result<Option<Arc<Device>>, BenchError> {
+        Ok(match &self.medium {
+            Medium::Dram => None,
+            Medium::Emulated(spec) => Some(Device::new(spec)?),
+        })
+    }
+
+    /// The index on this tier.
+    pub(in crate::experiments) fn open(&self, bytes: &Arc<HugeVec<u8>>) -> Result<System, BenchError> {
+        let device = self.device()?;
+        let index: Box<dyn Index> = match &device {
+            None => Box::new(Elf::open(Arc::clone(bytes))?),
+            Some(device) => {
+                let bytes = EmulatedBytes::new(Arc::clone(bytes), Arc::clone(device));
+                Box::new(Elf::open(bytes)?)
+            }
+        };
+        Ok(System {
+            name: Placement::SlowOnly.to_string(),
+            index,
+            device,
+            budget: None,
+            counted: None,
+        })
+    }
+
+    /// The index on this tier with something of it in DRAM, and how much DRAM that has taken.
+    pub(in crate::experiments) fn place(
+        &self,
+        bytes: &Arc<HugeVec<u8>>,
+        placement: Placement,
+        budget: Option<u64>,
+    ) -> Result<System, BenchError> {
+        let slow = self.open(bytes)?;
+        let options = PlaceOptions {
+            placement,
+            dram: budget,
+        };
+        // Once to warm up: what the allocator keeps is then not counted.
+        drop(slow.index.place(&options)?);
+        let before = machine::counted_dram();
+        let index = slow.index.place(&options)?;
+        let counted = machine::counted_dram()
+            .zip(before)
+            .map(|(after, before)| after as f64 - before as f64);
+        Ok(System {
+            name: placement.to_string(),
+            index,
+            budget,
+            counted,
+            ..slow
+        })
+    }
+}
+
+/// One of those that are compared.
+pub(in crate::experiments) struct System {
+    pub(in crate::experiments) name: String,
+    pub(in crate::experiments) index: Box<dyn Index>,
+    device: Option<Arc<Device>>,
+    /// Bytes of DRAM it may have.
+    pub(in crate::experiments) budget: Option<u64>,
+    /// Bytes of DRAM that the system says it took.
+    pub(in crate::experiments) counted: Option<f64>,
+}
+
+/// What asking queries took.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::experiments) struct Asked {
+    /// Real ones without `overrun`, or those of the device's own clock.
+    pub(in crate::experiments) seconds: f64,
+    /// Seconds that the emulation itself was late and never caught up with.
+    pub(in crate::experiments) overrun: f64,
+    pub(in crate::experiments) counts: Counts,
+    pub(in crate::experiments) checksum: Checksum,
+}
+
+impl System {
+    /// The index in DRAM alone.
+    pub(in crate::experiments) fn volatile(bytes: &Arc<HugeVec<u8>>) -> Result<Self, BenchError> {
+        Ok(Self {
+            name: Placement::Volatile.to_string(),
+            index: Box::new(Elf::open(Arc::clone(bytes))?),
+            device: None,
+            budget: None,
+            counted: None,
+        })
+    }
+
+    /// Opens what is durable of it again, and places it.
+    pub(in crate::experiments) fn reopen(
+        &self,
+        options: &PlaceOptions,
+    ) -> Result<Box<dyn Index>, BenchError> {
+        self.index.reopen(options)
+    }
+
+    pub(in crate::experiments) fn placed(&self) -> Placed {
+        self.index.placed()
+    }
+
+    /// What is special to it.
+    pub(in crate::experiments) fn config(&self) -> Config {
+        let placed = self.placed();
+        let mut config = config! {
+            "layout": self.index.layout(),
+            "placement": self.name,
+            "size": self.index.size(),
+            "dram_bytes": placed.dram_bytes,
+        };
+        if let Some(budget) = self.budget {
+            config.insert("budget".to_owned(), json!(budget));
+        }
+        if let Some(fallback) = placed.fallback {
+            config.insert("fallback".to_owned(), json!(fallback));
+        }
+        config
+    }
+
+    /// Asks all queries once, and adds the DRAM that this takes to what it has.
+    pub(in crate::experiments) fn warm_up(&mut self, queries: &Queries) -> Result<(), BenchError> {
+        let before = machine::counted_dram();
+        self.index.ask(queries, queries.len())?;
+        let more = machine::counted_dram()
+            .zip(before)
+            .map(|(after, before)| after as f64 - before as f64);
+        self.counted = self.counted.zip(more).map(|(counted, more)| counted + more);
+        Ok(())
+    }
+
+    /// Asks the first `count` queries, `passes` times.
+    pub(in crate::experiments) fn ask(
+        &self,
+        queries: &Queries,
+        count: usize,
+        passes: usize,
+    ) -> Result<Asked, BenchError> {
+        let counts = || {
+            self.device
+                .as_ref()
+                .map(|device| device.counts())
+                .unwrap_or_default()
+        };
+        let overrun = || {
+            self.device
+                .as_ref()
+                .map_or(0.0, |device| device.overrun().as_secs_f64())
+        };
+        let clock = || self.device.as_ref().map(|device| device.elapsed());
+        let (before, late, device_start, start) = (counts(), overrun(), clock(), Instant::now());
+        let mut checksum = Checksum::default();
+        for _ in 0..passes {
+            checksum = self.index.ask(queries, count)?;
+        }
+        if let Some(device) = &self.device {
+            device.settle();
+        }
+        let real = start.elapsed().as_secs_f64();
+        let overrun = overrun() - late;
+        let seconds = match (&self.device, device_start) {
+            (Some(device), Some(from)) if device.spec().clock == Clock::Virtual => {
+                (device.elapsed() - from).as_secs_f64()
+            }
+            _ => real - overrun,
+        };
+        Ok(Asked {
+            seconds,
+            overrun,
+            counts: counts() - before,
+            checksum,
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! What the experiments on an index over two tiers of memory are run with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use halocline_cache::Placement;
+use halocline_elf::Layout;
+use halocline_media::emulated::{CacheShape, EmulatedError, EmulatedSpec};
+
+/// The modelled cache unless told otherwise: the last-level cache of the paper's machine has 13.75 MiB.
+const CACHE: u64 = 14 << 20;
+
+/// What the caller of an experiment on two tiers decides.
+#[derive(Debug, Clone, Default)]
+pub struct Tiers {
+    /// The table; both kinds by default.
+    pub data: Option<DataKind>,
+    /// The layout; both by default.
+    pub layout: Option<Layout>,
+    /// The slow tier; emulated Optane with real delays by default.
+    pub medium: Option<Medium>,
+    /// Bytes of the modelled cache above an emulated medium.
+    pub cache_model: Option<u64>,
+    /// Skews of the queries, each by itself.
+    pub thetas: Vec<f64>,
+    /// Placements to compare, beside the baselines.
+    pub placements: Vec<Placement>,
+    /// Budgets of DRAM, each by itself.
+    pub budgets: Vec<Budget>,
+    /// Queries before those that count.
+    pub warm_up: Option<usize>,
+    /// The paper's sizes.
+    pub full: bool,
+    /// Where figures go.
+    pub plots: Option<PathBuf>,
+}
+
+impl Tiers {
+    /// The slow tier, with its cache.
+    #[must_use]
+    pub fn medium(&self) -> Medium {
+        let mut medium = self.medium.clone().unwrap_or_default();
+        if let (Medium::Emulated(spec), Some(bytes)) = (&mut medium, self.cache_model) {
+            spec.cache = CacheShape::with_bytes(bytes);
+        }
+        medium
+    }
+}
+
+/// A kind of table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataKind {
+    /// 10 independent dimensions.
+    Uniform,
+    /// 15 columns of TPC-H lineitem, by ascending cardinality.
+    Lineitem,
+}
+
+impl DataKind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Uniform, Self::Lineitem];
+}
+
+impl fmt::Display for DataKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Uniform => "uniform",
+            Self::Lineitem => "lineitem",
+        })
+    }
+}
+
+/// A slow tier: `dram` (none slower than DRAM) or `emulated:PROFILE…` as [`EmulatedSpec`] says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Medium {
+    /// The same as the fast tier.
+    Dram,
+    /// An emulated device below a modelled cache.
+    Emulated(Box<EmulatedSpec>),
+}
+
+impl Default for Medium {
+    fn default() -> Self {
+        "emulated:optane:delay"
+            .parse()
+            .expect("the medium by default is one")
+    }
+}
+
+impl FromStr for Medium {
+    type Err = EmulatedError;
+
+    fn from_str(text: &str) -> Result<Self, EmulatedError> {
+        if text.eq_ignore_ascii_case("dram") {
+            return Ok(Self::Dram);
+        }
+        let mut spec: EmulatedSpec = text.parse()?;
+        if !text.contains(":cache=") {
+            spec.cache = CacheShape::with_bytes(CACHE);
+        }
+        Ok(Self::Emulated(Box::new(spec)))
+    }
+}
+
+/// An amount of DRAM: a size, or a part of the index (`3%`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Budget {
+    /// Bytes.
+    Bytes(u64),
+    /// A part of the bytes of the index.
+    Share(f64),
+}
+
+impl Budget {
+    /// Reads `3%` or what `size` reads.
+    ///
+    /// # Errors
+    /// Says what a budget looks like.
+    pub fn parse(text: &str, size: impl FnOnce(&str) -> Result<u64, String>) -> Result<Self, String> {
+        match text.trim().strip_suffix('%') {
+            Some(percent) => match percent.trim().parse::<f64>() {
+                Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Self::Share(percent / 100.0)),
+                _ => Err(format!("`{text}` is no part of an index; write 3% or 64M")),
+            },
+            None => size(text).map(Self::Bytes),
+        }
+    }
+
+    /// Bytes of it for an index of that size.
+    #[must_use]
+    pub fn of(self, size: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Share(share) => (size as f64 * share) as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use halocline_media::emulated::Clock;
+
+    #[test]
+    fn media_have_the_paper_s_cache_unless_told_otherwise() {
+        let spec = |text: &str| match text.parse::<Medium>() {
+            Ok(Medium::Emulated(spec)) => spec,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!("DRAM".parse::<Medium>().unwrap(), Medium::Dram);
+        assert_eq!(spec("emulated:optane").cache.bytes(), CACHE);
+        assert_eq!(spec("emulated:cxl:virtual").clock, Clock::Virtual);
+        assert_eq!(spec("emulated:optane:cache=32").cache.bytes(), 32 << 20);
+        assert!("floppy".parse::<Medium>().is_err());
+        let tiers = Tiers {
+            cache_model: Some(1 << 20),
+            ..Tiers::default()
+        };
+        let Medium::Emulated(spec) = tiers.medium() else {
+            panic!("not emulated")
+        };
+        assert_eq!((spec.cache.bytes(), spec.clock), (1 << 20, Clock::Delay));
+    }
+
+    #[test]
+    fn budgets_are_sizes_or_parts() {
+        let size = |text: &str| text.parse().map_err(|_| "no size".to_owned());
+        assert_eq!(Budget::parse("3%", size).unwrap().of(1000), 30);
+        assert_eq!(Budget::parse("4096", size).unwrap().of(1000), 4096);
+        for wrong in ["0%", "101%", "x%", "x"] {
+            assert!(Budget::parse(wrong, size).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `elf-policies` and `elf-warmup`.
+
+use crate::support::{run, tiny};
+
+#[test]
+fn throughput_is_followed_for_every_placement_and_question() {
+    let mut settings = tiny();
+    settings.tiers.placements = vec!["static".parse().unwrap(), "static:2".parse().unwrap()];
+    settings.tiers.warm_up = Some(4_000);
+    let outcome = run("elf-warmup", settings);
+    outcome.insist_on_configurations();
+    for placement in ["slow-only", "static", "static:2"] {
+        for question in ["exact", "range 2 %", "partial 2 %"] {
+            let points = outcome.of("throughput").filter(|value| {
+                value["system"] == placement
+                    && value["config"]["question"] == question
+                    && value["config"]["layout"] == "packed"
+            });
+            let queries: Vec<f64> = points
+                .map(|value| value["config"]["queries"].as_f64().unwrap())
+                .collect();
+            assert!(
+                queries.len() > 1 && queries.is_sorted(),
+                "{placement}, {question}: {queries:?}"
+            );
+        }
+    }
+    let figures = [
+        "elf-warmup-uniform-packed-exact-0.5",
+        "elf-warmup-uniform-packed-partial-0.5",
+        "elf-warmup-uniform-packed-range-0.5",
+        "elf-warmup-uniform-published-exact-0.5",
+        "elf-warmup-uniform-published-partial-0.5",
+        "elf-warmup-uniform-published-range-0.5",
+    ];
+    outcome.insist_on_figures(&figures, &["queries run", "queries/s", "slow-only", "static:2"]);
+}
+
+#[test]
+fn policies_stand_between_the_baselines() {
+    let mut settings = tiny();
+    settings.tiers.placements = vec!["static".parse().unwrap()];
+    settings.tiers.warm_up = Some(500);
+    let outcome = run("elf-policies", settings);
+    outcome.insist_on_configurations();
+    for word in [
+        "volatile",
+        "slow-only",
+        "static",
+        "1 %",
+        "15 %",
+        "theta 0.99",
+        "range 2 %",
+    ] {
+        assert!(
+            outcome.text.contains(word),
+            "`{word}` is not in\n{}",
+            outcome.text
+        );
+    }
+    let figures = ["published", "packed"].map(|layout| {
+        ["exact-0", "exact-0.5", "exact-0.99", "range-0.5"]
+            .map(|question| format!("elf-policies-uniform-{layout}-{question}"))
+    });
+    let mut figures = figures.concat();
+    figures.sort();
+    let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
+    outcome.insist_on_figures(&figures, &["queries/s", "slow-only", "volatile", "of the index"]);
+}

@@ -1,0 +1,5 @@
+//! The experiments on two tiers of memory, at tiny sizes and on a clock of its own.
+
+mod caching;
+mod media;
+mod support;
