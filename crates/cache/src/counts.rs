@@ -1,6 +1,6 @@
 //! How probable the use of each item is, by counts that age: what LLA asks for, following the workload.
 //!
-//! One query in eight is a sample, of which all uses are counted. When a period of samples is over, all counts are halved, so
+//! One query in 64 is a sample, of which all uses are counted. When a period of samples is over, all counts are halved, so
 //! that a workload of the past is forgotten at that pace; it is done within one query, and a period is never
 //! shorter than there are items. Relaxed atomics: threads may see each other's counts late, which an estimate forgives.
 
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Of how many queries one is a sample.
-const SAMPLE: u64 = 8;
+const SAMPLE: u64 = 64;
 
 /// Counts of uses of items `0..items`.
 #[derive(Debug)]
@@ -31,6 +31,18 @@ impl AgedCounts {
             period: period.max(items as u64).max(1),
             prior_weight: prior_weight.max(f32::MIN_POSITIVE),
         }
+    }
+
+    /// How many items there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Whether there is nothing to count.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
     }
 
     /// A query begins. Answers whether it is a sample, whose uses are to be counted by [`Self::count`].
@@ -79,6 +91,17 @@ impl AgedCounts {
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.samples.load(Relaxed)
+    }
+
+    /// A copy that stays as it is now, for those who ask more than once and need the same answer.
+    #[must_use]
+    pub fn frozen(&self) -> Self {
+        let frozen = |count: &AtomicU32| AtomicU32::new(count.load(Relaxed));
+        Self {
+            counts: self.counts.iter().map(frozen).collect(),
+            samples: AtomicU64::new(self.samples()),
+            ..*self
+        }
     }
 
     /// The DRAM it takes.

@@ -19,4 +19,4 @@ pub use error::CacheError;
 pub use lists::{ListCache, Statistics};
 pub use placement::{Links, Placement, PolicyKind, Upper};
 pub use policy::{Capacity, Item, Policy};
-pub use tuples::TupleCache;
+pub use tuples::{Key, Packing, TupleCache};

@@ -3,18 +3,21 @@
 use crate::header::Header;
 use crate::kernel::{Clustered, dispatch};
 use crate::packed::batch::ExactBatch;
+use crate::packed::batch_middle::{self, MiddleBatch};
 use crate::packed::batch_quick::QuickBatch;
 use crate::packed::exact::Exact;
 use crate::packed::node::Tree;
 use crate::packed::quick::Quick;
 use crate::packed::select::Select;
+use crate::packed::shortcuts::Start;
 use crate::place::Copies;
+use crate::place::dynamic::{Dynamic, Hashed, remember};
 use crate::plan::Plan;
 use crate::published::search::Lists;
 use crate::sink::{Collect, Count, Ranges, Sink, Visit};
 use crate::view::{Image, View};
 use crate::{CodePredicate, ElfError, Layout, Matches, Placed, Result, Tid, Tids, packed, published};
-use halocline_cache::Reservation;
+use halocline_cache::{AgedCounts, Reservation};
 use halocline_media::Bytes;
 use roaring::RoaringBitmap;
 use std::ops::Range;
@@ -29,6 +32,9 @@ pub struct Elf<B> {
     /// The one that leads into the copies in DRAM, if there are any.
     header: Arc<Header>,
     image: Option<Arc<Image>>,
+    /// Copies that follow the queries.
+    dynamic: Option<Arc<Dynamic>>,
+    hashed: Option<Arc<Hashed>>,
     placed: Arc<Placed>,
     /// What the copies count against a budget, given back with the last of them.
     held: Option<Arc<Reservation>>,
@@ -46,6 +52,8 @@ impl<B: Bytes> Elf<B> {
             durable: Arc::clone(&header),
             header,
             image: None,
+            dynamic: None,
+            hashed: None,
             placed: Arc::default(),
             held: None,
         })
@@ -89,9 +97,11 @@ impl<B: Bytes> Elf<B> {
         &self.bytes
     }
 
-    /// What of it is in DRAM.
-    pub fn placed(&self) -> &Placed {
-        &self.placed
+    /// What of it is in DRAM now.
+    pub fn placed(&self) -> Placed {
+        let mut placed = (*self.placed).clone();
+        placed.dram_bytes += self.dynamic.as_ref().map_or(0, |dynamic| dynamic.bytes());
+        placed
     }
 
     pub(crate) fn durable_header(&self) -> Arc<Header> {
@@ -105,6 +115,8 @@ impl<B: Bytes> Elf<B> {
             durable: Arc::clone(&self.durable),
             header: Arc::clone(&self.durable),
             image: None,
+            dynamic: None,
+            hashed: None,
             placed: Arc::default(),
             held: None,
         }
@@ -115,6 +127,8 @@ impl<B: Bytes> Elf<B> {
         Copies {
             header: Arc::clone(&self.header),
             image: self.image.clone(),
+            dynamic: self.dynamic.clone(),
+            hashed: self.hashed.clone(),
             placed: Arc::clone(&self.placed),
             held: self.held.clone(),
         }
@@ -127,6 +141,8 @@ impl<B: Bytes> Elf<B> {
             durable: Arc::clone(&self.durable),
             header: Arc::clone(&copies.header),
             image: copies.image.clone(),
+            dynamic: copies.dynamic.clone(),
+            hashed: copies.hashed.clone(),
             placed: Arc::clone(&copies.placed),
             held: copies.held.clone(),
         }
@@ -152,22 +168,77 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
+    pub(crate) fn with_dynamic(self, dynamic: Dynamic, placed: Placed) -> Self {
+        Self {
+            dynamic: Some(Arc::new(dynamic)),
+            placed: Arc::new(placed),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_hashed(self, hashed: Hashed, placed: Placed) -> Self {
+        Self {
+            hashed: Some(Arc::new(hashed)),
+            placed: Arc::new(placed),
+            ..self
+        }
+    }
+
     #[inline(always)]
     fn image(&self) -> Option<&Image> {
         self.image.as_deref()
     }
 
+    /// The lists of layout `packed` without those copies that follow the queries.
     pub(crate) fn tree(&self) -> Tree<'_, B> {
+        self.tree_in(&self.header, self.image())
+    }
+
+    fn tree_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Tree<'a, B> {
         Tree {
-            view: View::new(&self.bytes, self.image()),
-            header: &self.header,
+            view: View::new(&self.bytes, image),
+            header,
         }
     }
 
+    /// The lists of layout `published` without those copies that follow the queries.
     pub(crate) fn lists(&self) -> Lists<'_, B> {
+        self.lists_in(&self.header, self.image())
+    }
+
+    fn lists_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Lists<'a, B> {
         Lists {
-            view: View::new(&self.bytes, self.image()),
-            header: &self.header,
+            view: View::new(&self.bytes, image),
+            header,
+            hashed: self.hashed.as_deref(),
+        }
+    }
+
+    /// Calls `search` with the header and the copies that a query is to use now; for a sample, with none and the counts.
+    fn with_copies_of_now<R>(
+        &self,
+        search: impl FnOnce(&Header, Option<&Image>, Option<&AgedCounts>) -> R,
+    ) -> R {
+        let Some(dynamic) = &self.dynamic else {
+            return search(&self.header, self.image(), None);
+        };
+        if let Some(counts) = dynamic.sample() {
+            let found = search(&self.durable, None, Some(counts));
+            self.renew_if_due(dynamic);
+            return found;
+        }
+        match &*dynamic.copies() {
+            Some(copies) => search(&copies.header, Some(&copies.image), None),
+            None => search(&self.durable, None, None),
+        }
+    }
+
+    fn renew_if_due(&self, dynamic: &Dynamic) {
+        if dynamic.is_due()
+            && let Err(error) = dynamic.renew(|counts, most| self.slow_only().counted(counts, most))
+        {
+            // Without copies every answer is the same.
+            tracing::warn!(%error, "lists could not be copied to DRAM");
         }
     }
 
@@ -183,11 +254,85 @@ impl<B: Bytes> Elf<B> {
                 found: point.len(),
             });
         }
-        if self.is_clustered() {
-            return self.exact_clustered(point);
+        match &self.dynamic {
+            None => self.exact_in(&self.header, self.image(), point),
+            Some(dynamic) => self.exact_dynamic(dynamic, point),
         }
-        if self.header.shortcuts.dims() > 0 {
-            let (bytes, image, header) = (&self.bytes, self.image(), &*self.header);
+    }
+
+    /// [`exact`](Self::exact) with copies that follow the queries.
+    fn exact_dynamic(&self, dynamic: &Dynamic, point: &[u64]) -> Result<Tids<'_>> {
+        let tuples = dynamic.tuples();
+        let key = match tuples.map(|(packing, _)| packing.key(point)) {
+            Some(None) => return Ok(Tids::none()),
+            Some(key) => key,
+            None => None,
+        };
+        if let (Some((_, cache)), Some(key)) = (tuples, &key) {
+            // The list is on its way while the tuple is looked for.
+            self.fetch_exact(point);
+            if let Some(tid) = cache.get(key.hash, key.words()) {
+                return Ok(Tids::consecutive(tid, 1));
+            }
+        }
+        let found: Result<_> = self.with_copies_of_now(|header, image, counts| {
+            if let Some(counts) = counts {
+                self.count_exact(point, counts)?;
+            }
+            let tids = self.exact_in(header, image, point)?;
+            if let (Some((_, cache)), Some(key)) = (tuples, &key) {
+                remember(cache, key, &tids);
+            }
+            // Of the copies nothing may be lent beyond this query.
+            Ok((tids.len(), tids.first().unwrap_or(0)))
+        });
+        match found? {
+            (0, _) => Ok(Tids::none()),
+            (1, tid) => Ok(Tids::consecutive(tid, 1)),
+            _ => self.exact_in(&self.durable, None, point),
+        }
+    }
+
+    /// Counts the lists that an exact match visits.
+    fn count_exact(&self, point: &[u64], counts: &AgedCounts) -> Result<()> {
+        match self.layout() {
+            // Its shortcuts lead to the last list, which is of use to few other points.
+            Layout::Packed => Ok(()),
+            Layout::Published => {
+                let equal: Vec<CodePredicate> =
+                    point.iter().map(|&code| CodePredicate::Equal(code)).collect();
+                let plan = Plan::new(&equal, &self.durable.geometry)?;
+                let lists = self.lists_in(&self.durable, None);
+                match plan.and_then(|plan| lists.translate(&plan)) {
+                    Some(plan) => lists.select(&plan, &mut Count::default(), Some(counts)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Asks for the list in which an exact match will look, where that is known without waiting.
+    #[inline(always)]
+    fn fetch_exact(&self, point: &[u64]) {
+        if self.header.shortcuts.dims() > 0
+            && let Start::List(at) = self.tree_in(&self.durable, None).start(point)
+        {
+            self.bytes.prefetch(at);
+        }
+    }
+
+    #[inline(always)]
+    fn exact_in<'a>(
+        &'a self,
+        header: &'a Header,
+        image: Option<&'a Image>,
+        point: &[u64],
+    ) -> Result<Tids<'a>> {
+        if self.is_clustered() {
+            return self.exact_clustered(header, image, point);
+        }
+        if header.shortcuts.dims() > 0 {
+            let bytes = &self.bytes;
             let quick = Quick {
                 bytes,
                 image,
@@ -198,14 +343,19 @@ impl<B: Bytes> Elf<B> {
                 return Ok(tids);
             }
         }
-        self.exact_any(point)
+        self.exact_any(header, image, point)
     }
 
     /// [`exact`](Self::exact) in a clustered index.
     #[inline(never)]
-    fn exact_clustered(&self, point: &[u64]) -> Result<Tids<'_>> {
-        if self.header.shortcuts.dims() > 0 {
-            let (bytes, image, header) = (&self.bytes, self.image(), &*self.header);
+    fn exact_clustered<'a>(
+        &'a self,
+        header: &'a Header,
+        image: Option<&'a Image>,
+        point: &[u64],
+    ) -> Result<Tids<'a>> {
+        if header.shortcuts.dims() > 0 {
+            let bytes = &self.bytes;
             let quick = Quick {
                 bytes,
                 image,
@@ -216,22 +366,27 @@ impl<B: Bytes> Elf<B> {
                 return Ok(tids);
             }
         }
-        let tree = self.tree();
+        let tree = self.tree_in(header, image);
         Ok(tree.tids(dispatch(Clustered(Exact { tree, point }))?))
     }
 
     /// [`exact`](Self::exact) in any list of any layout.
     #[inline(never)]
-    fn exact_any(&self, point: &[u64]) -> Result<Tids<'_>> {
+    fn exact_any<'a>(
+        &'a self,
+        header: &'a Header,
+        image: Option<&'a Image>,
+        point: &[u64],
+    ) -> Result<Tids<'a>> {
         if self.rows() == 0 {
             return Ok(Tids::none());
         }
-        match self.header.layout {
+        match self.layout() {
             Layout::Packed => {
-                let tree = self.tree();
+                let tree = self.tree_in(header, image);
                 Ok(tree.tids(dispatch(Exact { tree, point })?))
             }
-            Layout::Published => self.lists().exact(point),
+            Layout::Published => self.lists_in(header, image).exact(point),
         }
     }
 
@@ -248,31 +403,42 @@ impl<B: Bytes> Elf<B> {
                 found: points.len() % self.dims(),
             });
         }
-        if self.header.layout == Layout::Packed && self.rows() > 0 {
-            let tree = self.tree();
-            let found = match (self.header.weights.as_deref(), self.is_clustered()) {
-                (Some(weights), clustered) => {
-                    let batch = QuickBatch {
-                        tree,
-                        weights,
-                        points,
-                        out,
-                    };
-                    if clustered {
-                        dispatch(Clustered(batch))
-                    } else {
-                        dispatch(batch)
-                    }
-                }
-                (None, true) => dispatch(Clustered(ExactBatch { tree, points, out })),
-                (None, false) => dispatch(ExactBatch { tree, points, out }),
-            };
-            return found.map_err(ElfError::from);
+        if self.layout() == Layout::Packed && self.rows() > 0 {
+            return self.with_copies_of_now(|header, image, _| self.batch_in(header, image, points, out));
         }
         for point in points.chunks_exact(self.dims()) {
             out.push(self.exact(point)?);
         }
         Ok(())
+    }
+
+    fn batch_in(
+        &self,
+        header: &Header,
+        image: Option<&Image>,
+        points: &[u64],
+        out: &mut Matches,
+    ) -> Result<()> {
+        let tree = self.tree_in(header, image);
+        let found = match (header.weights.as_deref(), self.is_clustered()) {
+            (Some(weights), clustered) => {
+                let batch = QuickBatch {
+                    tree,
+                    weights,
+                    points,
+                    out,
+                };
+                match (batch_middle::is_worth(header), clustered) {
+                    (true, true) => dispatch(Clustered(MiddleBatch(batch))),
+                    (true, false) => dispatch(MiddleBatch(batch)),
+                    (false, true) => dispatch(Clustered(batch)),
+                    (false, false) => dispatch(batch),
+                }
+            }
+            (None, true) => dispatch(Clustered(ExactBatch { tree, points, out })),
+            (None, false) => dispatch(ExactBatch { tree, points, out }),
+        };
+        found.map_err(ElfError::from)
     }
 
     /// The rows that match one predicate for each dimension; what is wanted of them is said on the [`Selection`].
@@ -300,7 +466,9 @@ impl<B: Bytes> Elf<B> {
             return Ok(Estimate::default());
         }
         match self.header.layout {
-            Layout::Packed => packed::estimate::estimate(self.tree(), &plan),
+            Layout::Packed => self.with_copies_of_now(|header, image, _| {
+                packed::estimate::estimate(self.tree_in(header, image), &plan)
+            }),
             Layout::Published => {
                 let share = |&dim: &u8| {
                     self.header.histograms[usize::from(dim)].selectivity(&plan.tests[usize::from(dim)])
@@ -322,7 +490,7 @@ impl<B: Bytes> Elf<B> {
     /// # Errors
     /// [`ElfError::Damaged`] with the place of the first damage.
     pub fn check(&self) -> Result<()> {
-        if self.image.is_some() {
+        if !Arc::ptr_eq(&self.header, &self.durable) {
             return self.slow_only().check();
         }
         let after = self.header.ranks.iter().map(|ranks| ranks.at + ranks.len * 8);
@@ -359,21 +527,29 @@ pub struct Selection<'a, B> {
 
 impl<B: Bytes> Selection<'_, B> {
     fn run<S: Sink>(&self, sink: &mut S) -> Result<()> {
-        match &self.plan {
-            Some(plan) if self.elf.rows() > 0 => match self.elf.layout() {
-                Layout::Packed => {
-                    let tree = self.elf.tree();
-                    let select = Select { tree, plan, sink };
-                    if self.elf.is_clustered() {
-                        dispatch(Clustered(select))
-                    } else {
-                        dispatch(select)
-                    }
-                }
-                Layout::Published => self.elf.lists().select(plan, sink),
-            },
-            _ => Ok(()),
+        let (elf, Some(plan)) = (self.elf, &self.plan) else {
+            return Ok(());
+        };
+        if elf.rows() == 0 {
+            return Ok(());
         }
+        elf.with_copies_of_now(|header, image, counts| match elf.layout() {
+            Layout::Packed => {
+                let tree = elf.tree_in(header, image);
+                let select = Select {
+                    tree,
+                    plan,
+                    sink,
+                    counts,
+                };
+                if elf.is_clustered() {
+                    dispatch(Clustered(select))
+                } else {
+                    dispatch(select)
+                }
+            }
+            Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
+        })
     }
 
     /// Calls `visit` with each TID.

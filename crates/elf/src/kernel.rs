@@ -443,12 +443,14 @@ mod tests {
                 tree,
                 plan: &plan,
                 sink: &mut Collect::new(&mut a, 30_000),
+                counts: None,
             })
             .unwrap();
             Select {
                 tree,
                 plan: &plan,
                 sink: &mut Collect::new(&mut b, 30_000),
+                counts: None,
             }
             .run::<Portable>()
             .unwrap();

@@ -11,6 +11,7 @@
     reason = "unaligned loads checked once for a whole value or vector"
 )]
 
+use halocline_cache::AgedCounts;
 use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
@@ -23,6 +24,13 @@ pub(crate) struct Image {
     pub(crate) from: usize,
     /// They end in [`PAD`] zeros.
     pub(crate) bytes: Arc<HugeVec<u8>>,
+}
+
+/// The count of the list at an offset of the index.
+#[inline]
+pub(crate) fn count_of(at: usize, counts: &AgedCounts) -> u32 {
+    let spread = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((u128::from(spread) * counts.len() as u128) >> 64) as u32
 }
 
 /// Index bytes being read.

@@ -8,6 +8,7 @@
 
 mod bucket;
 mod gate;
+mod packing;
 mod sightings;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use crate::draw;
 use crate::index::scale;
 use bucket::{Bucket, entries};
 use gate::Gate;
+pub use packing::{Key, Packing};
 use sightings::Sightings;
 
 /// See the module. A hash must have all its 64 bits well mixed, and be the same for equal keys.
@@ -124,6 +126,12 @@ impl TupleCache {
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.buckets) + self.sightings.bytes()
+    }
+
+    /// Its buckets: a hash belongs to the one at `hash / 2^64` of all.
+    #[must_use]
+    pub(crate) fn buckets(&self) -> usize {
+        self.buckets.len()
     }
 
     /// How many tuples there is room for.

@@ -1,7 +1,7 @@
 //! Many exact matches in layout `packed`, interleaved.
 
 use crate::kernel::{Kernel, Search};
-use crate::packed::exact::{Damage, Hits, Run, is_dense};
+use crate::packed::exact::{Damage, HEAD, Hits, Run, is_dense};
 use crate::packed::node::Tree;
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
 use crate::tids::Matches;
@@ -79,6 +79,7 @@ impl<B: Bytes> ExactBatch<'_, '_, B> {
         if at == 0 {
             return Ok(false);
         }
+        view.touch(at, HEAD);
         let (Some(head), Some(level)) = (view.head(at), tree.geometry().levels.get(depth)) else {
             return Err(Damage(at));
         };
@@ -132,7 +133,7 @@ impl<B: Bytes> ExactBatch<'_, '_, B> {
         for (i, (descent, point)) in group.iter_mut().zip(points.chunks_exact(dims)).enumerate() {
             if descent.hits.mask != 0 {
                 let run = tree.equal::<K>(descent.hits, descent.depth, point);
-                descent.run = tree.run_in::<K>(descent.at, 0, run);
+                descent.run = tree.run_in::<K>(descent.at, descent.hits.first, run);
             }
             tids[i] = if K::TIDS {
                 tree.view.u32(descent.run.at) & tid_mask

@@ -5,7 +5,7 @@
 
 use crate::Tid;
 use crate::kernel::{Between, Kernel, Search};
-use crate::packed::exact::{Damage, Exact, Hits, IN_HEAD, Run};
+use crate::packed::exact::{Damage, Exact, HEAD, Hits, IN_HEAD, Run};
 use crate::packed::node::Tree;
 use crate::packed::quartet::Weights;
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
@@ -14,13 +14,13 @@ use crate::view::PAD;
 use halocline_media::Bytes;
 
 /// Points of a group.
-const GROUP: usize = 4;
+pub(super) const GROUP: usize = 4;
 /// Groups between a group's shortcuts and its lists.
 const LISTS: usize = 3;
 /// Groups between a group's shortcuts and its rows.
 const ROWS: usize = 6;
 /// Groups of which something is known.
-const RING: usize = 16;
+pub(super) const RING: usize = 16;
 
 const _: () = assert!(RING > ROWS && RING.is_power_of_two());
 
@@ -37,16 +37,16 @@ pub(crate) struct QuickBatch<'a, 'p, B> {
 
 /// What is known of the points of a group.
 #[derive(Debug, Clone, Copy, Default)]
-struct Flight {
+pub(super) struct Flight {
     /// Offsets of the shortcuts, then of the lists.
-    at: [usize; GROUP],
-    tails: [u64; GROUP],
+    pub(super) at: [usize; GROUP],
+    pub(super) tails: [u64; GROUP],
 }
 
 impl<B: Bytes> QuickBatch<'_, '_, B> {
     /// Finds the shortcuts of a group.
     #[inline(always)]
-    fn places<K: Kernel>(&self, points: &[u64], dims: usize, flight: &mut Flight) {
+    pub(super) fn places<K: Kernel>(&self, points: &[u64], dims: usize, flight: &mut Flight) {
         let quartet = K::quartet(self.weights, dims, points);
         flight.tails = quartet.tails;
         for (at, place) in flight.at.iter_mut().zip(quartet.places) {
@@ -57,7 +57,7 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
 
     /// Finds the lists of a group.
     #[inline(always)]
-    fn lists(&self, flight: &mut Flight) {
+    pub(super) fn lists(&self, flight: &mut Flight) {
         let (header, view) = (self.tree.header, self.tree.view);
         let empty = header.len as usize - PAD;
         for at in &mut flight.at {
@@ -85,6 +85,7 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
         let mut unusual = false;
         for (i, point) in points.chunks_exact(dims).enumerate().take(GROUP) {
             let (at, tail) = (flight.at[i], flight.tails[i]);
+            view.touch(at, HEAD);
             let Some(head) = view.head(at) else {
                 return Err(Damage(at));
             };
@@ -97,6 +98,9 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
             let records = at + 1 + rows;
             let position = mask.trailing_zeros() as usize & 63;
             let record = records + position * record_len;
+            if mask != 0 {
+                view.touch(record, record_len);
+            }
             let equal = (mask != 0) & tree.has_tail(record, bits, tail);
             let mut run = Run {
                 at: if K::TIDS { record } else { position },
@@ -105,9 +109,9 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
             };
             let more = mask & mask.wrapping_sub(1);
             if more != 0 {
-                run = tree.equal_run::<K>(Hits { records, mask }, record_len, |record| {
-                    tree.has_tail(record, bits, tail)
-                });
+                let first = 0;
+                let hits = Hits { records, first, mask };
+                run = tree.equal_run::<K>(hits, record_len, |record| tree.has_tail(record, bits, tail));
             }
             let run = tree.run_in::<K>(at, 0, run);
             unusual |= (rows >= usize::from(IN_HEAD)) | (run.count > 1);
@@ -223,7 +227,8 @@ mod tests {
     fn batches_find_what_is_there() {
         for seed in 0..8 {
             let mut rng = StdRng::seed_from_u64(seed);
-            let mut table = table(2500, &mut rng);
+            // Short lists, and those of some dozens of rows.
+            let mut table = table(if seed % 4 < 2 { 2500 } else { 9000 }, &mut rng);
             if seed % 2 == 1 {
                 table.0.sort_unstable();
             }

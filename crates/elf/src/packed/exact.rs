@@ -4,7 +4,7 @@
 
 use crate::geometry::Level;
 use crate::kernel::{Between, Kernel, Search, low_bits};
-use crate::packed::node::{DENSE, INNER, INNER_HEADER, LINK_LEN, Node, Tree};
+use crate::packed::node::{DENSE, INNER, INNER_HEADER, LINK_LEN, Node, SMALL_LEAF, Tree};
 use crate::packed::shortcuts::Start;
 use crate::tids::Tids;
 use crate::view::PAD;
@@ -13,6 +13,10 @@ use halocline_media::Bytes;
 
 /// Most values that are compared within a list's first 64 bytes.
 pub(crate) const IN_HEAD: u8 = 32;
+/// Bytes of a list that are read before anything is known of it.
+pub(crate) const HEAD: usize = 1 + IN_HEAD as usize;
+/// Most equal values of a leaf list of some dozens of rows that are compared at once.
+const EQUAL: u32 = 32;
 
 /// Bytes of a short leaf list's values, its first byte included.
 const FEW: usize = 16;
@@ -41,11 +45,12 @@ pub(crate) fn is_dense(kind: u8) -> bool {
     kind & !LINK_LEN == INNER | DENSE
 }
 
-/// Records of a short leaf list that may equal the point.
+/// Records of a leaf list that may equal the point.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hits {
-    /// The list's first record.
+    /// The record that bit 0 stands for, and its position in the list.
     pub(crate) records: usize,
+    pub(crate) first: usize,
     pub(crate) mask: u64,
 }
 
@@ -67,7 +72,6 @@ impl<'a, B: Bytes> Tree<'a, B> {
         let min = self.view.u64(at + INNER_HEADER) & level.value_mask;
         let position = code.wrapping_sub(min);
         let len = usize::from(head[0] >> 2 & 7) + 1;
-        self.view.touch(at, INNER_HEADER + level.value_len);
         if position >= u64::from(entries) {
             return 0;
         }
@@ -81,7 +85,8 @@ impl<'a, B: Bytes> Tree<'a, B> {
         }
     }
 
-    /// The records with the point's code in a leaf list of up to 32 one-byte values; `None` if it is another list.
+    /// The records with the point's code in a leaf list of up to 127 one-byte values; `None` if it is another list. The
+    /// first [`HEAD`] bytes have been touched.
     #[inline(always)]
     pub(crate) fn short_leaf<K: Kernel>(
         &self,
@@ -91,19 +96,64 @@ impl<'a, B: Bytes> Tree<'a, B> {
         level: &Level,
         point: &[u64],
     ) -> Option<Hits> {
-        if head[0] > IN_HEAD || level.value_len != 1 || point[depth] > 0xff {
+        if level.value_len != 1 || point[depth] > 0xff {
             return None;
         }
         let rows = usize::from(head[0]);
-        self.view.touch(at, 1 + rows);
+        if head[0] > IN_HEAD {
+            return self.middle_leaf::<K>(at, rows, depth, point[depth]);
+        }
         let wanted = Between {
             lo: point[depth],
             span: 0,
         };
         Some(Hits {
             records: at + 1 + rows,
+            first: 0,
             mask: K::between_head(head, rows, wanted),
         })
+    }
+
+    /// The same in a leaf list of 33 to 127 one-byte values.
+    #[inline(always)]
+    fn middle_leaf<K: Kernel>(&self, at: usize, rows: usize, depth: usize, code: u64) -> Option<Hits> {
+        if rows > SMALL_LEAF {
+            return None;
+        }
+        let len = self.geometry().levels[depth].record_len;
+        let (values, records) = (at + 1, at + 1 + rows);
+        // The values ascend, so the record is near its share of the list: it is on its way while they are compared.
+        let share = (rows as u64 * code / (self.geometry().max_codes[depth] + 1)) as usize;
+        let guess = records + share.min(rows) * len;
+        self.view.prefetch(guess);
+        self.view.prefetch((guess + 64).min(records + rows * len));
+        self.view.prefetch(guess.saturating_sub(64).max(records));
+        let (first, mask) = self.middle_values::<K>(values, rows, code)?;
+        Some(Hits {
+            records: records + first * len,
+            first,
+            mask,
+        })
+    }
+
+    /// Which of 33 to 127 values are `code`: the position of the first, and a mask from there on. `None` if too many are.
+    #[inline(always)]
+    pub(crate) fn middle_values<K: Kernel>(
+        &self,
+        values: usize,
+        rows: usize,
+        code: u64,
+    ) -> Option<(usize, u64)> {
+        let wanted = Between { lo: code, span: 0 };
+        self.view.touch(values, rows);
+        let low = K::between(self.view, values, 1, rows.min(64), wanted);
+        let high = K::between(self.view, values + 64, 1, rows.saturating_sub(64), wanted);
+        let equal = u128::from(low) | u128::from(high) << 64;
+        if equal.count_ones() > EQUAL {
+            return None;
+        }
+        let first = equal.trailing_zeros() as usize % 128;
+        Some((first, (equal >> first) as u64))
     }
 
     /// The run of equal records among the hits in a leaf list of dimension `depth`.
@@ -137,7 +187,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
     /// The run of equal records among one or two hits, without a branch: both are compared, an only one twice.
     #[inline(always)]
     pub(crate) fn one_or_two<K: Kernel>(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> Run {
-        let Hits { records, mask } = hits;
+        let Hits { records, mask, .. } = hits;
         let more = mask & mask.wrapping_sub(1);
         let first = records + mask.trailing_zeros() as usize * len;
         let second = if more == 0 {
@@ -240,6 +290,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
                 for from in (first..end).step_by(64) {
                     let hits = Hits {
                         records: leaf.records_from(from).at,
+                        first: from,
                         mask: low_bits((end - from).min(64)),
                     };
                     let next = self.run_in::<K>(at, from, self.equal::<K>(hits, depth, point));
@@ -299,11 +350,12 @@ impl<B: Bytes> Search for Exact<'_, '_, B> {
             Start::Nowhere => return Ok(Run::default()),
         };
         loop {
+            view.touch(at, HEAD);
             let (Some(head), Some(level)) = (view.head(at), geometry.levels.get(depth)) else {
                 return Err(Damage(at));
             };
             if let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, point) {
-                return Ok(tree.run_in::<K>(at, 0, tree.equal::<K>(hits, depth, point)));
+                return Ok(tree.run_in::<K>(at, hits.first, tree.equal::<K>(hits, depth, point)));
             }
             if is_dense(head[0]) && depth < point.len() {
                 at = tree.dense_child(head, at, level, point[depth]);

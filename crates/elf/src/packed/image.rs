@@ -9,26 +9,29 @@
 use crate::header::Header;
 use crate::packed::node::{Inner, LINK_LEN, Leaf, Node, SPLIT, SPLIT_HEADER, Tree};
 use crate::packed::shortcuts::{Form, Shortcuts};
-use crate::view::{Image, PAD, View};
+use crate::view::{Image, PAD, View, count_of};
 use crate::{ElfError, Result};
+use halocline_cache::AgedCounts;
 use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
 /// Which lists are copied.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct Wanted<'c> {
     /// Those of dimensions below this one.
     pub(crate) levels: usize,
-    /// And with so many rows below them.
-    pub(crate) least_rows: u64,
+    /// And of such a probability.
+    pub(crate) least: f64,
     /// Of leaf lists only the values.
     pub(crate) split: bool,
+    /// What the probability follows beside the share of rows.
+    pub(crate) counts: Option<&'c AgedCounts>,
 }
 
 /// Copies lists, or only adds up their bytes.
-struct Copier<'a, B> {
+struct Copier<'a, 'c, B> {
     tree: Tree<'a, B>,
-    wanted: Wanted,
+    wanted: Wanted<'c>,
     /// First offset of the image.
     from: usize,
     /// Bytes of a link.
@@ -64,7 +67,7 @@ pub(crate) type Made = (Arc<Image>, Arc<Header>);
 ///
 /// # Errors
 /// [`ElfError::Damaged`], [`ElfError::Memory`].
-pub(crate) fn make<B: Bytes>(tree: Tree<'_, B>, wanted: Wanted, most: u64) -> Result<Option<Made>> {
+pub(crate) fn make<B: Bytes>(tree: Tree<'_, B>, wanted: Wanted<'_>, most: u64) -> Result<Option<Made>> {
     let mut copier = Copier::new(tree, wanted, most);
     match copier.measure() {
         Ok(()) => copier.write().map(Some),
@@ -77,36 +80,30 @@ pub(crate) fn make<B: Bytes>(tree: Tree<'_, B>, wanted: Wanted, most: u64) -> Re
 ///
 /// # Errors
 /// As [`make`].
-pub(crate) fn probable<B: Bytes>(tree: Tree<'_, B>, most: u64) -> Result<Option<Made>> {
-    let wanted = |least_rows| Wanted {
+pub(crate) fn probable<B: Bytes>(
+    tree: Tree<'_, B>,
+    counts: Option<&AgedCounts>,
+    most: u64,
+) -> Result<Option<Made>> {
+    let wanted = |least| Wanted {
         levels: usize::MAX,
-        least_rows,
+        least,
         split: false,
+        counts,
     };
-    let fits = |least_rows| match Copier::new(tree, wanted(least_rows), most).measure() {
+    let fits = |least| match Copier::new(tree, wanted(least), most).measure() {
         Ok(()) => Ok(true),
         Err(Stop::Full) => Ok(false),
         Err(Stop::Damaged(error)) => Err(error),
     };
-    // The least number of rows with which the lists fit: between the powers of two around it, then by halves.
-    let (mut small, mut large) = (tree.geometry().rows, tree.geometry().rows.saturating_add(1));
-    while small > 0 && fits(small)? {
-        large = small;
-        small /= 2;
+    match crate::place::least(1.0 / tree.geometry().rows as f64, fits)? {
+        Some(least) => make(tree, wanted(least), most),
+        None => Ok(None),
     }
-    while large - small > small / 64 + 1 {
-        let middle = small + (large - small) / 2;
-        if fits(middle)? {
-            large = middle;
-        } else {
-            small = middle;
-        }
-    }
-    make(tree, wanted(large), most)
 }
 
-impl<'a, B: Bytes> Copier<'a, B> {
-    fn new(tree: Tree<'a, B>, wanted: Wanted, most: u64) -> Self {
+impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
+    fn new(tree: Tree<'a, B>, wanted: Wanted<'c>, most: u64) -> Self {
         let from = (tree.header.len as usize).next_multiple_of(64);
         let end = from as u64 + most.min(2 * tree.header.len + (1 << 20));
         Self {
@@ -195,7 +192,8 @@ impl<'a, B: Bytes> Copier<'a, B> {
     fn list(&mut self, at: usize, depth: usize, place: u64) -> Result<usize, Stop> {
         let tree = self.tree;
         let node = tree.node(at, depth)?;
-        if depth >= self.wanted.levels || node.rows() < self.wanted.least_rows {
+        // Without the root nothing is of use.
+        if depth >= self.wanted.levels || depth > 0 && self.probability(at, &node) < self.wanted.least {
             return Ok(at);
         }
         let new = match node {
@@ -210,6 +208,14 @@ impl<'a, B: Bytes> Copier<'a, B> {
             }
         }
         Ok(new)
+    }
+
+    fn probability(&self, at: usize, node: &Node) -> f64 {
+        let share = node.rows() as f64 / self.tree.geometry().rows as f64;
+        match self.wanted.counts {
+            None => share,
+            Some(counts) => f64::from(counts.probability(count_of(at, counts), share as f32)),
+        }
     }
 
     fn inner(&mut self, inner: &Inner, depth: usize, place: u64) -> Result<usize, Stop> {

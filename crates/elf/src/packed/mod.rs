@@ -1,6 +1,7 @@
 //! Layout `packed`: searched with SIMD, level by level.
 
 pub(crate) mod batch;
+pub(crate) mod batch_middle;
 pub(crate) mod batch_quick;
 pub(crate) mod check;
 pub(crate) mod entries;

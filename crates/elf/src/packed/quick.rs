@@ -1,4 +1,4 @@
-//! The usual exact match in layout `packed`: a shortcut to a leaf list of up to 32 one-byte values, of which one or two are
+//! The usual exact match in layout `packed`: a shortcut to a leaf list of up to 127 one-byte values, of which one or two are
 //! equal.
 //!
 //! The CPU overlaps the cache misses of one search with those of the next only as far as its reorder buffer reaches, and
@@ -8,7 +8,7 @@
 
 use crate::header::Header;
 use crate::kernel::{Kernel, Search};
-use crate::packed::exact::Run;
+use crate::packed::exact::{HEAD, Run};
 use crate::packed::node::Tree;
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
 use crate::tids::Tids;
@@ -84,6 +84,7 @@ impl<B: Bytes> Search for &Quick<'_, '_, B> {
         let (Some(bits), Some(head)) = (level.tail_mask, view.head(at)) else {
             return Words::UNUSUAL;
         };
+        view.touch(at, HEAD);
         let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, self.point) else {
             return Words::UNUSUAL;
         };
@@ -98,7 +99,7 @@ impl<B: Bytes> Search for &Quick<'_, '_, B> {
             return Words::UNUSUAL;
         }
         let run = tree.one_or_two::<K>(hits, level.record_len, bits, tail);
-        let run = tree.run_in::<K>(at, 0, run);
+        let run = tree.run_in::<K>(at, hits.first, run);
         if K::TIDS {
             Words::new(run, view.u32(run.at) & tree.geometry().tid_mask)
         } else {

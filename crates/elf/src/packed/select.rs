@@ -12,8 +12,9 @@ use crate::kernel::{Between, Kernel, Records, Search, low_bits};
 use crate::packed::node::{INNER_HEADER, Inner, Leaf, Node, Tree};
 use crate::plan::{Plan, Set, Test};
 use crate::sink::Sink;
-use crate::view::PAD;
+use crate::view::{PAD, count_of};
 use crate::{ElfError, Result};
+use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use std::cell::Cell;
 
@@ -38,6 +39,8 @@ pub(crate) struct Select<'a, 'p, B, S> {
     pub(crate) tree: Tree<'a, B>,
     pub(crate) plan: &'p Plan,
     pub(crate) sink: &'p mut S,
+    /// A sample: the lists it visits are counted.
+    pub(crate) counts: Option<&'p AgedCounts>,
 }
 
 /// Memory that one selection leaves to the thread's next.
@@ -84,6 +87,7 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
             tree: self.tree,
             plan: self.plan,
             sink: self.sink,
+            counts: self.counts,
         };
         let result = walk.levels::<K>(&mut pieces);
         SCRATCH.set(Scratch {
@@ -110,6 +114,7 @@ struct Walk<'a, 'p, B, S> {
     tree: Tree<'a, B>,
     plan: &'p Plan,
     sink: &'p mut S,
+    counts: Option<&'p AgedCounts>,
     /// A stack of frontiers.
     frontier: Vec<usize>,
     /// Records of the current level that have been asked for.
@@ -199,6 +204,10 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
                 self.tree.view.prefetch(ahead + if query.any { 64 } else { FEW });
             }
             self.nodes_left = self.nodes_left.checked_sub(1).ok_or_else(tangled)?;
+            if let Some(counts) = self.counts {
+                counts.count(count_of(at, counts));
+            }
+            self.tree.view.touch(at, 1 + IN_HEAD);
             if let Some(head) = self.tree.view.head(at)
                 && (1..=IN_HEAD).contains(&usize::from(head[0]))
                 && query.level.value_len == 1
@@ -235,7 +244,6 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     fn short_leaf<K: Kernel>(&mut self, at: usize, head: &[u8; PAD], query: &Query<'p>) -> Result<()> {
         let view = self.tree.view;
         let rows = usize::from(head[0]);
-        view.touch(at, 1 + rows);
         let records = Records {
             at: at + 1 + rows,
             len: query.level.record_len,

@@ -3,6 +3,7 @@
 
 use crate::elf::Elf;
 use crate::header::Header;
+use crate::place::dynamic::{Dynamic, Hashed};
 use crate::place::{PlaceOptions, Placed};
 use crate::view::Image;
 use crate::{ElfError, Result};
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub(crate) struct Copies {
     pub(crate) header: Arc<Header>,
     pub(crate) image: Option<Arc<Image>>,
+    pub(crate) dynamic: Option<Arc<Dynamic>>,
+    pub(crate) hashed: Option<Arc<Hashed>>,
     pub(crate) placed: Arc<Placed>,
     pub(crate) held: Option<Arc<Reservation>>,
 }
@@ -53,7 +56,7 @@ impl<B: Bytes> Elf<B> {
                 fallback: Some(format!(
                     "halocline.dram_budget leaves {granted} bytes of DRAM, {have}"
                 )),
-                ..Placed::clone(placed)
+                ..(*copies.placed).clone()
             });
         }
         // What fills up while queries run has all that it may ever take.

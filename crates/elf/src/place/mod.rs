@@ -5,13 +5,15 @@
 //! go on as they were.
 
 mod copies;
+pub(crate) mod dynamic;
 
 use crate::elf::Elf;
 use crate::packed;
+use crate::place::dynamic::{Dynamic, Hashed};
 use crate::published;
 use crate::view::Image;
 use crate::{ElfError, Layout, Result};
-use halocline_cache::{Placement, Upper};
+use halocline_cache::{AgedCounts, Links, Placement, PolicyKind, Upper};
 use halocline_media::{Bytes, HugeVec, PAGE};
 use std::sync::Arc;
 
@@ -37,6 +39,31 @@ pub struct Placed {
     pub fallback: Option<String>,
 }
 
+/// The least probability with which lists fit, down to `none`, at which all do; `None` if not even those that are as
+/// probable as the root fit.
+pub(crate) fn least(none: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<Option<f64>> {
+    let (mut small, mut large) = (1.0, None);
+    while fits(small)? {
+        large = Some(small);
+        if small <= none {
+            return Ok(large);
+        }
+        small /= 2.0;
+    }
+    let Some(mut large) = large else {
+        return Ok(None);
+    };
+    for _ in 0..6 {
+        let middle = (small + large) / 2.0;
+        if fits(middle)? {
+            large = middle;
+        } else {
+            small = middle;
+        }
+    }
+    Ok(Some(large))
+}
+
 /// Copies, and the header that leads into them.
 type Parts = (Arc<Image>, Arc<crate::header::Header>);
 
@@ -55,15 +82,17 @@ impl<B: Bytes> Elf<B> {
         let copies = match placement {
             Placement::SlowOnly => return Ok(plain),
             _ if self.rows() == 0 => None,
+            Placement::Dynamic(..) | Placement::StaticDynamic(..) => return plain.dynamic(placement, dram),
             Placement::Hybrid => plain.whole(most)?,
             Placement::Static(Upper::Levels(levels)) => plain.levels(levels, most)?,
-            Placement::Static(Upper::Probable) => plain.probable(most)?,
+            Placement::Static(Upper::Probable) => plain.probable(None, most)?,
             Placement::DualAccess => plain.lists_without_records(most)?,
             _ => {
                 return Err(ElfError::Placement {
                     placement,
-                    reason: "an index cannot be placed so; use slow-only, hybrid, static or dual-access"
-                        .into(),
+                    reason:
+                        "an index cannot be placed so; use slow-only, hybrid, static, dynamic or dual-access"
+                            .into(),
                 });
             }
         };
@@ -102,8 +131,9 @@ impl<B: Bytes> Elf<B> {
             Layout::Packed => {
                 let wanted = packed::image::Wanted {
                     levels,
-                    least_rows: 0,
+                    least: 0.0,
                     split: false,
+                    counts: None,
                 };
                 packed::image::make(self.tree(), wanted, most)
             }
@@ -112,16 +142,80 @@ impl<B: Bytes> Elf<B> {
                     levels,
                     least: 0.0,
                     mono_lists: true,
+                    counts: None,
                 };
                 published::image::make(self.lists(), wanted, most)
             }
         }
     }
 
-    fn probable(&self, most: u64) -> Result<Option<Parts>> {
+    /// The lists that are worth the most by these counts.
+    pub(crate) fn counted(&self, counts: &AgedCounts, most: u64) -> Result<Option<Parts>> {
+        self.probable(Some(counts), most / PAGE * PAGE)
+    }
+
+    fn probable(&self, counts: Option<&AgedCounts>, most: u64) -> Result<Option<Parts>> {
         match self.layout() {
-            Layout::Packed => packed::image::probable(self.tree(), most),
-            Layout::Published => published::image::probable(self.lists(), most),
+            Layout::Packed => packed::image::probable(self.tree(), counts, most),
+            Layout::Published => published::image::probable(self.lists(), counts, most),
+        }
+    }
+
+    /// Caches that follow the queries, with the upper lists in DRAM from the start on or not.
+    fn dynamic(self, placement: Placement, dram: Option<u64>) -> Result<Self> {
+        let (Placement::Dynamic(policy, links) | Placement::StaticDynamic(policy, links)) = placement else {
+            return Ok(self);
+        };
+        let budget = dram.unwrap_or_else(|| self.size().max(1 << 20));
+        let refused = |reason: &str| ElfError::Placement {
+            placement,
+            reason: reason.into(),
+        };
+        let upper = matches!(placement, Placement::StaticDynamic(..));
+        let placed = Placed {
+            placement,
+            ..Placed::default()
+        };
+        let too_small = |elf: Self| {
+            elf.fallen_back(format!(
+                "{budget} bytes of DRAM have no room for its caches: all is read from the slow tier"
+            ))
+        };
+        match links {
+            Links::Swizzled if policy != PolicyKind::Lla => Err(refused(
+                "swizzled links follow the queries by `lla`; for another policy write dynamic:hashed-POLICY",
+            )),
+            Links::Swizzled => match Dynamic::new(budget, &self.durable_header()) {
+                Some(dynamic) => {
+                    if upper {
+                        dynamic.renew_now(|counts, most| self.counted(counts, most))?;
+                    }
+                    Ok(self.with_dynamic(dynamic, placed))
+                }
+                None => Ok(too_small(self)),
+            },
+            Links::Hashed if self.layout() == Layout::Packed => Err(refused(
+                "layout packed has no hash table of lists; write dynamic, or build the index with layout published",
+            )),
+            Links::Hashed => {
+                let share = if upper { budget / 2 / PAGE * PAGE } else { 0 };
+                let copies = if upper { self.probable(None, share)? } else { None };
+                let image_bytes = copies
+                    .as_ref()
+                    .map_or(0, |(image, _)| image.bytes.mapped_bytes() as u64);
+                let Some(hashed) = Hashed::new(budget - image_bytes, policy, &self.durable_header())? else {
+                    return Ok(too_small(self));
+                };
+                let placed = Placed {
+                    dram_bytes: image_bytes + hashed.lists.bytes() as u64,
+                    ..placed
+                };
+                let elf = match copies {
+                    Some((image, header)) => self.with_copies(image, header, Placed::default()),
+                    None => self,
+                };
+                Ok(elf.with_hashed(hashed, placed))
+            }
         }
     }
 
@@ -130,8 +224,9 @@ impl<B: Bytes> Elf<B> {
             Layout::Packed => {
                 let wanted = packed::image::Wanted {
                     levels: usize::MAX,
-                    least_rows: 0,
+                    least: 0.0,
                     split: true,
+                    counts: None,
                 };
                 packed::image::make(self.tree(), wanted, most)
             }
@@ -140,6 +235,7 @@ impl<B: Bytes> Elf<B> {
                     levels: usize::MAX,
                     least: 0.0,
                     mono_lists: false,
+                    counts: None,
                 };
                 published::image::make(self.lists(), wanted, most)
             }

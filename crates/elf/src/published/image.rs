@@ -7,26 +7,29 @@
 use crate::header::Header;
 use crate::published::search::Lists;
 use crate::published::{ENTRY, LAST, MONO};
-use crate::view::{Image, PAD};
+use crate::view::{Image, PAD, count_of};
 use crate::{ElfError, Result};
+use halocline_cache::AgedCounts;
 use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
 /// Which lists are copied.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct Wanted<'c> {
     /// Those of dimensions below this one.
     pub(crate) levels: usize,
     /// And of such a probability.
     pub(crate) least: f64,
     /// MonoLists too.
     pub(crate) mono_lists: bool,
+    /// What the probability follows beside the tree's.
+    pub(crate) counts: Option<&'c AgedCounts>,
 }
 
 /// Copies lists, or only adds up their bytes.
-struct Copier<'a, B> {
+struct Copier<'a, 'c, B> {
     lists: Lists<'a, B>,
-    wanted: Wanted,
+    wanted: Wanted<'c>,
     from: usize,
     /// Bytes so far, and at most.
     len: usize,
@@ -52,7 +55,7 @@ impl From<ElfError> for Stop {
 /// [`ElfError::Damaged`], [`ElfError::Memory`].
 pub(crate) fn make<B: Bytes>(
     lists: Lists<'_, B>,
-    wanted: Wanted,
+    wanted: Wanted<'_>,
     most: u64,
 ) -> Result<Option<(Arc<Image>, Arc<Header>)>> {
     let mut copier = Copier::new(lists, wanted, most);
@@ -69,37 +72,28 @@ pub(crate) fn make<B: Bytes>(
 /// As [`make`].
 pub(crate) fn probable<B: Bytes>(
     lists: Lists<'_, B>,
+    counts: Option<&AgedCounts>,
     most: u64,
 ) -> Result<Option<(Arc<Image>, Arc<Header>)>> {
     let wanted = |least| Wanted {
         levels: usize::MAX,
         least,
         mono_lists: true,
+        counts,
     };
     let fits = |least| match Copier::new(lists, wanted(least), most).measure() {
         Ok(()) => Ok(true),
         Err(Stop::Full) => Ok(false),
         Err(Stop::Damaged(error)) => Err(error),
     };
-    let (mut small, mut large) = (1.0, 2.0);
-    let none = 1.0 / (4.0 * lists.header.geometry.rows as f64 + 1.0);
-    while small > none && fits(small)? {
-        large = small;
-        small /= 2.0;
+    match crate::place::least(0.25 / lists.header.geometry.rows as f64, fits)? {
+        Some(least) => make(lists, wanted(least), most),
+        None => Ok(None),
     }
-    for _ in 0..6 {
-        let middle = (small + large) / 2.0;
-        if fits(middle)? {
-            large = middle;
-        } else {
-            small = middle;
-        }
-    }
-    make(lists, wanted(large), most)
 }
 
-impl<'a, B: Bytes> Copier<'a, B> {
-    fn new(lists: Lists<'a, B>, wanted: Wanted, most: u64) -> Self {
+impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
+    fn new(lists: Lists<'a, B>, wanted: Wanted<'c>, most: u64) -> Self {
         let len = lists.header.len;
         Self {
             lists,
@@ -139,7 +133,7 @@ impl<'a, B: Bytes> Copier<'a, B> {
     /// Room for `len` bytes: their place within the image.
     fn take(&mut self, len: usize) -> Result<usize, Stop> {
         let at = self.len;
-        self.len += len;
+        self.len = self.len.saturating_add(len);
         if self.len > self.most {
             return Err(Stop::Full);
         }
@@ -159,11 +153,11 @@ impl<'a, B: Bytes> Copier<'a, B> {
     /// Copies the first dimension's array; gives its new offset.
     fn root(&mut self) -> Result<usize, Stop> {
         let lists = self.lists;
-        if self.wanted.levels == 0 || self.wanted.least > 1.0 {
+        if self.wanted.levels == 0 {
             return Ok(lists.header.root as usize);
         }
         let places = lists.places();
-        let at = self.take(usize::try_from(places).unwrap_or(usize::MAX / 16) * 8)?;
+        let at = self.take(places.saturating_mul(8) as usize)?;
         let mut used = 0_u64;
         for value in 0..places {
             used += u64::from(lists.root_link(value) != 0);
@@ -178,7 +172,17 @@ impl<'a, B: Bytes> Copier<'a, B> {
 
     /// Copies what a link leads to, if it is wanted; gives the link to it, new or old.
     fn link(&mut self, link: u64, depth: usize, probability: f64) -> Result<u64, Stop> {
-        if link == 0 || depth >= self.wanted.levels || probability < self.wanted.least {
+        if link == 0 || depth >= self.wanted.levels {
+            return Ok(link);
+        }
+        let counted = match self.wanted.counts {
+            Some(counts) => {
+                let at = (link & !MONO) as usize;
+                f64::from(counts.probability(count_of(at, counts), probability as f32))
+            }
+            None => probability,
+        };
+        if counted < self.wanted.least {
             return Ok(link);
         }
         if link & MONO == 0 {

@@ -9,6 +9,7 @@
 //! instead: positions in a sorted table of its distinct codes, which the index keeps behind the lists.
 
 pub(crate) mod check;
+pub(crate) mod hashed;
 pub(crate) mod image;
 pub(crate) mod search;
 pub(crate) mod select;

@@ -2,7 +2,9 @@
 
 use crate::header::{Header, Ranks};
 use crate::kernel::Between;
+use crate::place::dynamic::Hashed;
 use crate::plan::{Plan, Test};
+use crate::published::hashed::entries;
 use crate::published::{ENTRY, LAST, MONO};
 use crate::tids::Tids;
 use crate::view::View;
@@ -14,6 +16,8 @@ use halocline_media::Bytes;
 pub(crate) struct Lists<'a, B> {
     pub(crate) view: View<'a, B>,
     pub(crate) header: &'a Header,
+    /// Lists by their offsets, the paper's dynamic cache.
+    pub(crate) hashed: Option<&'a Hashed>,
 }
 
 impl<B> Clone for Lists<'_, B> {
@@ -142,20 +146,29 @@ impl<'a, B: Bytes> Lists<'a, B> {
             let Some(&wanted) = values.get(depth) else {
                 return Err(ElfError::damaged(link as usize, "a list has no dimension left"));
             };
-            let mut at = link as usize;
-            loop {
-                let (value, child) = self.entry(at)?;
-                if value & !LAST >= wanted {
-                    link = if value & !LAST == wanted { child } else { 0 };
-                    break;
+            link = match self.hashed {
+                Some(hashed) if self.is_slow(link as usize) => {
+                    self.cached(hashed, link as usize, depth, |list| find_in(list, wanted))?
                 }
-                if value & LAST != 0 {
-                    return Ok(Tids::none());
-                }
-                at += ENTRY;
-            }
+                _ => self.find(link as usize, wanted)?,
+            };
         }
         Ok(Tids::none())
+    }
+
+    /// The link of the value `wanted` in the list at `at`; 0 if there is none.
+    #[inline(always)]
+    fn find(&self, mut at: usize, wanted: u32) -> Result<u64> {
+        loop {
+            let (value, child) = self.entry(at)?;
+            if value & !LAST >= wanted {
+                return Ok(if value & !LAST == wanted { child } else { 0 });
+            }
+            if value & LAST != 0 {
+                return Ok(0);
+            }
+            at += ENTRY;
+        }
     }
 
     fn exact_mono_list(&self, at: usize, values: &[u32]) -> Result<Tids<'a>> {
@@ -168,4 +181,14 @@ impl<'a, B: Bytes> Lists<'a, B> {
         }
         Ok(Tids::new(self.view.rest(tids), 4, self.tid_count(tids)?, !LAST))
     }
+}
+
+/// The link of the value `wanted` in a list; 0 if there is none.
+fn find_in(list: &[u8], wanted: u32) -> u64 {
+    for (value, link) in entries(list) {
+        if value >= wanted {
+            return if value == wanted { link } else { 0 };
+        }
+    }
+    0
 }

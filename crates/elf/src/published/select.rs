@@ -5,10 +5,14 @@
 
 use crate::ElfError;
 use crate::Result;
+use crate::place::dynamic::Hashed;
 use crate::plan::{Plan, Set, Test};
+use crate::published::hashed::entries;
 use crate::published::search::Lists;
 use crate::published::{ENTRY, LAST, MONO};
 use crate::sink::Sink;
+use crate::view::count_of;
+use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 
 /// The test of one dimension, over stored values.
@@ -47,7 +51,12 @@ impl<'p> Bound<'p> {
 
 impl<B: Bytes> Lists<'_, B> {
     /// Hands the rows that match a translated plan to the sink.
-    pub(crate) fn select<S: Sink>(&self, plan: &Plan, sink: &mut S) -> Result<()> {
+    pub(crate) fn select<S: Sink>(
+        &self,
+        plan: &Plan,
+        sink: &mut S,
+        counts: Option<&AgedCounts>,
+    ) -> Result<()> {
         let geometry = &self.header.geometry;
         let bounds: Vec<Bound<'_>> = plan.tests.iter().map(Bound::new).collect();
         let restricted: Vec<usize> = plan.restricted().iter().copied().map(usize::from).collect();
@@ -56,6 +65,7 @@ impl<B: Bytes> Lists<'_, B> {
             bounds: &bounds,
             restricted: &restricted,
             sink,
+            counts,
             nodes_left: geometry.rows.saturating_mul(geometry.dims() as u64 + 1),
             damage: None,
         };
@@ -77,6 +87,8 @@ struct Walk<'a, 'p, B, S> {
     /// Dimensions whose test is not `Any`, ascending.
     restricted: &'p [usize],
     sink: &'p mut S,
+    /// A sample: the lists it visits are counted.
+    counts: Option<&'p AgedCounts>,
     /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
     nodes_left: u64,
     damage: Option<ElfError>,
@@ -99,11 +111,46 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             return self.damaged(link as usize, "lists are linked more than once");
         }
         self.nodes_left -= 1;
+        if let Some(counts) = self.counts {
+            let at = (link & !MONO) as usize;
+            counts.count(count_of(at, counts));
+        }
         if link & MONO != 0 {
             self.mono_list((link & !MONO) as usize, depth, rest)
         } else {
-            self.list(link as usize, depth)
+            match self.lists.hashed {
+                Some(hashed) if self.lists.is_slow(link as usize) => {
+                    self.cached_list(hashed, link as usize, depth)
+                }
+                _ => self.list(link as usize, depth),
+            }
         }
+    }
+
+    /// A list that may be in the hash table: its links are followed when it has been read, as that holds a lock.
+    #[inline(never)]
+    fn cached_list(&mut self, hashed: &Hashed, at: usize, depth: usize) -> Option<()> {
+        let Some(&bound) = self.bounds.get(depth) else {
+            return self.damaged(at, "a list has no dimension left");
+        };
+        let wanted = |list: &[u8]| -> Vec<u64> {
+            let upto = entries(list).take_while(|entry| entry.0 <= bound.last());
+            upto.filter(|entry| bound.holds(entry.0))
+                .map(|entry| entry.1)
+                .collect()
+        };
+        let links = match self.lists.cached(hashed, at, depth, wanted) {
+            Ok(links) => links,
+            Err(error) => {
+                self.damage = Some(error);
+                return None;
+            }
+        };
+        let rest = self.below(depth);
+        for link in links {
+            self.follow(link, depth + 1, rest)?;
+        }
+        Some(())
     }
 
     fn list(&mut self, mut at: usize, depth: usize) -> Option<()> {

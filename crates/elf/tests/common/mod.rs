@@ -1,7 +1,7 @@
 //! Random tables, and the answers that brute force over their rows gives.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use halocline_cache::{Placement, Upper};
+use halocline_cache::{Links, Placement, PolicyKind, Upper};
 use halocline_elf::{
     BuildOptions, CodePredicate, Elf, Layout, PlaceOptions, Rows, Spill, SpillArea, WriteError, build,
     build_vec,
@@ -208,7 +208,29 @@ pub(crate) fn all_placements(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
             (Placement::Static(Upper::Levels(2)), None),
             (Placement::Static(Upper::Probable), Some(100)),
             (Placement::Static(Upper::Probable), None),
+            (
+                Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
+                Some(size / 4),
+            ),
+            (
+                Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
+                Some(size / 2),
+            ),
+            (Placement::Dynamic(PolicyKind::Lla, Links::Swizzled), None),
         ];
+        let hashed = PolicyKind::ALL[data.rows % PolicyKind::ALL.len()];
+        if elf.layout() == Layout::Published {
+            for (placement, dram) in [
+                (Placement::Dynamic(hashed, Links::Hashed), size / 3),
+                (Placement::StaticDynamic(hashed, Links::Hashed), size),
+            ] {
+                let options = PlaceOptions {
+                    placement,
+                    dram: Some(dram),
+                };
+                elves.push((format!("{what}, {placement}"), elf.place(&options).unwrap()));
+            }
+        }
         for k in 0..3 {
             let (placement, dram) = placements[(data.rows + 3 * i + 3 * k) % placements.len()];
             let placed = elf.place(&PlaceOptions { placement, dram }).unwrap();

@@ -1,0 +1,202 @@
+//! What a [`TupleCache`](crate::TupleCache) knows a tuple by: the fewest words that tell it from all others.
+//!
+//! A short tuple is one number of up to 127 bits. Where its bucket tells the rest, one word of it is enough: the number's
+//! lowest `slot_bits` bits, moved by a hash of the others, choose the bucket, and the key holds the others. A bucket may
+//! reach into two neighbouring slots, so the key also has the lowest bit of its slot. Longer tuples are the words they
+//! take.
+
+use crate::TupleCache;
+use crate::index::mix;
+
+/// Where a dimension's code goes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    word: u8,
+    shift: u8,
+    max: u64,
+}
+
+/// How tuples become keys.
+#[derive(Debug)]
+pub struct Packing {
+    places: Vec<Place>,
+    words: usize,
+    /// Bits that the bucket tells; 0 if keys are whole tuples.
+    slot_bits: u32,
+}
+
+/// A tuple as a [`TupleCache`](crate::TupleCache) knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Well mixed.
+    pub hash: u64,
+    words: [u64; 3],
+    len: usize,
+}
+
+impl Key {
+    /// The words of the key.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
+}
+
+impl Packing {
+    /// A cache of about `budget_bytes` for tuples of dimensions with these largest codes, and their keys; `None` if they
+    /// take more than three words or there is no room for a bucket.
+    #[must_use]
+    pub fn with_cache(budget_bytes: usize, max_codes: &[u64]) -> Option<(Self, TupleCache)> {
+        let widths = max_codes.iter().map(|max| 64 - max.leading_zeros());
+        let bits: u32 = widths.clone().sum();
+        if let Ok(cache) = TupleCache::new(budget_bytes, 1) {
+            let slot_bits = cache.buckets().ilog2();
+            if bits <= 63 + slot_bits && bits < 128 {
+                let mut shift = 0;
+                let places = widths.zip(max_codes).map(|(width, &max)| {
+                    let place = Place { word: 0, shift, max };
+                    shift += width as u8;
+                    place
+                });
+                let packing = Self {
+                    places: places.collect(),
+                    words: 1,
+                    slot_bits,
+                };
+                return Some((packing, cache));
+            }
+        }
+        let (mut word, mut shift) = (0_u8, 0);
+        let mut places = vec![];
+        for (width, &max) in widths.zip(max_codes) {
+            if shift + width > 64 {
+                (word, shift) = (word + 1, 0);
+            }
+            places.push(Place {
+                word,
+                shift: shift.min(63) as u8,
+                max,
+            });
+            shift += width;
+        }
+        let words = usize::from(word) + 1;
+        let cache = TupleCache::new(budget_bytes, words).ok()?;
+        let packing = Self {
+            places,
+            words,
+            slot_bits: 0,
+        };
+        Some((packing, cache))
+    }
+
+    /// The key of a tuple; `None` if a code is too large, so that there is no such tuple.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, tuple: &[u64]) -> Option<Key> {
+        if self.slot_bits == 0 {
+            return self.long_key(tuple);
+        }
+        let (mut number, mut beyond) = (0_u128, false);
+        for (&code, place) in tuple.iter().zip(&self.places) {
+            number |= u128::from(code) << place.shift;
+            beyond |= code > place.max;
+        }
+        if beyond {
+            return None;
+        }
+        let (upper, lower) = ((number >> self.slot_bits) as u64, number as u64);
+        let spread = mix(upper);
+        let slot = lower.wrapping_add(spread) & ((1 << self.slot_bits) - 1);
+        Some(Key {
+            // The slot above, so that it decides the bucket as far as it can.
+            hash: slot << (64 - self.slot_bits) | spread >> self.slot_bits,
+            words: [upper << 1 | slot & 1, 0, 0],
+            len: 1,
+        })
+    }
+
+    #[inline(never)]
+    fn long_key(&self, tuple: &[u64]) -> Option<Key> {
+        let mut words = [0; 3];
+        for (&code, place) in tuple.iter().zip(&self.places) {
+            if code > place.max {
+                return None;
+            }
+            words[usize::from(place.word)] |= code << place.shift;
+        }
+        let hash = words.iter().fold(0, |hash, &word| mix(hash ^ word));
+        Some(Key {
+            hash,
+            words,
+            len: self.words,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::scale;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use std::collections::HashMap;
+
+    #[test]
+    fn bucket_and_key_tell_a_tuple() {
+        for seed in 0..20 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let dims = rng.random_range(1..12);
+            let max: Vec<u64> = (0..dims).map(|_| u64::MAX >> rng.random_range(40..64)).collect();
+            let budget = 1 << rng.random_range(10..18);
+            let Some((packing, cache)) = Packing::with_cache(budget, &max) else {
+                continue;
+            };
+            assert!(cache.bytes() <= budget);
+            let mut seen: HashMap<(usize, Vec<u64>), Vec<u64>> = HashMap::new();
+            // Neighbours too, which differ in the bits that the bucket is to tell.
+            for _ in 0..20_000 {
+                let tuple: Vec<u64> = max
+                    .iter()
+                    .map(|&max| {
+                        let most = rng.random_range(1..9);
+                        rng.random_range(0..=max.min(most))
+                    })
+                    .collect();
+                let key = packing.key(&tuple).unwrap();
+                let bucket = scale(key.hash, cache.buckets());
+                let first = seen
+                    .entry((bucket, key.words().to_vec()))
+                    .or_insert_with(|| tuple.clone());
+                assert_eq!(*first, tuple, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_put_is_found_and_nothing_else() {
+        let (packing, cache) = Packing::with_cache(1 << 16, &[99; 10]).unwrap();
+        assert_eq!((packing.words, packing.slot_bits > 0), (1, true));
+        let mut rng = StdRng::seed_from_u64(4);
+        let mut hits = 0;
+        for _ in 0..50_000 {
+            let mut tuple = [0; 10];
+            tuple
+                .iter_mut()
+                .for_each(|code| *code = rng.random_range(0..2) * 9);
+            tuple[9] = rng.random_range(0..4);
+            let tid = tuple.iter().fold(0, |tid, &code| tid * 5 + code as u32);
+            let key = packing.key(&tuple).unwrap();
+            match cache.get(key.hash, key.words()) {
+                Some(found) => {
+                    assert_eq!(found, tid);
+                    hits += 1;
+                }
+                None => cache.put(key.hash, key.words(), tid),
+            }
+        }
+        assert!(hits > 10_000, "{hits}");
+        assert_eq!(packing.key(&[100, 0, 0, 0, 0, 0, 0, 0, 0, 0]), None);
+        assert!(Packing::with_cache(1 << 16, &[u64::MAX; 3]).is_some());
+        assert!(Packing::with_cache(1 << 16, &[u64::MAX; 4]).is_none());
+    }
+}

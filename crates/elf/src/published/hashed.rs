@@ -1,0 +1,53 @@
+//! Lists of layout `published` through a hash table of copies: the paper's dynamic cache.
+//!
+//! What is cached are DimensionLists; MonoLists are read where they are durable.
+
+use crate::place::dynamic::Hashed;
+use crate::published::search::Lists;
+use crate::published::{ENTRY, LAST};
+use crate::{ElfError, Result};
+use halocline_media::Bytes;
+
+/// The values and links of a list's entries.
+pub(crate) fn entries(list: &[u8]) -> impl Iterator<Item = (u32, u64)> {
+    let (entries, _) = list.as_chunks::<ENTRY>();
+    entries.iter().map(|&[a, b, c, d, ref link @ ..]| {
+        let mut word = [0; 8];
+        word.copy_from_slice(link);
+        (u32::from_le_bytes([a, b, c, d]) & !LAST, u64::from_le_bytes(word))
+    })
+}
+
+impl<'a, B: Bytes> Lists<'a, B> {
+    /// Whether an offset is one of the index itself, not of a copy.
+    pub(crate) fn is_slow(&self, at: usize) -> bool {
+        (at as u64) < self.header.len
+    }
+
+    /// The list at `at` where it is durable, all of its entries.
+    fn slow_list(&self, at: usize) -> Result<&'a [u8]> {
+        let mut len = ENTRY;
+        while self.entry(at + len - ENTRY)?.0 & LAST == 0 {
+            len += ENTRY;
+        }
+        let list = self.view.rest(at).get(..len);
+        list.ok_or_else(|| ElfError::damaged(at, "a list reaches beyond the nodes"))
+    }
+
+    /// Reads the list of dimension `depth` at `at` in the cache, or where it is durable; then the cache may take it.
+    pub(crate) fn cached<R>(
+        &self,
+        hashed: &Hashed,
+        at: usize,
+        depth: usize,
+        mut read: impl FnMut(&[u8]) -> R,
+    ) -> Result<R> {
+        if let Some(found) = hashed.lists.read(at as u64, &mut read) {
+            return Ok(found);
+        }
+        let list = self.slow_list(at)?;
+        let probability = hashed.probabilities.get(depth).copied().unwrap_or_default();
+        hashed.lists.admit(at as u64, probability, list);
+        Ok(read(list))
+    }
+}
