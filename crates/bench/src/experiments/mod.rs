@@ -3,6 +3,7 @@
 mod churn;
 mod elf_layout;
 mod elf_media;
+mod elf_parallel;
 mod elf_policies;
 mod elf_selections;
 mod elf_warmup;
@@ -59,6 +60,12 @@ pub fn experiments() -> &'static [Experiment] {
             about: "placements of an Elf over two tiers of memory: build, three query types, DRAM taken, reopening",
             options: TIERS,
             run: elf_media::run,
+        },
+        Experiment {
+            name: "elf-parallel",
+            about: "range selections on one thread, on all by subtree, and as estimated, by cardinality and range",
+            options: TIERS,
+            run: elf_parallel::run,
         },
         Experiment {
             name: "elf-policies",

@@ -1,4 +1,4 @@
-//! `elf-policies` and `elf-warmup`.
+//! `elf-policies`, `elf-warmup` and `elf-parallel`.
 
 use crate::support::{run, tiny};
 
@@ -66,4 +66,29 @@ fn policies_stand_between_the_baselines() {
     figures.sort();
     let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
     outcome.insist_on_figures(&figures, &["queries/s", "slow-only", "volatile", "of the index"]);
+}
+
+#[test]
+fn every_way_to_run_a_selection_answers_alike() {
+    let mut settings = tiny();
+    settings.rows = Some(1_000);
+    let outcome = run("elf-parallel", settings);
+    outcome.insist_on_configurations();
+    for word in [
+        "sequential",
+        "parallel",
+        "chosen",
+        "316, 100 %",
+        "chosen over the better",
+    ] {
+        assert!(
+            outcome.text.contains(word),
+            "`{word}` is not in\n{}",
+            outcome.text
+        );
+    }
+    outcome.insist_on_figures(
+        &["elf-parallel-uniform-packed", "elf-parallel-uniform-published"],
+        &["cardinality", "range size", "sequential", "chosen"],
+    );
 }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use halocline_elf::{Elf, Layout, Matches, PlaceOptions, Placed, Tid};
 use halocline_media::Bytes;
 
-use super::{Queries, Question};
+use super::{Queries, Question, Way};
 use crate::BenchError;
 
 /// Exact matches that are given to the index together.
@@ -29,8 +29,8 @@ impl Checksum {
 
 /// An index over some bytes.
 pub(in crate::experiments) trait Index {
-    /// Asks the first `count` queries.
-    fn ask(&self, queries: &Queries, count: usize) -> Result<Checksum, BenchError>;
+    /// Asks the first `count` queries; selections that way.
+    fn ask(&self, queries: &Queries, count: usize, way: &Way) -> Result<Checksum, BenchError>;
 
     /// The same index with something else in DRAM.
     fn place(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError>;
@@ -49,7 +49,7 @@ pub(in crate::experiments) trait Index {
 }
 
 impl<B: Bytes> Index for Elf<B> {
-    fn ask(&self, queries: &Queries, count: usize) -> Result<Checksum, BenchError> {
+    fn ask(&self, queries: &Queries, count: usize, way: &Way) -> Result<Checksum, BenchError> {
         let mut sum = Checksum::default();
         match queries.question {
             Question::Exact => {
@@ -74,7 +74,7 @@ impl<B: Bytes> Index for Elf<B> {
                 let mut tids: Vec<Tid> = Vec::new();
                 for (query, window) in queries.windows[..count].iter().enumerate() {
                     tids.clear();
-                    self.select(window)?.tids_into(&mut tids)?;
+                    way.select(self, window, &mut tids)?;
                     sum.add(query, &tids);
                 }
             }

@@ -7,6 +7,7 @@ mod lockstep;
 mod queries;
 mod system;
 mod table;
+mod way;
 
 use crate::{BenchError, DataKind, Reporter, Settings};
 use halocline_elf::{Layout, Rows};
@@ -18,6 +19,7 @@ pub(super) use lockstep::{lockstep, warm_up};
 pub(super) use queries::{Queries, Question, Source};
 pub(super) use system::{System, Tier};
 pub(super) use table::Table;
+pub(super) use way::Way;
 
 /// Skew of the queries unless told otherwise, the paper's.
 pub(super) const THETA: f64 = 0.5;

@@ -10,7 +10,7 @@ use halocline_media::emulated::{Clock, Counts, Device, EmulatedBytes};
 use serde_json::{Value, json};
 
 use super::index::Checksum;
-use super::{Index, Queries};
+use super::{Index, Queries, Way};
 use crate::machine;
 use crate::{BenchError, Config, Medium, Settings, config};
 
@@ -95,6 +95,7 @@ impl Tier {
             device,
             budget: None,
             counted: None,
+            way: Way::Sequential,
         })
     }
 
@@ -136,6 +137,7 @@ pub(in crate::experiments) struct System {
     pub(in crate::experiments) budget: Option<u64>,
     /// Bytes of DRAM that the system says it took.
     pub(in crate::experiments) counted: Option<f64>,
+    way: Way,
 }
 
 /// What asking queries took.
@@ -158,7 +160,17 @@ impl System {
             device: None,
             budget: None,
             counted: None,
+            way: Way::Sequential,
         })
+    }
+
+    /// The same with selections run that way, which it is then called by.
+    pub(in crate::experiments) fn run_by(self, way: Way) -> Self {
+        Self {
+            name: way.name().to_owned(),
+            way,
+            ..self
+        }
     }
 
     /// Opens what is durable of it again, and places it.
@@ -179,6 +191,7 @@ impl System {
         let mut config = config! {
             "layout": self.index.layout(),
             "placement": self.name,
+            "way": self.way.name(),
             "size": self.index.size(),
             "dram_bytes": placed.dram_bytes,
         };
@@ -194,7 +207,7 @@ impl System {
     /// Asks all queries once, and adds the DRAM that this takes to what it has.
     pub(in crate::experiments) fn warm_up(&mut self, queries: &Queries) -> Result<(), BenchError> {
         let before = machine::counted_dram();
-        self.index.ask(queries, queries.len())?;
+        self.index.ask(queries, queries.len(), &self.way)?;
         let more = machine::counted_dram()
             .zip(before)
             .map(|(after, before)| after as f64 - before as f64);
@@ -224,13 +237,17 @@ impl System {
         let (before, late, device_start, start) = (counts(), overrun(), clock(), Instant::now());
         let mut checksum = Checksum::default();
         for _ in 0..passes {
-            checksum = self.index.ask(queries, count)?;
+            checksum = self.index.ask(queries, count, &self.way)?;
         }
         if let Some(device) = &self.device {
             device.settle();
         }
         let real = start.elapsed().as_secs_f64();
-        let overrun = overrun() - late;
+        // Of several threads it is their sum, not what the wall saw.
+        let overrun = match self.way {
+            Way::Sequential => overrun() - late,
+            Way::Parallel(_) | Way::Chosen(_) => 0.0,
+        };
         let seconds = match (&self.device, device_start) {
             (Some(device), Some(from)) if device.spec().clock == Clock::Virtual => {
                 (device.elapsed() - from).as_secs_f64()

@@ -1,0 +1,230 @@
+//! `elf-parallel`: range selections on one thread, on all by subtree, and as their estimate says, by the cardinality of
+//! the dimensions and the size of the ranges (figure 8 of the selective-caching paper).
+
+use std::sync::Arc;
+
+use halocline_elf::{Layout, Rows};
+use rayon::ThreadPoolBuilder;
+use serde_json::json;
+
+use super::tiers::{self, Measured, Question, Source, System, THETA, Table, Tier, Way};
+use crate::plot::{self, Frame, Maps, Panel};
+use crate::{BenchError, DataKind, Reporter, Settings, config};
+
+const DIMS: usize = 10;
+/// Values of each dimension.
+const CARDINALITIES: [u32; 4] = [10, 32, 100, 316];
+/// Sizes of the ranges, percent of the domain.
+const PERCENTS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+/// How much slower than the better of the two the chosen one may be.
+const BAR: f64 = 1.05;
+
+/// One row of the maps: the name of its table, and by size of the ranges what each way took.
+type Row = (String, Vec<Vec<Measured>>);
+
+pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let tier = Tier::new(settings)?;
+    let theta = tiers::thetas(settings, &[THETA])[0];
+    report.set("theta", theta);
+    for kind in tiers::kinds(settings) {
+        for layout in tiers::layouts(settings) {
+            let mut rows: Vec<Row> = vec![];
+            let mut size = 0;
+            for (name, table) in tables(kind, settings) {
+                let table = table?;
+                tiers::announce(settings, &table, &tier, report)?;
+                size = table.rows();
+                let cells = measure(settings, &table, &tier, layout, theta, report)?;
+                rows.push((name, cells));
+            }
+            let shown = Shown {
+                settings,
+                tier: &tier,
+                kind,
+                layout,
+                theta,
+                size,
+            };
+            shown.table(report, &rows)?;
+            shown.figure(report, &rows)?;
+        }
+    }
+    Ok(())
+}
+
+/// The tables of a kind, made when their turn comes.
+fn tables(
+    kind: DataKind,
+    settings: &Settings,
+) -> Box<dyn Iterator<Item = (String, Result<Table, BenchError>)> + '_> {
+    match kind {
+        DataKind::Uniform => Box::new(CARDINALITIES.into_iter().map(|cardinality| {
+            let rows = settings
+                .rows
+                .unwrap_or(match (settings.quick, settings.tiers.full) {
+                    (true, _) => 5_000,
+                    (_, true) => 100_000_000,
+                    _ => 2_000_000,
+                });
+            let table = Table::uniform(rows, DIMS, cardinality, settings.seed);
+            (cardinality.to_string(), Ok(table))
+        })),
+        DataKind::Lineitem => Box::new(std::iter::once_with(move || {
+            (kind.to_string(), Table::make(kind, settings))
+        })),
+    }
+}
+
+fn measure(
+    settings: &Settings,
+    table: &Table,
+    tier: &Tier,
+    layout: Layout,
+    theta: f64,
+    report: &mut Reporter<'_>,
+) -> Result<Vec<Vec<Measured>>, BenchError> {
+    let built = tiers::build(table, layout, settings.threads(), None, 0)?;
+    let pool = ThreadPoolBuilder::new().num_threads(settings.threads()).build();
+    let pool = Arc::new(pool.map_err(|error| BenchError::Setup(error.to_string()))?);
+    let mut systems = vec![];
+    for way in [
+        Way::Sequential,
+        Way::Parallel(Arc::clone(&pool)),
+        Way::Chosen(pool),
+    ] {
+        systems.push(tier.open(&built.bytes)?.run_by(way));
+    }
+    let together: Vec<&System> = systems.iter().collect();
+    let least = if settings.quick { 0.002 } else { 0.1 };
+    let mut cells = vec![];
+    for (stream, percent) in PERCENTS.into_iter().enumerate() {
+        let question = Question::Range(percent);
+        let mut source = Source::new(table, theta, settings.seed, 41 + stream as u64)?;
+        let supply = question.supply(settings.quick).min(20_000);
+        let queries = source.draw(question, supply);
+        let measured = tiers::compare(&together, &queries, settings.repetitions(5), least)?;
+        for (system, measured) in systems.iter().zip(&measured) {
+            let mut config = system.config();
+            config.insert("question".to_owned(), json!(question.to_string()));
+            config.insert("percent".to_owned(), json!(percent));
+            config.insert("threads".to_owned(), json!(settings.threads()));
+            config.insert("queries".to_owned(), json!(measured.queries));
+            let metric = if tier.is_real() {
+                "time"
+            } else {
+                "time of the device"
+            };
+            report.samples(&system.name, &config, metric, &measured.time, "s/query")?;
+            report.value(&system.name, &config, "rows found", measured.found, "1/query")?;
+        }
+        cells.push(measured);
+    }
+    Ok(cells)
+}
+
+/// What is shown of one kind of table and layout.
+struct Shown<'a> {
+    settings: &'a Settings,
+    tier: &'a Tier,
+    kind: DataKind,
+    layout: Layout,
+    theta: f64,
+    size: usize,
+}
+
+/// Seconds of the chosen way in proportion to the better of the two.
+fn behind(cell: &[Measured]) -> f64 {
+    let seconds: Vec<f64> = cell.iter().map(|measured| measured.time.median()).collect();
+    match seconds[..] {
+        [sequential, parallel, chosen] => chosen / sequential.min(parallel),
+        _ => f64::NAN,
+    }
+}
+
+impl Shown<'_> {
+    fn table(&self, report: &mut Reporter<'_>, rows: &[Row]) -> Result<(), BenchError> {
+        let mut lines = vec![];
+        for (name, cells) in rows {
+            for (percent, cell) in PERCENTS.iter().zip(cells) {
+                let mut line = vec![format!("{name}, {percent} %")];
+                line.extend(cell.iter().map(|measured| tiers::time(measured.time.median())));
+                line.push(tiers::over(behind(cell)));
+                line.push(plot::short(cell[0].found));
+                lines.push(line);
+            }
+        }
+        report.line(&format!(
+            "layout {}, {}, {} threads: time of a range selection",
+            self.layout,
+            self.kind,
+            self.settings.threads()
+        ))?;
+        report.table(
+            &[
+                "cardinality, range",
+                "sequential",
+                "parallel",
+                "chosen",
+                "chosen over the better",
+                "rows found",
+            ],
+            lines,
+        )?;
+        let all = rows.iter().flat_map(|(_, cells)| cells).map(|cell| behind(cell));
+        let worst = all.filter(|behind| behind.is_finite()).fold(0.0, f64::max);
+        if self.tier.is_delayed() {
+            let reached = worst <= BAR;
+            let config = config! {"layout": self.layout, "bar": BAR, "reached": reached};
+            report.value("bars", &config, "chosen over the better, worst", worst, "x")?;
+            report.line(&format!(
+                "bar: chosen at most {BAR} x the better of the two; worst {worst:.2} x, reached: {}",
+                if reached { "yes" } else { "no" }
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Figure 8.
+    fn figure(&self, report: &mut Reporter<'_>, rows: &[Row]) -> Result<(), BenchError> {
+        let Some(directory) = &self.settings.tiers.plots else {
+            return Ok(());
+        };
+        let panel = |(at, name): (usize, &str)| Panel {
+            name: name.to_owned(),
+            cells: rows
+                .iter()
+                .map(|(_, cells)| {
+                    let rates = cells.iter().map(|cell| 1.0 / cell[at].time.median());
+                    rates.collect()
+                })
+                .collect(),
+        };
+        let names = [
+            "sequential, queries/s",
+            "parallel, queries/s",
+            "chosen, queries/s",
+        ];
+        let maps = Maps {
+            frame: Frame {
+                title: format!("Range selections, layout {}, {} data", self.layout, self.kind),
+                x: "range size, % of the domain".to_owned(),
+                y: "cardinality".to_owned(),
+                foot: format!(
+                    "{} rows, {} threads, slow tier {}, queries with Zipf {}, seed {}, median of {} rounds in turn",
+                    self.size,
+                    self.settings.threads(),
+                    self.tier.name(),
+                    self.theta,
+                    self.settings.seed,
+                    self.settings.repetitions(5)
+                ),
+            },
+            columns: PERCENTS.iter().map(f64::to_string).collect(),
+            rows: rows.iter().map(|(name, _)| name.clone()).collect(),
+            panels: names.into_iter().enumerate().map(panel).collect(),
+        };
+        let name = format!("elf-parallel-{}-{}", self.kind, self.layout);
+        let path = plot::write(directory, &name, &maps)?;
+        report.line(&format!("figure: {}", path.display()))
+    }
+}
