@@ -11,15 +11,28 @@ use crate::{BenchError, Budget, Reporter, Settings};
 /// DRAM of the placements that have a budget.
 const BUDGET: Budget = Budget::Share(0.04);
 
-/// The placements beside the two baselines.
-const PLACEMENTS: [Placement; 6] = [
+/// The placements beside the two baselines, of both layouts.
+const PLACEMENTS: [Placement; 3] = [
     Placement::Static(Upper::Probable),
     Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
-    Placement::Dynamic(PolicyKind::Naive, Links::Swizzled),
-    Placement::Dynamic(PolicyKind::Lla, Links::Hashed),
-    Placement::Dynamic(PolicyKind::Lru, Links::Hashed),
     Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
 ];
+/// Those that only `published` has: the paper's.
+const PAPER: [Placement; 3] = [
+    Placement::Dynamic(PolicyKind::Lla, Links::Hashed),
+    Placement::Dynamic(PolicyKind::Naive, Links::Hashed),
+    Placement::Dynamic(PolicyKind::Lru, Links::Hashed),
+];
+
+/// Those asked for, or all that the layout has.
+fn placements(settings: &Settings, layout: Layout) -> Vec<Placement> {
+    let asked = &settings.tiers.placements;
+    match layout {
+        _ if !asked.is_empty() => asked.clone(),
+        Layout::Packed => PLACEMENTS.to_vec(),
+        Layout::Published => [PLACEMENTS, PAPER].concat(),
+    }
+}
 
 /// What is asked, and by how many fewer queries of it than exact matches there are.
 const QUESTIONS: [(Question, usize); 3] = [
@@ -43,9 +56,8 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             for theta in tiers::thetas(settings, &[THETA]) {
                 report.set("theta", theta);
                 for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
-                    let asked = &settings.tiers.placements;
                     let mut systems = vec![System::volatile(&built.bytes)?, tier.open(&built.bytes)?];
-                    for &placement in if asked.is_empty() { &PLACEMENTS[..] } else { asked } {
+                    for placement in placements(settings, layout) {
                         systems.push(tier.place(&built.bytes, placement, Some(budget))?);
                     }
                     let mut source = Source::new(&table, theta, settings.seed, 11 + stream as u64)?;

@@ -92,3 +92,21 @@ fn every_way_to_run_a_selection_answers_alike() {
         &["cardinality", "range size", "sequential", "chosen"],
     );
 }
+
+#[test]
+fn caches_that_follow_the_queries_answer_alike() {
+    let mut settings = tiny();
+    settings.tiers.warm_up = Some(1_000);
+    settings.tiers.budgets = vec![halocline_bench::Budget::Bytes(128 << 10)];
+    for name in ["elf-policies", "elf-warmup"] {
+        let outcome = run(name, settings.clone());
+        outcome.insist_on_configurations();
+        for placement in ["dynamic:lla", "static+dynamic:lla", "dynamic:hashed-lru"] {
+            assert!(
+                outcome.text.contains(placement),
+                "{placement} is not in\n{}",
+                outcome.text
+            );
+        }
+    }
+}

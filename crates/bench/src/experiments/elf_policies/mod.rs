@@ -128,19 +128,23 @@ impl Chosen {
     fn of(settings: &Settings, layout: Layout, theta: f64) -> Self {
         let tiers = &settings.tiers;
         let whole = theta == THETA || !tiers.thetas.is_empty();
-        let links = match layout {
-            // The paper's way belongs to its layout.
-            Layout::Published => &[Links::Hashed, Links::Swizzled][..],
-            Layout::Packed => &[Links::Swizzled][..],
+        // The paper's way belongs to its layout; links that point at what they lead to follow the queries by one policy.
+        let hashed = match layout {
+            Layout::Published => &PolicyKind::ALL[..],
+            Layout::Packed => &[],
         };
-        let all = links
+        let hashed = hashed
             .iter()
-            .flat_map(|&links| PolicyKind::ALL.map(|policy| Placement::Dynamic(policy, links)));
+            .map(|&policy| Placement::Dynamic(policy, Links::Hashed));
+        let swizzled = [
+            Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
+            Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
+        ];
         Self {
             layout,
             theta,
             placements: if tiers.placements.is_empty() {
-                all.collect()
+                hashed.chain(swizzled).collect()
             } else {
                 tiers.placements.clone()
             },
