@@ -110,13 +110,6 @@ impl Tags {
         (set << self.width, quotient & 0x7FFF | 0x8000)
     }
 
-    /// Whether the line is the most recent one of its set.
-    #[inline(always)]
-    pub(super) fn is_newest(&self, line: u64) -> bool {
-        let (set, tag) = self.place(line);
-        self.words[set].load(Ordering::Relaxed) & 0xFFFF == tag
-    }
-
     /// Looks a line up and makes it the most recent one; puts it in place of the least recent one if it is not there.
     /// Returns whether it was.
     #[inline(always)]
@@ -142,17 +135,6 @@ impl Tags {
             }
             line += sets.len() as u64;
         }
-    }
-
-    /// As [`access`](Tags::access) for a line that is there; changes nothing if it is not.
-    #[inline(always)]
-    pub(super) fn access_if_held(&self, line: u64) -> bool {
-        let (set, tag) = self.place(line);
-        let words = &self.words[set..set + (1 << self.width)];
-        let held = words
-            .iter()
-            .any(|word| zeros(word.load(Ordering::Relaxed) ^ (tag * ONES)) != 0);
-        held && self.access(line)
     }
 
     /// Forgets everything.

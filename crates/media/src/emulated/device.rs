@@ -20,10 +20,6 @@ use crate::{LINE, MediaError};
 
 /// Ticks of a virtual nanosecond.
 const VIRTUAL_TICKS: f64 = 1000.0;
-/// Real time may be this far ahead of the model's (as the model itself takes time) and is still caught up with.
-const DEBT_NS: f64 = 1000.0;
-/// Prefetches in a row that start at the time last known.
-const UNTIMED: u64 = 16;
 
 /// What all threads share.
 #[derive(Debug)]
@@ -79,7 +75,6 @@ pub struct Device {
     host: Option<Host>,
     delay: bool,
     born: u64,
-    debt: u64,
     /// What the model takes itself.
     own: OwnCost,
     own_ticks: OwnTicks,
@@ -128,7 +123,6 @@ impl Device {
             host,
             delay,
             born: if delay { clock::now() } else { 0 },
-            debt: (DEBT_NS * ticks_per_ns) as u64,
             own,
             own_ticks: own.ticks(ticks_per_ns),
             addresses: AtomicU64::new(0),
@@ -169,16 +163,11 @@ impl Device {
     pub fn touch_real(&self, at: u64, len: usize, bytes: &[u8]) {
         let (first, last) = (at / LINE, at.saturating_add(len.max(1) as u64 - 1) / LINE);
         self.with_lane(|lane, tallies| {
-            let newest = first == last
-                && !lane.busy
-                && (first == lane.last
-                    || self.shared.cache.is_newest(first) && !lane.streams.at_trigger(first));
-            if newest {
+            if first == last && !lane.busy && first == lane.last {
                 tallies.hits.add(1);
                 lane.hits += 1;
-                lane.remember(first);
             } else {
-                self.touch_more(lane, tallies, first, last, bytes);
+                self.touch_slowly(lane, tallies, first, last, bytes);
             }
         });
     }
@@ -196,18 +185,8 @@ impl Device {
     }
 
     #[inline(never)]
-    fn touch_more(&self, lane: &mut Lane, tallies: &Tallies, first: u64, last: u64, bytes: &[u8]) {
-        if lane.there(&self.shared, first, last) {
-            tallies.hits.add(last - first + 1);
-            lane.hits += 1;
-            lane.remember(last);
-        } else {
-            self.touch_slowly(lane, tallies, first, last, bytes);
-        }
-    }
-
     fn touch_slowly(&self, lane: &mut Lane, tallies: &Tallies, first: u64, last: u64, bytes: &[u8]) {
-        self.enter(lane);
+        self.enter(lane, tallies);
         let missed = lane.touch(&self.shared, tallies, first, last);
         if self.delay && missed && last - first < BULK {
             for byte in bytes.iter().step_by(LINE as usize).chain(bytes.last()) {
@@ -221,24 +200,16 @@ impl Device {
     #[inline(always)]
     pub fn prefetch(&self, at: u64) {
         let line = at / LINE;
-        self.with_lane(|lane, tallies| {
-            if !self.shared.cache.access(line) {
-                self.prefetch_slowly(lane, tallies, line);
-            }
-        });
+        self.with_lane(|lane, tallies| self.prefetch_line(lane, tallies, line));
     }
 
     #[inline(never)]
-    fn prefetch_slowly(&self, lane: &mut Lane, tallies: &Tallies, line: u64) {
-        // A look at the clock takes longer than what goes by between a few prefetches.
-        if lane.free() && lane.prefetches < UNTIMED {
+    fn prefetch_line(&self, lane: &mut Lane, tallies: &Tallies, line: u64) {
+        self.enter(lane, tallies);
+        if !self.shared.cache.access(line) {
             lane.prefetch(&self.shared, tallies, line);
-            lane.prefetches += 1;
-        } else {
-            self.enter(lane);
-            lane.prefetch(&self.shared, tallies, line);
-            self.leave(lane, tallies, false);
         }
+        self.leave(lane, tallies, false);
     }
 
     /// Says that `len` bytes from the address on were written: the cache has them now.
@@ -252,7 +223,7 @@ impl Device {
     pub fn flush(&self, at: u64, len: u64) {
         if len > 0 {
             self.with_lane(|lane, tallies| {
-                self.enter(lane);
+                self.enter(lane, tallies);
                 lane.flush(&self.shared, tallies, at / LINE, (at + len - 1) / LINE);
                 self.leave(lane, tallies, false);
             });
@@ -262,7 +233,7 @@ impl Device {
     /// Waits until the device has accepted what this thread has flushed.
     pub fn fence(&self) {
         self.with_lane(|lane, tallies| {
-            self.enter(lane);
+            self.enter(lane, tallies);
             lane.fence(tallies);
             self.leave(lane, tallies, false);
         });
@@ -271,7 +242,7 @@ impl Device {
     /// Waits for everything this thread has touched: at the end of a measurement.
     pub fn settle(&self) {
         self.with_lane(|lane, tallies| {
-            self.enter(lane);
+            self.enter(lane, tallies);
             lane.settle();
             self.leave(lane, tallies, false);
         });
@@ -323,15 +294,14 @@ impl Device {
         }
     }
 
-    /// What the model takes itself, as measured when the device was made. Real delays do not contain it as long as there is
-    /// something to wait for; what is left of it is the [`overrun`](Device::overrun).
+    /// What the model takes itself for an access, as measured when the device was made; of all of them it is the
+    /// [`overrun`](Device::overrun).
     pub fn own_cost(&self) -> OwnCost {
         self.own
     }
 
-    /// Real time, of all threads together, by which the model's own computing (and reads of the host that take longer
-    /// than the device's) came later than the modelled time, and that was never caught up with. Subtract it from
-    /// what a clock on the wall shows, or state it.
+    /// Real time, of all threads together, that the model's own computing took, and reads of the host within it. It comes
+    /// on top of the delays: subtract it from what a clock on the wall shows, or state it.
     pub fn overrun(&self) -> Duration {
         let ticks: u64 = self.lanes().map(|lane| lane.tallies.overrun.get()).sum();
         Duration::from_nanos((ticks as f64 / self.shared.model.ticks_per_ns) as u64)
@@ -396,17 +366,20 @@ impl Device {
 
     /// Adds the work since the model was left.
     #[inline(always)]
-    fn enter(&self, lane: &mut Lane) {
+    fn enter(&self, lane: &mut Lane, tallies: &Tallies) {
         if self.delay {
             let now = clock::now_after_loads();
             let own = &self.own_ticks;
-            let own = own.clock + lane.hits * own.hit + lane.prefetches * own.prefetch;
-            lane.worked((now - lane.left).saturating_sub(own));
+            let hits = lane.hits * own.hit;
+            lane.worked((now - lane.left).saturating_sub(own.clock + hits));
+            tallies.overrun.add(own.clock + hits);
+            (lane.entered, lane.before) = (now, lane.now);
         }
-        (lane.hits, lane.prefetches) = (0, 0);
+        lane.hits = 0;
     }
 
-    /// Lets real time catch up with the model's.
+    /// Waits as long as the core of the model did. What the model computed meanwhile took real time that the core knows
+    /// nothing of.
     #[inline(always)]
     fn leave(&self, lane: &mut Lane, tallies: &Tallies, loaded: bool) {
         if self.delay {
@@ -415,18 +388,16 @@ impl Device {
             } else {
                 clock::now()
             };
-            lane.left = if now < lane.now {
-                clock::wait_until(lane.now)
+            tallies.overrun.add(now - lane.entered);
+            let stall = lane.now - lane.before;
+            lane.left = if stall > 0 {
+                clock::wait_until(now + stall)
             } else {
                 now
             };
-            let over = lane.left.saturating_sub(self.debt).saturating_sub(lane.now);
-            if over > 0 {
-                lane.now += over;
-                tallies.overrun.add(over);
-            }
+            lane.behind = lane.left.saturating_sub(lane.now);
         }
-        tallies.position.set(lane.position());
+        tallies.position.set(lane.position() + lane.behind);
     }
 }
 

@@ -39,9 +39,13 @@ pub(super) struct Lane {
     pub(super) work: u64,
     /// When real time was last looked at.
     pub(super) left: u64,
-    /// Hits and prefetches since then whose own cost is not taken off yet.
+    /// When the model was entered, in real time and in the core's.
+    pub(super) entered: u64,
+    pub(super) before: u64,
+    /// How far the core's time is behind real time.
+    pub(super) behind: u64,
+    /// Hits since then whose own cost is not taken off yet.
     pub(super) hits: u64,
-    pub(super) prefetches: u64,
     /// Whether anything may be incomplete: then no short way is taken.
     pub(super) busy: bool,
     /// The line touched last.
@@ -76,8 +80,10 @@ impl Lane {
             now,
             work: 0,
             left: now,
+            entered: now,
+            before: now,
+            behind: 0,
             hits: 0,
-            prefetches: 0,
             busy: false,
             last: u64::MAX,
             pending: 0,
@@ -120,24 +126,6 @@ impl Lane {
         self.last = line;
         self.recent[self.next_recent % RECENT] = line;
         self.next_recent = (self.next_recent + 1) % RECENT;
-    }
-
-    /// Whether the lines are there by the time last known, and nothing before them is awaited: then the time need not be
-    /// known better.
-    #[inline(always)]
-    pub(super) fn there(&self, shared: &Shared, first: u64, last: u64) -> bool {
-        let there = |line| {
-            !self.streams.at_trigger(line)
-                && shared.cache.access_if_held(line)
-                && (!self.lines.any(self.now) || self.lines.complete(line) <= self.now)
-        };
-        last - first <= 1 && self.free() && there(first) && (first == last || there(last))
-    }
-
-    /// Whether nothing is awaited.
-    #[inline(always)]
-    pub(super) fn free(&self) -> bool {
-        self.pending == 0 && self.awaited_count == 0
     }
 
     /// Waits for what the access to `line` needs: see the module's rules.
@@ -292,7 +280,7 @@ impl Lane {
     fn threads(&mut self, shared: &Shared) -> usize {
         if self.until_recount == 0 {
             self.until_recount = 64;
-            self.threads = shared.threads(self.now);
+            self.threads = shared.threads(self.now + self.behind);
         }
         self.until_recount -= 1;
         self.threads

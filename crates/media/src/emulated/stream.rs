@@ -35,14 +35,6 @@ impl Streams {
         }
     }
 
-    /// Whether a stream runs on at this line.
-    #[inline(always)]
-    pub(super) fn at_trigger(&self, line: u64) -> bool {
-        self.triggers
-            .iter()
-            .fold(false, |any, trigger| any | (*trigger == line))
-    }
-
     /// The lines to fetch now that `line` is touched; `missed` says that it was not in the cache.
     #[inline(always)]
     pub(super) fn touched(&mut self, line: u64, missed: bool, ahead: usize) -> std::ops::Range<u64> {
