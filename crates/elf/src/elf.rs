@@ -1,7 +1,7 @@
 //! An open index.
 
 use crate::header::Header;
-use crate::kernel::{Clustered, dispatch};
+use crate::kernel::{Clustered, Search, dispatch};
 use crate::packed::batch::ExactBatch;
 use crate::packed::batch_middle::{self, MiddleBatch};
 use crate::packed::batch_quick::QuickBatch;
@@ -194,7 +194,7 @@ impl<B: Bytes> Elf<B> {
         self.tree_in(&self.header, self.image())
     }
 
-    fn tree_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Tree<'a, B> {
+    pub(crate) fn tree_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Tree<'a, B> {
         Tree {
             view: View::new(&self.bytes, image),
             header,
@@ -206,7 +206,7 @@ impl<B: Bytes> Elf<B> {
         self.lists_in(&self.header, self.image())
     }
 
-    fn lists_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Lists<'a, B> {
+    pub(crate) fn lists_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Lists<'a, B> {
         Lists {
             view: View::new(&self.bytes, image),
             header,
@@ -215,7 +215,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Calls `search` with the header and the copies that a query is to use now; for a sample, with none and the counts.
-    fn with_copies_of_now<R>(
+    pub(crate) fn with_copies_of_now<R>(
         &self,
         search: impl FnOnce(&Header, Option<&Image>, Option<&AgedCounts>) -> R,
     ) -> R {
@@ -453,6 +453,35 @@ impl<B: Bytes> Elf<B> {
         Ok(Selection { elf: self, plan })
     }
 
+    /// Searches the lists of layout `packed` from some of one dimension on.
+    pub(crate) fn select_packed<S: Sink>(
+        &self,
+        tree: Tree<'_, B>,
+        plan: &Plan,
+        sink: &mut S,
+        counts: Option<&AgedCounts>,
+        from: &[usize],
+        depth: usize,
+    ) -> Result<()> {
+        self.dispatch_packed(Select {
+            tree,
+            plan,
+            sink,
+            counts,
+            from,
+            depth,
+        })
+    }
+
+    /// Runs a search that is compiled for both kinds of records.
+    pub(crate) fn dispatch_packed<S: Search>(&self, search: S) -> S::Output {
+        if self.is_clustered() {
+            dispatch(Clustered(search))
+        } else {
+            dispatch(search)
+        }
+    }
+
     /// Estimated number of rows that match, and of lists visited on the way to them: exact where the upper levels decide
     /// it, else from some dozens of lists and the histograms. Microseconds.
     ///
@@ -462,12 +491,16 @@ impl<B: Bytes> Elf<B> {
         let Some(plan) = Plan::new(predicates, &self.header.geometry)? else {
             return Ok(Estimate::default());
         };
+        self.estimate_of(&plan)
+    }
+
+    pub(crate) fn estimate_of(&self, plan: &Plan) -> Result<Estimate> {
         if self.rows() == 0 {
             return Ok(Estimate::default());
         }
         match self.header.layout {
             Layout::Packed => self.with_copies_of_now(|header, image, _| {
-                packed::estimate::estimate(self.tree_in(header, image), &plan)
+                packed::estimate::estimate(self.tree_in(header, image), plan)
             }),
             Layout::Published => {
                 let share = |&dim: &u8| {
@@ -526,6 +559,14 @@ pub struct Selection<'a, B> {
 }
 
 impl<B: Bytes> Selection<'_, B> {
+    pub(crate) fn elf(&self) -> &Elf<B> {
+        self.elf
+    }
+
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
     fn run<S: Sink>(&self, sink: &mut S) -> Result<()> {
         let (elf, Some(plan)) = (self.elf, &self.plan) else {
             return Ok(());
@@ -536,17 +577,7 @@ impl<B: Bytes> Selection<'_, B> {
         elf.with_copies_of_now(|header, image, counts| match elf.layout() {
             Layout::Packed => {
                 let tree = elf.tree_in(header, image);
-                let select = Select {
-                    tree,
-                    plan,
-                    sink,
-                    counts,
-                };
-                if elf.is_clustered() {
-                    dispatch(Clustered(select))
-                } else {
-                    dispatch(select)
-                }
+                elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
             }
             Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
         })

@@ -444,6 +444,8 @@ mod tests {
                 plan: &plan,
                 sink: &mut Collect::new(&mut a, 30_000),
                 counts: None,
+                from: &[header.root as usize],
+                depth: 0,
             })
             .unwrap();
             Select {
@@ -451,6 +453,8 @@ mod tests {
                 plan: &plan,
                 sink: &mut Collect::new(&mut b, 30_000),
                 counts: None,
+                from: &[header.root as usize],
+                depth: 0,
             }
             .run::<Portable>()
             .unwrap();

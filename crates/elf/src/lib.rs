@@ -21,6 +21,7 @@ mod header;
 mod histogram;
 mod kernel;
 mod packed;
+mod parallel;
 mod place;
 mod plan;
 mod published;
@@ -34,6 +35,7 @@ pub use build::{BuildOptions, BuildStats, build, build_vec};
 pub use elf::{Elf, Estimate, Selection};
 pub use error::{ElfError, Result};
 pub use halocline_columns::CodePredicate;
+pub use parallel::Threads;
 pub use place::{PlaceOptions, Placed};
 pub use table::{
     IndexOptions, IndexSegment, IndexStats, KeptCopies, Order, RefreshStats, TableIndex, index_table,

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Data, MemorySpill, all_placements, answer};
-use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, build, build_vec};
+use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, Threads, build, build_vec};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -80,6 +80,12 @@ proptest! {
                 let mut tids = selection.tids().unwrap();
                 tids.sort_unstable();
                 prop_assert_eq!(&tids, &expected, "{}: {:?}", what, predicates);
+                for threads in [Threads::One, Threads::All, Threads::Chosen] {
+                    tids.clear();
+                    selection.tids_into_on(threads, &mut tids).unwrap();
+                    tids.sort_unstable();
+                    prop_assert_eq!(&tids, &expected, "{}, {:?}: {:?}", what, threads, predicates);
+                }
                 prop_assert_eq!(selection.count().unwrap(), expected.len() as u64, "{}: {:?}", what, predicates);
                 prop_assert!(selection.bitmap().unwrap().iter().eq(expected.iter().copied()));
                 let mut visited = vec![];

@@ -22,6 +22,8 @@ use std::cell::Cell;
 const AHEAD: usize = 32;
 /// Children of one level before they are searched.
 const FRONTIER: usize = 4096;
+/// Children of one level that are shared among threads.
+const MOST_SUBTREES: usize = 1 << 20;
 /// Most values that are compared within a list's first 64 bytes.
 const IN_HEAD: usize = 32;
 
@@ -41,6 +43,25 @@ pub(crate) struct Select<'a, 'p, B, S> {
     pub(crate) sink: &'p mut S,
     /// A sample: the lists it visits are counted.
     pub(crate) counts: Option<&'p AgedCounts>,
+    /// The lists to begin with, all of dimension `depth`.
+    pub(crate) from: &'p [usize],
+    pub(crate) depth: usize,
+}
+
+/// The upper part of a selection: level by level, until there are so many subtrees.
+pub(crate) struct Split<'a, 'p, B, S> {
+    pub(crate) tree: Tree<'a, B>,
+    pub(crate) plan: &'p Plan,
+    pub(crate) sink: &'p mut S,
+    pub(crate) counts: Option<&'p AgedCounts>,
+    pub(crate) subtrees: usize,
+}
+
+/// Lists of one dimension in which a selection goes on.
+#[derive(Debug)]
+pub(crate) struct Subtrees {
+    pub(crate) lists: Vec<usize>,
+    pub(crate) depth: usize,
 }
 
 /// Memory that one selection leaves to the thread's next.
@@ -72,11 +93,11 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
         frontier.clear();
         pieces.clear();
         candidates.clear();
-        frontier.push(self.tree.header.root as usize);
+        frontier.extend_from_slice(self.from);
         pieces.push(Piece {
             start: 0,
             next: 0,
-            end: 1,
+            end: self.from.len(),
             entry: 0,
         });
         let nodes_left = geometry.rows.saturating_mul(geometry.dims() as u64 + 1);
@@ -88,14 +109,55 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
             plan: self.plan,
             sink: self.sink,
             counts: self.counts,
+            room: FRONTIER,
         };
-        let result = walk.levels::<K>(&mut pieces);
+        let result = walk.levels::<K>(&mut pieces, self.depth);
         SCRATCH.set(Scratch {
             frontier: walk.frontier,
             pieces,
             candidates: walk.candidates,
         });
         result
+    }
+}
+
+impl<B: Bytes, S: Sink> Search for Split<'_, '_, B, S> {
+    /// `None`: there are too many lists on one level.
+    type Output = Result<Option<Subtrees>>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self) -> Self::Output {
+        let geometry = self.tree.geometry();
+        let mut walk = Walk {
+            frontier: vec![self.tree.header.root as usize],
+            candidates: vec![],
+            nodes_left: geometry.rows.saturating_mul(geometry.dims() as u64 + 1),
+            tree: self.tree,
+            plan: self.plan,
+            sink: self.sink,
+            counts: self.counts,
+            room: MOST_SUBTREES,
+        };
+        let mut depth = 0;
+        while !walk.frontier.is_empty() && walk.frontier.len() < self.subtrees && depth < geometry.dims() {
+            let end = walk.frontier.len();
+            let mut piece = Piece {
+                start: 0,
+                next: 0,
+                end,
+                entry: 0,
+            };
+            walk.piece::<K>(&mut piece, depth)?;
+            if piece.next < end {
+                return Ok(None);
+            }
+            walk.frontier.drain(..end);
+            depth += 1;
+        }
+        Ok(Some(Subtrees {
+            lists: walk.frontier,
+            depth,
+        }))
     }
 }
 
@@ -117,6 +179,8 @@ struct Walk<'a, 'p, B, S> {
     counts: Option<&'p AgedCounts>,
     /// A stack of frontiers.
     frontier: Vec<usize>,
+    /// Children of one level before they are searched.
+    room: usize,
     /// Records of the current level that have been asked for.
     candidates: Vec<Candidates>,
     /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
@@ -142,9 +206,9 @@ struct Query<'p> {
 // Everything is inlined into `run`, and nothing recurses, so that all of it is compiled for the kernel's instructions.
 impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     #[inline(always)]
-    fn levels<K: Kernel>(&mut self, pieces: &mut Vec<Piece>) -> Result<()> {
+    fn levels<K: Kernel>(&mut self, pieces: &mut Vec<Piece>, depth: usize) -> Result<()> {
         while let Some(mut piece) = pieces.pop() {
-            self.piece::<K>(&mut piece, pieces.len())?;
+            self.piece::<K>(&mut piece, depth + pieces.len())?;
             if self.frontier.len() > piece.end {
                 let end = self.frontier.len();
                 pieces.push(piece);
@@ -197,7 +261,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     #[inline(always)]
     fn piece<K: Kernel>(&mut self, piece: &mut Piece, depth: usize) -> Result<()> {
         let query = self.query(depth);
-        while piece.next < piece.end && self.frontier.len() - piece.end < FRONTIER {
+        while piece.next < piece.end && self.frontier.len() - piece.end < self.room {
             let at = self.frontier[piece.next];
             if let Some(&ahead) = self.frontier[..piece.end].get(piece.next + AHEAD) {
                 self.tree.view.prefetch(ahead);
@@ -293,7 +357,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             inner.interval::<B, K>(view, query.between)
         };
         let first = first.max(entry);
-        let room = FRONTIER.saturating_sub(self.frontier.len() - end).max(1);
+        let room = self.room.saturating_sub(self.frontier.len() - end).max(1);
         let stop = upto.min(first.saturating_add(room));
         view.touch(
             inner.links + first * inner.link_len,

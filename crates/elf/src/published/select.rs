@@ -14,6 +14,7 @@ use crate::sink::Sink;
 use crate::view::count_of;
 use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
+use std::ops::RangeInclusive;
 
 /// The test of one dimension, over stored values.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +58,23 @@ impl<B: Bytes> Lists<'_, B> {
         sink: &mut S,
         counts: Option<&AgedCounts>,
     ) -> Result<()> {
+        self.select_values(plan, self.first_values(plan), sink, counts)
+    }
+
+    /// The values of the first dimension that a translated plan asks for, and maybe others between them.
+    pub(crate) fn first_values(&self, plan: &Plan) -> RangeInclusive<u64> {
+        let bound = Bound::new(&plan.tests[0]);
+        u64::from(bound.lo)..=u64::from(bound.last()).min(self.places() - 1)
+    }
+
+    /// The same for some values of the first dimension.
+    pub(crate) fn select_values<S: Sink>(
+        &self,
+        plan: &Plan,
+        values: RangeInclusive<u64>,
+        sink: &mut S,
+        counts: Option<&AgedCounts>,
+    ) -> Result<()> {
         let geometry = &self.header.geometry;
         let bounds: Vec<Bound<'_>> = plan.tests.iter().map(Bound::new).collect();
         let restricted: Vec<usize> = plan.restricted().iter().copied().map(usize::from).collect();
@@ -69,8 +87,7 @@ impl<B: Bytes> Lists<'_, B> {
             nodes_left: geometry.rows.saturating_mul(geometry.dims() as u64 + 1),
             damage: None,
         };
-        let last = u64::from(bounds[0].last()).min(self.places() - 1);
-        for value in u64::from(bounds[0].lo)..=last {
+        for value in values {
             let wanted = bounds[0].set.is_none_or(|set| set.holds(value));
             if wanted && walk.follow(self.root_link(value), 1, walk.below(0)).is_none() {
                 break;

@@ -1,0 +1,155 @@
+//! Selections on several threads: by subtree, with work stealing.
+//!
+//! The upper levels are searched by one thread until there are some dozens of subtrees for each; then threads take the
+//! subtrees in portions and steal them from each other (the paper, section 5, has one task for each value of the first
+//! dimension). Whether that pays is estimated first: waking threads takes longer than many a selection.
+
+use crate::elf::{Elf, Selection};
+use crate::header::Header;
+use crate::packed::node::Tree;
+use crate::packed::select::Split;
+use crate::plan::{Plan, Test};
+use crate::sink::Collect;
+use crate::view::Image;
+use crate::{Layout, Result, Tid};
+use halocline_cache::AgedCounts;
+use halocline_media::Bytes;
+use rayon::prelude::*;
+
+/// Threads that a selection may use: those of the rayon pool it is called in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Threads {
+    /// The caller's alone.
+    #[default]
+    One,
+    /// All.
+    All,
+    /// One or all, whichever is estimated to be faster.
+    Chosen,
+}
+
+/// Subtrees for each thread that one thread looks for.
+const SUBTREES: usize = 64;
+/// Portions for each thread.
+const PORTIONS: usize = 16;
+/// Lists and rows that several threads must share for it to pay.
+const WORTH: f64 = 6000.0;
+
+/// What is searched: the bytes, the header and the copies in DRAM of the moment.
+struct Searched<'a, B> {
+    elf: &'a Elf<B>,
+    header: &'a Header,
+    image: Option<&'a Image>,
+    counts: Option<&'a AgedCounts>,
+    plan: &'a Plan,
+}
+
+impl<B: Bytes> Selection<'_, B> {
+    /// [`tids_into`](Self::tids_into) with these threads.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`](crate::ElfError::Damaged); what was appended then is worthless.
+    pub fn tids_into_on(&self, threads: Threads, tids: &mut Vec<Tid>) -> Result<()> {
+        let (elf, Some(plan)) = (self.elf(), self.plan()) else {
+            return Ok(());
+        };
+        let all = match threads {
+            Threads::One => false,
+            Threads::All => true,
+            Threads::Chosen => rayon::current_num_threads() > 1 && elf.is_worth_threads(plan)?,
+        };
+        if !all || elf.rows() == 0 {
+            return self.tids_into(tids);
+        }
+        elf.with_copies_of_now(|header, image, counts| {
+            let searched = Searched {
+                elf,
+                header,
+                image,
+                counts,
+                plan,
+            };
+            match elf.layout() {
+                Layout::Packed => searched.packed(tids),
+                Layout::Published => searched.published(tids),
+            }
+        })
+    }
+}
+
+impl<B: Bytes> Elf<B> {
+    /// Whether a selection is large enough for several threads. Most are judged by their bounds alone.
+    fn is_worth_threads(&self, plan: &Plan) -> Result<bool> {
+        // As if codes were spread evenly: lists of each level, and rows.
+        let (header, rows) = (self.durable_header(), self.rows() as f64);
+        let (mut below, mut lists) = (1.0_f64, 0.0);
+        for (test, max) in plan.tests.iter().zip(&header.geometry.max_codes) {
+            lists += below.min(rows);
+            below *= match test {
+                Test::Any => *max as f64 + 1.0,
+                Test::Between(between) => between.span as f64 + 1.0,
+                Test::Set(set) => set.codes.len() as f64,
+            };
+        }
+        if lists < WORTH / 16.0 {
+            return Ok(false);
+        }
+        let estimate = self.estimate_of(plan)?;
+        Ok(estimate.lists + estimate.rows >= WORTH)
+    }
+}
+
+impl<B: Bytes> Searched<'_, B> {
+    fn packed(&self, tids: &mut Vec<Tid>) -> Result<()> {
+        let tree: Tree<'_, B> = self.elf.tree_in(self.header, self.image);
+        let threads = rayon::current_num_threads();
+        let (rows, before) = (self.elf.rows(), tids.len());
+        let mut sink = Collect::new(tids, rows);
+        let split = Split {
+            tree,
+            plan: self.plan,
+            sink: &mut sink,
+            counts: self.counts,
+            subtrees: SUBTREES * threads,
+        };
+        let Some(subtrees) = self.elf.dispatch_packed(split)? else {
+            // More lists on one level than are worth remembering: they are searched in order.
+            tids.truncate(before);
+            let mut sink = Collect::new(tids, rows);
+            let from = [self.header.root as usize];
+            self.elf
+                .select_packed(tree, self.plan, &mut sink, self.counts, &from, 0)?;
+            return sink.finish();
+        };
+        sink.finish()?;
+        let portion = subtrees.lists.len().div_ceil(PORTIONS * threads).max(1);
+        let search = |lists: &[usize]| -> Result<Vec<Tid>> {
+            let mut part = vec![];
+            let mut sink = Collect::new(&mut part, rows);
+            self.elf
+                .select_packed(tree, self.plan, &mut sink, self.counts, lists, subtrees.depth)?;
+            sink.finish()?;
+            Ok(part)
+        };
+        let parts = subtrees.lists.par_chunks(portion).map(search);
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        parts.iter().for_each(|part| tids.extend_from_slice(part));
+        Ok(())
+    }
+
+    fn published(&self, tids: &mut Vec<Tid>) -> Result<()> {
+        let lists = self.elf.lists_in(self.header, self.image);
+        let rows = self.elf.rows();
+        let search = |value: u64| -> Result<Vec<Tid>> {
+            let mut part = vec![];
+            let mut sink = Collect::new(&mut part, rows);
+            lists.select_values(self.plan, value..=value, &mut sink, self.counts)?;
+            sink.finish()?;
+            Ok(part)
+        };
+        let parts = lists.first_values(self.plan).into_par_iter().map(search);
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        parts.iter().for_each(|part| tids.extend_from_slice(part));
+        Ok(())
+    }
+}
