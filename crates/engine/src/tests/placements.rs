@@ -311,6 +311,7 @@ fn one_budget_is_for_all() {
 }
 
 /// Placements are switched at random, and rows come, while queries run in other threads.
+#[allow(clippy::print_stdout, reason = "a run that fails is to be repeated")]
 #[test]
 fn answers_and_budget_hold_while_placements_change() {
     const SWITCHES: usize = 40;

@@ -6,10 +6,10 @@ use super::Question;
 pub(super) fn slow_only(question: Question) -> Option<f64> {
     match question {
         Question::Exact => Some(223.0),
-        Question::Range(percent) if percent == 2.0 => Some(210.0),
-        Question::Range(percent) if percent == 100.0 => Some(70.0),
-        Question::Partial(percent) if percent == 2.0 => Some(236.0),
-        Question::Partial(percent) if percent == 100.0 => Some(66.0),
+        Question::Range(2.0) => Some(210.0),
+        Question::Range(100.0) => Some(70.0),
+        Question::Partial(2.0) => Some(236.0),
+        Question::Partial(100.0) => Some(66.0),
         _ => None,
     }
 }
@@ -18,8 +18,8 @@ pub(super) fn slow_only(question: Question) -> Option<f64> {
 pub(super) fn cached(question: Question) -> Option<f64> {
     match question {
         Question::Exact => Some(150.0),
-        Question::Range(percent) if percent == 2.0 => Some(110.0),
-        Question::Partial(percent) if percent == 2.0 => Some(140.0),
+        Question::Range(2.0) => Some(110.0),
+        Question::Partial(2.0) => Some(140.0),
         _ => None,
     }
 }
