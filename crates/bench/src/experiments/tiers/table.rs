@@ -285,12 +285,12 @@ mod tests {
         let cardinalities = table.cardinalities();
         assert!(cardinalities.is_sorted());
         assert_eq!(cardinalities[..2], [2, 3], "line status and return flag");
-        for dim in 0..table.dims() {
+        for (dim, &cardinality) in cardinalities.iter().enumerate() {
             let mut codes = vec![0; table.rows()];
             table.read(dim, 0, &mut codes);
             codes.sort_unstable();
             codes.dedup();
-            assert_eq!(codes.len() as u64, cardinalities[dim], "every code is in use");
+            assert_eq!(codes.len() as u64, cardinality, "every code is in use");
         }
     }
 
