@@ -15,13 +15,16 @@ use crate::view::Image;
 use crate::{ElfError, Result};
 use arc_swap::{ArcSwapOption, Guard};
 use halocline_cache::{AgedCounts, Key, ListCache, Packing, TupleCache};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Instant;
 
 /// Samples before lists are copied for the first time; then always after four times as many, up to [`SAMPLES`] more.
 const FIRST: u64 = 64;
 /// Samples between two images, once there have been many.
 const SAMPLES: u64 = 1 << 14;
+/// Copying takes at most one part in so many of the time.
+const LEAST_PAUSE: u32 = 50;
 /// A count is for lists of so many bytes of the budget, on average.
 const BYTES_A_COUNT: u64 = 256;
 /// The weight of the tree's own probabilities, in samples.
@@ -48,11 +51,12 @@ pub(crate) struct Dynamic {
     due: AtomicU64,
     /// Samples so far, without aging.
     samples: AtomicU64,
-    making: Mutex<()>,
+    /// Held by the thread that copies; when lists may be copied again.
+    making: Mutex<Instant>,
     max_codes: Vec<u64>,
     tuples: OnceLock<Option<(Packing, TupleCache)>>,
     /// Exact matches have been asked for.
-    wants_tuples: std::sync::atomic::AtomicBool,
+    wants_tuples: AtomicBool,
 }
 
 impl Dynamic {
@@ -70,7 +74,7 @@ impl Dynamic {
             copies: ArcSwapOption::empty(),
             due: AtomicU64::new(FIRST),
             samples: AtomicU64::new(0),
-            making: Mutex::default(),
+            making: Mutex::new(Instant::now()),
             max_codes: header.geometry.max_codes.clone(),
             tuples: OnceLock::new(),
             wants_tuples: false.into(),
@@ -118,12 +122,18 @@ impl Dynamic {
     ) -> Result<()> {
         let making = match self.making.try_lock() {
             Ok(making) => making,
-            Err(std::sync::TryLockError::Poisoned(error)) => PoisonError::into_inner(error),
-            Err(std::sync::TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Poisoned(error)) => PoisonError::into_inner(error),
+            Err(TryLockError::WouldBlock) => return Ok(()),
         };
-        self.renew_locked(make)?;
-        drop(making);
-        Ok(())
+        // Another thread may just have done it, or it took too long to be done again so soon.
+        if !self.is_due() {
+            return Ok(());
+        }
+        if Instant::now() < *making {
+            self.due.fetch_add(FIRST, Relaxed);
+            return Ok(());
+        }
+        self.renew_locked(making, make)
     }
 
     /// The same, due or not.
@@ -132,16 +142,15 @@ impl Dynamic {
         make: impl FnOnce(&AgedCounts, u64) -> Result<Option<(Arc<Image>, Arc<Header>)>>,
     ) -> Result<()> {
         let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        self.renew_locked(make)?;
-        drop(making);
-        Ok(())
+        self.renew_locked(making, make)
     }
 
     fn renew_locked(
         &self,
+        mut not_before: MutexGuard<'_, Instant>,
         make: impl FnOnce(&AgedCounts, u64) -> Result<Option<(Arc<Image>, Arc<Header>)>>,
     ) -> Result<()> {
-        let samples = self.samples.load(Relaxed);
+        let (samples, start) = (self.samples.load(Relaxed), Instant::now());
         self.due
             .store(samples + (3 * samples).clamp(FIRST, SAMPLES), Relaxed);
         // The old copies go first: never are there more bytes than the budget has.
@@ -167,6 +176,7 @@ impl Dynamic {
             let (image, header) = (Arc::clone(image), Arc::clone(header));
             self.copies.store(Some(Arc::new(Copies { image, header })));
         }
+        *not_before = Instant::now() + start.elapsed() * LEAST_PAUSE;
         made.map(drop)
     }
 
