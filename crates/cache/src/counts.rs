@@ -149,7 +149,8 @@ mod tests {
         let counts = AgedCounts::new(3, 10.0, 500);
         run(&counts, 50_000, 1, 1);
         assert!(counts.probability(1, 0.0) > 0.9);
-        run(&counts, 50_000, 2, 1);
+        // About 7,800 samples: the past is halved a dozen times.
+        run(&counts, 500_000, 2, 1);
         let (past, now) = (counts.probability(1, 0.0), counts.probability(2, 0.0));
         assert!(past < 0.05 && now > 0.9, "{past} {now}");
     }
