@@ -50,7 +50,7 @@ pub use calibrate::{CalibrateOptions, Profile, calibrate, calibrate_beside};
 pub use dram::Dram;
 pub use emulated::{
     CacheShape, Clock, Counts, Device, DeviceProfile, Emulated, EmulatedBytes, EmulatedError, EmulatedSpec,
-    Host,
+    Host, Lap, Watch,
 };
 pub use error::MediaError;
 pub use file::{FileMedium, FileOptions};

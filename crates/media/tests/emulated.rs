@@ -7,7 +7,7 @@ use std::time::Duration;
 use halocline_media::emulated::CoreShape;
 use halocline_media::{
     AnyMedium, Bytes, CacheShape, Clock, Counts, Device, DeviceProfile, Dram, EmulatedBytes, EmulatedSpec,
-    Host, LINE, Medium,
+    Host, LINE, Medium, Watch,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -363,4 +363,36 @@ fn a_medium_is_charged_for_loads_flushes_and_fences() {
         (counts.written_lines, counts.written_units, counts.fences),
         (8, 2, 1)
     );
+}
+
+#[test]
+fn a_watch_shows_the_devices_time_or_the_walls_without_the_models_own() {
+    let device = device(DeviceProfile::optane());
+    let watch = Watch::start(Some(&device));
+    (0..100).for_each(|step| device.touch(random_place(step), 8));
+    let lap = watch.lap();
+    assert_eq!((lap.counts.lines, lap.overrun), (100, Duration::ZERO));
+    about(lap.time.as_nanos() as f64, 32_500.0, 2.0, "100 random reads");
+
+    let delayed = EmulatedSpec {
+        clock: Clock::Delay,
+        absolute: true,
+        ..spec(DeviceProfile::optane(), CoreShape::default())
+    };
+    let device = Device::new(&delayed).unwrap();
+    let wall = Watch::start(None);
+    let (all, own) = (Watch::start(Some(&device)), Watch::start_alone(Some(&device)));
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let device = &device;
+            scope.spawn(move || (0..1000).for_each(|step| device.touch(random_place(2 * step + thread), 8)));
+        }
+    });
+    let (all, own) = (all.lap(), own.lap());
+    // What the other threads ran over is not this one's.
+    assert!(own.overrun < all.overrun, "{own:?}, {all:?}");
+    assert!(all.overrun <= device.overrun());
+    assert!(all.counts.lines > 1000);
+    assert!(all.time + all.overrun <= wall.elapsed());
+    assert_eq!(wall.lap().counts, Counts::default());
 }

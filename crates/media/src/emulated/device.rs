@@ -1,66 +1,24 @@
 //! The emulated device itself: [`Device`].
-#![allow(unsafe_code, reason = "each thread has its own lane of the device")]
 
-use std::cell::UnsafeCell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::Host;
 use super::cache::Tags;
 use super::clock;
 use super::counts::{Counts, Tallies};
 use super::lane::{BULK, Lane};
+use super::lanes::{Lanes, Shared};
 use super::model::Model;
 use super::own::{OwnCost, OwnTicks};
 use super::profile::DeviceProfile;
 use super::spec::{Clock, EmulatedSpec};
-use super::{Host, threads};
 use crate::{LINE, MediaError};
 
 /// Ticks of a virtual nanosecond.
 const VIRTUAL_TICKS: f64 = 1000.0;
-
-/// What all threads share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) model: Model,
-    pub(super) cache: Tags,
-    /// The device's buffer of units read, and that of units written.
-    pub(super) reads: Option<Tags>,
-    pub(super) writes: Option<Tags>,
-    lanes: Box<[OnceLock<Box<LaneCell>>]>,
-    /// Lanes that have been used, at most.
-    used: AtomicUsize,
-    /// As [`Device::share_among`].
-    share: AtomicUsize,
-}
-
-impl Shared {
-    /// Threads that share the device: those whose clock is not more than a millisecond behind.
-    pub(super) fn threads(&self, now: u64) -> usize {
-        let share = self.share.load(Ordering::Relaxed);
-        if share > 0 {
-            return share;
-        }
-        let since = now.saturating_sub((self.model.ticks_per_ns * 1e6) as u64);
-        let lanes = &self.lanes[..self.used.load(Ordering::Relaxed)];
-        let active = |lane: &&OnceLock<Box<LaneCell>>| {
-            lane.get().is_some_and(|lane| lane.tallies.position.get() > since)
-        };
-        lanes.iter().filter(active).count().max(1)
-    }
-}
-
-#[derive(Debug)]
-struct LaneCell {
-    tallies: Tallies,
-    lane: UnsafeCell<Lane>,
-}
-
-// SAFETY: `lane` is only used by the thread whose number the cell has (`Device::with_lane`); two threads never have the
-// same number at once, and a lock is between the end of one and the start of the next. `tallies` are atomics.
-unsafe impl Sync for LaneCell {}
 
 /// An emulated device below a modelled cache. Any number of threads may use it at once.
 ///
@@ -115,9 +73,8 @@ impl Device {
                 cache: Tags::new(spec.cache),
                 reads: buffer(),
                 writes: buffer(),
-                lanes: (0..threads::MOST).map(|_| OnceLock::new()).collect(),
-                used: AtomicUsize::new(0),
-                share: AtomicUsize::new(0),
+                lanes: Lanes::new(),
+                share: 0.into(),
             },
             spec: spec.clone(),
             host,
@@ -263,8 +220,8 @@ impl Device {
     /// What has been done so far, by all threads.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
-        for lane in self.lanes() {
-            lane.tallies.add_to(&mut sum);
+        for tallies in self.shared.lanes.tallies() {
+            tallies.add_to(&mut sum);
         }
         sum
     }
@@ -272,8 +229,7 @@ impl Device {
     /// Virtual: the time of the thread that is furthest. Delay: real time since the device was made.
     pub fn elapsed(&self) -> Duration {
         let position = if self.delay { clock::now() } else { self.furthest() };
-        let ns = position.saturating_sub(self.born) as f64 / self.shared.model.ticks_per_ns;
-        Duration::from_nanos(ns as u64)
+        self.duration(position.saturating_sub(self.born))
     }
 
     /// Fixes the number of threads that share the device's bandwidth; 0 goes back to counting those that use it.
@@ -301,9 +257,24 @@ impl Device {
     }
 
     /// Real time, of all threads together, that the model's own computing took, and reads of the host within it. It comes
-    /// on top of the delays: subtract it from what a clock on the wall shows, or state it.
+    /// on top of the delays: subtract it from what a clock on the wall shows, or state it. [`Watch`](super::Watch) does.
     pub fn overrun(&self) -> Duration {
-        let ticks: u64 = self.lanes().map(|lane| lane.tallies.overrun.get()).sum();
+        self.overruns().iter().sum()
+    }
+
+    /// [`overrun`](Device::overrun) of each thread. A place belongs to the same thread as long as that lives.
+    pub fn overruns(&self) -> Vec<Duration> {
+        let of = |tallies: Option<&Tallies>| tallies.map_or(0, |tallies| tallies.overrun.get());
+        let places = self.shared.lanes.places();
+        places.map(|place| self.duration(of(place))).collect()
+    }
+
+    /// [`overrun`](Device::overrun) of this thread.
+    pub fn own_overrun(&self) -> Duration {
+        self.duration(self.with_lane(|_, tallies| tallies.overrun.get()))
+    }
+
+    fn duration(&self, ticks: u64) -> Duration {
         Duration::from_nanos((ticks as f64 / self.shared.model.ticks_per_ns) as u64)
     }
 
@@ -316,52 +287,16 @@ impl Device {
         self.with_lane(|lane, _| lane.work)
     }
 
-    fn lanes(&self) -> impl Iterator<Item = &LaneCell> {
-        let used = self.shared.used.load(Ordering::Acquire);
-        self.shared.lanes[..used]
-            .iter()
-            .filter_map(|lane| lane.get().map(|lane| &**lane))
-    }
-
     fn furthest(&self) -> u64 {
-        let positions = self.lanes().map(|lane| lane.tallies.position.get());
+        let positions = self.shared.lanes.tallies().map(|tallies| tallies.position.get());
         positions.max().unwrap_or(self.born)
     }
 
+    /// With the lane of this thread; one that comes later starts at the time that has been reached.
     #[inline(always)]
     fn with_lane<R>(&self, act: impl FnOnce(&mut Lane, &Tallies) -> R) -> R {
-        let key = threads::key();
-        let number = key as usize % threads::MOST;
-        let cell = match self.shared.lanes[number].get() {
-            Some(cell) => cell,
-            None => self.new_lane(number),
-        };
-        // SAFETY: this thread alone has the number, so it alone gets here with this cell; `act` is this module's code,
-        // which does not come here again.
-        let lane = unsafe { &mut *cell.lane.get() };
-        if lane.owner != key {
-            self.take_lane(lane, key);
-        }
-        act(lane, &cell.tallies)
-    }
-
-    #[cold]
-    fn new_lane(&self, number: usize) -> &LaneCell {
-        let cell = self.shared.lanes[number].get_or_init(|| {
-            Box::new(LaneCell {
-                tallies: Tallies::default(),
-                lane: UnsafeCell::new(Lane::new(self.born)),
-            })
-        });
-        self.shared.used.fetch_max(number + 1, Ordering::Release);
-        cell
-    }
-
-    /// A thread that comes later starts at the time that has been reached.
-    #[cold]
-    fn take_lane(&self, lane: &mut Lane, key: u64) {
-        *lane = Lane::new(if self.delay { clock::now() } else { self.furthest() });
-        lane.owner = key;
+        let reached = || if self.delay { clock::now() } else { self.furthest() };
+        self.shared.lanes.with_own(reached, act)
     }
 
     /// Adds the work since the model was left.

@@ -16,9 +16,8 @@
 //! Time is a number of ticks, `now`, to which the work of the core is added from outside (`worked`).
 
 use super::counts::Tallies;
-use super::device::Shared;
-use super::flights::Flights;
-use super::model::{MOST_AHEAD, MOST_MISSES};
+use super::lanes::Shared;
+use super::requests::{Asked, Requests};
 use super::stream::Streams;
 
 /// Lines touched last.
@@ -59,18 +58,7 @@ pub(super) struct Lane {
     recent: [u64; RECENT],
     next_recent: usize,
     pub(super) streams: Streams,
-    lines: Flights,
-    units: Flights,
-    /// When each miss of the core is free again, then those of the stream prefetcher.
-    slots: [u64; MOST_MISSES + MOST_AHEAD],
-    next_slot: usize,
-    next_stream_slot: usize,
-    last_unit: u64,
-    read_free: u64,
-    write_free: u64,
-    accepted: u64,
-    threads: usize,
-    until_recount: u32,
+    requests: Requests,
 }
 
 impl Lane {
@@ -94,17 +82,7 @@ impl Lane {
             recent: [u64::MAX; RECENT],
             next_recent: 0,
             streams: Streams::new(),
-            lines: Flights::new(),
-            units: Flights::new(),
-            slots: [0; MOST_MISSES + MOST_AHEAD],
-            next_slot: 0,
-            next_stream_slot: 0,
-            last_unit: u64::MAX - 1,
-            read_free: 0,
-            write_free: 0,
-            accepted: 0,
-            threads: 1,
-            until_recount: 0,
+            requests: Requests::new(),
         }
     }
 
@@ -186,12 +164,12 @@ impl Lane {
                 let hit = shared.cache.access(line);
                 if hit {
                     tallies.hits.add(1);
-                    if self.lines.any(self.now) {
-                        ready = ready.max(self.lines.complete(line));
+                    if self.requests.any(self.now) {
+                        ready = ready.max(self.requests.complete(line));
                     }
                 } else {
                     missed = true;
-                    ready = ready.max(self.start(shared, tallies, line, false));
+                    ready = ready.max(self.request(shared, tallies, line, Asked::ByCore));
                 }
                 if model.ahead > 0 {
                     self.run_ahead(shared, tallies, line, !hit);
@@ -205,7 +183,7 @@ impl Lane {
             self.pending = ready - self.now;
             self.pending_work = self.work;
         }
-        self.busy = self.pending > 0 || self.awaited_count > 0 || self.lines.any(self.now);
+        self.busy = self.pending > 0 || self.awaited_count > 0 || self.requests.any(self.now);
         missed
     }
 
@@ -213,7 +191,7 @@ impl Lane {
     #[inline(always)]
     pub(super) fn prefetch(&mut self, shared: &Shared, tallies: &Tallies, line: u64) {
         self.depend(line, shared.model.window);
-        self.start(shared, tallies, line, false);
+        self.request(shared, tallies, line, Asked::ByCore);
         self.busy = true;
     }
 
@@ -221,128 +199,38 @@ impl Lane {
         for ahead in self.streams.touched(line, missed, shared.model.ahead) {
             if !shared.cache.access(ahead) {
                 tallies.streamed.add(1);
-                self.start(shared, tallies, ahead, true);
+                self.request(shared, tallies, ahead, Asked::Ahead);
             }
         }
     }
 
     /// Starts an access that the device serves; returns when it is complete.
     #[inline(always)]
-    fn start(&mut self, shared: &Shared, tallies: &Tallies, line: u64, stream: bool) -> u64 {
-        let model = &shared.model;
-        tallies.lines.add(1);
-        let slot = if stream {
-            self.next_stream_slot += 1;
-            if self.next_stream_slot == model.ahead {
-                self.next_stream_slot = 0;
-            }
-            MOST_MISSES + self.next_stream_slot
-        } else {
-            self.next_slot += 1;
-            if self.next_slot == model.misses {
-                self.next_slot = 0;
-            }
-            self.next_slot
-        };
-        let start = self.now.max(self.slots[slot]);
-        let unit = line >> model.unit_shift;
-        let complete = if shared.reads.as_ref().is_some_and(|buffer| buffer.access(unit)) {
-            let there = if self.units.any(start) {
-                self.units.complete(unit)
-            } else {
-                0
-            };
-            start.max(there) + model.buffered
-        } else {
-            tallies.units.add(1);
-            let start = start.max(self.read_free);
-            self.read_free = start + model.read_unit(self.threads(shared));
-            let latency = if unit == self.last_unit + 1 {
-                model.next_unit
-            } else {
-                model.random
-            };
-            self.last_unit = unit;
-            let complete = start + latency;
-            if model.unit_shift > 0 {
-                self.units
-                    .start(unit, self.now, complete.saturating_sub(model.buffered));
-            }
-            complete
-        };
-        self.slots[slot] = complete;
-        self.lines.start(line, self.now, complete);
-        complete
+    fn request(&mut self, shared: &Shared, tallies: &Tallies, line: u64, asked: Asked) -> u64 {
+        let (now, behind) = (self.now, self.behind);
+        self.requests.start(shared, tallies, (now, behind), line, asked)
     }
 
-    /// Threads that share the device, counted now and then.
-    #[inline(always)]
-    fn threads(&mut self, shared: &Shared) -> usize {
-        if self.until_recount == 0 {
-            self.until_recount = 64;
-            self.threads = shared.threads(self.now + self.behind);
-        }
-        self.until_recount -= 1;
-        self.threads
-    }
-
-    /// Many lines at once: exact counts, and the time of their units, without a record of each line. What reading them
-    /// takes on the host itself is not added to what the device takes.
+    /// Many lines at once. What reading them takes on the host itself is not added to what the device takes.
     fn bulk(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) -> u64 {
-        let model = &shared.model;
-        let (mut ready, mut missed, mut unit_before) = (self.now, 0, u64::MAX);
-        let cost = model.read_unit(self.threads(shared));
-        let mut units = 0;
-        shared.cache.access_each(first, last, |line| {
-            missed += 1;
-            let unit = line >> model.unit_shift;
-            if unit == unit_before {
-                return;
-            }
-            unit_before = unit;
-            if shared.reads.as_ref().is_some_and(|buffer| buffer.access(unit)) {
-                ready = ready.max(self.now + model.buffered);
-                return;
-            }
-            units += 1;
-            let start = self.now.max(self.read_free);
-            self.read_free = start + cost;
-            let latency = if unit == self.last_unit + 1 {
-                model.next_unit
-            } else {
-                model.random
-            };
-            self.last_unit = unit;
-            ready = ready.max(start + latency);
-        });
-        tallies.units.add(units);
-        tallies.lines.add(missed);
-        tallies.hits.add(last - first + 1 - missed);
+        let (now, behind) = (self.now, self.behind);
+        let (ready, missed) = self.requests.bulk(shared, tallies, (now, behind), first, last);
         self.streams.expect(last + 1);
-        ready.saturating_sub(missed * model.host_line).max(self.now)
+        ready
+            .saturating_sub(missed * shared.model.host_line)
+            .max(self.now)
     }
 
     /// Lines on their way to the device.
     pub(super) fn flush(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
-        let model = &shared.model;
-        let cost = model.write_unit(self.threads(shared));
-        for line in first..=last {
-            tallies.written_lines.add(1);
-            let unit = line >> model.unit_shift;
-            if !shared.writes.as_ref().is_some_and(|buffer| buffer.access(unit)) {
-                tallies.written_units.add(1);
-                self.write_free = self.now.max(self.write_free) + cost;
-                // A full queue makes the core wait.
-                self.now = self.now.max(self.write_free.saturating_sub(64 * cost));
-            }
-            self.accepted = self.write_free.max(self.now + model.write);
-        }
+        let (now, behind) = (self.now, self.behind);
+        self.now = self.requests.flush(shared, tallies, (now, behind), first, last);
     }
 
     /// Waits until what was flushed is accepted.
     pub(super) fn fence(&mut self, tallies: &Tallies) {
         tallies.fences.add(1);
-        self.now = self.now.max(self.accepted);
+        self.now = self.now.max(self.requests.accepted());
     }
 
     /// Waits for everything that was touched.
