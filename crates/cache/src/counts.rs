@@ -55,7 +55,8 @@ impl AgedCounts {
         sampled
     }
 
-    fn count_sample(&self) {
+    /// A query begins that is a sample, whatever chance says.
+    pub fn count_sample(&self) {
         // Only one thread gets the number at which the period is over.
         if self.samples.fetch_add(1, Relaxed) + 1 == 2 * self.period {
             for count in &self.counts {

@@ -294,7 +294,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Counts the lists that an exact match visits.
-    fn count_exact(&self, point: &[u64], counts: &AgedCounts) -> Result<()> {
+    pub(crate) fn count_exact(&self, point: &[u64], counts: &AgedCounts) -> Result<()> {
         match self.layout() {
             // Its shortcuts lead to the last list, which is of use to few other points.
             Layout::Packed => Ok(()),

@@ -110,6 +110,11 @@ pub enum ElfError {
         /// Why not, and what to do.
         reason: String,
     },
+    /// Advice was asked for without queries to base it on.
+    #[error(
+        "no query of the sample has a condition on the index's columns; give queries as the index is to answer them"
+    )]
+    NoQueries,
     /// The pool refused.
     #[error(transparent)]
     Pool(#[from] halocline_pool::PoolError),

@@ -11,6 +11,7 @@
 //! Invariants: a search never panics and never reads out of bounds, whatever the bytes; only sound bytes give right
 //! answers (`check` verifies them, every TID exactly once). TIDs are row numbers of one segment.
 
+mod advise;
 mod avx2;
 mod build;
 mod check;
@@ -30,6 +31,7 @@ mod table;
 mod tids;
 mod view;
 
+pub use advise::{Advice, AdviseOptions, Advised, Query};
 pub use build::output::{Output, Spill, SpillArea, WriteError};
 pub use build::{BuildOptions, BuildStats, build, build_vec};
 pub use elf::{Elf, Estimate, Selection};

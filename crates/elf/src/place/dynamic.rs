@@ -108,6 +108,13 @@ impl Dynamic {
         })
     }
 
+    /// The counts, for a query that is a sample whatever chance says.
+    pub(crate) fn learn(&self) -> &AgedCounts {
+        self.counts.count_sample();
+        self.samples.fetch_add(1, Relaxed);
+        &self.counts
+    }
+
     /// Whether it is time for a new image.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {

@@ -6,6 +6,7 @@
 
 mod copies;
 pub(crate) mod dynamic;
+mod learn;
 
 use crate::elf::Elf;
 use crate::packed;

@@ -5,6 +5,7 @@
 //! dictionary. The other columns' code spaces are the table's own. Segments are known by their ids, so an index stays
 //! right when its table gets or loses segments: it then lacks some, or has some that are not looked at.
 
+mod advise;
 mod build;
 mod cancel;
 mod extent;

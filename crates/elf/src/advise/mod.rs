@@ -1,0 +1,305 @@
+//! Which placement to choose: every candidate is tried out on a model of the medium with a sample of the queries.
+//!
+//! # The prediction
+//! A query takes what the CPU works, measured with everything in its caches; what it waits for the slow tier, on the
+//! virtual clock of an emulated device below a model of the CPU's cache; and what it waits for the DRAM of the copies,
+//! which is what the same reads would wait on an emulated DRAM. The work lies between the reads, so that it overlaps what
+//! it would overlap. Half of the sample warms the caches up, the other half is measured: what a cache learns from a query is
+//! of no use to that query.
+//!
+//! Nothing of the index changes, and its own medium is not charged.
+
+mod run;
+mod sample;
+mod watched;
+
+use crate::elf::Elf;
+use crate::{ElfError, Layout, PlaceOptions, Result};
+use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_media::emulated::EmulatedSpec;
+use halocline_media::{Bytes, PAGE};
+use std::time::Duration;
+
+use run::Tried;
+pub use sample::Query;
+use watched::Watched;
+
+/// A placement that takes more DRAM must be faster by this much to be picked.
+const WORTH: f64 = 0.02;
+/// DRAM differs if it does by more than one part in so many.
+const ABOUT: u64 = 10;
+
+/// What advice is asked for.
+#[derive(Debug, Clone)]
+pub struct AdviseOptions {
+    /// Bytes of DRAM at most.
+    pub dram: u64,
+    /// The slow tier, the cache above it and whether its times are relative to this host's; its clock does not matter.
+    pub medium: EmulatedSpec,
+    /// What the CPU works for a query on average; measured if none.
+    pub cpu: Option<Duration>,
+    /// About how long it may take. Of a longer sample only as many queries as that are used, evenly spread.
+    pub most: Duration,
+}
+
+impl AdviseOptions {
+    /// For that much DRAM over that medium, in a few seconds.
+    #[must_use]
+    pub fn new(dram: u64, medium: EmulatedSpec) -> Self {
+        Self {
+            dram,
+            medium,
+            cpu: None,
+            most: Duration::from_secs(4),
+        }
+    }
+}
+
+/// What is predicted for a placement, per query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advised {
+    /// The placement.
+    pub placement: Placement,
+    /// Bytes of DRAM that it takes, or may take while queries run; what it would take, if it is not possible.
+    pub dram_bytes: u64,
+    /// Lines that the slow tier serves.
+    pub lines: f64,
+    /// Units that it reads for them.
+    pub units: f64,
+    /// Seconds of waiting for it.
+    pub stall: f64,
+    /// Seconds altogether; none if the placement is not possible.
+    pub time: Option<f64>,
+    /// Why it is not possible, or only for a part of the index.
+    pub note: Option<String>,
+}
+
+/// Which placement to choose, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// All candidates; the first is `slow-only`.
+    pub rows: Vec<Advised>,
+    /// The position among them of the one to choose.
+    pub pick: usize,
+    /// Why that one.
+    pub reason: String,
+    /// Queries of the sample that were run.
+    pub queries: usize,
+    /// The DRAM that was asked for.
+    pub dram: u64,
+}
+
+impl Advice {
+    /// The one to choose.
+    ///
+    /// # Panics
+    /// Never for advice that this crate gave.
+    #[must_use]
+    pub fn picked(&self) -> &Advised {
+        &self.rows[self.pick]
+    }
+
+    /// How to place the index as advised.
+    #[must_use]
+    pub fn options(&self) -> PlaceOptions {
+        let placement = self.picked().placement;
+        PlaceOptions {
+            placement,
+            dram: (placement != Placement::SlowOnly).then_some(self.dram),
+        }
+    }
+}
+
+/// An index, or one of several that all answer each query, with its share of the DRAM.
+pub(crate) struct Part<'a> {
+    elf: Elf<Watched>,
+    queries: &'a [Query],
+    dram: u64,
+}
+
+impl<'a> Part<'a> {
+    pub(crate) fn new<B: Bytes>(elf: &Elf<B>, queries: &'a [Query], dram: u64) -> Result<Self> {
+        Ok(Self {
+            elf: Elf::open(Watched::new(elf.bytes().clone()))?,
+            queries,
+            dram,
+        })
+    }
+}
+
+impl<B: Bytes> Elf<B> {
+    /// Predicts what each placement would cost for queries like these, and picks one.
+    ///
+    /// # Errors
+    /// [`ElfError::NoQueries`] for an empty sample; [`ElfError::WrongDimensions`] for a query of another index;
+    /// [`ElfError::Memory`], [`ElfError::Damaged`].
+    pub fn advise(&self, sample: &[Query], options: &AdviseOptions) -> Result<Advice> {
+        advise(vec![Part::new(self, sample, options.dram)?], options)
+    }
+}
+
+/// The placements to try, in the order in which equally good ones are preferred.
+fn candidates(layout: Layout) -> Vec<Placement> {
+    let mut all = vec![
+        Placement::Static(Upper::Probable),
+        Placement::DualAccess,
+        Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
+        Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
+    ];
+    if layout == Layout::Published {
+        all.push(Placement::Dynamic(PolicyKind::Lla, Links::Hashed));
+    }
+    all
+}
+
+/// [`Elf::advise`] for several parts, each of which answers each query.
+pub(crate) fn advise(mut parts: Vec<Part<'_>>, options: &AdviseOptions) -> Result<Advice> {
+    parts.retain(|part| part.elf.rows() > 0);
+    let Some(first) = parts.first() else {
+        return Ok(nothing_to_gain(options));
+    };
+    let (parts, layout) = (&*parts, first.elf.layout());
+    let chosen = sample::choose(parts, options.most)?;
+    if chosen.is_empty() {
+        return Err(ElfError::NoQueries);
+    }
+    let asked = sample::work(parts, &chosen, options.cpu)?;
+    let slow_only = match run::run(parts, &asked, Placement::SlowOnly, options)? {
+        Ok(tried) => tried,
+        Err(reason) => {
+            let placement = Placement::SlowOnly;
+            return Err(ElfError::Placement { placement, reason });
+        }
+    };
+    let mut rows = vec![row(Placement::SlowOnly, &slow_only, &slow_only)];
+    rows.push(hybrid(parts, &slow_only));
+    for placement in candidates(layout) {
+        rows.push(match run::run(parts, &asked, placement, options)? {
+            Ok(tried) => row(placement, &tried, &slow_only),
+            Err(reason) => impossible(placement, 0, reason),
+        });
+    }
+    let pick = pick(&rows);
+    Ok(Advice {
+        reason: reason(&rows, pick),
+        rows,
+        pick,
+        queries: asked.len(),
+        dram: options.dram,
+    })
+}
+
+/// Advice for an index without rows.
+fn nothing_to_gain(options: &AdviseOptions) -> Advice {
+    Advice {
+        rows: vec![Advised {
+            time: Some(0.0),
+            ..impossible(Placement::SlowOnly, 0, "the index has no rows".into())
+        }],
+        pick: 0,
+        reason: "the index has no rows, so nothing of it can be in DRAM".into(),
+        queries: 0,
+        dram: options.dram,
+    }
+}
+
+fn row(placement: Placement, tried: &Tried, slow_only: &Tried) -> Advised {
+    let queries = f64::from(tried.queries.max(1));
+    let seconds = |time: Duration| time.as_secs_f64() / queries;
+    // What is read of copies waits for DRAM, where the same reads of slow-only would on emulated DRAM.
+    let of_copies = seconds(slow_only.dram) - seconds(tried.dram);
+    Advised {
+        placement,
+        dram_bytes: tried.dram_bytes,
+        lines: tried.lines as f64 / queries,
+        units: tried.units as f64 / queries,
+        stall: (seconds(tried.slow) - seconds(tried.work)).max(0.0),
+        time: Some(seconds(tried.slow) + of_copies.max(0.0)),
+        note: tried.fallback.clone(),
+    }
+}
+
+fn impossible(placement: Placement, dram_bytes: u64, reason: String) -> Advised {
+    Advised {
+        placement,
+        dram_bytes,
+        lines: 0.0,
+        units: 0.0,
+        stall: 0.0,
+        time: None,
+        note: Some(reason),
+    }
+}
+
+/// All of it in DRAM: nothing to try out.
+fn hybrid(parts: &[Part<'_>], slow_only: &Tried) -> Advised {
+    let all: u64 = parts
+        .iter()
+        .map(|part| part.elf.size().next_multiple_of(PAGE))
+        .sum();
+    if parts.iter().any(|part| part.elf.size() > part.dram / PAGE * PAGE) {
+        return impossible(
+            Placement::Hybrid,
+            all,
+            format!("a whole copy takes {all} bytes of DRAM"),
+        );
+    }
+    let tried = Tried {
+        dram_bytes: all,
+        queries: slow_only.queries,
+        work: slow_only.work,
+        slow: slow_only.work,
+        dram: slow_only.work,
+        ..Tried::default()
+    };
+    row(Placement::Hybrid, &tried, slow_only)
+}
+
+/// The one that takes the least DRAM of those that are about as fast as the fastest; the first one of those that take
+/// about the same.
+fn pick(rows: &[Advised]) -> usize {
+    let fastest = rows
+        .iter()
+        .filter_map(|row| row.time)
+        .fold(f64::INFINITY, f64::min);
+    let good = |row: &&Advised| row.time.is_some_and(|time| time <= fastest * (1.0 + WORTH));
+    let least = rows
+        .iter()
+        .filter(good)
+        .map(|row| row.dram_bytes)
+        .min()
+        .unwrap_or(0);
+    let frugal = |row: &Advised| good(&row) && row.dram_bytes <= least + least / ABOUT;
+    rows.iter().position(frugal).unwrap_or(0)
+}
+
+fn reason(rows: &[Advised], pick: usize) -> String {
+    let time = |row: &Advised| row.time.unwrap_or(f64::INFINITY);
+    let less = |of: &Advised, than: &Advised| (1.0 - time(of) / time(than)) * 100.0;
+    let (picked, slow_only) = (&rows[pick], &rows[0]);
+    let possible: Vec<&Advised> = rows[1..].iter().filter(|row| row.time.is_some()).collect();
+    let fastest = possible
+        .iter()
+        .copied()
+        .min_by(|a, b| time(a).total_cmp(&time(b)));
+    let worth = WORTH * 100.0;
+    match fastest {
+        None => "the DRAM has no room for any copies".into(),
+        Some(_) if pick == 0 && slow_only.lines == 0.0 => {
+            "queries like these do not wait for the slow tier: what they read stays in the CPU's cache".into()
+        }
+        Some(_) if pick == 0 => {
+            format!("no placement is more than {worth:.0} % faster than reading the slow tier alone")
+        }
+        Some(fastest) => {
+            let mut reason = format!("takes {:.0} % less time than slow-only", less(picked, slow_only));
+            if fastest.placement != picked.placement {
+                reason += &format!(
+                    "; {} is as good within {worth:.0} % but takes more DRAM",
+                    fastest.placement
+                );
+            }
+            reason
+        }
+    }
+}

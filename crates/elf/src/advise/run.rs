@@ -1,0 +1,132 @@
+//! One placement tried out: copies made within the budget, a part of the sample to warm up, the rest of it measured on the
+//! clocks of the devices.
+
+use super::sample::Asked;
+use super::watched::{Meter, Reading, Watched};
+use super::{AdviseOptions, Part};
+use crate::elf::Elf;
+use crate::{ElfError, PlaceOptions, Result};
+use halocline_cache::Placement;
+use std::time::Duration;
+
+/// What trying it out gave; times and counts are of all measured queries together.
+#[derive(Debug, Default)]
+pub(super) struct Tried {
+    pub(super) dram_bytes: u64,
+    pub(super) fallback: Option<String>,
+    pub(super) queries: u32,
+    /// What the CPU works.
+    pub(super) work: Duration,
+    pub(super) slow: Duration,
+    pub(super) dram: Duration,
+    pub(super) lines: u64,
+    pub(super) units: u64,
+}
+
+/// Tries a placement; an error in words where there is no such placement, or it has no room anywhere.
+pub(super) fn run(
+    parts: &[Part<'_>],
+    asked: &[Asked],
+    placement: Placement,
+    options: &AdviseOptions,
+) -> Result<std::result::Result<Tried, String>> {
+    let meter = Meter::new(&options.medium)?;
+    let mut tried = Tried::default();
+    let mut elves = vec![];
+    for part in parts {
+        let place = PlaceOptions {
+            placement,
+            dram: Some(part.dram),
+        };
+        let placed = match part.elf.place(&place) {
+            Ok(placed) => placed,
+            Err(ElfError::Placement { reason, .. }) => return Ok(Err(reason)),
+            Err(error) => return Err(error),
+        };
+        let now = placed.placed();
+        let follows = placement.policy().is_some() && now.fallback.is_none();
+        // What follows the queries fills up with them.
+        tried.dram_bytes += if follows { part.dram } else { now.dram_bytes };
+        tried.fallback = tried.fallback.or(now.fallback);
+        let watched = Elf::open(part.elf.bytes().with_meter(&meter))?;
+        elves.push(watched.with_copies_of(&placed.copies()));
+    }
+    if let (Some(reason), 0) = (&tried.fallback, tried.dram_bytes) {
+        return Ok(Err(reason.clone()));
+    }
+    let trial = Trial {
+        parts,
+        elves,
+        meter: &meter,
+    };
+    let (warm, measured) = halves(asked);
+    let addresses: u64 = parts
+        .iter()
+        .map(|part| part.elf.size().next_multiple_of(2 << 20))
+        .sum();
+    meter.fill(addresses);
+    if placement.policy().is_some() {
+        trial.learn(&warm)?;
+    }
+    trial.ask(&warm)?;
+    let before = meter.read();
+    trial.ask(&measured)?;
+    let Reading { slow, dram, counts } = meter.read();
+    let counts = counts - before.counts;
+    Ok(Ok(Tried {
+        queries: measured.len() as u32,
+        work: measured
+            .iter()
+            .map(|asked| Duration::from_nanos(asked.work / 1000))
+            .sum(),
+        slow: slow - before.slow,
+        dram: dram - before.dram,
+        lines: counts.lines,
+        units: counts.units,
+        ..tried
+    }))
+}
+
+/// Every other query, so that both have some of every kind; a single one is measured.
+fn halves(asked: &[Asked]) -> (Vec<Asked>, Vec<Asked>) {
+    let every_other = |from: usize| asked.iter().copied().skip(from).step_by(2).collect();
+    (every_other(1), every_other(0))
+}
+
+struct Trial<'a> {
+    parts: &'a [Part<'a>],
+    elves: Vec<Elf<Watched>>,
+    meter: &'a Meter,
+}
+
+impl Trial<'_> {
+    fn ask(&self, queries: &[Asked]) -> Result<()> {
+        let mut tids = vec![];
+        for asked in queries {
+            self.meter.begin(asked.work_of_touch);
+            for (part, elf) in self.parts.iter().zip(&self.elves) {
+                part.queries[asked.at].run(elf, &mut tids)?;
+            }
+            self.meter.end(asked.work);
+        }
+        Ok(())
+    }
+
+    /// Shows the queries to copies that follow them: as many as it takes for caches to be made at all, then all.
+    fn learn(&self, queries: &[Asked]) -> Result<()> {
+        self.ask(&queries[..queries.len().min(2)])?;
+        for elf in &self.elves {
+            elf.renew_now()?;
+        }
+        for asked in queries {
+            for (part, elf) in self.parts.iter().zip(&self.elves) {
+                part.queries[asked.at].learn(elf)?;
+            }
+        }
+        self.ask(queries)?;
+        for elf in &self.elves {
+            elf.renew_now()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! Index bytes of which every read is charged to two emulated devices at once, the slow tier and DRAM, with the CPU's own
+//! work between the reads. One type for the bytes of any index, so that the searches are compiled once more and not twice
+//! for each.
+
+use crate::Result;
+use halocline_media::emulated::{Clock, Counts, Device, DeviceProfile, EmulatedSpec};
+use halocline_media::{Bytes, LINE};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Bytes of any kind.
+trait Held: Send + Sync {
+    fn slice(&self) -> &[u8];
+}
+
+impl<B: Bytes> Held for B {
+    fn slice(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+/// Bytes of an index, without whatever their own medium would charge for them.
+#[derive(Clone)]
+pub(super) struct Watched {
+    bytes: Arc<dyn Held>,
+    meter: Option<(Arc<Meter>, u64)>,
+}
+
+impl Watched {
+    /// As if they were in DRAM, and nobody watched.
+    pub(super) fn new(bytes: impl Bytes) -> Self {
+        Self {
+            bytes: Arc::new(bytes),
+            meter: None,
+        }
+    }
+
+    /// Charged to the meter, at addresses of their own.
+    pub(super) fn with_meter(&self, meter: &Arc<Meter>) -> Self {
+        let base = meter.reserve(self.bytes.slice().len() as u64);
+        Self {
+            bytes: Arc::clone(&self.bytes),
+            meter: Some((Arc::clone(meter), base)),
+        }
+    }
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").finish_non_exhaustive()
+    }
+}
+
+impl Bytes for Watched {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        self.bytes.slice()
+    }
+
+    #[inline]
+    fn touch(&self, offset: usize, len: usize) {
+        if let Some((meter, base)) = &self.meter {
+            meter.touch(*base, self.bytes.slice(), offset, len);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: usize) {
+        let bytes = self.bytes.slice();
+        halocline_media::prefetch(bytes, offset);
+        if let Some((meter, base)) = &self.meter
+            && offset < bytes.len()
+        {
+            meter.prefetch(base + offset as u64);
+        }
+    }
+}
+
+/// Two devices on clocks of their own, which are told the same.
+#[derive(Debug)]
+struct Devices {
+    slow: Arc<Device>,
+    dram: Arc<Device>,
+}
+
+/// What reads are charged to. For one thread.
+#[derive(Debug)]
+pub(super) struct Meter {
+    /// None: reads are only counted.
+    devices: Option<Devices>,
+    touches: AtomicU64,
+    /// Picoseconds of work before each touch, and those that are not yet on the clocks, which count nanoseconds.
+    work: AtomicU64,
+    owed: AtomicU64,
+    /// Work of the query so far.
+    done: AtomicU64,
+}
+
+/// What happened between two readings.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reading {
+    pub(super) slow: Duration,
+    pub(super) dram: Duration,
+    pub(super) counts: Counts,
+}
+
+impl Meter {
+    /// That only counts.
+    pub(super) fn counting() -> Arc<Self> {
+        Arc::new(Self::with(None))
+    }
+
+    /// With the device, and DRAM as it is beside it.
+    pub(super) fn new(spec: &EmulatedSpec) -> Result<Arc<Self>> {
+        let slow = EmulatedSpec {
+            clock: Clock::Virtual,
+            ..spec.clone()
+        };
+        let figures = &spec.profile.dram;
+        let dram = EmulatedSpec {
+            profile: DeviceProfile {
+                device: figures.clone(),
+                dram: figures.clone(),
+                ..DeviceProfile::dram()
+            },
+            ..slow.clone()
+        };
+        Ok(Arc::new(Self::with(Some(Devices {
+            slow: Device::new(&slow)?,
+            dram: Device::new(&dram)?,
+        }))))
+    }
+
+    fn with(devices: Option<Devices>) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            devices,
+            touches: zero(),
+            work: zero(),
+            owed: zero(),
+            done: zero(),
+        }
+    }
+
+    /// Both devices are asked alike, so they give the same addresses.
+    fn reserve(&self, len: u64) -> u64 {
+        self.devices.as_ref().map_or(0, |devices| {
+            devices.dram.reserve(len);
+            devices.slow.reserve(len)
+        })
+    }
+
+    #[inline]
+    fn touch(&self, base: u64, bytes: &[u8], offset: usize, len: usize) {
+        match &self.devices {
+            None => {
+                self.touches.store(self.touches.load(Relaxed) + 1, Relaxed);
+            }
+            Some(Devices { slow, dram }) => {
+                self.worked(self.work.load(Relaxed));
+                slow.touch_bytes(base, bytes, offset, len);
+                dram.touch_bytes(base, bytes, offset, len);
+            }
+        }
+    }
+
+    fn prefetch(&self, at: u64) {
+        if let Some(Devices { slow, dram }) = &self.devices {
+            slow.prefetch(at);
+            dram.prefetch(at);
+        }
+    }
+
+    fn worked(&self, picoseconds: u64) {
+        self.done.store(self.done.load(Relaxed) + picoseconds, Relaxed);
+        let owed = self.owed.load(Relaxed) + picoseconds;
+        let whole = owed / 1000;
+        self.owed.store(owed % 1000, Relaxed);
+        if whole > 0
+            && let Some(Devices { slow, dram }) = &self.devices
+        {
+            slow.work(Duration::from_nanos(whole));
+            dram.work(Duration::from_nanos(whole));
+        }
+    }
+
+    /// A query begins that works so many picoseconds before each touch.
+    pub(super) fn begin(&self, work: u64) {
+        self.work.store(work, Relaxed);
+        self.done.store(0, Relaxed);
+    }
+
+    /// The query is over, of which all work together is `all`: what went with reads of copies is added now.
+    pub(super) fn end(&self, all: u64) {
+        self.worked(all.saturating_sub(self.done.load(Relaxed)));
+    }
+
+    /// Touches that were counted.
+    pub(super) fn touches(&self) -> u64 {
+        self.touches.load(Relaxed)
+    }
+
+    /// Leaves in the device's buffer and in the modelled caches what other queries would have: as many units and lines of
+    /// the addresses below `len` as there is room for, all of them or by chance.
+    pub(super) fn fill(&self, len: u64) {
+        let Some(Devices { slow, dram }) = &self.devices else {
+            return;
+        };
+        let profile = slow.profile();
+        touch_some(slow, len, profile.unit, u64::from(profile.buffer_units));
+        for device in [slow, dram] {
+            touch_some(device, len, LINE, slow.spec().cache.bytes() / LINE);
+        }
+    }
+
+    /// The clocks and counts now, with all waited for.
+    pub(super) fn read(&self) -> Reading {
+        self.devices
+            .as_ref()
+            .map_or_else(Reading::default, |Devices { slow, dram }| {
+                slow.settle();
+                dram.settle();
+                Reading {
+                    slow: slow.elapsed(),
+                    dram: dram.elapsed(),
+                    counts: slow.counts(),
+                }
+            })
+    }
+}
+
+/// Touches as many blocks of `size` bytes as there is `room` for.
+fn touch_some(device: &Device, len: u64, size: u64, room: u64) {
+    let blocks = len.div_ceil(size);
+    let touch = |block: u64| device.touch(block * size, 1);
+    if blocks <= room {
+        (0..blocks).for_each(touch);
+    } else {
+        // Spread evenly without a pattern: multiples of the golden ratio.
+        let spread = |step: u64| step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let block = |step| ((u128::from(spread(step)) * u128::from(blocks)) >> 64) as u64;
+        (1..=room).map(block).for_each(touch);
+    }
+}

@@ -1,0 +1,63 @@
+//! Showing an index a query as a sample, whatever chance says: copies that follow the queries then follow a workload that
+//! is only described.
+
+use crate::elf::Elf;
+use crate::plan::Plan;
+use crate::sink::Count;
+use crate::{CodePredicate, Layout, Result};
+use halocline_media::Bytes;
+
+impl<B: Bytes> Elf<B> {
+    /// Counts the lists that an exact match visits.
+    ///
+    /// # Errors
+    /// As [`exact`](Self::exact).
+    pub(crate) fn learn_exact(&self, point: &[u64]) -> Result<()> {
+        match self.copies().dynamic {
+            Some(dynamic) => self.count_exact(point, dynamic.learn()),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts the lists that a selection visits.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select) and counting what it finds.
+    pub(crate) fn learn_selection(&self, predicates: &[CodePredicate]) -> Result<()> {
+        let Some(dynamic) = self.copies().dynamic else {
+            return Ok(());
+        };
+        let header = self.durable_header();
+        let Some(plan) = Plan::new(predicates, &header.geometry)? else {
+            return Ok(());
+        };
+        if self.rows() == 0 {
+            return Ok(());
+        }
+        let (mut sink, counts) = (Count::default(), Some(dynamic.learn()));
+        match self.layout() {
+            Layout::Packed => {
+                let (tree, root) = (self.tree_in(&header, None), [header.root as usize]);
+                self.select_packed(tree, &plan, &mut sink, counts, &root, 0)
+            }
+            Layout::Published => {
+                let lists = self.lists_in(&header, None);
+                match lists.translate(&plan) {
+                    Some(plan) => lists.select(&plan, &mut sink, counts),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Copies anew what is worth it by what was counted so far.
+    ///
+    /// # Errors
+    /// [`ElfError::Memory`](crate::ElfError::Memory), [`ElfError::Damaged`](crate::ElfError::Damaged).
+    pub(crate) fn renew_now(&self) -> Result<()> {
+        match self.copies().dynamic {
+            Some(dynamic) => dynamic.renew_now(|counts, most| self.slow_only().counted(counts, most)),
+            None => Ok(()),
+        }
+    }
+}
