@@ -30,6 +30,7 @@ mod sink;
 mod table;
 mod tids;
 mod view;
+mod workers;
 
 pub use advise::{Advice, AdviseOptions, Advised, Query};
 pub use build::output::{Output, Spill, SpillArea, WriteError};
@@ -44,6 +45,7 @@ pub use table::{
     place_index, refresh_index, rename_index_table,
 };
 pub use tids::{Matches, Tids};
+pub use workers::Workers;
 
 /// A row of the indexed segment.
 pub type Tid = halocline_columns::RowId;

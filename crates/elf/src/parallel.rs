@@ -11,7 +11,7 @@ use crate::packed::select::Split;
 use crate::plan::{Plan, Test};
 use crate::sink::Collect;
 use crate::view::Image;
-use crate::{Layout, Result, Tid};
+use crate::{Estimate, Layout, Result, Tid};
 use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use rayon::prelude::*;
@@ -45,6 +45,24 @@ struct Searched<'a, B> {
 }
 
 impl<B: Bytes> Selection<'_, B> {
+    /// Whether it is estimated to be large enough for several threads.
+    pub(crate) fn is_worth_threads(&self) -> Result<bool> {
+        let estimate = self.estimate_if_large()?;
+        Ok(estimate.is_some_and(|estimate| estimate.lists + estimate.rows >= WORTH))
+    }
+
+    /// The same where rows are only counted: several threads look for the rows themselves, of which there must be few.
+    pub(crate) fn is_worth_threads_to_count(&self) -> Result<bool> {
+        let estimate = self.estimate_if_large()?;
+        Ok(estimate.is_some_and(|estimate| estimate.lists >= WORTH.max(estimate.rows)))
+    }
+
+    /// What it is expected to find, unless its bounds alone say that it is small.
+    fn estimate_if_large(&self) -> Result<Option<Estimate>> {
+        self.plan()
+            .map_or(Ok(None), |plan| self.elf().estimate_if_large(plan))
+    }
+
     /// [`tids_into`](Self::tids_into) with these threads.
     ///
     /// # Errors
@@ -56,7 +74,7 @@ impl<B: Bytes> Selection<'_, B> {
         let all = match threads {
             Threads::One => false,
             Threads::All => true,
-            Threads::Chosen => rayon::current_num_threads() > 1 && elf.is_worth_threads(plan)?,
+            Threads::Chosen => rayon::current_num_threads() > 1 && self.is_worth_threads()?,
         };
         if !all || elf.rows() == 0 {
             return self.tids_into(tids);
@@ -78,8 +96,7 @@ impl<B: Bytes> Selection<'_, B> {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// Whether a selection is large enough for several threads. Most are judged by their bounds alone.
-    fn is_worth_threads(&self, plan: &Plan) -> Result<bool> {
+    fn estimate_if_large(&self, plan: &Plan) -> Result<Option<Estimate>> {
         // As if codes were spread evenly: lists of each level, and rows.
         let (header, rows) = (self.durable_header(), self.rows() as f64);
         let (mut below, mut lists) = (1.0_f64, 0.0);
@@ -92,10 +109,9 @@ impl<B: Bytes> Elf<B> {
             };
         }
         if lists < WORTH / 16.0 {
-            return Ok(false);
+            return Ok(None);
         }
-        let estimate = self.estimate_of(plan)?;
-        Ok(estimate.lists + estimate.rows >= WORTH)
+        self.estimate_of(plan).map(Some)
     }
 }
 

@@ -374,6 +374,22 @@ fn a_watch_shows_the_devices_time_or_the_walls_without_the_models_own() {
     assert_eq!((lap.counts.lines, lap.overrun), (100, Duration::ZERO));
     about(lap.time.as_nanos() as f64, 32_500.0, 2.0, "100 random reads");
 
+    // A thread that comes later, and one whose clock is behind, take as long as this one did.
+    for _ in 0..2 {
+        let watch = Watch::start(Some(&device));
+        std::thread::scope(|scope| {
+            let device = &device;
+            scope.spawn(move || (200..300).for_each(|step| device.touch(random_place(step), 8)));
+        });
+        about(
+            watch.elapsed().as_nanos() as f64,
+            32_500.0,
+            2.0,
+            "100 reads by another thread",
+        );
+        device.drop_caches();
+    }
+
     let delayed = EmulatedSpec {
         clock: Clock::Delay,
         absolute: true,

@@ -74,6 +74,8 @@ pub(super) struct Tallies {
     pub(super) fences: Tally,
     /// Ticks of the thread's clock, with what it still has to wait for.
     pub(super) position: Tally,
+    /// Ticks of that which passed while no thread had the lane.
+    pub(super) skipped: Tally,
     /// Ticks that real time was ahead of it and that were given up.
     pub(super) overrun: Tally,
 }

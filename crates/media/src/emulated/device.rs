@@ -269,6 +269,17 @@ impl Device {
         places.map(|place| self.duration(of(place))).collect()
     }
 
+    /// Time on the device's clock that each thread has spent, in the same places.
+    pub(super) fn spent(&self) -> Vec<Duration> {
+        let of = |tallies: Option<&Tallies>| {
+            tallies.map_or(0, |tallies| {
+                tallies.position.get().saturating_sub(tallies.skipped.get())
+            })
+        };
+        let places = self.shared.lanes.places();
+        places.map(|place| self.duration(of(place))).collect()
+    }
+
     /// [`overrun`](Device::overrun) of this thread.
     pub fn own_overrun(&self) -> Duration {
         self.duration(self.with_lane(|_, tallies| tallies.overrun.get()))

@@ -95,7 +95,7 @@ impl Lanes {
         // which does not come here again.
         let lane = unsafe { &mut *cell.lane.get() };
         if lane.owner != key {
-            Self::take(lane, key, reached);
+            Self::take(lane, &cell.tallies, key, reached);
         }
         act(lane, &cell.tallies)
     }
@@ -113,8 +113,11 @@ impl Lanes {
     }
 
     #[cold]
-    fn take(lane: &mut Lane, key: u64, reached: impl Fn() -> u64) {
-        *lane = Lane::new(reached());
+    fn take(lane: &mut Lane, tallies: &Tallies, key: u64, reached: impl Fn() -> u64) {
+        let now = reached();
+        tallies.skipped.add(now.saturating_sub(tallies.position.get()));
+        tallies.position.set(now.max(tallies.position.get()));
+        *lane = Lane::new(now);
         lane.owner = key;
     }
 }

@@ -9,14 +9,15 @@ use super::{Clock, Counts, Device};
 /// - without a device it is what a clock on the wall shows;
 /// - where accesses are delayed it is that without the [`overrun`](Device::overrun) of the thread that had most of it:
 ///   several threads run over beside each other, so taking off the sum would take off too much;
-/// - on a virtual clock it is the device's time alone, to which no work of the CPU goes.
+/// - on a virtual clock it is the device's time alone, to which no work of the CPU goes: that of the thread that had most
+///   of it.
 #[derive(Debug)]
 pub struct Watch {
     device: Option<Arc<Device>>,
     own: bool,
     start: Instant,
-    clock: Duration,
-    overruns: Vec<Duration>,
+    /// Of each thread: on a virtual clock the time it spent, else what it ran over.
+    threads: Vec<Duration>,
     counts: Counts,
 }
 
@@ -44,8 +45,7 @@ impl Watch {
 
     fn begin(device: Option<&Arc<Device>>, own: bool) -> Watch {
         Watch {
-            clock: device.map(|device| device.elapsed()).unwrap_or_default(),
-            overruns: device.map(|device| overruns(device, own)).unwrap_or_default(),
+            threads: device.map(|device| threads(device, own)).unwrap_or_default(),
             counts: device.map(|device| device.counts()).unwrap_or_default(),
             device: device.cloned(),
             own,
@@ -69,29 +69,26 @@ impl Watch {
         device.settle();
         let real = self.start.elapsed();
         let counts = device.counts() - self.counts;
-        if device.spec().clock == Clock::Virtual {
-            return Lap {
-                time: device.elapsed().saturating_sub(self.clock),
-                overrun: Duration::ZERO,
-                counts,
-            };
-        }
-        let before = |thread: usize| self.overruns.get(thread).copied().unwrap_or_default();
-        let overruns = overruns(device, self.own).into_iter().enumerate();
-        let most = overruns.map(|(thread, after)| after.saturating_sub(before(thread)));
-        let overrun = most.max().unwrap_or_default().min(real);
+        let before = |thread: usize| self.threads.get(thread).copied().unwrap_or_default();
+        let threads = threads(device, self.own).into_iter().enumerate();
+        let most = threads.map(|(thread, after)| after.saturating_sub(before(thread)));
+        let most = most.max().unwrap_or_default();
+        let (time, overrun) = match device.spec().clock {
+            Clock::Virtual => (most, Duration::ZERO),
+            Clock::Delay => (real.saturating_sub(most), most.min(real)),
+        };
         Lap {
-            time: real - overrun,
+            time,
             overrun,
             counts,
         }
     }
 }
 
-fn overruns(device: &Device, own: bool) -> Vec<Duration> {
-    if own {
-        vec![device.own_overrun()]
-    } else {
-        device.overruns()
+fn threads(device: &Device, own: bool) -> Vec<Duration> {
+    match (device.spec().clock, own) {
+        (Clock::Virtual, _) => device.spent(),
+        (Clock::Delay, true) => vec![device.own_overrun()],
+        (Clock::Delay, false) => device.overruns(),
     }
 }
