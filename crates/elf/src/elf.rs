@@ -1,6 +1,6 @@
 //! An open index.
 
-use crate::header::Header;
+use crate::header::{Header, MAX_DIMS};
 use crate::kernel::{Clustered, Search, dispatch};
 use crate::packed::batch::ExactBatch;
 use crate::packed::batch_middle::{self, MiddleBatch};
@@ -20,8 +20,17 @@ use crate::{CodePredicate, ElfError, Layout, Matches, Placed, Result, Tid, Tids,
 use halocline_cache::{AgedCounts, Reservation};
 use halocline_media::Bytes;
 use roaring::RoaringBitmap;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Depths of a short point.
+const SHORT: usize = 16;
+
+thread_local! {
+    /// Memory that one batch leaves to the thread's next.
+    static POINTS: Cell<Vec<u64>> = Cell::default();
+}
 
 /// An Elf over bytes that may be anywhere.
 #[derive(Debug, Clone)]
@@ -76,7 +85,7 @@ impl<B: Bytes> Elf<B> {
 
     /// Dimensions.
     pub fn dims(&self) -> usize {
-        self.header.geometry.dims()
+        self.header.geometry.columns()
     }
 
     /// Largest code that dimension `dim` can hold.
@@ -84,7 +93,8 @@ impl<B: Bytes> Elf<B> {
     /// # Panics
     /// If `dim` is not below [`dims`](Self::dims).
     pub fn max_code(&self, dim: usize) -> u64 {
-        self.header.geometry.max_codes[dim]
+        let geometry = &self.header.geometry;
+        geometry.max_codes[geometry.depth_of(dim)]
     }
 
     /// Bytes of the index.
@@ -254,6 +264,22 @@ impl<B: Bytes> Elf<B> {
                 found: point.len(),
             });
         }
+        match self.header.geometry.buckets {
+            None => self.exact_at(point),
+            Some(buckets) if point.len() < SHORT => {
+                let mut room = [0; SHORT];
+                self.exact_at(buckets.point(point, &mut room).unwrap_or_default())
+            }
+            Some(buckets) => {
+                let mut room = [0; MAX_DIMS];
+                self.exact_at(buckets.point(point, &mut room).unwrap_or_default())
+            }
+        }
+    }
+
+    /// [`exact`](Self::exact) for a point with a code for each depth.
+    #[inline(always)]
+    fn exact_at(&self, point: &[u64]) -> Result<Tids<'_>> {
         match &self.dynamic {
             None => self.exact_in(&self.header, self.image(), point),
             Some(dynamic) => self.exact_dynamic(dynamic, point),
@@ -404,7 +430,18 @@ impl<B: Bytes> Elf<B> {
             });
         }
         if self.layout() == Layout::Packed && self.rows() > 0 {
-            return self.with_copies_of_now(|header, image, _| self.batch_in(header, image, points, out));
+            let mut room = vec![];
+            let points = match self.header.geometry.buckets {
+                None => points,
+                Some(buckets) => {
+                    room = POINTS.take();
+                    buckets.points(points, self.dims(), &mut room);
+                    &room
+                }
+            };
+            let found = self.with_copies_of_now(|header, image, _| self.batch_in(header, image, points, out));
+            POINTS.set(room);
+            return found;
         }
         for point in points.chunks_exact(self.dims()) {
             out.push(self.exact(point)?);
@@ -446,11 +483,26 @@ impl<B: Bytes> Elf<B> {
     /// # Errors
     /// [`ElfError::WrongDimensions`].
     pub fn select(&self, predicates: &[CodePredicate]) -> Result<Selection<'_, B>> {
-        let mut plan = Plan::new(predicates, &self.header.geometry)?;
+        let mut plan = self.plan(predicates)?;
         if self.layout() == Layout::Published {
             plan = plan.and_then(|plan| self.lists().translate(&plan));
         }
         Ok(Selection { elf: self, plan })
+    }
+
+    /// What the predicates ask of each depth; `None` if no row can match.
+    fn plan(&self, predicates: &[CodePredicate]) -> Result<Option<Plan>> {
+        if predicates.len() != self.dims() {
+            return Err(ElfError::WrongDimensions {
+                expected: self.dims(),
+                found: predicates.len(),
+            });
+        }
+        let geometry = &self.header.geometry;
+        match geometry.buckets {
+            None => Plan::new(predicates, geometry),
+            Some(buckets) => Plan::new(&buckets.predicates(predicates), geometry),
+        }
     }
 
     /// Searches the lists of layout `packed` from some of one dimension on.
@@ -488,7 +540,7 @@ impl<B: Bytes> Elf<B> {
     /// # Errors
     /// [`ElfError::WrongDimensions`], [`ElfError::Damaged`].
     pub fn estimate(&self, predicates: &[CodePredicate]) -> Result<Estimate> {
-        let Some(plan) = Plan::new(predicates, &self.header.geometry)? else {
+        let Some(plan) = self.plan(predicates)? else {
             return Ok(Estimate::default());
         };
         self.estimate_of(&plan)

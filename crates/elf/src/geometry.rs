@@ -9,10 +9,14 @@
 //! A field never straddles more than eight bytes (it starts at a byte boundary where it otherwise would), so that one
 //! unaligned 64-bit load reads it.
 //!
+//! A *bucketed* tree has one depth more than there are dimensions: its values are the upper bits of the next one's
+//! ([`Buckets`]). It has no bits of its own in a record; its field is a part of that dimension's.
+//!
 //! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are consecutive, so the
 //! list says which is the first, and its records have no TID.
 
 use crate::header::MAX_DIMS;
+use crate::packed::buckets::Buckets;
 
 /// Position of one field in a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,9 +69,11 @@ pub(crate) struct Level {
 pub(crate) struct Geometry {
     /// Rows in the index.
     pub(crate) rows: u64,
-    /// Largest code of each dimension.
+    /// The depth that stands for no dimension.
+    pub(crate) buckets: Option<Buckets>,
+    /// Largest value of each depth.
     pub(crate) max_codes: Vec<u64>,
-    /// One field for each dimension.
+    /// One field for each depth.
     pub(crate) fields: Vec<Field>,
     /// The same for vector loads.
     pub(crate) table: Box<FieldTable>,
@@ -117,6 +123,38 @@ impl Geometry {
         self.base_len > 0
     }
 
+    /// The same with one depth more.
+    pub(crate) fn bucketed(self, buckets: Buckets) -> Self {
+        let Self {
+            rows,
+            mut max_codes,
+            mut fields,
+            mut record_bits,
+            tail_at,
+            tid_mask,
+            base_len,
+            bits,
+            ..
+        } = self;
+        let Buckets { depth, shift } = buckets;
+        let whole = fields[depth];
+        let part = Field {
+            byte: whole.byte,
+            shift: whole.shift + shift,
+            mask: whole.mask >> shift,
+        };
+        max_codes.insert(depth, max_codes[depth] >> shift);
+        fields.insert(depth, part);
+        record_bits.insert(depth, whole.bit() + whole.width());
+        let tid_bits = tail_at.0 * 8 + tail_at.1 as usize;
+        Self {
+            buckets: Some(buckets),
+            base_len,
+            tid_mask,
+            ..Self::of(tid_bits, rows, max_codes, fields, record_bits, bits)
+        }
+    }
+
     fn with_tids(tid_bits: usize, rows: u64, max_codes: Vec<u64>) -> Self {
         let dims = max_codes.len();
         let mut fields = vec![Field::default(); dims];
@@ -135,6 +173,18 @@ impl Geometry {
             };
             at += width;
         }
+        Self::of(tid_bits, rows, max_codes, fields, record_bits, at)
+    }
+
+    fn of(
+        tid_bits: usize,
+        rows: u64,
+        max_codes: Vec<u64>,
+        fields: Vec<Field>,
+        record_bits: Vec<usize>,
+        bits: usize,
+    ) -> Self {
+        let dims = max_codes.len();
         let part = |part: fn(&Field) -> u64| std::array::from_fn(|dim| fields.get(dim).map_or(0, part));
         let table = FieldTable {
             byte: part(|field| field.byte as u64),
@@ -156,20 +206,38 @@ impl Geometry {
         });
         Self {
             rows,
+            buckets: None,
             levels: levels.collect(),
             table: Box::new(table),
             record_bits,
             tail_at: (tid_bits / 8, (tid_bits % 8) as u32),
             tid_mask: mask_of(tid_bits) as u32,
             base_len: 0,
-            bits: at,
+            bits,
             max_codes,
             fields,
         }
     }
 
+    /// Depths of the tree: the dimensions, and one more if it is bucketed.
     pub(crate) fn dims(&self) -> usize {
         self.max_codes.len()
+    }
+
+    /// Dimensions.
+    pub(crate) fn columns(&self) -> usize {
+        self.dims() - usize::from(self.buckets.is_some())
+    }
+
+    /// Whether the values of this depth are buckets.
+    #[inline]
+    pub(crate) fn is_of_buckets(&self, depth: usize) -> bool {
+        self.buckets.is_some_and(|buckets| buckets.depth == depth)
+    }
+
+    /// The depth at which the values of dimension `dim` are.
+    pub(crate) fn depth_of(&self, dim: usize) -> usize {
+        dim + usize::from(self.buckets.is_some_and(|buckets| dim >= buckets.depth))
     }
 
     /// 64-bit words of the full record.

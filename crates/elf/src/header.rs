@@ -6,6 +6,7 @@
 
 use crate::geometry::Geometry;
 use crate::histogram::{BUCKETS, Histogram};
+use crate::packed::buckets::Buckets;
 use crate::packed::quartet::Weights;
 use crate::packed::shortcuts::{Form, Shortcuts};
 use crate::view::PAD;
@@ -15,11 +16,14 @@ use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 8] = *b"HLCLELF\0";
-/// Newest version. An index is written in the oldest that can say what it is: one with shortcuts of form near in version 3,
-/// another clustered one in version 2, all others in version 1.
-const VERSION: u16 = 3;
+/// Newest version. An index is written in the oldest that can say what it is: a bucketed one in version 4, another with
+/// shortcuts of form near in version 3, another clustered one in version 2, all others in version 1.
+const VERSION: u16 = 4;
 /// Beside the layout, since version 2: the index is clustered.
 const CLUSTERED: u16 = 1 << 15;
+/// Beside the layout, since version 4: the bits of a code that are not its bucket's; 0: there are no buckets.
+const SHIFT_AT: u32 = 8;
+const SHIFT: u16 = 0x3f << SHIFT_AT;
 
 /// Most rows of an index: a TID's top bit is the last-mark of layout `published`.
 pub(crate) const MAX_ROWS: u64 = 1 << 31;
@@ -31,10 +35,11 @@ pub(crate) const MAX_DIMS: usize = 64;
 struct RawHeader {
     magic: [u8; 8],
     version: U16,
-    /// And whether it is clustered, in the top bit (version 2).
+    /// And whether it is clustered, in the top bit (version 2), and the shift of its buckets (version 4).
     layout: U16,
     dims: U16,
-    /// First dimensions that the shortcuts stand for (layout `packed`), and their form in the top bit; 0: there are none.
+    /// First depths that the shortcuts stand for (layout `packed`), and their form in the top bit; 0: there are none. The
+    /// last one is that of the buckets, if there are any.
     shortcut_dims: U16,
     rows: U64,
     /// Bytes of the whole index.
@@ -111,19 +116,23 @@ impl Layout {
 impl Header {
     /// The header as it is stored, `header_len(dims)` bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let dims = self.geometry.dims();
+        let dims = self.geometry.columns();
         let (version, clustered) = match self.geometry.is_clustered() {
             true => (2, CLUSTERED),
             false => (1, 0),
         };
         let version = match self.shortcuts.form {
             Form::Direct => version,
-            Form::Near => VERSION,
+            Form::Near => 3,
+        };
+        let (version, shift) = match self.geometry.buckets {
+            Some(buckets) => (VERSION, (buckets.shift as u16) << SHIFT_AT),
+            None => (version, 0),
         };
         let mut raw = RawHeader {
             magic: MAGIC,
             version: version.into(),
-            layout: (self.layout.number() | clustered).into(),
+            layout: (self.layout.number() | clustered | shift).into(),
             dims: (dims as u16).into(),
             shortcut_dims: (self.shortcuts.dims() as u16 | self.shortcuts.form.bit()).into(),
             rows: self.geometry.rows.into(),
@@ -134,15 +143,11 @@ impl Header {
             checksum: 0.into(),
         };
         let mut bytes = raw.as_bytes().to_vec();
-        for ((max_code, ranks), histogram) in self
-            .geometry
-            .max_codes
-            .iter()
-            .zip(&self.ranks)
-            .zip(&self.histograms)
-        {
+        for (dim, ranks) in self.ranks.iter().enumerate() {
+            let depth = self.geometry.depth_of(dim);
+            let histogram = &self.histograms[depth];
             let dim = RawDim {
-                max_code: (*max_code).into(),
+                max_code: self.geometry.max_codes[depth].into(),
                 distinct: histogram.distinct.into(),
                 ranks_at: ranks.at.into(),
                 ranks: ranks.len.into(),
@@ -190,7 +195,12 @@ impl Header {
         if xxh3_64(&zeroed) != raw.checksum.get() {
             return Err(damaged("the header's checksum does not match"));
         }
-        let (layout, clustered) = match (raw.version.get(), raw.layout.get()) {
+        let shift = match raw.version.get() {
+            4.. => u32::from(raw.layout.get() & SHIFT) >> SHIFT_AT,
+            _ => 0,
+        };
+        let layout = raw.layout.get() & !(SHIFT * u16::from(shift > 0));
+        let (layout, clustered) = match (raw.version.get(), layout) {
             (_, 1) => (Layout::Packed, false),
             (_, 2) => (Layout::Published, false),
             (2.., layout) if layout == CLUSTERED | 1 => (Layout::Packed, true),
@@ -205,6 +215,25 @@ impl Header {
             Geometry::new(raw.rows.get(), max_codes)
         };
         let (shortcut_dims, form) = Form::split(raw.shortcut_dims.get());
+        let buckets = (shift > 0).then(|| Buckets {
+            depth: shortcut_dims.wrapping_sub(1),
+            shift,
+        });
+        let mut histograms: Vec<Histogram> = raw_dims
+            .iter()
+            .map(|dim| Histogram {
+                distinct: dim.distinct.get(),
+                quantiles: dim.quantiles.map(|code| code.get()),
+            })
+            .collect();
+        let geometry = match buckets {
+            None => geometry,
+            Some(buckets) if layout == Layout::Packed && buckets.are_possible(&geometry) => {
+                histograms.insert(buckets.depth, histograms[buckets.depth].upper(buckets.shift));
+                geometry.bucketed(buckets)
+            }
+            Some(_) => return Err(damaged("the header's buckets cannot be")),
+        };
         // Before version 3 the same bit stood for a form that is not read any more; searches then start at the root.
         let unread = raw.version.get() < 3 && form == Form::Near;
         let shortcut_dims = if unread { 0 } else { shortcut_dims };
@@ -228,13 +257,7 @@ impl Header {
                     len: dim.ranks.get(),
                 })
                 .collect(),
-            histograms: raw_dims
-                .iter()
-                .map(|dim| Histogram {
-                    distinct: dim.distinct.get(),
-                    quantiles: dim.quantiles.map(|code| code.get()),
-                })
-                .collect(),
+            histograms,
         };
         header.validate(bytes.len() as u64)?;
         Ok(header)
@@ -246,7 +269,7 @@ impl Header {
             return damaged("the index is cut off: shorter than its header says");
         }
         let sorted = [
-            header_len(self.geometry.dims()) as u64,
+            header_len(self.geometry.columns()) as u64,
             self.nodes_start,
             self.nodes_end,
             self.len,

@@ -40,6 +40,16 @@ impl Histogram {
         }
     }
 
+    /// That of the codes without their lowest `shift` bits.
+    pub(crate) fn upper(&self, shift: u32) -> Self {
+        let quantiles = self.quantiles.map(|code| code >> shift);
+        let spread = quantiles[BUCKETS] - quantiles[0].min(quantiles[BUCKETS]);
+        Self {
+            distinct: self.distinct.min(spread.saturating_add(1)),
+            quantiles,
+        }
+    }
+
     /// Estimated fraction of rows that pass, 0 to 1.
     pub(crate) fn selectivity(&self, test: &Test) -> f64 {
         match test {

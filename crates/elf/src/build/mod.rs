@@ -9,6 +9,7 @@ mod sort;
 use crate::geometry::Geometry;
 use crate::header::{Header, MAX_DIMS, MAX_ROWS, Ranks, header_len, padded_len};
 use crate::histogram::{Histogram, SAMPLE};
+use crate::packed::buckets::Buckets;
 use crate::packed::entries::EntryStack;
 use crate::packed::places::Places;
 use crate::packed::shortcuts::Shortcuts;
@@ -191,20 +192,31 @@ impl Job<'_> {
     }
 
     fn write_once<const W: usize>(&self, records: &[Record<W>], out: &mut dyn Output) -> Result<BuildStats> {
-        let geometry = &self.geometry;
-        let lists = if self.is_clustered(records) {
-            Geometry::clustered(geometry.rows, geometry.max_codes.clone())
+        let unbucketed = &self.geometry;
+        let clustered = self.is_clustered(records);
+        let buckets = match self.options.layout {
+            Layout::Packed => Buckets::worth(unbucketed),
+            Layout::Published => None,
+        };
+        let bucketed = |geometry: Geometry| match buckets {
+            Some(buckets) => geometry.bucketed(buckets),
+            None => geometry,
+        };
+        let geometry = &bucketed(unbucketed.clone());
+        let lists = if clustered {
+            bucketed(Geometry::clustered(unbucketed.rows, unbucketed.max_codes.clone()))
         } else {
             geometry.clone()
         };
         let mut out = Buffered::new(out);
-        let nodes_start = header_len(geometry.dims()) as u64;
+        let nodes_start = header_len(unbucketed.dims()) as u64;
         out.skip(nodes_start as usize).map_err(ElfError::Write)?;
         let mut places = Places::new(geometry, 0);
         let (root, rank_codes) = match self.options.layout {
-            _ if records.is_empty() => (nodes_start, vec![vec![]; geometry.dims()]),
+            _ if records.is_empty() => (nodes_start, vec![vec![]; unbucketed.dims()]),
             Layout::Packed => {
-                places = Places::new(geometry, Shortcuts::worth(geometry));
+                let depths = buckets.map_or_else(|| Shortcuts::worth(geometry), |buckets| buckets.depth + 1);
+                places = Places::new(geometry, depths);
                 let spill = self.spill.map(|spill| spill as &dyn Spill);
                 let entries = EntryStack::new(spill, self.options.memory);
                 let root = packed::write::write(
@@ -216,14 +228,14 @@ impl Job<'_> {
                     &mut places,
                     &mut out,
                 )?;
-                (root, vec![vec![]; geometry.dims()])
+                (root, vec![vec![]; unbucketed.dims()])
             }
             Layout::Published => published::write::write(geometry, records, &mut out)?,
         };
         let nodes_end = out.position();
         let (shortcuts, bytes) = places.finish(&lists, nodes_end);
         out.append(&bytes).map_err(ElfError::Write)?;
-        let mut ranks = Vec::with_capacity(geometry.dims());
+        let mut ranks = Vec::with_capacity(unbucketed.dims());
         for codes in rank_codes {
             let table = Ranks {
                 at: if codes.is_empty() { 0 } else { out.position() },

@@ -36,32 +36,33 @@ fn bits<const W: usize>(record: &Record<W>, bit: usize) -> u64 {
     }
 }
 
-/// Finds the first dimension in which neighbouring records differ.
+/// Finds the first depth at which neighbouring records differ.
 #[derive(Debug)]
 pub(crate) struct Differ {
-    dim_of_bit: Vec<u8>,
+    depth_of_bit: Vec<u8>,
 }
 
 impl Differ {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        let mut dim_of_bit = vec![geometry.dims() as u8; geometry.bits];
-        for (dim, field) in geometry.fields.iter().enumerate() {
-            dim_of_bit[field.bit()..field.bit() + field.width()].fill(dim as u8);
+        let mut depth_of_bit = vec![geometry.dims() as u8; geometry.bits];
+        // The bits of a bucket are also those of the next depth.
+        for (depth, field) in geometry.fields.iter().enumerate().rev() {
+            depth_of_bit[field.bit()..field.bit() + field.width()].fill(depth as u8);
         }
-        Self { dim_of_bit }
+        Self { depth_of_bit }
     }
 
-    /// The first dimension in which the records differ; the number of dimensions if the tuples are equal.
+    /// The first depth at which the records differ; the number of depths if the tuples are equal.
     #[inline(always)]
     pub(crate) fn first<const W: usize>(&self, a: &Record<W>, b: &Record<W>) -> usize {
         for word in (0..W).rev() {
             let differ = a[word] ^ b[word];
             if differ != 0 {
                 let bit = word * 64 + 63 - differ.leading_zeros() as usize;
-                return usize::from(self.dim_of_bit[bit]);
+                return usize::from(self.depth_of_bit[bit]);
             }
         }
-        usize::from(self.dim_of_bit[0])
+        usize::from(self.depth_of_bit[0])
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::check::Seen;
 use crate::error::ElfError;
+use crate::packed::buckets::Buckets;
 use crate::packed::node::{Inner, Leaf, Node, Tree};
 use crate::packed::places::{Content, Places, place};
 use crate::{Result, Tid};
@@ -140,6 +141,11 @@ impl<B: Bytes> Check<'_, '_, B> {
                     record,
                     "a code is above its dimension's maximum",
                 ));
+            }
+            if let Some(Buckets { depth, shift }) = geometry.buckets
+                && row[depth] != row[depth + 1] >> shift
+            {
+                return Err(ElfError::damaged(record, "a code is not of its list's bucket"));
             }
             let (used, len) = (geometry.record_bits[depth], leaf.records.len);
             if used % 8 != 0 && view.u8(record + len - 1) >> (used % 8) != 0 {

@@ -97,9 +97,28 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
     Ok(sum)
 }
 
-/// Estimated share of the rows that pass the test of a dimension.
-fn selectivity<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, dim: usize) -> f64 {
-    tree.header.histograms[dim].selectivity(&plan.tests[dim])
+/// Estimated share of the rows that pass the test of a depth; of those in its buckets, if there are any.
+fn selectivity<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, depth: usize) -> f64 {
+    let share = |depth: usize| tree.header.histograms[depth].selectivity(&plan.tests[depth]);
+    match depth
+        .checked_sub(1)
+        .filter(|&above| tree.geometry().is_of_buckets(above))
+    {
+        Some(buckets) => (share(depth) / share(buckets).max(f64::MIN_POSITIVE)).min(1.0),
+        None => share(depth),
+    }
+}
+
+/// Estimated distinct values of a depth; of each bucket, if there are any.
+fn distinct<B: Bytes>(tree: Tree<'_, B>, depth: usize) -> f64 {
+    let distinct = |depth: usize| tree.header.histograms[depth].distinct as f64;
+    match depth
+        .checked_sub(1)
+        .filter(|&above| tree.geometry().is_of_buckets(above))
+    {
+        Some(buckets) => distinct(depth) / distinct(buckets).max(1.0),
+        None => distinct(depth),
+    }
 }
 
 /// Estimated share of the rows that pass all tests below a dimension, if values are independent.
@@ -130,7 +149,7 @@ fn add_below<B: Bytes>(
             ranges = lists;
         }
         let share = selectivity(tree, plan, dim);
-        lists *= (tree.header.histograms[dim].distinct as f64 * share).max(1.0);
+        lists *= (distinct(tree, dim) * share).max(1.0);
         rows *= share;
     }
     sum.rows += rows;

@@ -3,6 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod batch_middle;
 pub(crate) mod batch_quick;
+pub(crate) mod buckets;
 pub(crate) mod check;
 pub(crate) mod entries;
 pub(crate) mod estimate;
@@ -15,4 +16,5 @@ pub(crate) mod quartet;
 pub(crate) mod quick;
 pub(crate) mod select;
 pub(crate) mod shortcuts;
+pub(crate) mod starts;
 pub(crate) mod write;

@@ -1,8 +1,11 @@
 //! Making the array of [`Shortcuts`].
+//!
+//! The array of a bucketed tree has many places and is always of form near, so its lines are made one after the other: places
+//! are set in ascending order.
 
 use crate::geometry::Geometry;
 use crate::packed::shortcuts::{
-    ABOVE, Form, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, PLACES, ROWS, Shortcuts,
+    ABOVE, BUCKET_PLACES, Form, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, PLACES, ROWS, Shortcuts,
 };
 
 /// One in so many lines of form near may have a list that is too far away.
@@ -44,34 +47,89 @@ pub(crate) struct Places {
     /// Dimensions of the array.
     pub(crate) dims: usize,
     places: Vec<Content>,
+    /// Of a bucketed tree, instead of the places.
+    lines: Option<Lines>,
+}
+
+/// Lines of form near, of which the last one is being made.
+#[derive(Debug)]
+struct Lines {
+    bytes: Vec<u8>,
+    line: [Content; NEAR],
+    /// The first place of that line.
+    first: usize,
+    /// Places of the array.
+    places: usize,
+}
+
+impl Lines {
+    fn set(&mut self, place: usize, content: Content) {
+        while place >= self.first + NEAR && self.first < self.places {
+            self.next();
+        }
+        // One that is past may only come of damage, which its finder reports.
+        if let Some(at) = place.checked_sub(self.first)
+            && let Some(there) = self.line.get_mut(at)
+        {
+            *there = content;
+        }
+    }
+
+    fn next(&mut self) {
+        let left = (self.places - self.first).min(NEAR);
+        line(&self.line[..left], &mut self.bytes);
+        self.line = [Content::Nothing; NEAR];
+        self.first += NEAR;
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        while self.first < self.places {
+            self.next();
+        }
+        std::mem::take(&mut self.bytes)
+    }
 }
 
 impl Places {
     /// Bytes of DRAM for the places of so many rows at most, and for their bytes.
     pub(crate) fn memory(rows: usize) -> usize {
-        (rows / ROWS as usize).min(PLACES as usize) * (size_of::<Content>() + size_of::<u64>())
+        let all = (rows / ROWS as usize).min(PLACES as usize) * (size_of::<Content>() + size_of::<u64>());
+        let lines = (rows / ROWS as usize).min(BUCKET_PLACES as usize).div_ceil(NEAR) * LINE;
+        all.max(lines)
     }
 
     pub(crate) fn new(geometry: &Geometry, dims: usize) -> Self {
         let sizes = geometry.max_codes[..dims].iter().map(|&max| max as usize + 1);
         let places = if dims == 0 { 0 } else { sizes.product() };
+        let bucketed = dims > 0 && geometry.is_of_buckets(dims - 1);
         Self {
             dims,
-            places: vec![Content::Nothing; places],
+            places: vec![Content::Nothing; if bucketed { 0 } else { places }],
+            lines: bucketed.then(|| Lines {
+                bytes: Vec::with_capacity(places.div_ceil(NEAR) * LINE),
+                line: [Content::Nothing; NEAR],
+                first: 0,
+                places,
+            }),
         }
     }
 
+    /// Places are set in ascending order.
     pub(crate) fn set(&mut self, place: usize, content: Content) {
-        self.places[place] = content;
+        match &mut self.lines {
+            Some(lines) => lines.set(place, content),
+            None => self.places[place] = content,
+        }
     }
 
     /// Shape and bytes of the array behind lists that end at `nodes_end`, with the zeros before it. Of form near if nearly all
     /// lines can be.
-    pub(crate) fn finish(&self, geometry: &Geometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
-        let shape = |form| Shortcuts::new(geometry, self.dims, form, nodes_end).unwrap_or_default();
+    pub(crate) fn finish(&mut self, geometry: &Geometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
+        let dims = self.dims;
+        let shape = |form| Shortcuts::new(geometry, dims, form, nodes_end).unwrap_or_default();
         let near = shape(Form::Near);
         let (bytes, far) = self.bytes(&near, nodes_end);
-        if far * REGULAR <= self.places.len().div_ceil(NEAR) {
+        if geometry.buckets.is_some() || far * REGULAR <= self.places.len().div_ceil(NEAR) {
             return (near, bytes);
         }
         let direct = shape(Form::Direct);
@@ -80,8 +138,13 @@ impl Places {
     }
 
     /// The bytes of an array of this shape, with the zeros before it, and how many lines have a list that is too far away.
-    pub(crate) fn bytes(&self, shape: &Shortcuts, nodes_end: u64) -> (Vec<u8>, usize) {
+    pub(crate) fn bytes(&mut self, shape: &Shortcuts, nodes_end: u64) -> (Vec<u8>, usize) {
         let mut bytes = vec![0; shape.at.saturating_sub(nodes_end as usize)];
+        if let Some(lines) = &mut self.lines {
+            let mut all = lines.finish();
+            all.splice(0..0, bytes);
+            return (all, 0);
+        }
         if shape.form == Form::Near {
             let far = self
                 .places

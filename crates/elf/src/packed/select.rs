@@ -10,6 +10,7 @@
 use crate::geometry::Level;
 use crate::kernel::{Between, Kernel, Records, Search, low_bits};
 use crate::packed::node::{INNER_HEADER, Inner, Leaf, Node, Tree};
+use crate::packed::starts::starts;
 use crate::plan::{Plan, Set, Test};
 use crate::sink::Sink;
 use crate::view::{PAD, count_of};
@@ -93,11 +94,16 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
         frontier.clear();
         pieces.clear();
         candidates.clear();
-        frontier.extend_from_slice(self.from);
+        let mut depth = self.depth;
+        if depth == 0 && starts(self.tree, self.plan, &mut frontier) {
+            depth = self.tree.header.shortcuts.dims();
+        } else {
+            frontier.extend_from_slice(self.from);
+        }
         pieces.push(Piece {
             start: 0,
             next: 0,
-            end: self.from.len(),
+            end: frontier.len(),
             entry: 0,
         });
         let nodes_left = geometry.rows.saturating_mul(geometry.dims() as u64 + 1);
@@ -111,7 +117,10 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
             counts: self.counts,
             room: FRONTIER,
         };
-        let result = walk.levels::<K>(&mut pieces, self.depth);
+        if depth > self.depth {
+            walk.ask_for_first(depth);
+        }
+        let result = walk.levels::<K>(&mut pieces, depth);
         SCRATCH.set(Scratch {
             frontier: walk.frontier,
             pieces,
@@ -225,6 +234,15 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
             }
         }
         Ok(())
+    }
+
+    /// Asks for what is read first of the lists to which the shortcuts lead.
+    fn ask_for_first(&self, depth: usize) {
+        let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
+        for &list in self.frontier.iter().take(AHEAD) {
+            self.tree.view.prefetch(list);
+            self.tree.view.prefetch(list + if any { 64 } else { FEW });
+        }
     }
 
     fn query(&self, depth: usize) -> Query<'p> {

@@ -15,6 +15,8 @@ use halocline_media::Bytes;
 
 /// Most places.
 pub(crate) const PLACES: u64 = 1 << 20;
+/// Most places of an array whose last depth is that of buckets.
+pub(crate) const BUCKET_PLACES: u64 = 1 << 23;
 /// Rows of the index for each place.
 pub(crate) const ROWS: u64 = 8;
 /// Places of a line of form near.
@@ -119,8 +121,10 @@ impl Shortcuts {
         let places = sizes
             .iter()
             .try_fold(1_u64, |places, &size| places.checked_mul(size))?;
+        let bucketed = geometry.buckets.is_some_and(|buckets| buckets.depth + 1 == dims);
+        let most = if bucketed { BUCKET_PLACES } else { PLACES };
         let unit = (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1);
-        (places <= PLACES).then_some(Self {
+        (places <= most).then_some(Self {
             at: nodes_end.checked_next_multiple_of(64)? as usize,
             form,
             level: *geometry.levels.get(sizes.len())?,
@@ -168,6 +172,10 @@ impl Shortcuts {
         let (place, beyond) = match (self.sizes.as_slice(), point) {
             // What most indexes have, without a loop.
             (&[a, b, c], &[x, y, z, ..]) => (next(next(x, y, b), z, c), (x >= a) | (y >= b) | (z >= c)),
+            (&[a, b, c, d], &[x, y, z, u, ..]) => (
+                next(next(next(x, y, b), z, c), u, d),
+                (x >= a) | (y >= b) | (z >= c) | (u >= d),
+            ),
             (&[a, b], &[x, y, ..]) => (next(x, y, b), (x >= a) | (y >= b)),
             (sizes, point) => {
                 let codes = point.iter().zip(sizes);

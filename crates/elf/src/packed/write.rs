@@ -222,6 +222,9 @@ impl<const W: usize> Source<'_, W> {
 
     /// Whether the rows become a leaf list: see [`LEAF_ROWS`] and [`LEAF_RUN`].
     fn is_leaf(&self, start: usize, end: usize, depth: usize) -> bool {
+        if self.geometry.is_of_buckets(depth) {
+            return false;
+        }
         depth == self.geometry.dims()
             || end - start <= LEAF_ROWS
             || !(start..end - LEAF_RUN).any(|row| self.same(row, row + LEAF_RUN, depth))
@@ -409,6 +412,9 @@ impl<const W: usize> Task<'_, W> {
     }
 
     fn is_leaf(&self, start: usize, end: usize, depth: usize) -> bool {
+        if self.source.geometry.is_of_buckets(depth) {
+            return false;
+        }
         depth == self.source.geometry.dims()
             || end - start <= LEAF_ROWS
             || !self.first[start + 1..end]

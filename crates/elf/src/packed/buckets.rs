@@ -1,0 +1,89 @@
+//! Buckets: a depth of the tree whose values are the upper bits of the next dimension's codes.
+//!
+//! Where the dimensions of the shortcuts leave some dozens of rows for each place, the next one has too many codes to be
+//! among them. So its codes are taken together, a power of two of neighbours to a bucket, and the tree gets a depth for the
+//! buckets: the shortcuts then lead to short leaf lists there too, with one load instead of three that wait for
+//! each other. Points and predicates on dimensions are translated here to those on depths.
+
+use crate::CodePredicate;
+use crate::geometry::Geometry;
+use crate::header::MAX_DIMS;
+use crate::packed::shortcuts::{BUCKET_PLACES, ROWS, Shortcuts};
+
+/// Rows for each place from which on there are buckets: fewer are a short leaf list.
+const LEAST_ROWS: u64 = 24;
+
+/// The depth that stands for buckets of the dimension of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buckets {
+    /// Also the number of that dimension.
+    pub(crate) depth: usize,
+    /// Bits of a code that are not its bucket's.
+    pub(crate) shift: u32,
+}
+
+impl Buckets {
+    /// Those of a new index; `None` where they are of no use.
+    pub(crate) fn worth(geometry: &Geometry) -> Option<Self> {
+        let depth = Shortcuts::worth(geometry);
+        let places: u64 = geometry.max_codes[..depth].iter().map(|&max| max + 1).product();
+        if depth == 0 || geometry.dims() == MAX_DIMS || geometry.rows / places < LEAST_ROWS {
+            return None;
+        }
+        let max = *geometry.max_codes.get(depth)?;
+        let most = (geometry.rows / ROWS).min(BUCKET_PLACES) / places;
+        let shift = (1..64).find(|&shift| max >> shift < most)?;
+        (max >> shift > 0).then_some(Self { depth, shift })
+    }
+
+    /// Whether a tree of this geometry can have them.
+    pub(crate) fn are_possible(self, geometry: &Geometry) -> bool {
+        let max = geometry.max_codes.get(self.depth).copied().unwrap_or(0);
+        self.depth > 0 && geometry.dims() < MAX_DIMS && self.shift < 64 && max >> self.shift > 0
+    }
+
+    /// A point with the bucket put in; `None` if there is no room for it.
+    #[inline(always)]
+    pub(crate) fn point<'p>(self, point: &[u64], room: &'p mut [u64]) -> Option<&'p [u64]> {
+        let room = room.get_mut(..point.len() + 1)?;
+        let (before, from) = point.split_at_checked(self.depth)?;
+        room[..self.depth].copy_from_slice(before);
+        room[self.depth] = from.first()? >> self.shift;
+        room[self.depth + 1..].copy_from_slice(from);
+        Some(room)
+    }
+
+    /// The same of many points of so many dimensions.
+    pub(crate) fn points(self, points: &[u64], dims: usize, out: &mut Vec<u64>) {
+        out.clear();
+        out.reserve(points.len() / dims * (dims + 1));
+        for point in points.chunks_exact(dims) {
+            let (before, from) = point.split_at(self.depth);
+            out.extend_from_slice(before);
+            out.push(from[0] >> self.shift);
+            out.extend_from_slice(from);
+        }
+    }
+
+    /// Predicates with that of the buckets put in: it holds for the buckets that have a code for which the dimension's holds.
+    pub(crate) fn predicates(self, predicates: &[CodePredicate]) -> Vec<CodePredicate> {
+        let of = |code: u64| code >> self.shift;
+        let buckets = match &predicates[self.depth] {
+            CodePredicate::Any => CodePredicate::Any,
+            CodePredicate::Equal(code) => CodePredicate::Equal(of(*code)),
+            CodePredicate::Range { lo, hi } => CodePredicate::Range {
+                lo: of(*lo),
+                hi: of(*hi),
+            },
+            CodePredicate::Set(codes) => {
+                let mut buckets: Vec<u64> = codes.iter().copied().map(of).collect();
+                buckets.dedup();
+                CodePredicate::Set(buckets)
+            }
+            CodePredicate::Nothing => CodePredicate::Nothing,
+        };
+        let mut all = predicates.to_vec();
+        all.insert(self.depth, buckets);
+        all
+    }
+}

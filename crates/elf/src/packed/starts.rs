@@ -1,0 +1,164 @@
+//! Where selections start in layout `packed`: at the root, or at the lists to which the shortcuts lead.
+//!
+//! The shortcuts know the lists below a few combinations of first codes without a look at the lists above, each of which is a
+//! miss that waits for the one before. They are not asked where there are so many combinations that going down
+//! the tree is less work.
+
+use crate::packed::node::Tree;
+use crate::packed::shortcuts::{ABOVE, NOWHERE};
+use crate::plan::{Plan, Test};
+use halocline_media::Bytes;
+
+/// Combinations that are looked up in any case, and at most.
+const FEW: u64 = 256;
+const MOST: u64 = 1 << 14;
+/// Rows that are estimated to match for each combination between the two.
+const ROWS: f64 = 4.0;
+/// Combinations whose places are asked for before the first of them is read.
+const AHEAD: usize = 64;
+/// Bytes of a place's line.
+const LINE: usize = 64;
+
+/// Appends the lists of dimension [`Shortcuts::dims`](crate::packed::shortcuts::Shortcuts::dims) in which a selection
+/// goes on; `false` if it has to start at the root, and then nothing is appended.
+pub(crate) fn starts<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, lists: &mut Vec<usize>) -> bool {
+    let shortcuts = &tree.header.shortcuts;
+    let depth = shortcuts.dims();
+    let Some(tests) = plan.tests.get(..depth).filter(|tests| !tests.is_empty()) else {
+        return false;
+    };
+    // Below the last restricted depth no list need be looked at.
+    if plan.open_from <= depth {
+        return false;
+    }
+    let sizes = tests.iter().zip(&tree.geometry().max_codes);
+    let count = sizes.fold(1_u64, |count, (test, &max)| {
+        count.saturating_mul(codes(test, max))
+    });
+    if count > MOST || count > FEW && rows(tree, tests) < ROWS * count as f64 {
+        return false;
+    }
+    let (view, before) = (tree.view, lists.len());
+    let mut places = Places::new(tree, tests);
+    let (mut asked, mut line) = (Places::new(tree, tests), usize::MAX);
+    let mut ask = |most: usize| {
+        for place in asked.by_ref().take(most) {
+            let at = shortcuts.offset(place);
+            if at / LINE != line {
+                line = at / LINE;
+                view.prefetch(at);
+            }
+        }
+    };
+    ask(AHEAD);
+    while let Some(place) = places.next() {
+        ask(1);
+        match shortcuts.word(view, shortcuts.offset(place)) {
+            NOWHERE => {}
+            ABOVE => {
+                lists.truncate(before);
+                return false;
+            }
+            at => lists.push(at as usize),
+        }
+    }
+    true
+}
+
+/// Codes that pass a test.
+fn codes(test: &Test, max: u64) -> u64 {
+    match test {
+        Test::Any => max.saturating_add(1),
+        Test::Between(between) => between.span.saturating_add(1),
+        Test::Set(set) => set.codes.len() as u64,
+    }
+}
+
+/// Estimated rows that pass the tests of the first depths.
+fn rows<B: Bytes>(tree: Tree<'_, B>, tests: &[Test]) -> f64 {
+    let histograms = tests.iter().zip(&tree.header.histograms);
+    let share: f64 = histograms
+        .map(|(test, histogram)| histogram.selectivity(test))
+        .product();
+    share * tree.geometry().rows as f64
+}
+
+/// The places of all combinations of codes that pass, in the order of the array.
+struct Places<'t> {
+    tests: &'t [Test],
+    /// Codes of each depth that pass, and how far their places are apart.
+    counts: Vec<u64>,
+    strides: Vec<u64>,
+    /// The next combination: the position of each code among those that pass.
+    next: Vec<u64>,
+    /// What the upper depths add to the place.
+    above: u64,
+    done: bool,
+}
+
+impl<'t> Places<'t> {
+    fn new<B: Bytes>(tree: Tree<'_, B>, tests: &'t [Test]) -> Self {
+        let max = &tree.geometry().max_codes;
+        let stride = |depth| tree.header.shortcuts.stride(depth);
+        let mut places = Self {
+            tests,
+            counts: tests
+                .iter()
+                .zip(max)
+                .map(|(test, &max)| codes(test, max))
+                .collect(),
+            strides: (0..tests.len()).map(stride).collect(),
+            next: vec![0; tests.len()],
+            above: 0,
+            done: false,
+        };
+        places.done = places.counts.contains(&0);
+        places.add_above();
+        places
+    }
+
+    fn code(&self, depth: usize) -> u64 {
+        let position = self.next[depth];
+        match &self.tests[depth] {
+            Test::Any => position,
+            Test::Between(between) => between.lo + position,
+            Test::Set(set) => set.codes[position as usize],
+        }
+    }
+
+    fn add_above(&mut self) {
+        let upper = 0..self.tests.len() - 1;
+        self.above = match self.done {
+            true => 0,
+            false => upper.map(|depth| self.code(depth) * self.strides[depth]).sum(),
+        };
+    }
+}
+
+impl Iterator for Places<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.done {
+            return None;
+        }
+        let last = self.tests.len() - 1;
+        let place = self.above + self.code(last);
+        self.next[last] += 1;
+        if self.next[last] == self.counts[last] {
+            let mut depth = last;
+            while self.next[depth] == self.counts[depth] {
+                self.next[depth] = 0;
+                if depth == 0 {
+                    self.done = true;
+                    break;
+                }
+                depth -= 1;
+                self.next[depth] += 1;
+            }
+            self.add_above();
+        }
+        Some(place as usize)
+    }
+}
