@@ -14,7 +14,7 @@ const LISTS: usize = 3;
 const VALUES: usize = 6;
 const RECORDS: usize = 9;
 /// Rows for each place of the shortcuts from which on this is the way.
-const LEAST_ROWS: u64 = 24;
+const LEAST_ROWS: u64 = 12;
 
 const _: () = assert!(RING > RECORDS);
 
@@ -113,7 +113,7 @@ impl<B: Bytes> Search for MiddleBatch<'_, '_, B> {
             }
             let group = turn.wrapping_sub(LISTS);
             if group < groups {
-                self.0.lists(&mut flights[group % RING]);
+                self.0.lists(&mut flights[group % RING], [0, HEAD / 2]);
             }
             let group = turn.wrapping_sub(VALUES);
             if group < groups {

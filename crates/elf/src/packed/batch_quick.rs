@@ -55,9 +55,9 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
         }
     }
 
-    /// Finds the lists of a group.
+    /// Finds the lists of a group, and asks for these bytes of each.
     #[inline(always)]
-    pub(super) fn lists(&self, flight: &mut Flight) {
+    pub(super) fn lists<const N: usize>(&self, flight: &mut Flight, ask_for: [usize; N]) {
         let (header, view) = (self.tree.header, self.tree.view);
         let empty = header.len as usize - PAD;
         for at in &mut flight.at {
@@ -67,9 +67,9 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
                 ABOVE => 0,
                 list => list as usize,
             };
-            view.prefetch(*at);
-            view.prefetch(*at + 64);
-            view.prefetch(*at + 100);
+            for ahead in ask_for {
+                view.prefetch(*at + ahead);
+            }
         }
     }
 
@@ -154,7 +154,7 @@ impl<B: Bytes> Search for QuickBatch<'_, '_, B> {
             }
             let group = turn.wrapping_sub(LISTS);
             if group < groups {
-                self.lists(&mut flights[group % RING]);
+                self.lists(&mut flights[group % RING], [0, 64, 100]);
             }
             let group = turn.wrapping_sub(ROWS);
             if group < groups {
