@@ -411,7 +411,9 @@ mod tests {
             view: View::new(&bytes, None),
             header: &header,
         };
-        let points: Vec<u64> = table.0.iter().take(500).flatten().copied().collect();
+        let tuples: Vec<u64> = table.0.iter().take(500).flatten().copied().collect();
+        let (buckets, mut points) = (header.geometry.buckets.unwrap(), vec![]);
+        buckets.points(&tuples, 5, &mut points);
         let [mut a, mut b] = [Matches::new(), Matches::new()];
         dispatch(ExactBatch {
             tree,
@@ -427,16 +429,17 @@ mod tests {
         .run::<Portable>()
         .unwrap();
         assert_eq!(a.tids(), b.tids());
-        for point in points.chunks(5) {
+        for (point, tuple) in points.chunks(6).zip(tuples.chunks(5)) {
             let found: Vec<Tid> = tree.tids(dispatch(Exact { tree, point }).unwrap()).collect();
-            assert!(found.iter().all(|&tid| table.0[tid as usize] == point) && !found.is_empty());
+            assert!(found.iter().all(|&tid| table.0[tid as usize] == tuple) && !found.is_empty());
             assert!(
                 tree.tids(Exact { tree, point }.run::<Portable>().unwrap())
                     .eq(found)
             );
             let range = |&lo: &u64| CodePredicate::Range { lo, hi: lo + 5 };
-            let mut predicates: Vec<CodePredicate> = point.iter().map(range).collect();
+            let mut predicates: Vec<CodePredicate> = tuple.iter().map(range).collect();
             predicates[rng.random_range(0..5)] = CodePredicate::Any;
+            let predicates = buckets.predicates(&predicates);
             let plan = Plan::new(&predicates, &header.geometry).unwrap().unwrap();
             let [mut a, mut b] = [vec![], vec![]];
             dispatch(Select {

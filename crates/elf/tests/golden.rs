@@ -47,6 +47,13 @@ fn answers(elf: &Elf<Arc<[u8]>>, rows: &[[u64; 3]]) {
     }
 }
 
+/// The rows of `buckets-v4.elf`: 100 for each of the first codes, and too many second ones for shortcuts.
+fn many() -> Vec<[u64; 3]> {
+    (0..ROWS)
+        .map(|row| [row % 3, row * 7 % 61, row * row % 101 / 50 * 1_000_000])
+        .collect()
+}
+
 fn open(bytes: &[u8]) -> Elf<Arc<[u8]>> {
     Elf::open(Arc::from(bytes)).unwrap()
 }
@@ -72,4 +79,15 @@ fn version_3_has_shortcuts_of_form_near() {
     let elf = open(include_bytes!("golden/near-v3.elf"));
     assert!(!elf.is_clustered());
     answers(&elf, &rows());
+}
+
+#[test]
+fn version_4_has_buckets() {
+    let elf = open(include_bytes!("golden/buckets-v4.elf"));
+    assert!(!elf.is_clustered());
+    assert_eq!(
+        (elf.max_code(0), elf.max_code(1), elf.max_code(2)),
+        (2, 60, 2_000_000)
+    );
+    answers(&elf, &many());
 }

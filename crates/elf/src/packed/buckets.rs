@@ -87,3 +87,34 @@ impl Buckets {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_leave_eight_rows_for_each_place() {
+        let worth = |rows, max: &[u64]| {
+            let found = Buckets::worth(&Geometry::new(rows, max.to_vec()));
+            found.map(|buckets| (buckets.depth, buckets.shift))
+        };
+        assert_eq!(worth(100_000_000, &[99; 10]), Some((3, 4)));
+        assert_eq!(worth(30_000_000, &[99; 10]), Some((3, 6)));
+        assert_eq!(worth(10_000_000, &[99; 10]), None, "the lists are short");
+        assert_eq!(worth(1_000_000, &[3; 5]), None, "no dimension is left");
+        assert_eq!(worth(1000, &[u64::MAX, 9]), None, "no dimension has a place");
+        assert_eq!(worth(1000, &[9, u64::MAX]), Some((1, 61)));
+        assert_eq!(worth(1_000_000, &[99; MAX_DIMS]), None, "there may be no more depths");
+    }
+
+    #[test]
+    fn a_point_gets_its_bucket() {
+        let buckets = Buckets { depth: 1, shift: 2 };
+        let mut room = [0; 4];
+        assert_eq!(buckets.point(&[5, 9, 1], &mut room), Some(&[5, 2, 9, 1][..]));
+        assert_eq!(buckets.point(&[5, 9, 1, 1], &mut room), None);
+        let mut all = vec![];
+        buckets.points(&[5, 9, 6, 3], 2, &mut all);
+        assert_eq!(all, [5, 2, 9, 6, 0, 3]);
+    }
+}

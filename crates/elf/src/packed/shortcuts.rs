@@ -275,12 +275,19 @@ mod tests {
     fn shortcuts_lead_to_lists_nowhere_and_to_the_root() {
         let bytes: Arc<[u8]> = build_vec(&Skewed, &BuildOptions::default()).unwrap().into();
         let header = Header::read(&bytes).unwrap();
-        assert_eq!(header.shortcuts.dims(), 2);
+        // Two dimensions and the buckets of the third.
+        assert_eq!(header.shortcuts.dims(), 3);
+        let bucket = header.geometry.buckets.unwrap();
         let view = View::new(&bytes, None);
-        let start = |point: &[u64]| header.shortcuts.start(view, point);
+        let start = |point: &[u64; 4]| {
+            let mut room = [0; 5];
+            header
+                .shortcuts
+                .start(view, bucket.point(point, &mut room).unwrap())
+        };
         assert!(matches!(start(&[0, 3, 0, 0]), Start::List(_)));
         assert_eq!(start(&[2, 3, 0, 0]), Start::Nowhere);
-        assert_eq!(start(&[4, row(9)[1], 0, 0]), Start::Root);
+        assert_eq!(start(&row(9)), Start::Root);
         assert_eq!(start(&[5, 0, 0, 0]), Start::Nowhere);
         assert_eq!(start(&[0, 7, 0, 0]), Start::Nowhere);
         let elf = Elf::open(bytes.clone()).unwrap();
