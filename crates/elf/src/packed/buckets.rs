@@ -104,7 +104,11 @@ mod tests {
         assert_eq!(worth(1_000_000, &[3; 5]), None, "no dimension is left");
         assert_eq!(worth(1000, &[u64::MAX, 9]), None, "no dimension has a place");
         assert_eq!(worth(1000, &[9, u64::MAX]), Some((1, 61)));
-        assert_eq!(worth(1_000_000, &[99; MAX_DIMS]), None, "there may be no more depths");
+        assert_eq!(
+            worth(1_000_000, &[99; MAX_DIMS]),
+            None,
+            "there may be no more depths"
+        );
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) fn starts<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, lists: &mut Vec<u
         return false;
     }
     let (view, before) = (tree.view, lists.len());
-    let mut places = Places::new(tree, tests);
+    let places = Places::new(tree, tests);
     let (mut asked, mut line) = (Places::new(tree, tests), usize::MAX);
     let mut ask = |most: usize| {
         for place in asked.by_ref().take(most) {
@@ -51,7 +51,7 @@ pub(crate) fn starts<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, lists: &mut Vec<u
         }
     };
     ask(AHEAD);
-    while let Some(place) = places.next() {
+    for place in places {
         ask(1);
         match shortcuts.word(view, shortcuts.offset(place)) {
             NOWHERE => {}
