@@ -9,6 +9,7 @@ pub mod answer;
 mod error;
 mod experiments;
 pub mod machine;
+mod medium;
 pub mod plot;
 pub mod reopen;
 mod report;

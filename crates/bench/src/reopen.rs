@@ -1,11 +1,12 @@
 //! Opening a pool as after a restart: in a process that knows nothing yet.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 use halocline_engine::{Database, DatabaseOptions};
+use halocline_media::emulated::{Device, EmulatedSpec, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::{BenchError, answer, machine};
@@ -26,28 +27,31 @@ pub struct Reopened {
     pub answer: Vec<String>,
 }
 
-/// Opens the pool and runs the query twice, in this process.
+/// Opens the pool, on an emulated medium if one is given, and runs the query twice, in this process.
 ///
 /// # Errors
 /// The pool does not open, or the query fails.
-pub fn measure(pool: &Path, query: &str) -> Result<Reopened, BenchError> {
+pub fn measure(pool: &Path, query: &str, medium: Option<&EmulatedSpec>) -> Result<Reopened, BenchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let start = Instant::now();
-    let database = Database::open(
-        pool,
-        &DatabaseOptions {
-            read_only: true,
-            ..DatabaseOptions::default()
-        },
-    )?;
-    let open_ms = milliseconds(start);
+    let options = DatabaseOptions {
+        read_only: true,
+        ..DatabaseOptions::default()
+    };
+    let device = medium.map(Device::new).transpose()?;
+    let watch = || Watch::start(device.as_ref());
+    let opening = watch();
+    let database = match &device {
+        None => Database::open(pool, &options)?,
+        Some(device) => Database::open_emulated(pool, &options, device)?,
+    };
+    let open_ms = milliseconds(&opening);
     let run = || runtime.block_on(async { database.sql(query).await?.collect().await });
-    let start = Instant::now();
+    let asking = watch();
     let answer = answer::lines(&run()?)?;
-    let first_query_ms = milliseconds(start);
-    let start = Instant::now();
+    let first_query_ms = milliseconds(&asking);
+    let asking = watch();
     run()?;
-    let second_query_ms = milliseconds(start);
+    let second_query_ms = milliseconds(&asking);
     let dram_bytes = machine::anonymous_dram().unwrap_or(0);
     Ok(Reopened {
         open_ms,
@@ -58,19 +62,26 @@ pub fn measure(pool: &Path, query: &str) -> Result<Reopened, BenchError> {
     })
 }
 
-/// As [`measure`], in a fresh process: `command` with the pool and the query added.
+/// As [`measure`], in a fresh process: `command` with the pool, the query and `--medium` with the medium as JSON added.
 ///
 /// # Errors
 /// The process cannot be started, fails, or does not print what it should.
-pub fn measure_in_process(command: &[OsString], pool: &Path, query: &str) -> Result<Reopened, BenchError> {
+pub fn measure_in_process(
+    command: &[OsString],
+    pool: &Path,
+    query: &str,
+    medium: Option<&EmulatedSpec>,
+) -> Result<Reopened, BenchError> {
     let Some((program, arguments)) = command.split_first() else {
-        return measure(pool, query);
+        return measure(pool, query, medium);
     };
-    let output = Command::new(program)
-        .args(arguments)
-        .arg(pool)
-        .arg(query)
-        .output()?;
+    let mut command = Command::new(program);
+    command.args(arguments).arg(pool).arg(query);
+    if let Some(medium) = medium {
+        let medium = serde_json::to_string(medium).map_err(io::Error::from)?;
+        command.arg("--medium").arg(medium);
+    }
+    let output = command.output()?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         let text = text.trim().trim_start_matches("error: ").to_owned();
@@ -83,6 +94,6 @@ pub fn measure_in_process(command: &[OsString], pool: &Path, query: &str) -> Res
         .map_err(|error| BenchError::Setup(format!("the new process printed something else: {error}")))
 }
 
-fn milliseconds(start: Instant) -> f64 {
-    start.elapsed().as_secs_f64() * 1e3
+fn milliseconds(watch: &Watch) -> f64 {
+    watch.elapsed().as_secs_f64() * 1e3
 }

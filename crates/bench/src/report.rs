@@ -65,7 +65,8 @@ impl<'a> Reporter<'a> {
         self.base.insert(name.to_owned(), value.into());
     }
 
-    /// Takes one value. `config` is what is special to it; what [`Self::set`] was told and the machine are added.
+    /// Takes one value. `config` is what is special to it; what [`Self::set`] was told and the machine are added. What is no
+    /// number is left out: a rate or a ratio of times on a virtual clock that are 0.
     ///
     /// # Errors
     /// The JSON file cannot be written.
@@ -77,7 +78,9 @@ impl<'a> Reporter<'a> {
         value: f64,
         unit: &str,
     ) -> Result<(), BenchError> {
-        let Some(json) = &mut self.json else { return Ok(()) };
+        let Some(json) = self.json.as_mut().filter(|_| value.is_finite()) else {
+            return Ok(());
+        };
         let mut all = self.base.clone();
         all.extend(config.clone());
         let measurement = Measurement {

@@ -226,7 +226,8 @@ pub(crate) struct SqlArgs {
     /// Run the statements N times; the first answers are printed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Print `time_ms VALUE` to stderr for each run of each statement
+    /// Print `time_ms VALUE` to stderr for each run of each statement; on an emulated medium without what the emulation
+    /// computes itself, and with `device_ms VALUE` if the medium has a clock of its own
     #[arg(long)]
     pub(crate) timing: bool,
     /// Open the pool for reading only
@@ -345,7 +346,13 @@ pub(crate) enum InternalCommand {
     /// Write lineitem to a Parquet file; the generator's 300 MB of words stay out of the caller's memory
     Generate { sf: f64, file: PathBuf },
     /// Open a pool, run one query, and print how long each took as JSON
-    Reopen { pool: PathBuf, query: String },
+    Reopen {
+        pool: PathBuf,
+        query: String,
+        /// The emulated medium as JSON, with the host measured already
+        #[arg(long)]
+        medium: Option<String>,
+    },
 }
 
 fn medium(text: &str) -> Result<Box<EmulatedSpec>, String> {

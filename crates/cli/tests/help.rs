@@ -115,3 +115,12 @@ fn an_unknown_experiment_is_a_wrong_command_line() {
         &["everything", "bench list"],
     );
 }
+
+#[test]
+fn an_experiment_without_a_medium_says_so() {
+    let arguments = ["bench", "memory", "--medium", "emulated:optane:virtual"];
+    assert_error(
+        &Home::new().fails(2, &arguments),
+        &["memory", "takes no --medium", "bench list"],
+    );
+}

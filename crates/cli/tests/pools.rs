@@ -168,7 +168,7 @@ fn info_shows_what_is_in_dram() {
     ]));
     assert!(said.contains("static, at most 1MiB of DRAM"), "{said}");
     let text = stdout(&home.ok(&["info", "p"]));
-    let expected = "placement   static, at most 1MiB of DRAM: copied when a query first uses it";
+    let expected = "placement   static, at most 1MiB of DRAM: not loaded, up to about ";
     assert!(text.contains(expected), "{text}");
     let info: serde_json::Value = serde_json::from_str(&stdout(&home.ok(&["info", "p", "--json"]))).unwrap();
     let index = &info["indexes"][0];

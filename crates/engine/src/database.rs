@@ -22,6 +22,7 @@ use crate::placements::Placements;
 use crate::rules::Rules;
 use crate::session::Session;
 use crate::statement::{self, Placed, build_index, drop_indexes, insert_batch, set_placement};
+use crate::threads::SelectionThreads;
 use crate::transaction::NEVER;
 use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) runtime: Arc<RuntimeEnv>,
     /// What of the indexes is in DRAM.
     pub(crate) placements: Arc<Placements>,
+    /// Who looks through them.
+    pub(crate) threads: Arc<SelectionThreads>,
 }
 
 impl Shared {
@@ -103,6 +106,12 @@ impl Shared {
     /// DRAM for the copies of all placed indexes; none: no limit.
     pub(crate) fn dram_budget(&self) -> Option<u64> {
         Some(self.placements.budget().limit()).filter(|limit| *limit < u64::MAX)
+    }
+
+    /// What it is unless it is changed.
+    pub(crate) fn default_dram_budget(&self) -> Option<u64> {
+        let half = self.options.memory.map(|bytes| bytes as u64 / 2);
+        self.options.dram_budget.or(half)
     }
 
     /// Changes that; what was placed is placed anew within it.
@@ -168,6 +177,7 @@ pub struct Database {
     pub(crate) session: Arc<Session>,
     /// Ends compaction in the background with the last clone, before the pool is let go.
     owner: Arc<Owner>,
+    device: Option<Arc<Device>>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -198,11 +208,37 @@ impl Database {
     /// # Errors
     /// No such file, not a pool, a newer format, damage.
     pub fn open(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        let pool = match device(options)? {
-            None => Pool::open(path, &pool_options(options))?,
-            Some(device) => Pool::open_emulated(path, &pool_options(options), &device)?,
+        match device(options)? {
+            None => Ok(Self::over(Pool::open(path, &pool_options(options))?, options)),
+            Some(device) => Self::open_emulated(path, options, &device),
+        }
+    }
+
+    /// As [`open`](Self::open) with a [medium](DatabaseOptions::medium), on a device that there is already.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_emulated(
+        path: &Path,
+        options: &DatabaseOptions,
+        device: &Arc<Device>,
+    ) -> Result<Self, EngineError> {
+        let pool = Pool::open_emulated(path, &pool_options(options), device)?;
+        let options = DatabaseOptions {
+            medium: Some(device.spec().clone()),
+            ..options.clone()
         };
-        Ok(Self::over(pool, options))
+        Ok(Self {
+            device: Some(Arc::clone(device)),
+            ..Self::over(pool, &options)
+        })
+    }
+
+    /// The emulated device that the pool lies on, if the options asked for one: it knows what it was asked for, and what of
+    /// real time is its own ([`Watch`](halocline_media::Watch)).
+    #[must_use]
+    pub fn device(&self) -> Option<&Arc<Device>> {
+        self.device.as_ref()
     }
 
     /// A pool in DRAM that ends with the process.
@@ -211,11 +247,15 @@ impl Database {
     /// No address space or memory.
     pub fn in_memory(options: &DatabaseOptions) -> Result<Self, EngineError> {
         let dram = AnyMedium::Dram(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
-        let medium = match device(options)? {
+        let device = device(options)?;
+        let medium = match &device {
             None => dram,
-            Some(device) => dram.emulated(device),
+            Some(device) => dram.emulated(Arc::clone(device)),
         };
-        Self::create_on(medium, options)
+        Ok(Self {
+            device,
+            ..Self::create_on(medium, options)?
+        })
     }
 
     /// Makes a new pool on a medium: one that records what is done to it, for crash tests.
@@ -242,9 +282,7 @@ impl Database {
         if options.memory.is_some_and(|bytes| bytes < SMALL_MEMORY) {
             keep_little_heap();
         }
-        let half = options.memory.map(|bytes| bytes as u64 / 2);
-        let dram_budget = options.dram_budget.or(half).unwrap_or(u64::MAX);
-        let placements = Arc::new(Placements::new(dram_budget));
+        let placements = Arc::new(Placements::new(u64::MAX));
         let shared = Shared {
             pool,
             cache: CatalogCache::new(Arc::clone(&placements)),
@@ -253,11 +291,15 @@ impl Database {
             background: Background::new(options.compaction),
             runtime: Budget::new(options.memory).runtime(),
             placements,
+            threads: Arc::default(),
         };
+        let dram_budget = shared.default_dram_budget();
+        shared.placements.set_limit(dram_budget.unwrap_or(u64::MAX));
         let shared = Arc::new(shared);
         Self {
             session: Arc::new(Session::new(&shared)),
             owner: Arc::new(Owner::new(&shared)),
+            device: None,
             shared,
         }
     }
@@ -268,6 +310,7 @@ impl Database {
         let session = Arc::new(Session::new(&self.shared));
         Self {
             owner: Arc::clone(&self.owner),
+            device: self.device.clone(),
             shared: Arc::clone(&self.shared),
             session,
         }

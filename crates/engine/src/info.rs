@@ -118,12 +118,14 @@ pub struct IndexInfo {
     pub dram: Option<u64>,
     /// Bytes of DRAM that its copies take; none if no query of this process has used it.
     pub dram_bytes: Option<u64>,
+    /// About as many bytes of DRAM as its copies can take: its own, or what its budget and that of all indexes allow.
+    pub dram_most: u64,
     /// Why not all is in DRAM that should be.
     pub fallback: Option<String>,
 }
 
 impl IndexInfo {
-    /// What of it is in DRAM, in words: `static, at most 64MiB of DRAM: 1052672 bytes in DRAM`.
+    /// What of it is in DRAM, in words: `static, at most 64MiB of DRAM: 63.9 MiB in DRAM`.
     #[must_use]
     pub fn placement_text(&self) -> String {
         let mut text = self.placement.clone();
@@ -132,8 +134,11 @@ impl IndexInfo {
         }
         match (self.dram_bytes, self.placement.as_str()) {
             (_, "slow-only") => {}
-            (Some(bytes), _) => text += &format!(": {} in DRAM", size::exact(bytes)),
-            (None, _) => text += ": copied when a query first uses it",
+            (Some(bytes), _) => text += &format!(": {} in DRAM", size::rounded(bytes)),
+            (None, _) => {
+                let most = size::rounded(self.dram_most);
+                text += &format!(": not loaded, up to about {most} when a query first uses it");
+            }
         }
         if let Some(reason) = &self.fallback {
             text += &format!(" ({reason})");
@@ -273,8 +278,15 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
     let schema = catalog.table(index.table())?.table.schema().clone();
     let placed = open.placing.placed().map(|index| index.placed());
     let (placement, dram, unknown) = match index.wanted() {
-        Ok(wanted) => (wanted.placement.to_string(), wanted.dram, None),
-        Err(error) => (Placement::SlowOnly.to_string(), None, Some(error.to_string())),
+        Ok(wanted) => (wanted.placement, wanted.dram, None),
+        Err(error) => (Placement::SlowOnly, None, Some(error.to_string())),
+    };
+    let most = match placement == Placement::SlowOnly {
+        true => 0,
+        false => index
+            .stored_bytes()
+            .min(dram.unwrap_or(u64::MAX))
+            .min(open.placing.limit()),
     };
     Ok(IndexInfo {
         name: name.to_string(),
@@ -287,9 +299,10 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
             .collect(),
         rows: index.rows(),
         bytes: index.stored_bytes(),
-        placement,
+        placement: placement.to_string(),
         dram,
         dram_bytes: placed.as_ref().map(|placed| placed.dram_bytes),
+        dram_most: most,
         fallback: unknown
             .or_else(|| open.placing.failed())
             .or_else(|| placed.and_then(|placed| placed.fallback)),

@@ -30,6 +30,7 @@ mod statement;
 mod storable;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod transaction;
 mod write;
 

@@ -101,6 +101,11 @@ impl Placing {
         self.slot().as_ref().map(|placed| Arc::clone(&placed.index))
     }
 
+    /// Bytes of DRAM that the copies of all indexes may take.
+    pub(crate) fn limit(&self) -> u64 {
+        self.placements.budget.limit()
+    }
+
     /// Why it could not be placed at all.
     pub(crate) fn failed(&self) -> Option<String> {
         self.slot().as_ref().and_then(|placed| placed.failed.clone())

@@ -9,12 +9,12 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext};
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::parser::{DFParser, ResetStatement, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{self, Query};
 
 use crate::background::Background;
 use crate::catalog::{CATALOG, Catalog, Externals, PoolCatalogList, SCHEMA};
-use crate::config::Settings;
+use crate::config::{IndexMode, Settings, write_limit};
 use crate::database::Shared;
 use crate::statement::drop_tables;
 use crate::transaction::{Held, NEVER, Slot, Transaction};
@@ -41,6 +41,7 @@ impl Session {
                 dram_budget: shared.dram_budget(),
                 ..Settings::default()
             });
+        config = config.with_extension(Arc::clone(&shared.threads));
         if let Some(threads) = shared.options.threads {
             config = config.with_target_partitions(threads.max(1));
         }
@@ -162,7 +163,12 @@ impl Session {
     /// # Errors
     /// No such setting or value.
     pub(crate) async fn set(&self, shared: &Arc<Shared>, statement: Parsed) -> Result<(), EngineError> {
-        let text = statement.to_string();
+        let default = match &statement {
+            Parsed::Reset(ResetStatement::Variable(name)) => default_of(&name.to_string(), shared)?,
+            _ => None,
+        };
+        let statement = default.unwrap_or(statement);
+        let text = statement.to_string().to_ascii_lowercase();
         let of = |setting: &str| text.contains(setting);
         let (of_compaction, of_budget) = (of("halocline.compaction"), of("halocline.dram_budget"));
         let plan = self.context.state().statement_to_plan(statement).await?;
@@ -200,6 +206,23 @@ impl Session {
     pub(crate) fn slot(&self) -> &Arc<Slot> {
         &self.slot
     }
+}
+
+/// What sets a setting of ours to what it was when the database was opened; none for those of DataFusion, which knows how
+/// to reset them.
+fn default_of(setting: &str, shared: &Shared) -> Result<Option<Parsed>, EngineError> {
+    let setting = setting.to_ascii_lowercase();
+    let Some(ours) = setting.strip_prefix("halocline.") else {
+        return Ok(None);
+    };
+    let value = match ours {
+        "index" => IndexMode::default().to_string(),
+        "compaction" => shared.options.compaction.to_string(),
+        "dram_budget" => write_limit(shared.default_dram_budget()),
+        // Setting it tells which ones there are.
+        _ => String::new(),
+    };
+    Ok(DFParser::parse_sql(&format!("SET {setting} = '{value}'"))?.pop_front())
 }
 
 /// Plans a statement that gives rows and starts it.

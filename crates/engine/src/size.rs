@@ -1,9 +1,12 @@
 //! Sizes in bytes, as people write them.
 
+/// More than a CPU can address: 4 PiB.
+const ADDRESSED: u64 = 1 << 52;
+
 /// Reads `4096`, `512K`, `64M`, `2G`, `1T`, with an optional `iB` or `B`; the letters are powers of 1024.
 ///
 /// # Errors
-/// It is no size, or more than 8 EiB; the text says how one is written.
+/// It is no size, or more than any machine has; the text says how one is written.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size; write 512M or 2G");
     let digits = text
@@ -17,11 +20,13 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         "m" => 20,
         "g" => 30,
         "t" => 40,
+        "p" => 50,
+        "e" => 60,
         _ => return Err(wrong()),
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let bytes = number * (1u64 << shift) as f64;
-    if bytes >= (1u64 << 63) as f64 {
+    if bytes >= ADDRESSED as f64 {
         return Err(format!("`{text}` is more than any machine has; write 512M or 2G"));
     }
     Ok(bytes as u64)
@@ -39,6 +44,16 @@ pub(crate) fn exact(bytes: u64) -> String {
     )
 }
 
+/// Writes about how many there are, for people: `63.9 MiB`.
+pub(crate) fn rounded(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(shift, _)| bytes >> shift > 0);
+    unit.map_or_else(
+        || format!("{bytes} bytes"),
+        |(shift, unit)| format!("{:.1} {unit}", bytes as f64 / (1u64 << shift) as f64),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,7 +66,10 @@ mod tests {
         assert_eq!(parse_size("2GiB"), Ok(2 << 30));
         assert_eq!(parse_size("2 gb"), Ok(2 << 30));
         assert_eq!(parse_size("0"), Ok(0));
-        for wrong in ["", "M", "12x", "1.2.3", "-5", "99999999T"] {
+        for large in ["1EiB", "4P", "99999999T"] {
+            assert!(parse_size(large).unwrap_err().contains("any machine"), "{large}");
+        }
+        for wrong in ["", "M", "12x", "1.2.3", "-5", "abc", "1e9"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }
@@ -62,5 +80,9 @@ mod tests {
             assert_eq!(parse_size(&exact(bytes)), Ok(bytes), "{}", exact(bytes));
         }
         assert_eq!(exact(64 << 20), "64MiB");
+        assert_eq!(
+            (rounded(17), rounded(1536)),
+            ("17 bytes".into(), "1.5 KiB".into())
+        );
     }
 }

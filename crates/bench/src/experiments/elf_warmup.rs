@@ -52,12 +52,13 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         for layout in tiers::layouts(settings) {
             let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
             let size = built.bytes.len() as u64;
+            let placements = tiers::possible(&placements(settings, layout), &tier, &built.bytes, report)?;
             let budget = settings.tiers.budgets.first().copied().unwrap_or(BUDGET).of(size);
             for theta in tiers::thetas(settings, &[THETA]) {
                 report.set("theta", theta);
                 for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
                     let mut systems = vec![System::volatile(&built.bytes)?, tier.open(&built.bytes)?];
-                    for placement in placements(settings, layout) {
+                    for &placement in &placements {
                         systems.push(tier.place(&built.bytes, placement, Some(budget))?);
                     }
                     let mut source = Source::new(&table, theta, settings.seed, 11 + stream as u64)?;

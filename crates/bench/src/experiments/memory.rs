@@ -128,7 +128,7 @@ fn steps(
         if step.is_empty() {
             continue;
         }
-        let bytes = table_bytes(&pool)?;
+        let (bytes, medium) = table_and_medium(&pool)?;
         let ratio = peak as f64 / case.budget as f64;
         worst = f64::max(worst, ratio);
         let config = config! {
@@ -137,6 +137,7 @@ fn steps(
             "budget_bytes": case.budget,
             "table_bytes": bytes,
             "threads": settings.threads(),
+            "medium": medium,
         };
         report.value("halocline", &config, "peak", peak as f64, "bytes")?;
         report.value("halocline", &config, "peak_of_budget", ratio, "ratio")?;
@@ -185,14 +186,15 @@ fn peak_of(settings: &Settings, arguments: &[OsString]) -> Result<u64, BenchErro
     Ok(peak)
 }
 
-/// Bytes of the tables of a pool.
-fn table_bytes(pool: &Path) -> Result<u64, BenchError> {
+/// Bytes of the tables of a pool, and what it lies on.
+fn table_and_medium(pool: &Path) -> Result<(u64, String), BenchError> {
     let options = DatabaseOptions {
         read_only: true,
         ..DatabaseOptions::default()
     };
-    let tables = Database::open(pool, &options)?.info()?.tables;
-    Ok(tables.iter().map(|table| table.bytes).sum())
+    let info = Database::open(pool, &options)?.info()?;
+    let bytes = info.tables.iter().map(|table| table.bytes).sum();
+    Ok((bytes, info.pool.medium))
 }
 
 fn wide(directory: &Path, settings: &Settings) -> Result<[OsString; 2], BenchError> {

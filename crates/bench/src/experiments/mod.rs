@@ -45,6 +45,31 @@ const TIERS: &[&str] = &[
     "--plot",
 ];
 
+/// The same, where what is in DRAM is not varied.
+const TIERS_UNPLACED: &[&str] = &[
+    "--data",
+    "--rows",
+    "--sf",
+    "--full",
+    "--layout",
+    "--medium",
+    "--cache-model",
+    "--theta",
+    "--threads",
+    "--repeat",
+    "--plot",
+];
+
+/// What the experiments on pools with TPC-H lineitem heed.
+const POOLS: &[&str] = &[
+    "--sf",
+    "--threads",
+    "--repeat",
+    "--dir",
+    "--medium",
+    "--cache-model",
+];
+
 /// All experiments.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
@@ -52,7 +77,7 @@ pub fn experiments() -> &'static [Experiment] {
         Experiment {
             name: "elf-layout",
             about: "Elf layouts packed and published on a uniform table: build, size, three query types, one thread",
-            options: &["--rows", "--threads", "--repeat"],
+            options: &["--rows", "--threads", "--repeat", "--medium", "--cache-model"],
             run: elf_layout::run,
         },
         Experiment {
@@ -64,7 +89,7 @@ pub fn experiments() -> &'static [Experiment] {
         Experiment {
             name: "elf-parallel",
             about: "range selections on one thread, on all by subtree, and as estimated, by cardinality and range",
-            options: TIERS,
+            options: TIERS_UNPLACED,
             run: elf_parallel::run,
         },
         Experiment {
@@ -82,19 +107,19 @@ pub fn experiments() -> &'static [Experiment] {
         Experiment {
             name: "elf-selections",
             about: "selections over TPC-H lineitem: Elf, our scan, and plain DataFusion in memory",
-            options: &["--sf", "--threads", "--repeat", "--dir"],
+            options: POOLS,
             run: elf_selections::run,
         },
         Experiment {
             name: "ingest",
             about: "import of TPC-H lineitem with and without an Elf; single rows and groups on three kinds of medium",
-            options: &["--sf", "--threads", "--repeat", "--dir"],
+            options: POOLS,
             run: ingest::run,
         },
         Experiment {
             name: "churn",
             about: "100 appends against one load, queries before and after compaction, readers beside it",
-            options: &["--sf", "--threads", "--repeat", "--dir"],
+            options: POOLS,
             run: churn::run,
         },
         Experiment {
@@ -106,7 +131,7 @@ pub fn experiments() -> &'static [Experiment] {
         Experiment {
             name: "open",
             about: "open and first query after a restart, by size of the pool",
-            options: &["--repeat", "--dir"],
+            options: &["--repeat", "--dir", "--medium", "--cache-model"],
             run: open::run,
         },
     ]

@@ -12,9 +12,11 @@ use std::sync::atomic::AtomicBool;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
 use arrow_schema::{DataType, Field, Schema};
 use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Layout, Order};
+use halocline_media::emulated::Device;
 use halocline_workloads::{ParquetCompression, ParquetOptions, SplitMix64, write_parquet};
 use rustix::fs::{Advice, fadvise};
 
+use crate::medium::announce;
 use crate::reopen::{Reopened, measure_in_process};
 use crate::{BenchError, Config, Reporter, Samples, Settings, config};
 
@@ -37,11 +39,24 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     };
     let repetitions = settings.repetitions(7);
     report.set("seed", settings.seed);
+    let medium = settings.pool_medium()?;
+    let device = medium.as_ref().map(Device::new).transpose()?;
+    announce(device.as_ref(), report)?;
+    // What an emulated device delays is not added to what a disk takes.
+    let states: &[bool] = if device.is_some() {
+        &[false]
+    } else {
+        &[false, true]
+    };
     let mut rows = Vec::new();
     let mut worst: f64 = 0.0;
     for &size in sizes {
-        let pool = make_pool(directory.path(), size, settings.seed, report)?;
-        for cold in [false, true] {
+        let (pool, kind) = make_pool(directory.path(), size, settings.seed, report)?;
+        report.set(
+            "medium",
+            (medium.as_ref()).map_or_else(|| kind.clone(), |medium| format!("{medium} over {kind}")),
+        );
+        for &cold in states {
             let mut open = Samples::default();
             let mut first = Samples::default();
             let mut both = Samples::default();
@@ -53,7 +68,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                 if cold {
                     drop_from_cache(&pool)?;
                 }
-                let restart = measure_in_process(&settings.reopen, &pool, QUERY)?;
+                let restart = measure_in_process(&settings.reopen, &pool, QUERY, medium.as_ref())?;
                 agree(&mut answer, &restart)?;
                 open.push(restart.open_ms);
                 first.push(restart.first_query_ms);
@@ -125,13 +140,13 @@ fn agree(answer: &mut Option<Vec<String>>, restart: &Reopened) -> Result<(), Ben
     })
 }
 
-/// A pool of about `size` bytes.
+/// A pool of about `size` bytes, and what it lies on.
 fn make_pool(
     directory: &Path,
     size: usize,
     seed: u64,
     report: &mut Reporter<'_>,
-) -> Result<PathBuf, BenchError> {
+) -> Result<(PathBuf, String), BenchError> {
     let file = directory.join(format!("{size}.parquet"));
     let pool = directory.join(format!("{size}.pool"));
     write_table(&file, size / ROW_BYTES, seed)?;
@@ -154,13 +169,12 @@ fn make_pool(
     })?;
     database.sync()?;
     let info = database.info()?.pool;
-    report.set("medium", info.medium.clone());
     report.line(&format!(
         "made a pool of {:.0} MB on a {}",
         info.used_bytes as f64 / 1e6,
         info.medium
     ))?;
-    Ok(pool)
+    Ok((pool, info.medium))
 }
 
 fn write_table(file: &Path, rows: usize, seed: u64) -> Result<(), BenchError> {

@@ -2,4 +2,5 @@
 
 mod caching;
 mod media;
+mod others;
 mod support;

@@ -18,7 +18,8 @@ pub(crate) struct TierArgs {
     /// The layout of the index
     #[arg(long, value_enum, default_value_t = Layouts::Both)]
     layout: Layouts,
-    /// The slow tier: dram, or emulated:PROFILE[:virtual|:delay][:absolute] [default: emulated:optane:delay]
+    /// The slow tier: dram, or emulated:PROFILE[:virtual|:delay][:absolute] [default: emulated:optane:delay]; in the other
+    /// experiments that read a pool or an index what that lies on [default: the real medium]
     #[arg(long, value_name = "MEDIUM")]
     medium: Option<Medium>,
     /// The modelled cache above an emulated medium [default: 14M, as on the paper's machine]
@@ -63,6 +64,11 @@ enum Layouts {
 }
 
 impl TierArgs {
+    /// Whether there is a word of the medium.
+    pub(crate) fn names_medium(&self) -> bool {
+        self.medium.is_some() || self.cache_model.is_some()
+    }
+
     pub(crate) fn tiers(&self) -> Tiers {
         Tiers {
             data: self.data.map(|data| match data {

@@ -27,6 +27,15 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
             hint: "`halocline bench list` shows the experiments".to_owned(),
         });
     };
+    if args.tiers.names_medium() && !experiment.options.contains(&"--medium") {
+        return Err(CliError::Usage {
+            message: format!(
+                "`bench {}` takes no --medium and no --cache-model: it measures no time on a medium",
+                experiment.name
+            ),
+            hint: "`halocline bench list` shows what each experiment takes".to_owned(),
+        });
+    }
     let settings = Settings {
         quick: args.quick,
         rows: args.rows.map(|rows| rows as usize),

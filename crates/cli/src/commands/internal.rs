@@ -26,8 +26,10 @@ pub(crate) fn run(command: &InternalCommand) -> Result<(), CliError> {
             bar.finish_and_clear();
             Ok(writeln!(io::stdout(), "{rows}")?)
         }
-        InternalCommand::Reopen { pool, query } => {
-            let measured = reopen::measure(pool, query)?;
+        InternalCommand::Reopen { pool, query, medium } => {
+            let medium = medium.as_deref().map(serde_json::from_str).transpose();
+            let medium = medium.map_err(|error| CliError::failed(format!("no medium: {error}")))?;
+            let measured = reopen::measure(pool, query, medium.as_ref())?;
             let text =
                 serde_json::to_string(&measured).map_err(|error| CliError::failed(error.to_string()))?;
             Ok(writeln!(io::stdout(), "{text}")?)

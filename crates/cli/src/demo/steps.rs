@@ -161,7 +161,7 @@ pub(crate) fn restart(pool: &Path, query: &Query) -> Result<Reopened, CliError> 
         "internal".into(),
         "reopen".into(),
     ];
-    Ok(reopen::measure_in_process(&command, pool, &query.sql)?)
+    Ok(reopen::measure_in_process(&command, pool, &query.sql, None)?)
 }
 
 pub(crate) fn print_answers(queries: &[Query], answers: &[Answer], out: &mut Stdout) -> Result<(), CliError> {

@@ -4,6 +4,7 @@ mod meta;
 mod repl;
 mod run;
 mod statements;
+mod timer;
 
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Read};

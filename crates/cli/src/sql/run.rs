@@ -1,7 +1,6 @@
 //! Running one statement: rows printed as they come, Ctrl-C ends it, repetitions are timed.
 
 use std::io::{self, BufWriter, Write};
-use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -13,6 +12,7 @@ use crate::args::OutputFormat;
 use crate::error::CliError;
 use crate::interrupt::Guard;
 use crate::output::{Sink, Style};
+use crate::sql::timer::{Timer, Took};
 
 /// Batches that may wait between the query and the printer.
 const WAITING: usize = 4;
@@ -38,9 +38,12 @@ impl Session {
     /// Runs a statement `repeat` times, prints the first answer, and the times if wanted.
     pub(crate) async fn run(&self, text: &str) -> Result<(), CliError> {
         for run in 0..self.repeat {
-            let elapsed = self.run_once(text, run == 0).await?;
+            let took = self.run_once(text, run == 0).await?;
             if self.timing {
-                writeln!(io::stderr(), "time_ms {:.3}", elapsed.as_secs_f64() * 1e3)?;
+                writeln!(io::stderr(), "time_ms {:.3}", took.time.as_secs_f64() * 1e3)?;
+                if let Some(device) = took.device {
+                    writeln!(io::stderr(), "device_ms {:.3}", device.as_secs_f64() * 1e3)?;
+                }
             }
         }
         Ok(())
@@ -48,7 +51,7 @@ impl Session {
 
     /// Runs a statement once. When times are wanted the rows are printed behind the last one, so that printing does not
     /// count.
-    async fn run_once(&self, text: &str, print: bool) -> Result<Duration, CliError> {
+    async fn run_once(&self, text: &str, print: bool) -> Result<Took, CliError> {
         let guard = Guard::new();
         let (sender, mut receiver) = mpsc::channel(WAITING);
         let query = tokio::spawn(produce(self.database.clone(), text.to_owned(), sender));
@@ -71,29 +74,25 @@ impl Session {
                 Some(event) => printer.print(event)?,
             }
         }
-        let elapsed = query
+        let took = query
             .await
             .map_err(|error| CliError::failed(format!("the query died: {error}")))??;
         for event in kept {
             printer.print(event)?;
         }
         printer.finish()?;
-        Ok(elapsed)
+        Ok(took)
     }
 }
 
 /// Runs the statement to its end, and says how long that took.
-async fn produce(
-    database: Database,
-    text: String,
-    events: mpsc::Sender<Event>,
-) -> Result<Duration, EngineError> {
-    let start = Instant::now();
+async fn produce(database: Database, text: String, events: mpsc::Sender<Event>) -> Result<Took, EngineError> {
+    let timer = Timer::start(&database);
     let result = database.sql(&text).await?;
     // The receiver is gone only when nobody wants the answer any more.
     if let Some(message) = result.message() {
         let _ = events.send(Event::Message(message.to_owned())).await;
-        return Ok(start.elapsed());
+        return Ok(timer.stop());
     }
     let _ = events.send(Event::Columns(result.schema())).await;
     let mut rows = result.stream();
@@ -102,7 +101,7 @@ async fn produce(
             break;
         }
     }
-    Ok(start.elapsed())
+    Ok(timer.stop())
 }
 
 /// Prints the events of one statement.

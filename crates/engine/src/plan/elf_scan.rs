@@ -18,8 +18,10 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use halocline_elf::TableIndex;
 
 use super::scan::Scan;
+use super::search::Search;
 use super::work::Executions;
 use super::worker::Worker;
+use crate::threads::SelectionThreads;
 
 /// A selection through an Elf, and the fetch of what it found.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ pub(crate) struct ElfScan {
     reason: String,
     fetch: Option<usize>,
     executions: Executions,
+    together: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -43,6 +46,8 @@ pub(crate) struct ElfParts {
     pub(crate) fetch: Option<usize>,
     pub(crate) executions: Executions,
     pub(crate) partitions: usize,
+    /// Whether all threads are to look together for what a large selection finds: there are too few to have one each.
+    pub(crate) together: bool,
 }
 
 impl ElfScan {
@@ -54,6 +59,7 @@ impl ElfScan {
             reason,
             fetch,
             executions,
+            together,
             ..
         } = parts;
         Self {
@@ -63,6 +69,7 @@ impl ElfScan {
             reason,
             fetch,
             executions,
+            together,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -76,6 +83,7 @@ impl ElfScan {
             reason: self.reason.clone(),
             fetch,
             executions: self.executions.again(),
+            together: self.together,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -145,9 +153,18 @@ impl ExecutionPlan for ElfScan {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let partitions = self.properties.partitioning.partition_count();
+        let config = context.session_config();
+        let threads = config.get_extension::<SelectionThreads>();
+        let search = Search {
+            index: Arc::clone(&self.index),
+            workers: threads
+                .filter(|_| self.together)
+                .map(|threads| threads.of(config.target_partitions())),
+            parallel: MetricBuilder::new(&self.metrics).counter("parallel_selections", partition),
+        };
         let worker = Worker::new(
             Arc::clone(&self.scan),
-            Some(Arc::clone(&self.index)),
+            Some(search),
             self.executions.join(&context, partition, partitions, self.fetch),
             context.session_config().batch_size(),
             BaselineMetrics::new(&self.metrics, partition),

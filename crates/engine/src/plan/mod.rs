@@ -9,6 +9,7 @@ mod elf_scan;
 mod pool_scan;
 mod ranges;
 mod scan;
+mod search;
 mod table;
 mod work;
 mod worker;

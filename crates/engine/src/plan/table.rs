@@ -208,6 +208,8 @@ impl TableProvider for PoolTable {
                             .map(|predicates| Morsel::Select { segment, predicates }),
                     );
                 }
+                // With enough parts every thread has its own; otherwise all of them share each.
+                let together = partitions == 1 || morsels.len() < partitions * PARTS / 2;
                 morsels.extend(self.added_morsels());
                 let on = describe(&index, &part.predicates, open);
                 let executions = Executions::new(morsels);
@@ -218,6 +220,7 @@ impl TableProvider for PoolTable {
                     fetch: limit,
                     executions,
                     partitions,
+                    together,
                 };
                 Arc::new(ElfScan::new(scan, parts))
             }

@@ -7,11 +7,11 @@ use arrow_array::RecordBatch;
 use datafusion::error::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count};
 use halocline_columns::{CodePredicate, RowId, Segment};
-use halocline_elf::TableIndex;
 
 use super::added::added_rows;
 use super::ranges::{rows_of, select_ranges, take_rows};
 use super::scan::{Scan, external};
+use super::search::Search;
 use super::work::{Morsel, Work};
 
 /// Row identifiers found in a morsel from which on a whole span is scanned instead of looking at single rows: when at
@@ -36,7 +36,7 @@ pub(super) enum Found {
 /// A partition at work.
 pub(crate) struct Worker {
     scan: Arc<Scan>,
-    index: Option<Arc<TableIndex>>,
+    search: Option<Search>,
     work: Arc<Work>,
     batch_rows: usize,
     found: Option<Found>,
@@ -49,7 +49,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(
         scan: Arc<Scan>,
-        index: Option<Arc<TableIndex>>,
+        search: Option<Search>,
         work: Arc<Work>,
         batch_rows: usize,
         metrics: BaselineMetrics,
@@ -57,7 +57,7 @@ impl Worker {
     ) -> Self {
         Self {
             scan,
-            index,
+            search,
             work,
             batch_rows: batch_rows.max(1),
             found: None,
@@ -130,20 +130,20 @@ impl Worker {
     }
 
     fn select(&self, number: usize, predicates: &[CodePredicate]) -> Result<Found> {
-        let Some(index) = &self.index else {
+        let Some(search) = &self.search else {
             return Ok(Found::Counted(0));
         };
-        let elf = index.segments()[number].elf();
+        let elf = search.index.segments()[number].elf();
         let selection = elf.select(predicates).map_err(external)?;
         let kernels = &self.scan.kernels[number];
         let deleted = self.segment(number).deletions().map_err(external)?;
         if kernels.is_empty() && deleted.is_none() && self.scan.counts_only() {
-            return Ok(Found::Counted(selection.count().map_err(external)? as usize));
+            return Ok(Found::Counted(search.count(&selection)?));
         }
         if elf.is_clustered() {
             return select_ranges(&self.scan, number, &selection);
         }
-        let mut rows = selection.tids().map_err(external)?;
+        let mut rows = search.rows(&selection)?;
         sort(&mut rows, self.segment(number).rows());
         if let Some(deleted) = deleted {
             rows.retain(|row| !deleted.contains(*row));

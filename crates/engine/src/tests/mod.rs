@@ -1,6 +1,7 @@
 //! Tests that need the inside of the crate: small sizes, crash images, rules broken on purpose.
 
 mod background;
+mod budgets;
 mod cancel;
 mod crash;
 mod mistakes;

@@ -8,6 +8,7 @@ mod corpus;
 mod defaults;
 mod explain;
 mod imports;
+mod parallel;
 mod random;
 mod statements;
 mod support;

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use arrow_array::{RecordBatch, RecordBatchIterator};
-use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Layout, Order};
+use halocline_engine::{Database, ImportOptions, IndexSpec, Layout, Order};
+use halocline_media::emulated::Watch;
 use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_parquet};
 
 use super::{TABLE, verdict};
+use crate::medium::announce;
 use crate::{BenchError, Config, Reporter, Settings, config};
 
 /// Appends.
@@ -33,19 +34,18 @@ pub(super) fn load(
     report: &mut Reporter<'_>,
 ) -> Result<Loaded, BenchError> {
     let files = write_parts(directory, scale_factor)?;
-    let options = DatabaseOptions {
-        threads: Some(settings.threads()),
-        ..DatabaseOptions::default()
-    };
+    let options = settings.database_options()?;
     let one = Database::create(&directory.join("one.pool"), &options)?;
-    let start = Instant::now();
+    announce(one.device(), report)?;
+    report.set("medium", one.info()?.pool.medium);
+    let watch = Watch::start(one.device());
     append(&one, &files)?;
     index(&one)?;
     one.sync()?;
-    let at_once = start.elapsed().as_secs_f64();
+    let at_once = watch.elapsed().as_secs_f64();
 
     let many = Database::create(&directory.join("many.pool"), &options)?;
-    let start = Instant::now();
+    let watch = Watch::start(many.device());
     for (at, file) in files.chunks(1).enumerate() {
         append(&many, file)?;
         if at == 0 {
@@ -53,12 +53,11 @@ pub(super) fn load(
         }
         many.sync()?;
     }
-    let appends = start.elapsed().as_secs_f64();
+    let appends = watch.elapsed().as_secs_f64();
     for file in &files {
         std::fs::remove_file(file)?;
     }
 
-    report.set("medium", one.info()?.pool.medium);
     let ratio = appends / at_once;
     let config = config! {"appends": PARTS, "indexed": INDEXED};
     report.value("one load", &Config::new(), "load", at_once, "s")?;

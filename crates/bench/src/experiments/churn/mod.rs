@@ -9,6 +9,8 @@ mod load;
 mod queries;
 mod readers;
 
+use halocline_media::emulated::Clock;
+
 use crate::{BenchError, Reporter, Settings};
 
 pub(super) const TABLE: &str = "lineitem";
@@ -25,6 +27,12 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     queries::compare(&loaded, "segments", settings, report)?;
     queries::compact(&loaded, report)?;
     queries::compare(&loaded, "compacted", settings, report)?;
+    let device = loaded.many.device();
+    if device.is_some_and(|device| device.spec().clock == Clock::Virtual) {
+        return report.line(
+            "no readers beside a compaction: nothing waits on a virtual clock; --medium …:delay has them",
+        );
+    }
     readers::disturb(&loaded.many, settings, report)
 }
 

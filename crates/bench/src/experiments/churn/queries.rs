@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use halocline_engine::{CompactOptions, Database};
+use halocline_media::emulated::Watch;
 use halocline_workloads::{tpch_q6_sql, tpch_selections};
 use tokio::runtime::Runtime;
 
@@ -47,7 +47,10 @@ pub(super) fn compare(
         report.samples("one load", &config, "query", &samples[0], "ms")?;
         report.samples("appends", &config, "query", &samples[1], "ms")?;
         let ratio = samples[1].median() / samples[0].median();
-        ratios.push(ratio);
+        // On a virtual clock a query that reads nothing of the medium takes no time.
+        if ratio.is_finite() && ratio > 0.0 {
+            ratios.push(ratio);
+        }
         table.push(vec![
             name,
             format!("{:.2}", samples[0].median()),
@@ -76,12 +79,12 @@ pub(super) fn compare(
 
 /// Compacts the database with the appends.
 pub(super) fn compact(loaded: &Loaded, report: &mut Reporter<'_>) -> Result<(), BenchError> {
-    let start = Instant::now();
+    let watch = Watch::start(loaded.many.device());
     let options = CompactOptions::default();
     let done = loaded
         .many
         .compact(Some(TABLE), &options, &mut |_| {}, &AtomicBool::new(false))?;
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = watch.elapsed().as_secs_f64();
     report.value("appends", &Config::new(), "compaction", seconds, "s")?;
     let segments = loaded
         .many
@@ -133,9 +136,9 @@ fn queries() -> Vec<(String, String)> {
 
 /// Milliseconds and the answer.
 fn ask(database: &Database, runtime: &Runtime, sql: &str) -> Result<(f64, Vec<String>), BenchError> {
-    let start = Instant::now();
+    let watch = Watch::start(database.device());
     let batches = runtime.block_on(async { database.sql(sql).await?.collect().await })?;
-    let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+    let milliseconds = watch.elapsed().as_secs_f64() * 1e3;
     Ok((milliseconds, answer::lines(&batches)?))
 }
 

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use halocline_engine::{CompactOptions, Database, EngineError};
+use halocline_media::emulated::Watch;
 use halocline_workloads::SplitMix64;
 
 use super::{TABLE, verdict};
@@ -143,11 +144,14 @@ fn round(
                 scope.spawn(move || read(database, duration, SplitMix64::stream(seed, reader as u64)))
             })
             .collect();
-        let mut latencies = Vec::new();
+        let (mut latencies, mut per_second) = (Vec::new(), 0.0);
         let mut failed = None;
         for handle in handles {
             match joined(handle) {
-                Ok(more) => latencies.extend(more),
+                Ok((more, seconds)) => {
+                    per_second += more.len() as f64 / seconds;
+                    latencies.extend(more);
+                }
                 Err(error) => failed = Some(error),
             }
         }
@@ -159,7 +163,6 @@ fn round(
             return Err(error);
         }
         latencies.sort_by(f64::total_cmp);
-        let per_second = latencies.len() as f64 / duration.as_secs_f64();
         Ok(Round {
             per_second,
             latencies,
@@ -190,13 +193,13 @@ fn compact(database: &Database, bandwidth: Option<u64>, over: &AtomicBool) -> Re
     }
 }
 
-/// Asks selections for a while; milliseconds of each.
-fn read(database: &Database, duration: Duration, mut rng: SplitMix64) -> Result<Vec<f64>, BenchError> {
+/// Asks selections for a while; milliseconds of each, and seconds of all.
+fn read(database: &Database, duration: Duration, mut rng: SplitMix64) -> Result<(Vec<f64>, f64), BenchError> {
     let database = database.session();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let begin = Instant::now();
+    let (begin, all) = (Instant::now(), Watch::start_alone(database.device()));
     let mut latencies = Vec::new();
     while begin.elapsed() < duration {
         let sql = format!(
@@ -206,9 +209,9 @@ fn read(database: &Database, duration: Duration, mut rng: SplitMix64) -> Result<
             1 + rng.below(50),
             1 + rng.below(28)
         );
-        let start = Instant::now();
+        let watch = Watch::start_alone(database.device());
         runtime.block_on(async { database.sql(&sql).await?.collect().await })?;
-        latencies.push(start.elapsed().as_secs_f64() * 1e3);
+        latencies.push(watch.elapsed().as_secs_f64() * 1e3);
     }
-    Ok(latencies)
+    Ok((latencies, all.elapsed().as_secs_f64()))
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use halocline_elf::{BuildOptions, Elf, Layout, Matches, Tid, build_vec};
+use halocline_media::Bytes;
+use halocline_media::emulated::{Counts, Device, EmulatedBytes, EmulatedSpec, Watch};
 use halocline_media::huge::HugeVec;
 
 use super::DIMS;
@@ -56,10 +58,13 @@ impl Question {
     }
 }
 
-/// Both indexes, in huge pages where the system gives them.
+/// The bytes of an index.
+type Bulk = Arc<HugeVec<u8>>;
+
+/// Both indexes in DRAM, in huge pages where the system gives them.
 pub(super) struct Built {
-    pub(super) packed: Elf<Arc<HugeVec<u8>>>,
-    pub(super) published: Elf<Arc<HugeVec<u8>>>,
+    pub(super) packed: Bulk,
+    pub(super) published: Bulk,
     pub(super) packed_seconds: Samples,
     pub(super) published_seconds: Samples,
 }
@@ -80,8 +85,8 @@ pub(super) fn build(data: &Dataset, threads: usize, repetitions: usize) -> Resul
         samples.pop().unwrap_or_default(),
     );
     Ok(Built {
-        packed: Elf::open(Arc::new(HugeVec::copy_of(&packed)?))?,
-        published: Elf::open(Arc::new(HugeVec::copy_of(&published)?))?,
+        packed: Arc::new(HugeVec::copy_of(&packed)?),
+        published: Arc::new(HugeVec::copy_of(&published)?),
         packed_seconds,
         published_seconds,
     })
@@ -101,23 +106,65 @@ fn build_one(data: &Dataset, layout: Layout, threads: usize, out: &mut Vec<u8>) 
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Asks both layouts, in turn; returns queries per second, `packed` first.
+/// An index that is asked, and the emulated device it lies on, if it does.
+pub(super) struct Opened<B> {
+    elf: Elf<B>,
+    device: Option<Arc<Device>>,
+}
+
+impl Built {
+    /// Both, `packed` first, where they are.
+    pub(super) fn in_dram(&self) -> Result<[Opened<Bulk>; 2], BenchError> {
+        let open = |bytes: &Bulk| {
+            Ok::<_, BenchError>(Opened {
+                elf: Elf::open(Arc::clone(bytes))?,
+                device: None,
+            })
+        };
+        Ok([open(&self.packed)?, open(&self.published)?])
+    }
+
+    /// The same as if each lay on a device of its own.
+    pub(super) fn on(&self, medium: &EmulatedSpec) -> Result<[Opened<EmulatedBytes<Bulk>>; 2], BenchError> {
+        let open = |bytes: &Bulk| {
+            let device = Device::new(medium)?;
+            Ok::<_, BenchError>(Opened {
+                elf: Elf::open(EmulatedBytes::new(Arc::clone(bytes), Arc::clone(&device)))?,
+                device: Some(device),
+            })
+        };
+        Ok([open(&self.packed)?, open(&self.published)?])
+    }
+}
+
+/// What one layout made of a question.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Answered {
+    /// Queries per second.
+    pub(super) rates: Samples,
+    /// What its device did in the last repetition.
+    pub(super) counts: Counts,
+}
+
+/// Asks both layouts, in turn; `packed` first.
 ///
 /// # Errors
 /// The layouts answer differently.
-pub(super) fn answer(
+pub(super) fn answer<B: Bytes>(
     question: Question,
     data: &Dataset,
-    built: &Built,
+    indexes: &[Opened<B>; 2],
     repetitions: usize,
-) -> Result<Vec<(Layout, Samples)>, BenchError> {
-    let mut sums = [None, None];
+) -> Result<[Answered; 2], BenchError> {
+    let (mut sums, mut counts) = ([None, None], [Counts::default(); 2]);
     let [packed_sum, published_sum] = &mut sums;
+    let [packed_counts, published_counts] = &mut counts;
+    let [packed, published] = indexes;
     let mut runs: [Run<'_>; 2] = [
-        Box::new(|| ask(question, data, &built.packed, packed_sum)),
-        Box::new(|| ask(question, data, &built.published, published_sum)),
+        Box::new(|| ask(question, data, packed, packed_sum, packed_counts)),
+        Box::new(|| ask(question, data, published, published_sum, published_counts)),
     ];
-    let samples = interleaved(repetitions, &mut runs)?;
+    let mut samples = interleaved(repetitions, &mut runs)?.into_iter();
     drop(runs);
     if sums[0] != sums[1] {
         return Err(BenchError::Disagreement {
@@ -128,10 +175,10 @@ pub(super) fn answer(
             right: format!("{:?}", sums[1]),
         });
     }
-    Ok([Layout::Packed, Layout::Published]
-        .into_iter()
-        .zip(samples)
-        .collect())
+    Ok(counts.map(|counts| Answered {
+        rates: samples.next().unwrap_or_default(),
+        counts,
+    }))
 }
 
 /// The number of TIDs in all answers, and a sum over them that depends on which query found which TID.
@@ -154,16 +201,17 @@ impl Checksum {
 }
 
 /// Asks all queries once; returns queries per second.
-fn ask(
+fn ask<B: Bytes>(
     question: Question,
     data: &Dataset,
-    elf: &Elf<Arc<HugeVec<u8>>>,
+    Opened { elf, device }: &Opened<B>,
     checksum: &mut Option<Checksum>,
+    counts: &mut Counts,
 ) -> Result<f64, BenchError> {
     let mut sum = Checksum::default();
     let mut tids: Vec<Tid> = Vec::new();
     let mut matches = Matches::new();
-    let start = Instant::now();
+    let watch = Watch::start(device.as_ref());
     match question {
         Question::Exact => {
             for (query, point) in data.points.chunks_exact(DIMS).enumerate() {
@@ -189,7 +237,8 @@ fn ask(
             }
         }
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let lap = watch.lap();
     *checksum = Some(black_box(sum));
-    Ok(data.count(question) as f64 / seconds)
+    *counts = lap.counts;
+    Ok(data.count(question) as f64 / lap.time.as_secs_f64())
 }

@@ -1,17 +1,20 @@
-//! `elf-layout`: the layouts of the Elf against each other, on a uniform table in DRAM.
+//! `elf-layout`: the layouts of the Elf against each other, on a uniform table in DRAM or on an emulated medium.
 //!
 //! Queries run on one thread; query points are rows drawn with Zipf skew 0.5. The builds are those one would compare:
-//! `packed` on all threads asked for, `published` on one.
+//! `packed` on all threads asked for, `published` on one, in DRAM in any case. The bars are for DRAM.
 
 mod data;
 mod measure;
 
 use halocline_elf::Layout;
+use halocline_media::Bytes;
+use halocline_media::emulated::Device;
 
+use crate::medium::announce;
 use crate::{BenchError, Config, Reporter, Samples, Settings, config};
 
 use data::Dataset;
-use measure::{Built, Question};
+use measure::{Answered, Built, Opened, Question};
 
 const DIMS: usize = 10;
 const CARDINALITY: u32 = 100;
@@ -33,6 +36,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     report.set("theta", THETA);
     report.set("seed", settings.seed);
     report.set("medium", "DRAM");
+    let medium = settings.emulated()?;
     report.line(&format!(
         "uniform table, {rows} rows x {DIMS} dimensions x {CARDINALITY} values, seed {}",
         settings.seed
@@ -41,11 +45,46 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
 
     let built = measure::build(&data, threads, settings.repetitions(3))?;
     let mut lines = vec![build_line(report, &built, threads)?, size_line(report, &built)?];
+    let Some(medium) = medium else {
+        lines.extend(questions(&data, &built.in_dram()?, settings, report)?);
+        return report.table(&["", "packed", "published", "ratio", "bar", ""], lines);
+    };
+    report.table(&["in DRAM", "packed", "published", "ratio", "bar", ""], lines)?;
+    let device = Device::new(&medium)?;
+    announce(Some(&device), report)?;
+    report.set("medium", device.to_string());
+    let lines = questions(&data, &built.on(&medium)?, settings, report)?;
+    let header = [
+        "on the medium",
+        "packed",
+        "published",
+        "ratio",
+        "lines a query",
+        "units a query",
+    ];
+    report.table(&header, lines)
+}
+
+/// Asks all questions; their lines of the table.
+fn questions<B: Bytes>(
+    data: &Dataset,
+    indexes: &[Opened<B>; 2],
+    settings: &Settings,
+    report: &mut Reporter<'_>,
+) -> Result<Vec<Vec<String>>, BenchError> {
+    let mut lines = Vec::new();
     for question in Question::ALL {
-        let samples = measure::answer(question, &data, &built, settings.repetitions(5))?;
-        lines.push(question_line(report, question, &samples, data.count(question))?);
+        let answered = measure::answer(question, data, indexes, settings.repetitions(5))?;
+        let emulated = settings.emulated()?.is_some();
+        lines.push(question_line(
+            report,
+            question,
+            &answered,
+            data.count(question),
+            emulated,
+        )?);
     }
-    report.table(&["", "packed", "published", "ratio", "bar", ""], lines)
+    Ok(lines)
 }
 
 fn build_line(report: &mut Reporter<'_>, built: &Built, threads: usize) -> Result<Vec<String>, BenchError> {
@@ -71,7 +110,7 @@ fn build_line(report: &mut Reporter<'_>, built: &Built, threads: usize) -> Resul
 }
 
 fn size_line(report: &mut Reporter<'_>, built: &Built) -> Result<Vec<String>, BenchError> {
-    let (packed, published) = (built.packed.size() as f64, built.published.size() as f64);
+    let (packed, published) = (built.packed.len() as f64, built.published.len() as f64);
     report.value("packed", &Config::new(), "size", packed, "bytes")?;
     report.value("published", &Config::new(), "size", published, "bytes")?;
     let ratio = packed / published;
@@ -95,17 +134,32 @@ fn size_line(report: &mut Reporter<'_>, built: &Built) -> Result<Vec<String>, Be
 fn question_line(
     report: &mut Reporter<'_>,
     question: Question,
-    samples: &[(Layout, Samples)],
+    answered: &[Answered; 2],
     queries: usize,
+    emulated: bool,
 ) -> Result<Vec<String>, BenchError> {
     let name = question.name();
     let config = config! {"threads": 1, "queries": queries, "percent": PERCENT};
     let mut medians = Vec::new();
     let mut cells = Vec::new();
-    for (layout, samples) in samples {
-        report.samples(&layout.to_string(), &config, name, samples, "1/s")?;
-        medians.push(samples.median());
-        cells.push(format!("{} {}", rate(samples.median()), spread(samples)));
+    let (mut read_lines, mut read_units) = (Vec::new(), Vec::new());
+    for (layout, Answered { rates, counts }) in [Layout::Packed, Layout::Published].into_iter().zip(answered)
+    {
+        let layout = layout.to_string();
+        report.samples(&layout, &config, name, rates, "1/s")?;
+        medians.push(rates.median());
+        cells.push(format!("{} {}", rate(rates.median()), spread(rates)));
+        for (metric, count, cells) in [
+            ("lines", counts.lines, &mut read_lines),
+            ("units", counts.units, &mut read_units),
+        ] {
+            let each = count as f64 / queries as f64;
+            if emulated {
+                let full = format!("{name}.{metric}");
+                report.value(&layout, &config, &full, each, &format!("{metric}/query"))?;
+            }
+            cells.push(format!("{each:.2}"));
+        }
     }
     let ratio = medians[0] / medians[1];
     report.value(
@@ -115,14 +169,22 @@ fn question_line(
         ratio,
         "x",
     )?;
-    Ok(vec![
+    let last = if emulated {
+        [read_lines.join(" | "), read_units.join(" | ")]
+    } else {
+        [
+            format!(">= {}x", question.bar()),
+            verdict(ratio >= question.bar()),
+        ]
+    };
+    let mut line = vec![
         format!("{name}, queries/s"),
         cells[0].clone(),
         cells[1].clone(),
         format!("{ratio:.2}x"),
-        format!(">= {}x", question.bar()),
-        verdict(ratio >= question.bar()),
-    ])
+    ];
+    line.extend(last);
+    Ok(line)
 }
 
 fn verdict(reached: bool) -> String {

@@ -92,7 +92,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             report.set("theta", theta);
             let mut published = None;
             for layout in tiers::layouts(settings) {
-                let results = measure(settings, &table, &tier, layout, theta, published.as_ref())?;
+                let results = measure(settings, &table, &tier, layout, theta, published.as_ref(), report)?;
                 present::values(report, settings, &results)?;
                 present::tables(report, &results)?;
                 present::figure(report, settings, &table, &tier, &results, theta)?;
@@ -118,11 +118,12 @@ fn measure(
     layout: Layout,
     theta: f64,
     published: Option<&Arc<HugeVec<u8>>>,
+    report: &mut Reporter<'_>,
 ) -> Result<Results, BenchError> {
     let rounds = settings.repetitions(5);
     let built = tiers::build(table, layout, settings.threads(), Some(tier), rounds.min(3))?;
     let reopened = reopen::measure(tier, &built.bytes, rounds)?;
-    let systems = systems(settings, tier, &built.bytes)?;
+    let systems = systems(settings, tier, &built.bytes, report)?;
     let published = published.map(System::volatile).transpose()?;
     let mut results = Results {
         layout,
@@ -153,7 +154,12 @@ fn measure(
 }
 
 /// Those asked for, or all; the index in DRAM and that on the slow tier alone are always among them.
-fn systems(settings: &Settings, tier: &Tier, bytes: &Arc<HugeVec<u8>>) -> Result<Vec<System>, BenchError> {
+fn systems(
+    settings: &Settings,
+    tier: &Tier,
+    bytes: &Arc<HugeVec<u8>>,
+    report: &mut Reporter<'_>,
+) -> Result<Vec<System>, BenchError> {
     let mut systems = vec![System::volatile(bytes)?, tier.open(bytes)?];
     let size = systems[0].index.size();
     let asked = &settings.tiers.budgets;
@@ -164,9 +170,9 @@ fn systems(settings: &Settings, tier: &Tier, bytes: &Arc<HugeVec<u8>>) -> Result
         Placement::DualAccess,
         Placement::Static(Upper::Probable),
     ];
-    for &placement in if asked.is_empty() { &default[..] } else { asked } {
+    let wanted = if asked.is_empty() { &default[..] } else { asked };
+    for placement in tiers::possible(wanted, tier, bytes, report)? {
         match placement {
-            Placement::Volatile | Placement::SlowOnly => {}
             Placement::Hybrid | Placement::DualAccess => systems.push(tier.place(bytes, placement, None)?),
             _ => {
                 for budget in budgets {

@@ -42,6 +42,8 @@ struct Results {
     theta: f64,
     question: Question,
     capacities: Vec<(Budget, u64)>,
+    /// Bytes of the index.
+    size: u64,
     cells: Vec<Cell>,
 }
 
@@ -55,6 +57,11 @@ impl Results {
     /// How many times the throughput of the slow tier alone, measured in turn with it.
     fn gain(&self, placement: &str, budget: u64) -> f64 {
         self.rate(placement, Some(budget)) / self.rate("slow-only", None)
+    }
+
+    /// A capacity as a part of the index, in percent: the paper has parts of the lists, which are not all as long.
+    fn percent(&self, capacity: u64) -> f64 {
+        (capacity as f64 / self.size.max(1) as f64 * 1e4).round() / 1e2
     }
 
     /// The names of the placements between the baselines.
@@ -79,8 +86,9 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             let mut gains = Gains::default();
             for theta in tiers::thetas(settings, &THETAS) {
                 report.set("theta", theta);
+                let mut chosen = Chosen::of(settings, layout, theta);
+                chosen.placements = tiers::possible(&chosen.placements, &tier, &built.bytes, report)?;
                 for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
-                    let chosen = Chosen::of(settings, layout, theta);
                     if question != Question::Exact && !chosen.whole {
                         continue;
                     }
@@ -202,6 +210,7 @@ fn measure(
         theta: chosen.theta,
         question,
         capacities,
+        size,
         cells: cells.collect(),
     })
 }

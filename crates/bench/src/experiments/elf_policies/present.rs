@@ -6,13 +6,16 @@ use serde_json::json;
 use super::{Results, Table, Tier};
 use crate::experiments::tiers::{bytes, over};
 use crate::plot::{self, Bars, Frame};
-use crate::{BenchError, Budget, Reporter, Settings};
+use crate::{BenchError, Reporter, Settings};
 
 pub(super) fn values(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
     for cell in &results.cells {
         let mut config = cell.system.config();
         config.insert("question".to_owned(), json!(results.question.to_string()));
         config.insert("threads".to_owned(), json!(1));
+        if let Some(budget) = cell.budget {
+            config.insert("budget_percent".to_owned(), json!(results.percent(budget)));
+        }
         if cell.rate.median().is_finite() {
             report.samples(&cell.placement, &config, "throughput", &cell.rate, "1/s")?;
         }
@@ -35,12 +38,12 @@ pub(super) fn values(report: &mut Reporter<'_>, results: &Results) -> Result<(),
     Ok(())
 }
 
-/// A capacity as people read it.
-fn capacity((budget, of): (Budget, u64)) -> String {
-    match budget {
-        Budget::Share(share) => format!("{} %, {}", share * 100.0, bytes(of as f64)),
-        Budget::Bytes(_) => bytes(of as f64),
-    }
+/// The capacities as people read them: as parts of the index, and in bytes.
+fn capacities(results: &Results) -> Vec<String> {
+    let capacities = results.capacities.iter();
+    capacities
+        .map(|(_, of)| format!("{} %, {}", results.percent(*of), bytes(*of as f64)))
+        .collect()
 }
 
 pub(super) fn table(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
@@ -48,7 +51,7 @@ pub(super) fn table(report: &mut Reporter<'_>, results: &Results) -> Result<(), 
         "layout {}, {}, theta {}: queries/s, and over slow-only",
         results.layout, results.question, results.theta
     ))?;
-    let capacities: Vec<String> = results.capacities.iter().copied().map(capacity).collect();
+    let capacities = capacities(results);
     let mut header = vec!["placement"];
     header.extend(capacities.iter().map(String::as_str));
     header.push("most DRAM of its budget, measured");
@@ -104,7 +107,7 @@ pub(super) fn figure(
     let bars = Bars {
         frame: Frame {
             title: format!("Policies of a dynamic cache, {question}, layout {layout}, {kind} data"),
-            x: "DRAM, of the index".to_owned(),
+            x: "DRAM, part of the index".to_owned(),
             y: "queries/s".to_owned(),
             foot: format!(
                 "{} rows x {} dimensions, slow tier {}, queries with Zipf {theta}, seed {}, one thread, warmed up, median \
@@ -116,7 +119,7 @@ pub(super) fn figure(
                 settings.repetitions(5)
             ),
         },
-        groups: results.capacities.iter().copied().map(capacity).collect(),
+        groups: capacities(results),
         series,
     };
     let name = format!("elf-policies-{kind}-{layout}-{}-{theta}", question.word());

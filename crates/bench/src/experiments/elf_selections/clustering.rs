@@ -11,6 +11,7 @@ use arrow_array::RecordBatch;
 use halocline_columns::Table;
 use halocline_elf::TableIndex;
 use halocline_engine::{Database, DatabaseOptions, IndexSpec, Layout, Order};
+use halocline_media::emulated::Watch;
 use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::{Literal, Predicate, Selection, tpch_selections};
 use tokio::runtime::Runtime;
@@ -41,13 +42,13 @@ struct Tables {
 }
 
 pub(super) fn run(
-    directory: &Path,
+    pool: &Path,
     parquet: &Path,
     settings: &Settings,
     repetitions: usize,
     report: &mut Reporter<'_>,
 ) -> Result<(), BenchError> {
-    let tables = Tables::make(&directory.join("clustering.pool"), parquet, settings, report)?;
+    let tables = Tables::make(pool, parquet, settings, report)?;
     let mut lines = Vec::new();
     for selection in selections() {
         lines.push(tables.measure(&selection, repetitions, report)?);
@@ -114,6 +115,7 @@ impl Tables {
             ..DatabaseOptions::default()
         };
         let database = Database::create(pool, &options)?;
+        let made_on = database.info()?.pool.medium;
         let sql = |text: &str| runtime.block_on(async { database.sql(text).await?.collect().await });
         let [(plain, _), (clustered, _)] = TABLES;
         let columns = COLUMNS.join(", ");
@@ -136,7 +138,7 @@ impl Tables {
                 layout: Layout::Packed,
                 order: Order::Given,
             })?;
-            let config = config! {"clustering": clustering};
+            let config = config! {"clustering": clustering, "medium": made_on};
             report.value("elf", &config, "build", start.elapsed().as_secs_f64(), "s")?;
             report.value("elf", &config, "size", index.bytes as f64, "bytes")?;
             said.push(format!("{:.1} MB {table}", index.bytes as f64 / 1e6));
@@ -145,11 +147,19 @@ impl Tables {
             "copied and clustered in {sorted:.1} s; the index takes {}",
             said.join(", ")
         ))?;
+        drop(database);
+        let medium = settings.pool_medium()?;
+        let database = Database::open(pool, &DatabaseOptions { medium, ..options })?;
         let read_only = PoolOptions {
             read_only: true,
             ..PoolOptions::default()
         };
-        let snapshot = Pool::open(pool, &read_only)?.snapshot()?;
+        // One device for both: at any time only one of them is asked.
+        let snapshot = match database.device() {
+            None => Pool::open(pool, &read_only)?,
+            Some(device) => Pool::open_emulated(pool, &read_only, device)?,
+        };
+        let snapshot = snapshot.snapshot()?;
         let open = |(table, _): (&str, &str)| {
             Ok::<_, BenchError>((
                 Table::open(&snapshot, table)?,
@@ -192,10 +202,10 @@ impl Tables {
         for ((table, index), (_, clustering)) in self.open.iter().zip(TABLES) {
             let mut samples = Samples::default();
             for round in 0..=repetitions {
-                let start = Instant::now();
+                let watch = Watch::start(self.database.device());
                 let found = translate::count_by_index(table, index, selection)?;
                 if round > 0 {
-                    samples.push(start.elapsed().as_secs_f64() * 1e3);
+                    samples.push(watch.elapsed().as_secs_f64() * 1e3);
                 }
                 same(selection, rows, found)?;
             }
@@ -224,10 +234,10 @@ impl Tables {
             for (samples, (table, _)) in times.iter_mut().zip(TABLES) {
                 let text = selection.count_sql(table);
                 let text = text.replacen("count(*) AS n", &format!("count(*) AS n, {sum} AS s"), 1);
-                let start = Instant::now();
+                let watch = Watch::start(self.database.device());
                 answers.push(self.sql(&text)?);
                 if round > 0 {
-                    samples.push(start.elapsed().as_secs_f64() * 1e3);
+                    samples.push(watch.elapsed().as_secs_f64() * 1e3);
                 }
             }
             same(selection, &answers[0], &answers[1])?;

@@ -21,6 +21,7 @@ mod translate;
 
 use halocline_elf::Estimate;
 
+use crate::medium::announce;
 use crate::{BenchError, Reporter, Samples, Settings, config};
 
 use choose::Chosen;
@@ -38,7 +39,10 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     report.set("seed", settings.seed);
     report.set("threads", settings.threads());
     let prepared = prepare::prepare(directory.path(), scale_factor, settings, report)?;
-    let systems = Systems::open(&prepared, settings.threads())?;
+    let medium = settings.pool_medium()?;
+    let systems = Systems::open(&prepared, settings.threads(), medium.as_ref())?;
+    announce(systems.device(), report)?;
+    report.set("medium", systems.medium()?);
     report.set("rows", systems.rows());
     let chosen = choose::choose(&systems, scale_factor, settings.seed, random)?;
     report.line(&format!(
@@ -59,7 +63,8 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     }
     summary::print(report, &measured)?;
     drop(systems);
-    clustering::run(directory.path(), &prepared.parquet, settings, repetitions, report)
+    let clustered = directory.path().join("clustering.pool");
+    clustering::run(&clustered, &prepared.parquet, settings, repetitions, report)
 }
 
 /// Asks all systems in turn; the first round warms up and compares the counts.
@@ -104,6 +109,10 @@ fn record(
         "selectivity": selection.selectivity,
     };
     for (system, samples) in times {
+        let mut config = config.clone();
+        if system.is_in_memory() {
+            config.insert("medium".to_owned(), "DRAM".into());
+        }
         report.samples(system.name(), &config, system.metric(), samples, "ms")?;
     }
     let elf = System::Elf.name();

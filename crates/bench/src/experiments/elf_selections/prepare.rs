@@ -57,8 +57,8 @@ pub(super) fn prepare(
         &mut |_| {},
         &cancel,
     )?;
-    let (indexes, seconds) = index(&database, report)?;
     report.set("medium", database.info()?.pool.medium);
+    let (indexes, seconds) = index(&database, report)?;
     let config = config! {"indexes": indexes.len()};
     let bytes: u64 = indexes.iter().map(|index| index.bytes).sum();
     report.value(

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -12,6 +11,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use halocline_columns::Table;
 use halocline_elf::{Estimate, TableIndex};
 use halocline_engine::{Database, DatabaseOptions};
+use halocline_media::emulated::{Device, EmulatedSpec, Watch};
 use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::{Selection, lineitem_selection_columns};
 use rayon::prelude::*;
@@ -61,6 +61,11 @@ impl System {
         }
     }
 
+    /// Whether its rows are in DRAM, not in the pool.
+    pub(super) fn is_in_memory(self) -> bool {
+        matches!(self, Self::DataFusion | Self::DataFusionSum)
+    }
+
     pub(super) fn metric(self) -> &'static str {
         match self {
             Self::SqlSum | Self::DataFusionSum => "sum",
@@ -80,6 +85,8 @@ pub(super) struct Answer {
 pub(super) struct Systems {
     runtime: Runtime,
     threads: rayon::ThreadPool,
+    /// Which table and indexes lie on; the database has one of its own.
+    device: Option<Arc<Device>>,
     table: Table,
     /// The one over all columns first.
     indexes: Vec<TableIndex>,
@@ -88,26 +95,35 @@ pub(super) struct Systems {
 }
 
 impl Systems {
-    pub(super) fn open(prepared: &Prepared, threads: usize) -> Result<Self, BenchError> {
+    /// Opens all, on the emulated medium if there is one.
+    pub(super) fn open(
+        prepared: &Prepared,
+        threads: usize,
+        medium: Option<&EmulatedSpec>,
+    ) -> Result<Self, BenchError> {
         let setup = |error: &dyn std::fmt::Display| BenchError::Setup(error.to_string());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
             .enable_all()
             .build()?;
-        let pool = Pool::open(
-            &prepared.pool,
-            &PoolOptions {
-                read_only: true,
-                ..PoolOptions::default()
-            },
-        )?;
+        let read_only = PoolOptions {
+            read_only: true,
+            ..PoolOptions::default()
+        };
+        let device = medium.map(Device::new).transpose()?;
+        let pool = match &device {
+            None => Pool::open(&prepared.pool, &read_only)?,
+            Some(device) => Pool::open_emulated(&prepared.pool, &read_only, device)?,
+        };
         let snapshot = pool.snapshot()?;
         let options = DatabaseOptions {
             read_only: true,
             threads: Some(threads),
+            medium: medium.cloned(),
             ..DatabaseOptions::default()
         };
         Ok(Self {
+            device,
             threads: rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build()
@@ -128,11 +144,25 @@ impl Systems {
         self.table.rows()
     }
 
+    /// What the database lies on, in words.
+    pub(super) fn medium(&self) -> Result<String, BenchError> {
+        Ok(self.database.info()?.pool.medium)
+    }
+
+    /// The device of the database, if it is emulated.
+    pub(super) fn device(&self) -> Option<&Arc<Device>> {
+        self.database.device()
+    }
+
     /// Asks one system.
     pub(super) fn ask(&self, system: System, selection: &Selection) -> Result<Answer, BenchError> {
         let count_sql = selection.count_sql(TABLE);
         let sum_sql = count_sql.replacen("count(*) AS n", "count(*) AS n, sum(l_extendedprice) AS s", 1);
-        let start = Instant::now();
+        let watch = Watch::start(match system {
+            System::Elf | System::ElfSet | System::Scan => self.device.as_ref(),
+            System::Sql | System::SqlSum => self.database.device(),
+            System::DataFusion | System::DataFusionSum => None,
+        });
         let rows = match system {
             System::Elf => translate::count_by_index(&self.table, &self.indexes[0], selection)?,
             System::ElfSet => translate::count_by_best_index(&self.table, &self.indexes, selection)?,
@@ -144,7 +174,7 @@ impl Systems {
         };
         Ok(Answer {
             rows,
-            milliseconds: start.elapsed().as_secs_f64() * 1e3,
+            milliseconds: watch.elapsed().as_secs_f64() * 1e3,
         })
     }
 

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Layout, Order};
+use halocline_engine::{Database, ImportOptions, IndexSpec, Layout, Order};
+use halocline_media::emulated::Watch;
 use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_tpch_parquet};
 
 use super::verdict;
@@ -81,12 +81,9 @@ fn import(
     medium: &mut String,
 ) -> Result<f64, BenchError> {
     let directory = settings.temporary_directory()?;
-    let options = DatabaseOptions {
-        threads: Some(settings.threads()),
-        ..DatabaseOptions::default()
-    };
+    let options = settings.database_options()?;
     let database = Database::create(&directory.path().join("ingest.pool"), &options)?;
-    let start = Instant::now();
+    let watch = Watch::start(database.device());
     let imported = database.import(
         "lineitem",
         &[file.to_owned()],
@@ -104,7 +101,7 @@ fn import(
         })?;
     }
     database.sync()?;
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = watch.elapsed().as_secs_f64();
     if imported.rows != rows {
         return Err(BenchError::Disagreement {
             what: "rows of lineitem".to_owned(),

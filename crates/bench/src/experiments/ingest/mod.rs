@@ -8,10 +8,15 @@
 mod import;
 mod rows;
 
+use halocline_media::emulated::Device;
+
+use crate::medium::announce;
 use crate::{BenchError, Reporter, Settings};
 
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     report.set("seed", settings.seed);
+    let device = settings.pool_medium()?.as_ref().map(Device::new).transpose()?;
+    announce(device.as_ref(), report)?;
     import::run(settings, report)?;
     rows::run(settings, report)
 }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use arrow_array::{ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use halocline_engine::{Database, DatabaseOptions};
+use halocline_media::emulated::{EmulatedSpec, Watch};
 use halocline_workloads::SplitMix64;
 use tokio::runtime::Runtime;
 
@@ -46,10 +46,11 @@ impl Kind {
         }
     }
 
-    fn options(self) -> DatabaseOptions {
+    fn options(self, medium: Option<&EmulatedSpec>) -> DatabaseOptions {
         DatabaseOptions {
             strict: self == Self::Strict,
             assume_dax: self == Self::AssumedDax,
+            medium: medium.cloned(),
             ..DatabaseOptions::default()
         }
     }
@@ -90,6 +91,7 @@ struct Rate {
 
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let emulated = settings.pool_medium()?;
     let mut rates = Vec::new();
     for kind in Kind::ALL {
         let directory = kind.settings(settings).temporary_directory()?;
@@ -98,7 +100,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         let mut medium = String::new();
         for repetition in 0..=settings.repetitions(3) {
             let path = directory.path().join(format!("{repetition}.pool"));
-            let database = Database::create(&path, &kind.options())?;
+            let database = Database::create(&path, &kind.options(emulated.as_ref()))?;
             medium = database.info()?.pool.medium;
             for (at, (way, group, threads)) in measured().into_iter().enumerate() {
                 let seconds = match threads {
@@ -168,24 +170,24 @@ fn insert(
         Way::Rust => {
             let batches = (0..calls).map(|call| batch(&mut rng, call * group, group));
             let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>()?;
-            let start = Instant::now();
+            let watch = Watch::start(database.device());
             for batch in &batches {
                 database.insert("orders", batch)?;
             }
-            start.elapsed().as_secs_f64()
+            watch.elapsed().as_secs_f64()
         }
         Way::Sql => {
             let texts: Vec<String> = (0..calls)
                 .map(|call| text(&mut rng, call * group, group))
                 .collect();
-            let start = Instant::now();
+            let watch = Watch::start(database.device());
             runtime.block_on(async {
                 for text in &texts {
                     database.sql(text).await?;
                 }
                 Ok::<(), BenchError>(())
             })?;
-            start.elapsed().as_secs_f64()
+            watch.elapsed().as_secs_f64()
         }
     };
     verify(database, runtime, (calls * group) as u64, way_name(way))?;
@@ -205,7 +207,7 @@ fn insert_at_once(
     let batches = (0..calls).map(|call| batch(&mut rng, call, 1));
     let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>()?;
     let sessions: Vec<Database> = (0..threads).map(|_| database.session()).collect();
-    let start = Instant::now();
+    let watch = Watch::start(database.device());
     std::thread::scope(|scope| {
         let insert = |thread: usize| {
             let (session, batches) = (&sessions[thread], &batches);
@@ -223,7 +225,7 @@ fn insert_at_once(
             done.map(drop)
         })
     })?;
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = watch.elapsed().as_secs_f64();
     verify(database, runtime, calls as u64, "Rust API, several threads")?;
     Ok(seconds)
 }

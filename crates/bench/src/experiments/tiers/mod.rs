@@ -10,7 +10,10 @@ mod table;
 mod way;
 
 use crate::{BenchError, DataKind, Reporter, Settings};
+use halocline_cache::Placement;
 use halocline_elf::{Layout, Rows};
+use halocline_media::HugeVec;
+use std::sync::Arc;
 
 pub(super) use build::{Built, build};
 pub(super) use compare::{Measured, compare};
@@ -44,6 +47,25 @@ pub(super) fn layouts(settings: &Settings) -> Vec<Layout> {
 pub(super) fn thetas(settings: &Settings, default: &[f64]) -> Vec<f64> {
     let asked = &settings.tiers.thetas;
     if asked.is_empty() { default } else { asked }.to_vec()
+}
+
+/// Those of the placements, without the baselines, that an index of this layout has; of each of the others a line says why
+/// it is left out.
+pub(super) fn possible(
+    placements: &[Placement],
+    tier: &Tier,
+    bytes: &Arc<HugeVec<u8>>,
+    report: &mut Reporter<'_>,
+) -> Result<Vec<Placement>, BenchError> {
+    let mut possible = vec![];
+    let baseline = |placement: &Placement| matches!(placement, Placement::Volatile | Placement::SlowOnly);
+    for &placement in placements.iter().filter(|placement| !baseline(placement)) {
+        match tier.why_not(bytes, placement)? {
+            None => possible.push(placement),
+            Some(reason) => report.line(&format!("left out: {reason}"))?,
+        }
+    }
+    Ok(possible)
 }
 
 /// Says what is run, for people and for every value that follows.

@@ -1,17 +1,17 @@
 //! Systems to compare: an index in DRAM, or on the slow tier with something of it in DRAM.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use halocline_cache::Placement;
-use halocline_elf::{Elf, PlaceOptions, Placed};
+use halocline_elf::{Elf, ElfError, PlaceOptions, Placed};
 use halocline_media::HugeVec;
-use halocline_media::emulated::{Clock, Counts, Device, EmulatedBytes};
+use halocline_media::emulated::{Clock, Counts, Device, EmulatedBytes, Watch};
 use serde_json::{Value, json};
 
 use super::index::Checksum;
 use super::{Index, Queries, Way};
 use crate::machine;
+use crate::medium::device_config;
 use crate::{BenchError, Config, Medium, Settings, config};
 
 /// The slow tier.
@@ -51,24 +51,7 @@ impl Tier {
 
     /// What it takes to emulate it again.
     pub(in crate::experiments) fn config(&self) -> Vec<(String, Value)> {
-        let Some(device) = &self.model else { return vec![] };
-        let spec = device.spec();
-        let mut values = vec![
-            ("profile", json!(spec.profile)),
-            ("clock", json!(spec.clock)),
-            ("relative", json!(!spec.absolute)),
-            ("cache_model_bytes", json!(spec.cache.bytes())),
-            ("cache_model_ways", json!(spec.cache.ways())),
-            ("core_model", json!(spec.core)),
-            ("own_cost_ns", json!(device.own_cost())),
-        ];
-        if let Some(host) = device.host() {
-            values.push(("host", json!(host)));
-        }
-        values
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
+        self.model.as_ref().map_or(vec![], |device| device_config(device))
     }
 
     /// A device of this kind that nothing has used yet.
@@ -97,6 +80,24 @@ impl Tier {
             counted: None,
             way: Way::Sequential,
         })
+    }
+
+    /// Why an index cannot be placed so, whatever the budget; none if it can.
+    pub(in crate::experiments) fn why_not(
+        &self,
+        bytes: &Arc<HugeVec<u8>>,
+        placement: Placement,
+    ) -> Result<Option<String>, BenchError> {
+        let elf = Elf::open(Arc::clone(bytes))?;
+        let placed = elf.place(&PlaceOptions {
+            placement,
+            dram: Some(0),
+        });
+        match placed {
+            Err(error @ ElfError::Placement { .. }) => Ok(Some(format!("layout {}: {error}", elf.layout()))),
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(None),
+        }
     }
 
     /// The index on this tier with something of it in DRAM, and how much DRAM that has taken.
@@ -145,7 +146,7 @@ pub(in crate::experiments) struct System {
 pub(in crate::experiments) struct Asked {
     /// Real ones without `overrun`, or those of the device's own clock.
     pub(in crate::experiments) seconds: f64,
-    /// Seconds that the emulation itself was late and never caught up with.
+    /// Seconds that the emulation itself was late and never caught up with: of the thread that had most of it.
     pub(in crate::experiments) overrun: f64,
     pub(in crate::experiments) counts: Counts,
     pub(in crate::experiments) checksum: Checksum,
@@ -222,42 +223,16 @@ impl System {
         count: usize,
         passes: usize,
     ) -> Result<Asked, BenchError> {
-        let counts = || {
-            self.device
-                .as_ref()
-                .map(|device| device.counts())
-                .unwrap_or_default()
-        };
-        let overrun = || {
-            self.device
-                .as_ref()
-                .map_or(0.0, |device| device.overrun().as_secs_f64())
-        };
-        let clock = || self.device.as_ref().map(|device| device.elapsed());
-        let (before, late, device_start, start) = (counts(), overrun(), clock(), Instant::now());
+        let watch = Watch::start(self.device.as_ref());
         let mut checksum = Checksum::default();
         for _ in 0..passes {
             checksum = self.index.ask(queries, count, &self.way)?;
         }
-        if let Some(device) = &self.device {
-            device.settle();
-        }
-        let real = start.elapsed().as_secs_f64();
-        // Of several threads it is their sum, not what the wall saw.
-        let overrun = match self.way {
-            Way::Sequential => overrun() - late,
-            Way::Parallel(_) | Way::Chosen(_) => 0.0,
-        };
-        let seconds = match (&self.device, device_start) {
-            (Some(device), Some(from)) if device.spec().clock == Clock::Virtual => {
-                (device.elapsed() - from).as_secs_f64()
-            }
-            _ => real - overrun,
-        };
+        let lap = watch.lap();
         Ok(Asked {
-            seconds,
-            overrun,
-            counts: counts() - before,
+            seconds: lap.time.as_secs_f64(),
+            overrun: lap.overrun.as_secs_f64(),
+            counts: lap.counts,
             checksum,
         })
     }
