@@ -1,5 +1,6 @@
 //! The command line.
 
+mod advise;
 mod space;
 mod tiers;
 
@@ -11,6 +12,7 @@ use halocline_media::{EmulatedError, EmulatedSpec};
 
 use crate::size;
 
+pub(crate) use advise::AdviseArgs;
 pub(crate) use space::{CompactArgs, VacuumArgs};
 pub(crate) use tiers::TierArgs;
 
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     Compact(CompactArgs),
     /// Compact, then give free space back to the file system
     Vacuum(VacuumArgs),
+    /// Predict what each placement of an index would cost, and pick one
+    Advise(AdviseArgs),
     /// Drop a table (with its indexes) or an index
     Drop(DropArgs),
     /// Run an experiment, or list them

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Home, assert_error, stderr, stdout};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "demo",
     "import",
     "index",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 11] = [
     "check",
     "compact",
     "vacuum",
+    "advise",
     "drop",
     "bench",
     "completions",

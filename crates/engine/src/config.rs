@@ -3,10 +3,12 @@
 use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
+use crate::advise::Recorder;
 use crate::size;
 
 /// When a selection goes through an index.
@@ -89,6 +91,8 @@ pub(crate) struct Settings {
     pub(crate) compaction: Compaction,
     /// `halocline.dram_budget`, of all sessions of the database; none: no limit.
     pub(crate) dram_budget: Option<u64>,
+    /// Notes what is asked of an index, where statements are only planned.
+    pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
 /// Reads a number of bytes, or `unlimited`.

@@ -12,7 +12,7 @@ use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
 use halocline_media::{AnyMedium, Device, Dram, EmulatedSpec, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
-use crate::Compaction;
+use crate::advise::{self, IndexAdvice, medium_of};
 use crate::background::{Background, Owner};
 use crate::catalog::{Catalog, CatalogCache};
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
@@ -24,7 +24,7 @@ use crate::session::Session;
 use crate::statement::{self, Placed, build_index, drop_indexes, insert_batch, set_placement};
 use crate::threads::SelectionThreads;
 use crate::transaction::NEVER;
-use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
+use crate::{CompactOptions, CompactProgress, CompactReport, Compaction, EngineError, QueryResult};
 
 /// How a database is opened.
 #[derive(Debug, Clone, Default)]
@@ -123,7 +123,10 @@ impl Shared {
         self.placements.set_limit(limit.unwrap_or(u64::MAX));
         let placed: Vec<_> = catalog.indexes().iter().filter(|index| index.forget()).collect();
         for index in placed {
-            index.place(true);
+            let table = index.table.as_ref().map(|name| catalog.table(name)).transpose()?;
+            if let Some(table) = table {
+                index.place(&table.table, true);
+            }
         }
         Ok(())
     }
@@ -135,7 +138,10 @@ impl Shared {
     pub(crate) fn place_now(&self, name: &str) -> Result<IndexInfo, EngineError> {
         let catalog = self.catalog()?;
         let index = catalog.indexes().iter().find(|index| index.name == name);
-        index.ok_or_else(|| catalog.no_index(name))?.place(true);
+        let index = index.ok_or_else(|| catalog.no_index(name))?;
+        if let Some(table) = &index.table {
+            index.place(&catalog.table(table)?.table, true);
+        }
         crate::info::index_info(&catalog, name)
     }
 
@@ -282,7 +288,8 @@ impl Database {
         if options.memory.is_some_and(|bytes| bytes < SMALL_MEMORY) {
             keep_little_heap();
         }
-        let placements = Arc::new(Placements::new(u64::MAX));
+        let medium = medium_of(pool.kind(), options.medium.as_ref());
+        let placements = Arc::new(Placements::new(u64::MAX, medium));
         let shared = Shared {
             pool,
             cache: CatalogCache::new(Arc::clone(&placements)),
@@ -404,6 +411,23 @@ impl Database {
             true => Ok(stored),
             false => self.shared.place_now(name),
         }
+    }
+
+    /// Predicts what each placement of an index would cost within `dram` bytes, and picks one: for these statements, which are
+    /// planned and not run, or, if there are none, for what the index answered lately. `medium` is what the pool is thought
+    /// to lie on, its own medium by default; a page-cache file is taken for DRAM. Times of a medium that is not absolute
+    /// need this host's DRAM measured, which takes two seconds once. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// No such index; a statement cannot be planned; none of them has a condition on the index's columns.
+    pub async fn advise(
+        &self,
+        index: &str,
+        statements: &[String],
+        dram: u64,
+        medium: Option<&EmulatedSpec>,
+    ) -> Result<IndexAdvice, EngineError> {
+        advise::advise(&self.session, &self.shared, index, statements, dram, medium).await
     }
 
     /// Drops a table (with its indexes) or, if there is none of that name, an index. Says what was dropped.

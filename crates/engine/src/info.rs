@@ -112,7 +112,7 @@ pub struct IndexInfo {
     pub rows: u64,
     /// Bytes in the pool.
     pub bytes: u64,
-    /// What of it is to be in DRAM, as in `CREATE INDEX … WITH (placement = …)`.
+    /// What of it is to be in DRAM, as in `CREATE INDEX … WITH (placement = …)`; for `auto` with what was picked behind it.
     pub placement: String,
     /// Bytes of DRAM for that at most; none: as many as it takes.
     pub dram: Option<u64>,
@@ -281,7 +281,11 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
         Ok(wanted) => (wanted.placement, wanted.dram, None),
         Err(error) => (Placement::SlowOnly, None, Some(error.to_string())),
     };
-    let most = match placement == Placement::SlowOnly {
+    let picked = match placement {
+        Placement::Auto => open.placing.picked(name).map(|picked| picked.placement),
+        _ => None,
+    };
+    let most = match picked.unwrap_or(placement) == Placement::SlowOnly {
         true => 0,
         false => index
             .stored_bytes()
@@ -299,7 +303,7 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
             .collect(),
         rows: index.rows(),
         bytes: index.stored_bytes(),
-        placement: placement.to_string(),
+        placement: picked.map_or(placement.to_string(), |picked| format!("{placement} ({picked})")),
         dram,
         dram_bytes: placed.as_ref().map(|placed| placed.dram_bytes),
         dram_most: most,

@@ -9,6 +9,7 @@
 //! - a statement that fails leaves the pool as it was;
 //! - an answer does not depend on the way to it: `halocline.index = off | auto | force` give the same rows.
 
+mod advise;
 mod background;
 mod catalog;
 mod check;
@@ -34,11 +35,12 @@ mod threads;
 mod transaction;
 mod write;
 
+pub use advise::IndexAdvice;
 pub use config::{Compaction, IndexMode};
 pub use database::{Database, DatabaseOptions, IndexSpec};
 pub use error::EngineError;
 pub use halocline_cache::Placement;
-pub use halocline_elf::{Layout, Order, PlaceOptions};
+pub use halocline_elf::{Advice, Advised, Layout, Order, PlaceOptions};
 pub use halocline_media::EmulatedSpec;
 pub use import::{Format, ImportError, ImportFault, ImportOptions, ImportProgress, ImportReport, Place};
 pub use info::{CheckProgress, CheckReport, ColumnInfo, IndexInfo, Info, PoolInfo, TableInfo};

@@ -10,7 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use halocline_cache::{Budget, Placement};
-use halocline_elf::{KeptCopies, TableIndex};
+use halocline_columns::Table;
+use halocline_elf::{KeptCopies, PlaceOptions, Query, TableIndex};
+use halocline_media::EmulatedSpec;
+
+use crate::EngineError;
+use crate::advise::{Noted, Picked, Picks};
 
 /// The copies of all indexes of a database, by the index's name.
 #[derive(Debug)]
@@ -18,14 +23,18 @@ pub(crate) struct Placements {
     budget: Budget,
     /// Counts changes of the budget: what was placed before one is placed anew.
     epoch: AtomicU64,
+    /// For indexes whose placement is to be picked.
+    picks: Picks,
     /// Locked while copies are made.
     kept: Mutex<BTreeMap<String, KeptCopies>>,
 }
 
 impl Placements {
-    pub(crate) fn new(limit: u64) -> Self {
+    /// For a pool on that medium.
+    pub(crate) fn new(limit: u64, medium: EmulatedSpec) -> Self {
         Self {
             budget: Budget::new(limit),
+            picks: Picks::new(medium),
             epoch: AtomicU64::new(0),
             kept: Mutex::default(),
         }
@@ -42,7 +51,13 @@ impl Placements {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clear();
         self.budget.set_limit(bytes);
+        self.picks.forget(None);
         self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// For indexes whose placement is to be picked.
+    pub(crate) fn picks(&self) -> &Picks {
+        &self.picks
     }
 
     /// Lets the copies of indexes go that are there no more.
@@ -50,6 +65,7 @@ impl Placements {
         if let Some(mut kept) = self.try_kept() {
             kept.retain(|name, _| is_there(name));
         }
+        self.picks.retain(is_there);
     }
 
     /// The copies, unless some are being made.
@@ -111,6 +127,28 @@ impl Placing {
         self.slot().as_ref().and_then(|placed| placed.failed.clone())
     }
 
+    /// What was picked for an index whose placement is to be picked.
+    pub(crate) fn picked(&self, name: &str) -> Option<Picked> {
+        self.placements.picks.picked(name)
+    }
+
+    /// A selection goes through the index of this name.
+    pub(crate) fn note(&self, name: &str, selection: impl FnOnce() -> Option<Noted>) {
+        self.placements.picks.note(name, selection);
+    }
+
+    /// Queries like those that the index answers, and what they are in words.
+    ///
+    /// # Errors
+    /// The table's columns cannot be read.
+    pub(crate) fn sample(
+        &self,
+        index: &TableIndex,
+        table: &Table,
+    ) -> Result<(Vec<Vec<Query>>, String), EngineError> {
+        self.placements.picks.sample(index, table)
+    }
+
     /// Lets its copies go; says whether there was something to let go. Queries that use them keep them to their end.
     pub(crate) fn forget(&self) -> bool {
         self.slot().take().is_some()
@@ -132,7 +170,7 @@ impl Placing {
 
     /// The index as it is to be placed: makes the copies that are not there yet, which may take long. If others are being
     /// made at the moment, waits for them, or gives the index with what it has now.
-    pub(crate) fn place(&self, index: &Arc<TableIndex>, wait: bool) -> Arc<TableIndex> {
+    pub(crate) fn place(&self, index: &Arc<TableIndex>, table: &Table, wait: bool) -> Arc<TableIndex> {
         let kept = match wait {
             true => Some(
                 self.placements
@@ -151,7 +189,7 @@ impl Placing {
         }
         // The copies that it has are made anew, or taken up again from those that are kept.
         self.forget();
-        let placed = self.place_with(index, &mut kept);
+        let placed = self.place_with(index, table, &mut kept);
         let answer = placed
             .as_ref()
             .map_or_else(|| Arc::clone(index), |placed| Arc::clone(&placed.index));
@@ -170,6 +208,7 @@ impl Placing {
     fn place_with(
         &self,
         index: &Arc<TableIndex>,
+        table: &Table,
         kept: &mut BTreeMap<String, KeptCopies>,
     ) -> Option<InPlace> {
         let epoch = self.placements.epoch.load(Ordering::Relaxed);
@@ -195,6 +234,19 @@ impl Placing {
                 None,
             ));
         }
+        let failed = |kept: &mut BTreeMap<String, KeptCopies>, error: EngineError| {
+            kept.remove(name);
+            tracing::warn!("index {name} is read from the slow tier: {error}");
+            Some(in_place(Arc::clone(index), Some(error.to_string()), None))
+        };
+        let wanted = match self.resolved(index, table, wanted) {
+            Ok(wanted) => wanted,
+            Err(error) => return failed(kept, error),
+        };
+        if wanted.placement == Placement::SlowOnly {
+            kept.remove(name);
+            return Some(in_place(Arc::clone(index), None, None));
+        }
         let copies = kept.entry(name.to_owned()).or_default();
         let budget = &self.placements.budget;
         match copies.place(index, &wanted, budget) {
@@ -202,11 +254,23 @@ impl Placing {
                 let more_than = (copies.is_short()).then(|| budget.free().max(placed.placed().dram_bytes));
                 Some(in_place(Arc::new(placed), None, more_than))
             }
-            Err(error) => {
-                kept.remove(name);
-                tracing::warn!("index {name} is read from the slow tier: {error}");
-                Some(in_place(Arc::clone(index), Some(error.to_string()), None))
+            Err(error) => failed(kept, error.into()),
+        }
+    }
+
+    /// The placement itself, where it is to be picked.
+    fn resolved(
+        &self,
+        index: &TableIndex,
+        table: &Table,
+        wanted: PlaceOptions,
+    ) -> Result<PlaceOptions, EngineError> {
+        match wanted.placement {
+            Placement::Auto => {
+                let free = self.placements.budget.free();
+                self.placements.picks.resolve(index, table, wanted.dram, free)
             }
+            _ => Ok(wanted),
         }
     }
 }

@@ -12,6 +12,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParser, ResetStatement, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{self, Query};
 
+use crate::advise::Recorder;
 use crate::background::Background;
 use crate::catalog::{CATALOG, Catalog, Externals, PoolCatalogList, SCHEMA};
 use crate::config::{IndexMode, Settings, write_limit};
@@ -156,6 +157,29 @@ impl Session {
     ) -> Result<SendableRecordBatchStream, EngineError> {
         let state = self.at(Arc::clone(catalog));
         rows(&state, catalog, statement).await
+    }
+
+    /// Plans a statement that gives rows, and runs nothing; what it would ask of an index is noted.
+    ///
+    /// # Errors
+    /// It cannot be planned.
+    pub(crate) async fn plan_only(
+        &self,
+        catalog: &Arc<Catalog>,
+        statement: Parsed,
+        recorder: &Arc<Recorder>,
+    ) -> Result<(), EngineError> {
+        let mut state = self.at(Arc::clone(catalog));
+        let extensions = &mut state.config_mut().options_mut().extensions;
+        if let Some(settings) = extensions.get_mut::<Settings>() {
+            settings.recorder = Some(Arc::clone(recorder));
+        }
+        let logical = state
+            .statement_to_plan(statement)
+            .await
+            .map_err(|error| missing_table(error, catalog))?;
+        state.create_physical_plan(&logical).await?;
+        Ok(())
     }
 
     /// Changes the session's settings, or those of the database.

@@ -1,5 +1,6 @@
 //! One function per command; the larger ones have modules of their own.
 
+mod advise;
 mod bench;
 mod check;
 mod compact;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
         Command::Check(args) => check::check(&args),
         Command::Compact(args) => compact::compact(&args),
         Command::Vacuum(args) => compact::vacuum(&args),
+        Command::Advise(args) => advise::advise(&args),
         Command::Drop(args) => drop_object(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Completions(args) => completions(&args),

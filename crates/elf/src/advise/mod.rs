@@ -14,7 +14,7 @@ mod sample;
 mod watched;
 
 use crate::elf::Elf;
-use crate::{ElfError, Layout, PlaceOptions, Result};
+use crate::{ElfError, PlaceOptions, Result};
 use halocline_cache::{Links, Placement, PolicyKind, Upper};
 use halocline_media::emulated::EmulatedSpec;
 use halocline_media::{Bytes, PAGE};
@@ -138,27 +138,22 @@ impl<B: Bytes> Elf<B> {
     }
 }
 
-/// The placements to try, in the order in which equally good ones are preferred.
-fn candidates(layout: Layout) -> Vec<Placement> {
-    let mut all = vec![
-        Placement::Static(Upper::Probable),
-        Placement::DualAccess,
-        Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
-        Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
-    ];
-    if layout == Layout::Published {
-        all.push(Placement::Dynamic(PolicyKind::Lla, Links::Hashed));
-    }
-    all
-}
+/// The placements to try beside slow-only and hybrid, in the order in which equally good ones are preferred. Not the hash
+/// tables of lists: what their probes wait for is DRAM that no device here is told of.
+const CANDIDATES: [Placement; 4] = [
+    Placement::Static(Upper::Probable),
+    Placement::DualAccess,
+    Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
+    Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
+];
 
 /// [`Elf::advise`] for several parts, each of which answers each query.
 pub(crate) fn advise(mut parts: Vec<Part<'_>>, options: &AdviseOptions) -> Result<Advice> {
     parts.retain(|part| part.elf.rows() > 0);
-    let Some(first) = parts.first() else {
+    if parts.is_empty() {
         return Ok(nothing_to_gain(options));
-    };
-    let (parts, layout) = (&*parts, first.elf.layout());
+    }
+    let parts = &*parts;
     let chosen = sample::choose(parts, options.most)?;
     if chosen.is_empty() {
         return Err(ElfError::NoQueries);
@@ -173,7 +168,7 @@ pub(crate) fn advise(mut parts: Vec<Part<'_>>, options: &AdviseOptions) -> Resul
     };
     let mut rows = vec![row(Placement::SlowOnly, &slow_only, &slow_only)];
     rows.push(hybrid(parts, &slow_only));
-    for placement in candidates(layout) {
+    for placement in CANDIDATES {
         rows.push(match run::run(parts, &asked, placement, options)? {
             Ok(tried) => row(placement, &tried, &slow_only),
             Err(reason) => impossible(placement, 0, reason),

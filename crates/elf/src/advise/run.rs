@@ -60,11 +60,7 @@ pub(super) fn run(
         meter: &meter,
     };
     let (warm, measured) = halves(asked);
-    let addresses: u64 = parts
-        .iter()
-        .map(|part| part.elf.size().next_multiple_of(2 << 20))
-        .sum();
-    meter.fill(addresses);
+    meter.fill(trial.elves.iter().map(Elf::bytes));
     if placement.policy().is_some() {
         trial.learn(&warm)?;
     }

@@ -203,15 +203,26 @@ impl Meter {
     }
 
     /// Leaves in the device's buffer and in the modelled caches what other queries would have: as many units and lines of
-    /// the addresses below `len` as there is room for, all of them or by chance.
-    pub(super) fn fill(&self, len: u64) {
+    /// these bytes as there is room for, all of them or by chance.
+    pub(super) fn fill<'a>(&self, parts: impl Iterator<Item = &'a Watched> + Clone) {
         let Some(Devices { slow, dram }) = &self.devices else {
             return;
         };
+        let blocks = |size: u64| {
+            let (mut ends, mut blocks) = (vec![], 0);
+            for part in parts.clone() {
+                let base = part.meter.as_ref().map_or(0, |(_, base)| *base);
+                let before = blocks;
+                blocks += (part.bytes.slice().len() as u64).div_ceil(size);
+                ends.push((blocks, before, base));
+            }
+            Blocks { size, ends }
+        };
         let profile = slow.profile();
-        touch_some(slow, len, profile.unit, u64::from(profile.buffer_units));
+        blocks(profile.unit).touch_some(slow, u64::from(profile.buffer_units));
+        let lines = blocks(LINE);
         for device in [slow, dram] {
-            touch_some(device, len, LINE, slow.spec().cache.bytes() / LINE);
+            lines.touch_some(device, slow.spec().cache.bytes() / LINE);
         }
     }
 
@@ -231,16 +242,30 @@ impl Meter {
     }
 }
 
-/// Touches as many blocks of `size` bytes as there is `room` for.
-fn touch_some(device: &Device, len: u64, size: u64, room: u64) {
-    let blocks = len.div_ceil(size);
-    let touch = |block: u64| device.touch(block * size, 1);
-    if blocks <= room {
-        (0..blocks).for_each(touch);
-    } else {
-        // Spread evenly without a pattern: multiples of the golden ratio.
-        let spread = |step: u64| step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let block = |step| ((u128::from(spread(step)) * u128::from(blocks)) >> 64) as u64;
-        (1..=room).map(block).for_each(touch);
+/// Blocks of one size in several ranges of addresses.
+struct Blocks {
+    size: u64,
+    /// Of each range the number of blocks up to its end and to its start, and its first address.
+    ends: Vec<(u64, u64, u64)>,
+}
+
+impl Blocks {
+    /// Touches as many of them as there is `room` for.
+    fn touch_some(&self, device: &Device, room: u64) {
+        let blocks = self.ends.last().map_or(0, |(end, _, _)| *end);
+        let touch = |block: u64| {
+            let range = self.ends.partition_point(|(end, _, _)| *end <= block);
+            if let Some((_, start, base)) = self.ends.get(range) {
+                device.touch(base + (block - start) * self.size, 1);
+            }
+        };
+        if blocks <= room {
+            (0..blocks).for_each(touch);
+        } else {
+            // Spread evenly without a pattern: multiples of the golden ratio.
+            let spread = |step: u64| step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let block = |step| ((u128::from(spread(step)) * u128::from(blocks)) >> 64) as u64;
+            (1..=room).map(block).for_each(touch);
+        }
     }
 }

@@ -49,8 +49,11 @@ pub fn place_index<M: Medium>(txn: &Txn<M>, name: &str, options: &PlaceOptions) 
         });
     }
     let index = TableIndex::open_in(txn, name)?;
-    for segment in index.segments() {
-        segment.elf().can_be(placement)?;
+    // What `auto` stands for is picked when it is placed, by `TableIndex::advise`.
+    if placement != Placement::Auto {
+        for segment in index.segments() {
+            segment.elf().can_be(placement)?;
+        }
     }
     let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
     meta.placement = (placement != Placement::SlowOnly).then(|| placement.to_string());

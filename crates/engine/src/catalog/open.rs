@@ -51,9 +51,9 @@ impl OpenIndex {
     }
 
     /// The index with the copies in DRAM that it is to have, made now where they are missing; see [`Placing::place`].
-    pub(crate) fn place(&self, wait: bool) -> Option<Arc<TableIndex>> {
+    pub(crate) fn place(&self, table: &Table, wait: bool) -> Option<Arc<TableIndex>> {
         let index = self.index.as_ref().ok()?;
-        Some(self.placing.place(index, wait))
+        Some(self.placing.place(index, table, wait))
     }
 
     /// Lets its copies go; says whether there were some.

@@ -14,5 +14,6 @@ mod table;
 mod work;
 mod worker;
 
+pub(crate) use conditions::Filters;
 pub(crate) use scan::external;
 pub(crate) use table::{ADDRESS, PoolTable};

@@ -18,7 +18,8 @@ use super::elf_scan::{ElfParts, ElfScan};
 use super::pool_scan::PoolScan;
 use super::scan::{Residual, Scan, external, with_address};
 use super::work::{Executions, Morsel, split};
-use crate::catalog::{OpenIndex, OpenTable};
+use crate::advise::Noted;
+use crate::catalog::OpenTable;
 use crate::config::Settings;
 use crate::filter::Condition;
 
@@ -139,18 +140,29 @@ impl TableProvider for PoolTable {
             .unwrap_or_else(|| (0..self.schema.fields().len()).collect());
         let schema = Arc::new(self.schema.project(&projection)?);
         let filters = Filters::read(filters, open, &self.translations);
-        let mode = state
-            .config_options()
-            .extensions
-            .get::<Settings>()
-            .map(|s| s.index)
-            .unwrap_or_default();
+        let settings = state.config_options().extensions.get::<Settings>();
+        let mode = settings.map(|s| s.index).unwrap_or_default();
+        let recorder = settings.and_then(|s| s.recorder.clone());
         let wanted = Wanted {
             projection: &projection,
             limit,
             mode,
         };
         let way = choose(open, &filters, &wanted).map_err(external)?;
+        let chosen = match &way {
+            Way::Index { number, .. } => Some(*number),
+            Way::Scan { .. } => None,
+        };
+        match (&recorder, chosen) {
+            (Some(recorder), _) => recorder.note(open, &filters, chosen),
+            (None, Some(number)) => {
+                let index = &open.indexes[number];
+                index
+                    .placing
+                    .note(&index.name, || Noted::of(&filters, number, open));
+            }
+            (None, None) => {}
+        }
         let answered = match &way {
             Way::Index { part, .. } => part.answered.clone(),
             Way::Scan { .. } => vec![false; filters.conditions.len()],
@@ -194,7 +206,11 @@ impl TableProvider for PoolTable {
                 rows,
                 reason,
             } => {
-                let index = placed(&open.indexes[number], index).await?;
+                let index = match recorder {
+                    // Nothing will run.
+                    Some(_) => index,
+                    None => placed(open, number, index).await?,
+                };
                 let partitions = if rows < SINGLE_ROWS { 1 } else { target };
                 let parts = if partitions == 1 { 1 } else { partitions * PARTS };
                 let mut morsels = Vec::new();
@@ -232,12 +248,13 @@ impl TableProvider for PoolTable {
 ///
 /// # Errors
 /// The thread that makes them died.
-async fn placed(open: &OpenIndex, now: Arc<TableIndex>) -> Result<Arc<TableIndex>> {
-    if !open.is_due() {
+async fn placed(open: &OpenTable, number: usize, now: Arc<TableIndex>) -> Result<Arc<TableIndex>> {
+    let index = &open.indexes[number];
+    if !index.is_due() {
         return Ok(now);
     }
-    let open = open.clone();
-    let placed = tokio::task::spawn_blocking(move || open.place(false)).await;
+    let (index, table) = (index.clone(), open.table.clone());
+    let placed = tokio::task::spawn_blocking(move || index.place(&table, false)).await;
     Ok(placed
         .map_err(|error| DataFusionError::External(Box::new(error)))?
         .unwrap_or(now))

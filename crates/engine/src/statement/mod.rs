@@ -23,7 +23,7 @@ pub(crate) use create_index::build_index;
 pub(crate) use create_table::Making;
 pub(crate) use drop::{drop_indexes, drop_tables};
 pub(crate) use insert::insert_batch;
-pub(crate) use parse::parse;
+pub(crate) use parse::{Statement, parse};
 pub(crate) use place_index::{Placed, set_placement};
 pub(crate) use run::run;
 pub(crate) use split::split;

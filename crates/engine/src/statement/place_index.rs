@@ -60,5 +60,7 @@ pub(crate) fn set_placement(
         error => error.into(),
     })?;
     transaction.changed([]);
+    // What was picked for it before was picked by other queries.
+    transaction.shared().placements.picks().forget(Some(name));
     Ok(true)
 }

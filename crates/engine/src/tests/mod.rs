@@ -1,5 +1,6 @@
 //! Tests that need the inside of the crate: small sizes, crash images, rules broken on purpose.
 
+mod advise;
 mod background;
 mod budgets;
 mod cancel;

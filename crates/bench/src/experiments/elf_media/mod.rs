@@ -1,6 +1,7 @@
 //! `elf-media`: the placements of an index over two tiers beside each other, one thread (figure 3 of the selective-caching
 //! paper): build, three query types, DRAM taken, and a hybrid's reopening against a rebuild.
 
+mod advisor;
 mod bars;
 mod paper;
 mod present;
@@ -95,6 +96,8 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                 let results = measure(settings, &table, &tier, layout, theta, published.as_ref(), report)?;
                 present::values(report, settings, &results)?;
                 present::tables(report, &results)?;
+                let picks = advisor::ask(settings, &table, &tier, &results.built.bytes, theta, &results)?;
+                advisor::report(report, &results, &picks)?;
                 present::figure(report, settings, &table, &tier, &results, theta)?;
                 if tier.is_delayed() && kind == DataKind::Uniform {
                     Bars::of(&results).report(report, layout)?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use halocline_elf::{CodePredicate, Rows};
+use halocline_elf::{CodePredicate, Query, Rows};
 use halocline_workloads::{SplitMix64, Zipf};
 
 use super::Table;
@@ -73,6 +73,19 @@ impl Queries {
         match self.question {
             Question::Exact | Question::ExactBatch => self.points.len() / self.dims,
             _ => self.windows.len(),
+        }
+    }
+
+    /// The same for an advisor.
+    pub(in crate::experiments) fn sample(&self) -> Vec<Query> {
+        match self.question {
+            Question::Exact | Question::ExactBatch => {
+                let points = self.points.chunks_exact(self.dims);
+                points.map(|point| Query::Exact(point.to_vec())).collect()
+            }
+            Question::Range(_) | Question::Partial(_) => {
+                self.windows.iter().cloned().map(Query::Select).collect()
+            }
         }
     }
 

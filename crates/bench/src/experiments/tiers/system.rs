@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halocline_cache::Placement;
 use halocline_elf::{Elf, ElfError, PlaceOptions, Placed};
 use halocline_media::HugeVec;
-use halocline_media::emulated::{Clock, Counts, Device, EmulatedBytes, Watch};
+use halocline_media::emulated::{Clock, Counts, Device, EmulatedBytes, EmulatedSpec, Watch};
 use serde_json::{Value, json};
 
 use super::index::Checksum;
@@ -37,6 +37,11 @@ impl Tier {
         self.model
             .as_ref()
             .map_or_else(|| "DRAM".to_owned(), |device| device.to_string())
+    }
+
+    /// The emulated device, if it is one.
+    pub(in crate::experiments) fn emulated(&self) -> Option<&EmulatedSpec> {
+        self.model.as_ref().map(|device| device.spec())
     }
 
     /// Whether its time is real, not that of a clock of its own.

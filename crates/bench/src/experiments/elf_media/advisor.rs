@@ -1,0 +1,118 @@
+//! What the advisor picks for each question, and how far that is from the best placement measured within the same DRAM.
+
+use std::sync::Arc;
+
+use halocline_elf::{Advice, AdviseOptions, Elf, Rows};
+use halocline_media::HugeVec;
+
+use super::{BUDGET, Question, Results, Source, Table, Tier};
+use crate::experiments::tiers::{self, System, bytes, over, time};
+use crate::{BenchError, Reporter, Settings, config};
+
+/// A stream of queries that no measurement uses.
+const STREAM: u64 = 1000;
+
+/// A pick, predicted and measured.
+pub(super) struct Pick {
+    question: Question,
+    advice: Advice,
+    /// Seconds a query.
+    measured: f64,
+    /// Of the best placement within the same DRAM.
+    best: (String, f64),
+}
+
+/// Asks the advisor about every kind of query that it knows; where no measured system is what it picks, measures that
+/// beside the best one. Nothing on a medium that is not emulated.
+pub(super) fn ask(
+    settings: &Settings,
+    table: &Table,
+    tier: &Tier,
+    file: &Arc<HugeVec<u8>>,
+    theta: f64,
+    results: &Results,
+) -> Result<Vec<Pick>, BenchError> {
+    let Some(spec) = tier.emulated().filter(|_| table.rows() > 0) else {
+        return Ok(vec![]);
+    };
+    let index = Elf::open(Arc::clone(file))?;
+    let budget = settings.tiers.budgets.first().unwrap_or(&BUDGET).of(index.size());
+    let mut picks = vec![];
+    for (stream, (question, _)) in (STREAM..).zip(&results.answers) {
+        let question = *question;
+        if !matches!(question, Question::Exact)
+            && !matches!(question, Question::Range(percent) | Question::Partial(percent) if percent < 50.0)
+        {
+            continue;
+        }
+        let mut source = Source::new(table, theta, settings.seed, stream)?;
+        let queries = source.draw(question, question.supply(settings.quick).min(200_000));
+        let advice = index.advise(&queries.sample(), &AdviseOptions::new(budget, spec.clone()))?;
+        let picked = advice.picked().placement;
+        let within = |system: &&System| system.placed().dram_bytes <= budget && system.name != "volatile";
+        let seconds = |system: &System| results.seconds(question, &system.name);
+        let systems = results.systems.iter().filter(within);
+        let Some(best) = systems.min_by(|a, b| seconds(a).total_cmp(&seconds(b))) else {
+            continue;
+        };
+        let known = results
+            .system(&picked.to_string())
+            .filter(|at| *at > 0 && within(&&results.systems[*at]));
+        let (measured, beside) = match known {
+            Some(at) => (seconds(&results.systems[at]), seconds(best)),
+            None => {
+                let mut system = tier.place(file, picked, Some(budget))?;
+                // Caches that follow the queries are to have seen some.
+                system.warm_up(&source.draw(question, question.supply(settings.quick)))?;
+                let queries = source.draw(question, question.supply(settings.quick));
+                let rounds = settings.repetitions(5);
+                let least = if settings.quick { 0.005 } else { 0.15 };
+                let both = tiers::compare(&[best, &system], &queries, rounds, least)?;
+                (both[1].time.median(), both[0].time.median())
+            }
+        };
+        let name = match measured < beside {
+            true => picked.to_string(),
+            false => best.name.clone(),
+        };
+        picks.push(Pick {
+            question,
+            advice,
+            measured,
+            best: (name, measured.min(beside)),
+        });
+    }
+    Ok(picks)
+}
+
+/// One line for each question.
+pub(super) fn report(report: &mut Reporter<'_>, results: &Results, picks: &[Pick]) -> Result<(), BenchError> {
+    for pick in picks {
+        let (advised, ratio) = (pick.advice.picked(), pick.measured / pick.best.1);
+        let config = config! {
+            "layout": results.layout, "question": pick.question.to_string(), "dram": pick.advice.dram,
+            "placement": advised.placement.to_string(), "best": pick.best.0, "queries": pick.advice.queries,
+        };
+        let predicted = advised.time.unwrap_or(f64::NAN);
+        for (metric, value, unit) in [
+            ("predicted", predicted, "s/query"),
+            ("measured", pick.measured, "s/query"),
+            ("over the best", (ratio - 1.0) * 100.0, "%"),
+        ] {
+            if value.is_finite() {
+                report.value("advisor", &config, metric, value, unit)?;
+            }
+        }
+        report.line(&format!(
+            "advisor, {}: picks {} within {}, predicts {}; measured {}, {} over the best ({})",
+            pick.question,
+            advised.placement,
+            bytes(pick.advice.dram as f64),
+            time(predicted),
+            time(pick.measured),
+            over(ratio),
+            pick.best.0,
+        ))?;
+    }
+    Ok(())
+}

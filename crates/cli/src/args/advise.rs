@@ -1,0 +1,40 @@
+//! `advise`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use halocline_media::EmulatedSpec;
+
+use super::{OutputFormat, medium};
+use crate::size;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every placement is tried out on a model of the medium: half of the queries warm its caches up, the other half is measured
+on a clock of its own. Queries that do not use the index are left out; nothing is changed, and no query is run.
+
+Without --medium the pool's own is meant: a page-cache file is as fast as DRAM once it was read, so that copies do not
+pay; say what the pool will lie on instead.
+
+Examples:
+  halocline advise shop.pool orders_elf --dram 64MiB --queries queries.sql --medium emulated:optane
+  halocline advise shop.pool orders_elf --dram 1GiB --medium emulated:cxl   made-up queries: rows, and ranges of 2 %")]
+pub(crate) struct AdviseArgs {
+    /// The pool
+    pub(crate) pool: PathBuf,
+    /// The index
+    pub(crate) index: String,
+    /// DRAM that its copies may take, as 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) dram: u64,
+    /// SQL queries as the index is to answer, separated by semicolons
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queries: Option<PathBuf>,
+    /// What the pool lies on, or will: emulated:optane (or cxl, nvme, dram, FILE.json), then :absolute for the times of
+    /// that profile as they are, :cache=MIB for another cache above it [default: its own medium]
+    #[arg(long, value_name = "MEDIUM", value_parser = medium)]
+    pub(crate) medium: Option<Box<EmulatedSpec>>,
+    /// How the advice is printed
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    pub(crate) output: OutputFormat,
+}

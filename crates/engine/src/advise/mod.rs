@@ -1,0 +1,193 @@
+//! Which placement an index should have: asked for with queries, of the running workload, or by `placement = 'auto'`.
+
+mod auto;
+mod made_up;
+mod noted;
+
+use std::sync::Arc;
+
+use halocline_elf::{Advice, AdviseOptions, Query, TableIndex};
+use halocline_media::{DeviceProfile, EmulatedSpec, MediumKind};
+
+use crate::catalog::Catalog;
+use crate::database::Shared;
+use crate::session::Session;
+use crate::statement::{self, Statement};
+use crate::{EngineError, Placement, size};
+
+pub(crate) use auto::{Picked, Picks};
+pub(crate) use noted::{Noted, Recorder};
+
+/// Advice on the placement of an index; see [`Database::advise`](crate::Database::advise).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct IndexAdvice {
+    /// The index.
+    pub index: String,
+    /// What is predicted for each placement, and which one to choose.
+    pub advice: Advice,
+    /// What the queries were, in words.
+    pub source: String,
+    /// What the index was thought to lie on, in words.
+    pub medium: String,
+    /// The statement that places the index as advised.
+    pub statement: String,
+}
+
+/// What a pool lies on, as far as its speed goes, if it is not emulated: DAX is persistent memory, and all else is as fast
+/// as DRAM once it was read.
+pub(crate) fn medium_of(kind: MediumKind, emulated: Option<&EmulatedSpec>) -> EmulatedSpec {
+    let profile = match (emulated, kind) {
+        (Some(spec), _) => return spec.clone(),
+        (None, MediumKind::Dax) => DeviceProfile::optane(),
+        (None, _) => DeviceProfile::dram(),
+    };
+    // Measuring the host is nothing that a statement does unasked.
+    EmulatedSpec {
+        absolute: true,
+        ..EmulatedSpec::new(profile)
+    }
+}
+
+/// Advises on an index with `dram` bytes for these statements; with none, for the queries it answered lately in this
+/// process, or made-up ones.
+///
+/// # Errors
+/// No such index; a statement cannot be planned; none of them has a condition on the index's columns.
+pub(crate) async fn advise(
+    session: &Session,
+    shared: &Arc<Shared>,
+    name: &str,
+    statements: &[String],
+    dram: u64,
+    medium: Option<&EmulatedSpec>,
+) -> Result<IndexAdvice, EngineError> {
+    let catalog = session.catalog(shared)?;
+    let open = catalog.indexes().iter().find(|index| index.name == name);
+    let open = open.ok_or_else(|| catalog.no_index(name))?;
+    let index = match &open.index {
+        Ok(index) => Arc::clone(index),
+        Err(reason) => {
+            return Err(EngineError::Query(format!(
+                "index '{name}' cannot be read: {reason}"
+            )));
+        }
+    };
+    let (sample, source) = match statements {
+        [] => {
+            let table = catalog.table(index.table())?;
+            open.placing.sample(&index, &table.table)?
+        }
+        statements => {
+            let recorder = record(session, &catalog, name, statements).await?;
+            of_statements(&recorder, &index, statements.len())?
+        }
+    };
+    let kind = shared.pool.kind();
+    let spec = medium_of(kind, medium.or(shared.options.medium.as_ref()));
+    let described = match (medium, &shared.options.medium) {
+        (None, None) if kind != MediumKind::Dax => {
+            format!("{kind}, as fast as DRAM; name the medium that is meant, if it is another")
+        }
+        _ => describe(&spec),
+    };
+    let options = AdviseOptions::new(dram, spec);
+    let advised = tokio::task::spawn_blocking(move || index.advise(&sample, &options)).await;
+    let advice = advised.map_err(|error| EngineError::Query(format!("the advice failed: {error}")))??;
+    Ok(IndexAdvice {
+        index: name.to_owned(),
+        statement: statement_for(name, &advice),
+        advice,
+        source,
+        medium: described,
+    })
+}
+
+/// Plans the statements and notes what they would ask of the index.
+async fn record(
+    session: &Session,
+    catalog: &Arc<Catalog>,
+    name: &str,
+    statements: &[String],
+) -> Result<Arc<Recorder>, EngineError> {
+    let recorder = Arc::new(Recorder::new(name));
+    for (number, text) in statements.iter().enumerate() {
+        let wrong = |error: EngineError| EngineError::Query(format!("query {}: {error}", number + 1));
+        recorder.next_statement();
+        if let Statement::Plan(parsed) = statement::parse(text).map_err(wrong)? {
+            session
+                .plan_only(catalog, parsed, &recorder)
+                .await
+                .map_err(wrong)?;
+        }
+    }
+    Ok(recorder)
+}
+
+/// The selections that the planner would have the index answer; if there are none, all that it could.
+fn of_statements(
+    recorder: &Recorder,
+    index: &TableIndex,
+    statements: usize,
+) -> Result<(Vec<Vec<Query>>, String), EngineError> {
+    let recorded = recorder.take();
+    let by_index = recorded.iter().filter(|noted| noted.chosen).count();
+    let used: Vec<_> = recorded
+        .iter()
+        .filter(|noted| noted.chosen || by_index == 0)
+        .collect();
+    let mut with_any: Vec<usize> = used.iter().map(|noted| noted.statement).collect();
+    with_any.dedup();
+    let mut source = format!(
+        "{} of {statements} queries use the index, in {} selections",
+        with_any.len(),
+        used.len()
+    );
+    if by_index == 0 {
+        source += "; without being told to, the planner would scan the table for each of them";
+    } else if recorded.len() > by_index {
+        source += &format!(
+            "; {} others could, but are cheaper without it",
+            recorded.len() - by_index
+        );
+    }
+    if used.is_empty() {
+        let text = format!(
+            "none of the {statements} queries has a condition on a column of index '{}'; give queries that it is to \
+             answer",
+            index.name()
+        );
+        return Err(EngineError::Query(text));
+    }
+    let selections = used.iter().map(|noted| &noted.selection);
+    Ok((noted::sample(selections, index), source))
+}
+
+/// The medium without its clock, which plays no part.
+fn describe(spec: &EmulatedSpec) -> String {
+    let to = match spec.absolute {
+        true => "times as in its profile",
+        false => "times relative to this host's DRAM",
+    };
+    let cache = spec.cache.bytes() >> 20;
+    format!("{}, {to}, below a cache of {cache} MiB", spec.profile.name)
+}
+
+fn statement_for(name: &str, advice: &Advice) -> String {
+    let plain = |name: &str| {
+        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let name = match plain(name) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    };
+    let placement = advice.picked().placement;
+    match placement {
+        Placement::SlowOnly => format!("ALTER INDEX {name} SET (placement = '{placement}')"),
+        _ => format!(
+            "ALTER INDEX {name} SET (placement = '{placement}', dram = '{}')",
+            size::exact(advice.dram)
+        ),
+    }
+}
