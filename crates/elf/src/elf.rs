@@ -491,7 +491,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// What the predicates ask of each depth; `None` if no row can match.
-    fn plan(&self, predicates: &[CodePredicate]) -> Result<Option<Plan>> {
+    pub(crate) fn plan(&self, predicates: &[CodePredicate]) -> Result<Option<Plan>> {
         if predicates.len() != self.dims() {
             return Err(ElfError::WrongDimensions {
                 expected: self.dims(),

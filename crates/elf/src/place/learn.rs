@@ -2,7 +2,6 @@
 //! is only described.
 
 use crate::elf::Elf;
-use crate::plan::Plan;
 use crate::sink::Count;
 use crate::{CodePredicate, Layout, Result};
 use halocline_media::Bytes;
@@ -28,7 +27,7 @@ impl<B: Bytes> Elf<B> {
             return Ok(());
         };
         let header = self.durable_header();
-        let Some(plan) = Plan::new(predicates, &header.geometry)? else {
+        let Some(plan) = self.plan(predicates)? else {
             return Ok(());
         };
         if self.rows() == 0 {
