@@ -22,6 +22,8 @@ pub struct Counts {
     pub written_units: u64,
     /// Fences.
     pub fences: u64,
+    /// Calls for which the model was entered: all but touches of the line touched last.
+    pub calls: u64,
 }
 
 impl Sub for Counts {
@@ -36,6 +38,7 @@ impl Sub for Counts {
             written_lines: self.written_lines - before.written_lines,
             written_units: self.written_units - before.written_units,
             fences: self.fences - before.fences,
+            calls: self.calls - before.calls,
         }
     }
 }
@@ -72,6 +75,7 @@ pub(super) struct Tallies {
     pub(super) written_lines: Tally,
     pub(super) written_units: Tally,
     pub(super) fences: Tally,
+    pub(super) calls: Tally,
     /// Ticks of the thread's clock, with what it still has to wait for.
     pub(super) position: Tally,
     /// Ticks of that which passed while no thread had the lane.
@@ -89,5 +93,6 @@ impl Tallies {
         sum.written_lines += self.written_lines.get();
         sum.written_units += self.written_units.get();
         sum.fences += self.fences.get();
+        sum.calls += self.calls.get();
     }
 }

@@ -36,6 +36,8 @@ pub struct Device {
     /// What the model takes itself.
     own: OwnCost,
     own_ticks: OwnTicks,
+    /// Ticks that a call costs its caller beside them.
+    charge: AtomicU64,
     addresses: AtomicU64,
 }
 
@@ -82,6 +84,7 @@ impl Device {
             born: if delay { clock::now() } else { 0 },
             own,
             own_ticks: own.ticks(ticks_per_ns),
+            charge: AtomicU64::new(0),
             addresses: AtomicU64::new(0),
         }
     }
@@ -256,6 +259,20 @@ impl Device {
         self.own
     }
 
+    /// Says what each call costs its caller on top of [`own_cost`](Device::own_cost): what would have overlapped has to be over
+    /// before the model looks at the clock. It depends on the caller, so it is measured there: what the same takes on a
+    /// device of the host's own figures more than without one, for each of the [`calls`](Counts::calls). From then on it is
+    /// no work of the modelled core but part of the [`overrun`](Device::overrun).
+    pub fn charge(&self, call: Duration) {
+        let ticks = call.as_secs_f64() * 1e9 * self.shared.model.ticks_per_ns;
+        self.charge.store(ticks as u64, Ordering::Relaxed);
+    }
+
+    /// What was [charged](Device::charge).
+    pub fn charged(&self) -> Duration {
+        self.duration(self.charge.load(Ordering::Relaxed))
+    }
+
     /// Real time, of all threads together, that the model's own computing took, and reads of the host within it. It comes
     /// on top of the delays: subtract it from what a clock on the wall shows, or state it. [`Watch`](super::Watch) does.
     pub fn overrun(&self) -> Duration {
@@ -313,12 +330,14 @@ impl Device {
     /// Adds the work since the model was left.
     #[inline(always)]
     fn enter(&self, lane: &mut Lane, tallies: &Tallies) {
+        tallies.calls.add(1);
         if self.delay {
             let now = clock::now_after_loads();
-            let own = &self.own_ticks;
-            let hits = lane.hits * own.hit;
-            lane.worked((now - lane.left).saturating_sub(own.clock + hits));
-            tallies.overrun.add(own.clock + hits);
+            let (since, own) = (now - lane.left, &self.own_ticks);
+            let model = own.clock + lane.hits * own.hit + self.charge.load(Ordering::Relaxed);
+            let model = model.min(since);
+            lane.worked(since - model);
+            tallies.overrun.add(model);
             (lane.entered, lane.before) = (now, lane.now);
         }
         lane.hits = 0;

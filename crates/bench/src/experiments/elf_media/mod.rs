@@ -44,6 +44,8 @@ struct Results {
     reopened: Option<Reopened>,
     /// By question, then by system.
     answers: Vec<(Question, Vec<Measured>)>,
+    /// By question, nanoseconds that a call of the emulation was charged.
+    calls: Vec<f64>,
     /// Exact matches of `published` in DRAM, measured among those of this layout.
     published_exact: Option<Measured>,
 }
@@ -136,6 +138,7 @@ fn measure(
         built,
         reopened,
         answers: vec![],
+        calls: vec![],
         published_exact: None,
     };
     if table.rows() == 0 {
@@ -147,10 +150,19 @@ fn measure(
         let guest = published.as_ref().filter(|_| question == Question::Exact);
         let together: Vec<&System> = results.systems.iter().chain(guest).collect();
         let least = if settings.quick { 0.005 } else { 0.15 };
+        let call = tiers::calibrate(
+            tier,
+            &results.built.bytes,
+            &results.systems,
+            &queries,
+            rounds,
+            least,
+        )?;
         let mut measured = tiers::compare(&together, &queries, rounds, least)?;
         if guest.is_some() {
             results.published_exact = measured.pop();
         }
+        results.calls.push(call);
         results.answers.push((question, measured));
     }
     Ok(results)

@@ -14,17 +14,19 @@ pub(super) fn values(
     results: &Results,
 ) -> Result<(), BenchError> {
     build_values(report, settings, results)?;
-    for (question, measured) in &results.answers {
+    for ((question, measured), call) in results.answers.iter().zip(&results.calls) {
         for (system, measured) in results.systems.iter().zip(measured) {
             let mut config = system.config();
             config.insert("question".to_owned(), json!(question.to_string()));
             config.insert("threads".to_owned(), json!(1));
             config.insert("queries".to_owned(), json!(measured.queries));
+            config.insert("charged_ns_per_call".to_owned(), json!(call));
             let mut value = |metric: &str, value: f64, unit: &str| match value.is_finite() {
                 true => report.value(&system.name, &config, metric, value, unit),
                 false => Ok(()),
             };
             value("overrun", measured.overrun, "s/query")?;
+            value("calls", measured.calls, "1/query")?;
             value("lines", measured.lines, "1/query")?;
             value("units", measured.units, "1/query")?;
             value("rows found", measured.found, "1/query")?;
@@ -154,8 +156,14 @@ pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(),
         lines,
     )?;
     report.line(
-        "lines and units of the device a query; overrun: what the emulation was late, not in the time",
+        "lines and units of the device a query; overrun: what the emulation took itself, not in the time",
     )?;
+    let calls = results.answers.iter().zip(&results.calls);
+    let calls = calls.map(|((question, _), call)| format!("{question} {call:.1}"));
+    report.line(&format!(
+        "of it, what a call costs its caller, measured on a device like this host's DRAM, in ns: {}",
+        calls.collect::<Vec<_>>().join(", ")
+    ))?;
     memory(report, results)?;
     if let Some(reopened) = &results.reopened {
         report.line(&format!(

@@ -14,6 +14,8 @@ pub(in crate::experiments) struct Measured {
     pub(in crate::experiments) overrun: f64,
     /// Lines that the device served, a query.
     pub(in crate::experiments) lines: f64,
+    /// Calls of the emulation, a query.
+    pub(in crate::experiments) calls: f64,
     /// Units that the device read, a query.
     pub(in crate::experiments) units: f64,
     /// Rows found, a query.
@@ -62,6 +64,7 @@ pub(in crate::experiments) fn compare(
             measured.overrun += asked.overrun / all / rounds.max(1) as f64;
             measured.lines += asked.counts.lines as f64 / all / rounds.max(1) as f64;
             measured.units += asked.counts.units as f64 / all / rounds.max(1) as f64;
+            measured.calls += asked.counts.calls as f64 / all / rounds.max(1) as f64;
             measured.found = asked.checksum.tids as f64 / count as f64;
             measured.queries = count * passes;
         }

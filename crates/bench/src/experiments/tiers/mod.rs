@@ -1,6 +1,7 @@
 //! What the experiments on an index over two tiers share: tables, queries, the slow tier, placements side by side.
 
 mod build;
+mod calibrate;
 mod compare;
 mod index;
 mod lockstep;
@@ -16,6 +17,7 @@ use halocline_media::HugeVec;
 use std::sync::Arc;
 
 pub(super) use build::{Built, build};
+pub(super) use calibrate::calibrate;
 pub(super) use compare::{Measured, compare};
 pub(super) use index::Index;
 pub(super) use lockstep::{lockstep, warm_up};

@@ -1,11 +1,12 @@
 //! Systems to compare: an index in DRAM, or on the slow tier with something of it in DRAM.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use halocline_cache::Placement;
 use halocline_elf::{Elf, ElfError, PlaceOptions, Placed};
 use halocline_media::HugeVec;
-use halocline_media::emulated::{Clock, Counts, Device, EmulatedBytes, EmulatedSpec, Watch};
+use halocline_media::emulated::{Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Watch};
 use serde_json::{Value, json};
 
 use super::index::Checksum;
@@ -65,6 +66,23 @@ impl Tier {
             Medium::Dram => None,
             Medium::Emulated(spec) => Some(Device::new(spec)?),
         })
+    }
+
+    /// The index on a device with the figures of this host's DRAM; `None` without real delays.
+    pub(super) fn twin(&self, bytes: &Arc<HugeVec<u8>>) -> Result<Option<System>, BenchError> {
+        let (Some(model), true) = (&self.model, self.is_delayed()) else {
+            return Ok(None);
+        };
+        let spec = EmulatedSpec {
+            profile: DeviceProfile::dram(),
+            host: model.host().cloned(),
+            ..model.spec().clone()
+        };
+        let twin = Self {
+            medium: Medium::Emulated(Box::new(spec)),
+            model: None,
+        };
+        twin.open(bytes).map(Some)
     }
 
     /// The index on this tier.
@@ -189,6 +207,13 @@ impl System {
 
     pub(in crate::experiments) fn placed(&self) -> Placed {
         self.index.placed()
+    }
+
+    /// Says what a call of the emulation costs the index.
+    pub(super) fn charge(&self, call: Duration) {
+        if let Some(device) = &self.device {
+            device.charge(call);
+        }
     }
 
     /// What is special to it.

@@ -1,0 +1,42 @@
+//! What the emulation costs its callers, so that it is not taken for work of the modelled core.
+//!
+//! A look at the clock has to wait for what came before, so a call of the model costs its caller more than the model
+//! computes. How much depends on what the caller does. So the same queries are asked of the index in DRAM and of one on a
+//! device of the host's own figures, which adds nothing else; the difference, by calls, is charged to the devices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use halocline_media::HugeVec;
+
+use super::{Queries, System, Tier, compare};
+use crate::BenchError;
+
+/// Calibrates the devices of `systems` for these queries; returns the nanoseconds that a call is charged. Nothing where there
+/// are no real delays.
+///
+/// # Errors
+/// The systems answer differently.
+pub(in crate::experiments) fn calibrate(
+    tier: &Tier,
+    bytes: &Arc<HugeVec<u8>>,
+    systems: &[System],
+    queries: &Queries,
+    rounds: usize,
+    seconds: f64,
+) -> Result<f64, BenchError> {
+    let Some(twin) = tier.twin(bytes)? else {
+        return Ok(0.0);
+    };
+    let volatile = System::volatile(bytes)?;
+    let measured = compare(&[&volatile, &twin], queries, rounds, seconds)?;
+    let [plain, emulated] = &measured[..] else {
+        return Ok(0.0);
+    };
+    let more = emulated.time.median() - plain.time.median();
+    let call = (more / emulated.calls.max(1.0)).max(0.0);
+    for system in systems {
+        system.charge(Duration::from_secs_f64(call));
+    }
+    Ok(call * 1e9)
+}
