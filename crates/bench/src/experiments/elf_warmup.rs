@@ -62,6 +62,9 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                         systems.push(tier.place(&built.bytes, placement, Some(budget))?);
                     }
                     let mut source = Source::new(&table, theta, settings.seed, 11 + stream as u64)?;
+                    let slow = (&tier, &built.bytes);
+                    let call = tiers::calibrate_for(question, &mut source, slow, &systems, settings.quick)?;
+                    report.set("charged_ns_per_call", call);
                     let all = total(settings) / fewer;
                     let curves = follow(&systems, &mut source, question, all.max(2))?;
                     let shown = Shown {

@@ -187,6 +187,7 @@ fn measure(
             systems.push(tier.place(bytes, placement, Some(*budget))?);
         }
     }
+    tiers::calibrate_for(question, &mut source, (tier, bytes), &systems, settings.quick)?;
     // The baselines do not change; those whose content does are warmed up.
     tiers::warm_up(&mut systems[2..], &mut source, question, warm_up)?;
     let together: Vec<&System> = systems.iter().collect();

@@ -9,8 +9,28 @@ use std::time::Duration;
 
 use halocline_media::HugeVec;
 
-use super::{Queries, System, Tier, compare};
+use super::{Queries, Question, Source, System, Tier, compare};
 use crate::BenchError;
+
+/// Rounds and seconds of each that are enough where the times themselves are of no interest.
+const ROUNDS: usize = 3;
+const SECONDS: f64 = 0.1;
+
+/// [`calibrate`] for queries of a kind, which are drawn first.
+///
+/// # Errors
+/// As [`calibrate`].
+pub(in crate::experiments) fn calibrate_for(
+    question: Question,
+    source: &mut Source<'_>,
+    (tier, bytes): (&Tier, &Arc<HugeVec<u8>>),
+    systems: &[System],
+    quick: bool,
+) -> Result<f64, BenchError> {
+    let queries = source.draw(question, question.supply(quick));
+    let seconds = if quick { SECONDS / 20.0 } else { SECONDS };
+    calibrate(tier, bytes, systems, &queries, ROUNDS, seconds)
+}
 
 /// Calibrates the devices of `systems` for these queries; returns the nanoseconds that a call is charged. Nothing where there
 /// are no real delays.
