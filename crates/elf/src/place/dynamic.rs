@@ -31,6 +31,8 @@ const BYTES_A_COUNT: u64 = 256;
 const PRIOR: f32 = 64.0;
 /// The share of the budget for lists, one in so many parts, where there are tuples too.
 const LISTS: u64 = 4;
+/// Bytes beside the shortcuts without which lists are not worth a copy.
+const BESIDE_SHORTCUTS: u64 = 1 << 20;
 /// Least share of exact matches that tuples must answer to be looked up.
 const BREAK_EVEN: f64 = 0.04;
 
@@ -45,6 +47,8 @@ pub(crate) struct Copies {
 #[derive(Debug)]
 pub(crate) struct Dynamic {
     budget: u64,
+    /// Of it for lists where there are tuples too: never so little that the shortcuts have no room, if they can have it.
+    beside_tuples: u64,
     counts: AgedCounts,
     copies: ArcSwapOption<Copies>,
     /// The samples at which the next image is due.
@@ -67,9 +71,18 @@ impl Dynamic {
             return None;
         }
         let counts = AgedCounts::new(items, PRIOR, 1 << 16);
+        // A frozen copy of the counts is there while lists are copied.
+        let budget = budget - 2 * counts.bytes() as u64;
+        let shortcuts = header.shortcuts.end().saturating_sub(header.shortcuts.at as u64);
+        let least = shortcuts + BESIDE_SHORTCUTS;
+        let beside_tuples = if least <= budget - budget / LISTS {
+            least.max(budget / LISTS)
+        } else {
+            budget / LISTS
+        };
         Some(Self {
-            // A frozen copy of the counts is there while lists are copied.
-            budget: budget - 2 * counts.bytes() as u64,
+            budget,
+            beside_tuples,
             counts,
             copies: ArcSwapOption::empty(),
             due: AtomicU64::new(FIRST),
@@ -171,7 +184,7 @@ impl Dynamic {
         }
         let with_tuples = self.wants_tuples.load(Relaxed);
         let room = if with_tuples {
-            self.budget / LISTS
+            self.beside_tuples
         } else {
             self.budget
         };
