@@ -5,8 +5,8 @@ use halocline_elf::{Query, TableIndex};
 
 use crate::EngineError;
 
-/// Rows of each segment that queries are made of.
-const ROWS: usize = 64;
+/// Rows of each segment that queries are made of, one each: what one query has read must not be there for the next.
+const ROWS: usize = 128;
 /// A range is so many parts of a dimension's codes to either side.
 const PARTS: u64 = 100;
 
@@ -30,9 +30,10 @@ pub(super) fn sample(index: &TableIndex, table: &Table) -> Result<Vec<Vec<Query>
                 .encode(values.as_ref(), &mut of_dimension)?;
             codes.push(of_dimension);
         }
-        let queries = (0..2 * ROWS).map(|number| {
+        let queries = (0..ROWS).map(|number| {
             // A smaller segment repeats its rows, so that all have the same number of queries.
-            let (row, exact) = ((number / 2) % rows.len().max(1), number % 2 == 0);
+            // One half of the queries warms up for the other one, every other query: both have some of both kinds.
+            let (row, exact) = (number % rows.len().max(1), number % 4 < 2);
             let of_dimension = codes.iter().enumerate().map(|(dimension, codes)| {
                 let around = match exact {
                     true => 0,
