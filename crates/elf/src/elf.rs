@@ -296,7 +296,7 @@ impl<B: Bytes> Elf<B> {
         };
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
             // The list is on its way while the tuple is looked for.
-            self.fetch_exact(point);
+            self.fetch_exact(dynamic, point);
             if let Some(tid) = cache.get(key.hash, key.words()) {
                 return Ok(Tids::consecutive(tid, 1));
             }
@@ -339,11 +339,16 @@ impl<B: Bytes> Elf<B> {
 
     /// Asks for the list in which an exact match will look, where that is known without waiting.
     #[inline(always)]
-    fn fetch_exact(&self, point: &[u64]) {
-        if self.header.shortcuts.dims() > 0
-            && let Start::List(at) = self.tree_in(&self.durable, None).start(point)
+    fn fetch_exact(&self, dynamic: &Dynamic, point: &[u64]) {
+        let copies = dynamic.copies();
+        let tree = match &*copies {
+            Some(copies) => self.tree_in(&copies.header, Some(&copies.image)),
+            None => self.tree_in(&self.durable, None),
+        };
+        if tree.header.shortcuts.dims() > 0
+            && let Start::List(at) = tree.start(point)
         {
-            self.bytes.prefetch(at);
+            tree.view.prefetch(at);
         }
     }
 
