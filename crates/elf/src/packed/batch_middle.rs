@@ -1,7 +1,7 @@
-//! Many exact matches in layout `packed`, interleaved, where leaf lists have some dozens of rows.
+//! Many exact matches in layout `packed`, interleaved, where leaf lists have a dozen rows or more.
 //!
-//! As in batch_quick.rs, but with one stage more: a list is longer than a few lines, so its values have to be there before
-//! it is known which of its records is wanted.
+//! As in batch_quick.rs, but with one stage more: a list is longer than a line or two, so only its values are asked for, and
+//! when they are there the record that is wanted.
 
 use crate::kernel::{Between, Kernel, Search};
 use crate::packed::batch_quick::{Flight, GROUP, QuickBatch, RING};
@@ -18,7 +18,7 @@ const LEAST_ROWS: u64 = 12;
 
 const _: () = assert!(RING > RECORDS);
 
-/// A batch in lists of some dozens of rows.
+/// A batch in lists of a dozen rows or more.
 pub(crate) struct MiddleBatch<'a, 'p, B>(pub(crate) QuickBatch<'a, 'p, B>);
 
 /// Whether lists have so many rows, on average.
