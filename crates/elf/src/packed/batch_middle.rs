@@ -38,7 +38,8 @@ impl<B: Bytes> MiddleBatch<'_, '_, B> {
             view.touch(at, HEAD);
             let Some(head) = view.head(at) else { continue };
             let (rows, code) = (usize::from(head[0]), point[depth]);
-            if rows > SMALL_LEAF || code > 0xff {
+            // At 0 is no list: its first byte would pass for one of 72 rows.
+            if at == 0 || rows > SMALL_LEAF || code > 0xff {
                 continue;
             }
             let (first, mask) = if rows <= usize::from(IN_HEAD) {
