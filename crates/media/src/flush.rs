@@ -40,6 +40,15 @@ pub fn flush_instruction() -> FlushInstruction {
     *CHOSEN.get_or_init(imp::detect)
 }
 
+/// How many lines a range overlaps.
+#[inline]
+pub(crate) fn lines(offset: u64, len: u64) -> u64 {
+    if len == 0 {
+        return 0;
+    }
+    (offset + len).div_ceil(LINE) - offset / LINE
+}
+
 /// Flushes `count` lines from `start` on.
 ///
 /// # Safety

@@ -21,11 +21,13 @@ compile_error!(
 
 mod ahead;
 mod any;
+mod arena;
 mod blocks;
 mod boot;
 mod bytes;
 mod calibrate;
 mod copy;
+mod counting;
 mod dirty;
 mod dram;
 pub mod emulated;
@@ -44,9 +46,11 @@ mod trim;
 
 pub use ahead::read_ahead;
 pub use any::AnyMedium;
+pub use arena::HugeArena;
 pub use boot::boot_id;
 pub use bytes::{Bytes, prefetch};
 pub use calibrate::{CalibrateOptions, Profile, calibrate, calibrate_beside};
+pub use counting::{Counting, FlushCounts};
 pub use dram::Dram;
 pub use emulated::{
     CacheShape, Clock, Counts, Device, DeviceProfile, Emulated, EmulatedBytes, EmulatedError, EmulatedSpec,

@@ -81,6 +81,12 @@ impl Region {
         self.len.load(Ordering::Acquire)
     }
 
+    /// The address of offset 0.
+    #[inline]
+    pub(crate) fn start(&self) -> *const u8 {
+        self.base.as_ptr()
+    }
+
     /// Whether stores are allowed.
     pub(crate) fn writable(&self) -> bool {
         self.writable

@@ -4,7 +4,7 @@
 //! Invariant: while a generation's count is not zero, its lock byte is held. A writer reuses what a generation freed
 //! only when no older one is pinned, here or elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,6 +20,8 @@ pub(crate) struct Access {
     pins: Mutex<BTreeMap<u64, usize>>,
     writing: AtomicBool,
     syncing: Mutex<()>,
+    /// Slabs that are open, by the offset of their heads.
+    slabs: Mutex<BTreeSet<u64>>,
     locks: Option<LockFile>,
     path: Arc<Path>,
 }
@@ -53,6 +55,7 @@ impl Access {
             pins: Mutex::default(),
             writing: AtomicBool::new(false),
             syncing: Mutex::default(),
+            slabs: Mutex::default(),
             locks,
             path,
         }
@@ -148,6 +151,27 @@ impl Access {
         })
     }
 
+    /// Takes the lock of the slab whose head is at this offset; nothing if anyone has it.
+    pub(crate) fn lock_slab(self: &Arc<Access>, head: u64) -> Result<Option<SlabLock>, PoolError> {
+        if !self.slabs().insert(head) {
+            return Ok(None);
+        }
+        let taken = match &self.locks {
+            Some(locks) => locks.try_slab(head).map_err(|error| self.failed(error)),
+            None => Ok(true),
+        };
+        if let Ok(true) = taken {
+            let access = Arc::clone(self);
+            return Ok(Some(SlabLock { access, head }));
+        }
+        self.slabs().remove(&head);
+        taken.map(|_| None)
+    }
+
+    fn slabs(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn failed(&self, error: std::io::Error) -> PoolError {
         PoolError::io("lock", &self.path, error)
     }
@@ -167,6 +191,22 @@ impl Drop for WriterLock {
             locks.release_writer();
         }
         self.0.writing.store(false, Ordering::Release);
+    }
+}
+
+/// The lock of a slab; let go when it is dropped.
+#[derive(Debug)]
+pub(crate) struct SlabLock {
+    access: Arc<Access>,
+    head: u64,
+}
+
+impl Drop for SlabLock {
+    fn drop(&mut self) {
+        if let Some(locks) = &self.access.locks {
+            locks.release_slab(self.head);
+        }
+        self.access.slabs().remove(&self.head);
     }
 }
 

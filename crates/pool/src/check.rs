@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::PoolError;
 use crate::bytes::unpinned;
-use crate::directory::{Directory, ExtentRef, ObjectKind};
+use crate::directory::{Directory, ExtentRef};
 use crate::log::Log;
 use crate::pool::{Pool, read_directory};
 use crate::superblock::{Slot, Slots};
@@ -117,7 +117,7 @@ impl CheckReport {
 
 impl<M: Medium> Pool<M> {
     /// Reads the newest generation whole, on all cores, and verifies its directory, that no extents overlap, and every
-    /// checksum, those of the records in logs included. Writers and readers go on meanwhile. `progress` is called from several threads, every few MiB.
+    /// checksum, those of the records in logs included; nodes of slabs are their owners' to check. Writers and readers go on meanwhile. `progress` is called from several threads, every few MiB.
     ///
     /// # Errors
     /// As [`snapshot`](Pool::snapshot), if it cannot be read at all; what is merely damaged is in the report.
@@ -185,7 +185,7 @@ pub(crate) fn distinct(directory: &Directory) -> Vec<Named<'_>> {
     let immutable = directory
         .objects
         .iter()
-        .filter(|(_, record)| record.kind != ObjectKind::LOG);
+        .filter(|(_, record)| !record.kind.is_mutable());
     for (name, record) in immutable {
         for (index, extent) in record.extents.iter().enumerate() {
             seen.entry((extent.offset, extent.len)).or_insert(Named {

@@ -14,12 +14,12 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::layout::{
-    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITHOUT_LOGS,
-    MAX_META, MAX_NAME, ObjectEntry, blocks,
+    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITH_LOGS,
+    FORMAT_WITHOUT_LOGS, MAX_META, MAX_NAME, ObjectEntry, SLAB_HEAD, SlabMeta, blocks,
 };
 use crate::log::Tail;
 
-/// What an object is; but for logs, the pool itself does not care.
+/// What an object is; but for logs and slabs, the pool itself does not care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKind(pub u32);
 
@@ -30,6 +30,14 @@ impl ObjectKind {
     pub const INDEX: ObjectKind = ObjectKind(2);
     /// A log: one extent that is appended to. Only [`Txn::put_log`](crate::Txn::put_log) makes one.
     pub const LOG: ObjectKind = ObjectKind(3);
+    /// A slab: extents of nodes that are changed where they lie. Only [`Pool::create_slab`](crate::Pool::create_slab)
+    /// makes one.
+    pub const SLAB: ObjectKind = ObjectKind(4);
+
+    /// Whether its extents change while they are published.
+    pub(crate) fn is_mutable(self) -> bool {
+        self == ObjectKind::LOG || self == ObjectKind::SLAB
+    }
 }
 
 impl fmt::Display for ObjectKind {
@@ -38,6 +46,7 @@ impl fmt::Display for ObjectKind {
             ObjectKind::TABLE => f.write_str("table"),
             ObjectKind::INDEX => f.write_str("index"),
             ObjectKind::LOG => f.write_str("log"),
+            ObjectKind::SLAB => f.write_str("slab"),
             ObjectKind(other) => write!(f, "object of kind {other}"),
         }
     }
@@ -50,7 +59,7 @@ pub struct ExtentRef {
     pub offset: u64,
     /// Length in bytes. The extent takes whole blocks of 4 KiB, and none when it is empty.
     pub len: u64,
-    /// xxh3-64 of the bytes; of a log, the number its chain of records starts from.
+    /// xxh3-64 of the bytes; of a log, the number its chain of records starts from; of a slab, 0.
     pub checksum: u64,
 }
 
@@ -120,6 +129,12 @@ impl Directory {
         logs.flat_map(|record| record.extents.iter())
     }
 
+    /// The extents of its logs and slabs. Linear in the number of objects.
+    pub(crate) fn mutable(&self) -> impl Iterator<Item = &ExtentRef> {
+        let mutable = self.objects.values().filter(|record| record.kind.is_mutable());
+        mutable.flat_map(|record| record.extents.iter())
+    }
+
     /// Reads the bytes of a directory whose checksum was right.
     ///
     /// # Errors
@@ -165,6 +180,9 @@ impl Directory {
             if kind == ObjectKind::LOG && (own.len() != 1 || log_len == 0 || !log_len.is_multiple_of(BLOCK)) {
                 return Err("a log is not one extent of whole blocks");
             }
+            if kind == ObjectKind::SLAB && !is_slab(meta, &own) {
+                return Err("a slab is not chunks of whole blocks, or does not say what it holds");
+            }
             objects.push((name.into(), Arc::new(Record::new(kind, meta.into(), own))));
         }
         Ok(Directory {
@@ -175,10 +193,27 @@ impl Directory {
     }
 }
 
+/// Whether metadata and extents are those of a slab.
+fn is_slab(meta: &[u8], extents: &[ExtentRef]) -> bool {
+    let Ok(meta) = SlabMeta::read_from_bytes(meta) else {
+        return false;
+    };
+    let node_size = u64::from(meta.node_size.get());
+    node_size > 0
+        && extents.first().is_some_and(|first| first.len >= SLAB_HEAD)
+        && extents
+            .iter()
+            .all(|extent| extent.len.is_multiple_of(BLOCK) && extent.len >= node_size)
+}
+
 /// The version of the format that a pool with these objects has.
 pub(crate) fn version_of(objects: &Objects) -> u32 {
-    let logs = objects.values().any(|record| record.kind == ObjectKind::LOG);
-    if logs { FORMAT_VERSION } else { FORMAT_WITHOUT_LOGS }
+    let version = |record: &Arc<Record>| match record.kind {
+        ObjectKind::SLAB => FORMAT_VERSION,
+        ObjectKind::LOG => FORMAT_WITH_LOGS,
+        _ => FORMAT_WITHOUT_LOGS,
+    };
+    objects.values().map(version).max().unwrap_or(FORMAT_WITHOUT_LOGS)
 }
 
 /// The bytes of a directory.

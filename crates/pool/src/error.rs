@@ -241,6 +241,87 @@ pub enum PoolError {
         /// The object's name.
         name: String,
     },
+    /// The object is, or would be, a slab.
+    #[error("'{name}' of {} is a slab of nodes: make it with create_slab, open it with open_slab", path.display())]
+    IsASlab {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+    },
+    /// The object is no slab.
+    #[error("'{name}' of {} is no slab of nodes, but a {kind}; check the name", path.display())]
+    NotASlab {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+        /// What it is.
+        kind: ObjectKind,
+    },
+    /// The nodes of the slab are another structure's.
+    #[error("'{name}' of {} holds a '{found}', not a '{expected}'; check the name, or open it as what it is", path.display())]
+    WrongSlab {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+        /// What it says it holds.
+        found: String,
+        /// What it was opened as.
+        expected: String,
+    },
+    /// A slab is opened, replaced or removed while someone has it open.
+    #[error("'{name}' of {} is open here or in another process; close it there first", path.display())]
+    SlabInUse {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+    },
+    /// The machine went down while a slab was being written without durable fences.
+    #[error(
+        "'{name}' of {} was being written when the machine went down, and not synced: any part of the last changes may be \
+         missing; check it, and accept what is there or restore the file from a copy",
+        path.display()
+    )]
+    SlabUnsynced {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+    },
+    /// A link in a slab is damaged.
+    #[error(
+        "a link to {offset} in '{name}' of {} is damaged: {reason}; restore the file from a copy",
+        path.display()
+    )]
+    NotANode {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+        /// Where the link leads.
+        offset: u64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The nodes of a slab cannot have this size.
+    #[error("nodes of {node_size} bytes in '{name}' are not possible; choose a multiple of 256 up to 65536")]
+    InvalidSlab {
+        /// The object's name.
+        name: String,
+        /// The size that was wanted.
+        node_size: u32,
+    },
+    /// There is an object of the name of the one to create.
+    #[error("{} has an object '{name}'; remove it first, or choose another name", path.display())]
+    AlreadyThere {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+    },
     /// No record of the log ends at this position.
     #[error(
         "no record of the log '{name}' of {} ends at {position}; start from 0, positions are those of one generation",

@@ -9,10 +9,13 @@ use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The newest format this build reads and writes: that of pools with logs.
-pub const FORMAT_VERSION: u32 = 2;
+/// The newest format this build reads and writes: that of pools with slabs.
+pub const FORMAT_VERSION: u32 = 3;
 
-/// The format of pools without logs, which older programs read as well.
+/// The format of pools with logs and without slabs.
+pub(crate) const FORMAT_WITH_LOGS: u32 = 2;
+
+/// The format of pools without logs and slabs, which the oldest programs read as well.
 pub(crate) const FORMAT_WITHOUT_LOGS: u32 = 1;
 
 /// The first bytes of each superblock, in every version of the format.
@@ -48,6 +51,18 @@ pub const MAX_META: usize = 64 << 20;
 /// Where a word lies that each vacuum changes, by which other handles learn that free space may have lost its blocks. It
 /// means nothing to a handle that opens the pool later.
 pub(crate) const VACUUMS: u64 = 2048;
+
+/// The version of the layout of slabs.
+pub(crate) const SLAB_VERSION: u32 = 1;
+
+/// Bytes of the head of a slab, at the start of its first chunk.
+pub(crate) const SLAB_HEAD: u64 = 4 << 10;
+
+/// Where in the head the owner's root lies, which reaches to the head's end.
+pub(crate) const SLAB_ROOT: u64 = 256;
+
+/// Where the lock bytes of slabs lie: each has the byte of its first chunk's block number.
+pub(crate) const LOCK_SLABS: u64 = 1 << 61;
 
 /// Where the lock bytes lie: far beyond any data, where locking is all that can be done to a byte.
 pub(crate) const LOCK_BASE: u64 = 1 << 62;
@@ -127,6 +142,24 @@ pub(crate) struct RecordHeader {
     pub(crate) salt: U32,
 }
 
+/// Metadata of a slab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct SlabMeta {
+    pub(crate) version: U32,
+    pub(crate) node_size: U32,
+    pub(crate) owner: [u8; 8],
+}
+
+/// Start of the head of a slab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct SlabHead {
+    pub(crate) boot_id: [u8; 16],
+    pub(crate) unsynced: U64,
+    pub(crate) reserved: [u8; 40],
+}
+
 /// Records start and end at multiples of this.
 pub(crate) const RECORD_ALIGN: u64 = 8;
 
@@ -148,6 +181,8 @@ const _: () = {
     assert!(size_of::<DirectoryHeader>() == 64);
     assert!(size_of::<ObjectEntry>() == 48);
     assert!(size_of::<ExtentEntry>() == 32);
+    assert!(size_of::<SlabMeta>() == 16);
+    assert!(size_of::<SlabHead>() == 64 && SLAB_ROOT >= 64 && SLAB_HEAD == BLOCK);
     assert!(size_of::<RecordHeader>() as u64 + 8 == RECORD_OVERHEAD);
     assert!(RECORD_OVERHEAD.is_multiple_of(RECORD_ALIGN) && BLOCK.is_multiple_of(RECORD_ALIGN));
     assert!(

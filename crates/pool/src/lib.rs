@@ -29,6 +29,8 @@
 //! A small change need not publish a generation: a [log](Txn::put_log) is an object that is appended to, with one fence a
 //! record, until a publish *folds* it: puts what it holds into other objects and names an empty log.
 //!
+//! Trees are [slabs](Slab): nodes of a few hundred bytes that their owner changes where they lie, by its own rules.
+//!
 //! What is durable when, and why no crash can tear a generation, is argued in `docs/format.md`.
 
 mod access;
@@ -44,6 +46,7 @@ mod mistake;
 mod open;
 mod pool;
 mod repair;
+mod slab;
 mod snapshot;
 mod space;
 mod superblock;
@@ -61,6 +64,7 @@ pub use layout::{FORMAT_VERSION, MAX_META, MAX_NAME};
 pub use log::LogRecords;
 pub use pool::{Pool, PoolInfo, PoolOptions};
 pub use repair::RepairReport;
+pub use slab::{Slab, SlabOptions, SlabRecovery, SlabStats};
 pub use snapshot::{Object, Snapshot};
 pub use txn::Txn;
 pub use vacuum::VacuumReport;

@@ -13,7 +13,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use crate::layout::{LOCK_READERS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID};
+use crate::layout::{BLOCK, LOCK_READERS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID};
 
 /// An open file of its own, by which one handle holds its locks.
 #[derive(Debug)]
@@ -60,6 +60,16 @@ impl LockFile {
 
     pub(crate) fn unlock_sync(&self) {
         let result = self.set(libc::F_OFD_SETLK, libc::F_UNLCK, LOCK_SYNC);
+        debug_assert!(result.is_ok(), "unlocking an open file: {result:?}");
+    }
+
+    /// Takes the lock of a slab, or returns false if another handle has it.
+    pub(crate) fn try_slab(&self, head: u64) -> io::Result<bool> {
+        self.set(libc::F_OFD_SETLK, libc::F_WRLCK, LOCK_SLABS + head / BLOCK)
+    }
+
+    pub(crate) fn release_slab(&self, head: u64) {
+        let result = self.set(libc::F_OFD_SETLK, libc::F_UNLCK, LOCK_SLABS + head / BLOCK);
         debug_assert!(result.is_ok(), "unlocking an open file: {result:?}");
     }
 

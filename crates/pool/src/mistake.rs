@@ -37,6 +37,18 @@ pub(crate) enum Mistake {
     VacuumUnsynced,
     /// A writer trusts that free space has blocks.
     TrustBlocks,
+    /// A slab is published before its head is durable.
+    UnflushedSlabHead,
+    /// Power loss that may have torn the nodes of a slab is not noticed.
+    TrustSlabAfterReboot,
+    /// Nodes are stored to before the head durably says that power loss would harm them.
+    MarkSlabLate,
+    /// The head says that nodes are durable before they are.
+    UnmarkSlabFirst,
+    /// A slab that is open is removed.
+    RemoveOpenSlab,
+    /// A slab uses a chunk that no generation names.
+    UnpublishedChunk,
     /// A sync overlooks that its generation has been appended to since the last one.
     SkipLogSync,
 }

@@ -230,7 +230,7 @@ impl Object {
     /// [`extent_verified`](Object::extent_verified) and `check` only: opening a pool must not read its data.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`].
+    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`], [`PoolError::IsASlab`].
     pub fn extent(&self, index: usize) -> Result<ExtentBytes, PoolError> {
         let extent = self.find(index)?;
         if extent.len <= SMALL {
@@ -243,7 +243,7 @@ impl Object {
     /// The bytes of extent `index`, found to match their checksum now or earlier.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`].
+    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`], [`PoolError::IsASlab`].
     pub fn extent_verified(&self, index: usize) -> Result<ExtentBytes, PoolError> {
         let extent = self.find(index)?;
         self.verify(index, extent)
@@ -252,6 +252,12 @@ impl Object {
     fn find(&self, index: usize) -> Result<ExtentRef, PoolError> {
         if self.kind() == ObjectKind::LOG {
             return Err(PoolError::IsALog {
+                path: self.pinned.path.to_path_buf(),
+                name: self.name().to_owned(),
+            });
+        }
+        if self.kind() == ObjectKind::SLAB {
+            return Err(PoolError::IsASlab {
                 path: self.pinned.path.to_path_buf(),
                 name: self.name().to_owned(),
             });

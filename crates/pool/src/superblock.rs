@@ -57,7 +57,7 @@ impl Superblock {
         }
     }
 
-    /// Whether the generation names logs, which change without a publish.
+    /// Whether the generation names logs or slabs, which change without a publish.
     pub(crate) fn has_logs(&self) -> bool {
         self.version.get() > FORMAT_WITHOUT_LOGS
     }

@@ -17,10 +17,11 @@ use std::thread::{self, ThreadId};
 use halocline_media::{AnyMedium, Medium};
 
 use crate::PoolError;
-use crate::access::WriterLock;
+use crate::access::{SlabLock, WriterLock};
 use crate::bytes::ExtentBytes;
 use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode, version_of};
 use crate::layout::{DATA_START, MAX_META, MAX_NAME, Superblock, blocks, checksum};
+use crate::mistake::{Mistake, made};
 use crate::pool::Inner;
 use crate::snapshot::{Object, Pinned};
 use crate::superblock::Slots;
@@ -52,6 +53,21 @@ pub(crate) struct State {
     /// Space that is taken: by offset, the bytes.
     reserved: HashMap<u64, u64>,
     finished: HashMap<u64, ExtentRef>,
+    /// Locks of slabs that it removes or replaces.
+    slabs: Vec<SlabLock>,
+    /// Whether it does no more than give a slab further space, so that logs stay as they are, with all records.
+    pub(crate) only_slab: bool,
+}
+
+impl State {
+    /// Creates or extends a slab, and nothing else.
+    pub(crate) fn put_slab(&mut self, name: &str, record: Record) {
+        debug_assert!(self.changed.is_empty(), "a transaction of its own");
+        let name: Arc<str> = name.into();
+        Arc::make_mut(&mut self.objects).insert(Arc::clone(&name), Arc::new(record));
+        self.changed.insert(name);
+        self.only_slab = true;
+    }
 }
 
 impl<M: Medium> Txn<M> {
@@ -71,6 +87,8 @@ impl<M: Medium> Txn<M> {
             changed: BTreeSet::new(),
             reserved: HashMap::new(),
             finished: HashMap::new(),
+            slabs: Vec::new(),
+            only_slab: false,
         };
         Ok(Txn {
             inner: Arc::clone(inner),
@@ -111,7 +129,9 @@ impl<M: Medium> Txn<M> {
     ///
     /// # Errors
     /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`], [`PoolError::UnknownExtent`],
-    /// [`PoolError::IsALog`] for a log, which [`put_log`](Txn::put_log) makes; the transaction stays as it was.
+    /// [`PoolError::IsALog`] for a log, which [`put_log`](Txn::put_log) makes, [`PoolError::IsASlab`] for a slab, which
+    /// [`Pool::create_slab`](crate::Pool::create_slab) makes, [`PoolError::SlabInUse`] if it would replace a slab that is
+    /// open; the transaction stays as it was.
     pub fn put(
         &self,
         name: &str,
@@ -122,6 +142,12 @@ impl<M: Medium> Txn<M> {
         check_name(name)?;
         if kind == ObjectKind::LOG {
             return Err(PoolError::IsALog {
+                path: self.inner.path.to_path_buf(),
+                name: name.to_owned(),
+            });
+        }
+        if kind == ObjectKind::SLAB {
+            return Err(PoolError::IsASlab {
                 path: self.inner.path.to_path_buf(),
                 name: name.to_owned(),
             });
@@ -137,6 +163,7 @@ impl<M: Medium> Txn<M> {
         for extent in &extents {
             self.check_known(&state, name, extent)?;
         }
+        self.lock_slab(&mut state, name)?;
         let name: Arc<str> = name.into();
         Arc::make_mut(&mut state.objects).insert(
             Arc::clone(&name),
@@ -149,9 +176,10 @@ impl<M: Medium> Txn<M> {
     /// Removes an object. Snapshots keep it; its space is used again when none of them is left.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchObject`].
+    /// [`PoolError::NoSuchObject`], [`PoolError::SlabInUse`] for a slab that is open.
     pub fn remove(&self, name: &str) -> Result<(), PoolError> {
         let mut state = self.state();
+        self.lock_slab(&mut state, name)?;
         let Some((name, _)) = Arc::make_mut(&mut state.objects).remove_entry(name) else {
             return Err(PoolError::NoSuchObject {
                 path: self.inner.path.to_path_buf(),
@@ -353,8 +381,8 @@ impl<M: Medium> Txn<M> {
                 && !self
                     .base
                     .directory()
-                    .logs()
-                    .any(|log| log.offset == extent.offset)
+                    .mutable()
+                    .any(|mutable| mutable.offset == extent.offset)
         };
         if extent.len == 0 && extent.offset == DATA_START || finished() || published() {
             return Ok(());
@@ -363,6 +391,26 @@ impl<M: Medium> Txn<M> {
             object: object.to_owned(),
             offset: extent.offset,
         })
+    }
+
+    /// If this is the name of a slab, sees to it that nobody has it open until the transaction ends.
+    pub(crate) fn lock_slab(&self, state: &mut State, name: &str) -> Result<(), PoolError> {
+        let Some(record) = state.objects.get(name) else {
+            return Ok(());
+        };
+        if record.kind != ObjectKind::SLAB || made(Mistake::RemoveOpenSlab) {
+            return Ok(());
+        }
+        match self.inner.access.lock_slab(record.extents[0].offset)? {
+            Some(lock) => state.slabs.push(lock),
+            None => {
+                return Err(PoolError::SlabInUse {
+                    path: self.inner.path.to_path_buf(),
+                    name: name.to_owned(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// What it builds on.

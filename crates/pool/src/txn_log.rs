@@ -23,8 +23,8 @@ impl<M: Medium> Txn<M> {
     /// as it is, and there is nothing to publish.
     ///
     /// # Errors
-    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::DiskFull`], [`PoolError::Media`]; the
-    /// transaction stays as it was.
+    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::DiskFull`], [`PoolError::Media`],
+    /// [`PoolError::SlabInUse`] if it would replace a slab that is open; the transaction stays as it was.
     pub fn put_log(&self, name: &str, capacity: u64) -> Result<(), PoolError> {
         check_name(name)?;
         let capacity =
@@ -42,6 +42,7 @@ impl<M: Medium> Txn<M> {
             (log.capacity() >= capacity && empty).then(|| Arc::clone(record))
         };
         let mut state = self.state();
+        self.lock_slab(&mut state, name)?;
         if reusable(&state.objects).is_some() {
             return Ok(());
         }
@@ -121,6 +122,9 @@ impl<M: Medium> Txn<M> {
     /// # Errors
     /// [`PoolError::LogNotFolded`] if one of them holds records of the base.
     pub(crate) fn start_logs(&self, state: &mut State) -> Result<(), PoolError> {
+        if state.only_slab {
+            return Ok(());
+        }
         let logs = state
             .objects
             .iter()

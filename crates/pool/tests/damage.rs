@@ -153,7 +153,7 @@ fn a_newer_format_is_refused_and_left_alone() {
                     error,
                     PoolError::NewerFormat {
                         found: 9,
-                        supported: 2,
+                        supported: 3,
                         ..
                     }
                 ),

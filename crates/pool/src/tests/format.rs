@@ -3,9 +3,10 @@
 use std::mem::{offset_of, size_of};
 
 use crate::layout::{
-    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITHOUT_LOGS,
-    HUGE, LOCK_READERS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, MAGIC, MAX_META, MAX_NAME, ObjectEntry,
-    RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader, SLOT_SIZE, SLOTS, Superblock, VACUUMS,
+    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITH_LOGS,
+    FORMAT_WITHOUT_LOGS, HUGE, LOCK_READERS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, MAGIC,
+    MAX_META, MAX_NAME, ObjectEntry, RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader, SLAB_HEAD, SLAB_ROOT,
+    SLAB_VERSION, SLOT_SIZE, SLOTS, SlabHead, SlabMeta, Superblock, VACUUMS,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/format.md");
@@ -77,12 +78,23 @@ fn structures_are_as_documented() {
         size_of::<RecordHeader>(),
         &fields!(RecordHeader: len, salt),
     );
+    compare(
+        "#### SlabMeta",
+        size_of::<SlabMeta>(),
+        &fields!(SlabMeta: version, node_size, owner),
+    );
+    compare(
+        "#### SlabHead",
+        size_of::<SlabHead>(),
+        &fields!(SlabHead: boot_id, unsynced, reserved),
+    );
 }
 
 #[test]
 fn constants_are_as_documented() {
     let constants = [
         ("FORMAT_VERSION", u64::from(FORMAT_VERSION)),
+        ("FORMAT_WITH_LOGS", u64::from(FORMAT_WITH_LOGS)),
         ("FORMAT_WITHOUT_LOGS", u64::from(FORMAT_WITHOUT_LOGS)),
         ("SLOT_SIZE", SLOT_SIZE),
         ("SLOTS", SLOTS as u64),
@@ -94,6 +106,10 @@ fn constants_are_as_documented() {
         ("RECORD_ALIGN", RECORD_ALIGN),
         ("RECORD_OVERHEAD", RECORD_OVERHEAD),
         ("VACUUMS", VACUUMS),
+        ("SLAB_VERSION", u64::from(SLAB_VERSION)),
+        ("SLAB_HEAD", SLAB_HEAD),
+        ("SLAB_ROOT", SLAB_ROOT),
+        ("LOCK_SLABS", LOCK_SLABS),
         ("LOCK_WRITER", LOCK_WRITER),
         ("LOCK_SYNC", LOCK_SYNC),
         ("LOCK_WRITER_PID", LOCK_WRITER_PID),

@@ -9,6 +9,7 @@ mod mistakes;
 mod model;
 mod power;
 mod race;
+mod slab;
 mod space;
 mod vacuum;
 mod wrapped;

@@ -1,0 +1,78 @@
+//! How a slab comes to a further chunk.
+//!
+//! Invariant: a chunk is the slab's when a generation that names it is published, which changes nothing else: logs and
+//! the records in them stay as they are. The owner stores to it only after that.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use halocline_media::Medium;
+
+use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::layout::{BLOCK, HUGE};
+use crate::mistake::{Mistake, made};
+use crate::{PoolError, Txn};
+
+use super::Slab;
+
+/// How long another writer of the pool is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most that a chunk takes unless it is asked for.
+const MOST: u64 = 64 << 20;
+
+impl<M: Medium> Slab<M> {
+    /// Adds a chunk, unless another thread has done so meanwhile.
+    #[cold]
+    pub(super) fn grow(&self) -> Result<(), PoolError> {
+        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (enough, bytes) = {
+            let nodes = self.nodes();
+            (nodes.has_free(), nodes.bytes())
+        };
+        if enough {
+            return Ok(());
+        }
+        let txn = self.pool.begin_wait(PATIENCE)?;
+        let generous = chunk_len((bytes / 4).clamp(self.chunk, MOST.max(self.chunk)));
+        let (offset, len) = match txn.reserve(generous) {
+            Err(PoolError::DiskFull { .. }) if generous > self.chunk => {
+                (txn.reserve(self.chunk)?, self.chunk)
+            }
+            other => (other?, generous),
+        };
+        let chunk = ExtentRef {
+            offset,
+            len,
+            checksum: 0,
+        };
+        txn.extend_slab(&self.name, chunk)?;
+        if !made(Mistake::UnpublishedChunk) {
+            txn.commit()?;
+        }
+        self.nodes().add(offset, offset + len, len);
+        tracing::debug!(slab = %self.name, len, "a further chunk");
+        Ok(())
+    }
+}
+
+/// The bytes of a chunk of about this length: whole blocks, and whole huge pages if it is that long.
+pub(super) fn chunk_len(len: u64) -> u64 {
+    len.next_multiple_of(if len >= HUGE { HUGE } else { BLOCK })
+}
+
+impl<M: Medium> Txn<M> {
+    /// Adds a chunk to a slab that this handle has open.
+    fn extend_slab(&self, name: &str, chunk: ExtentRef) -> Result<(), PoolError> {
+        let mut state = self.state();
+        let missing = || PoolError::NoSuchObject {
+            path: self.inner.path.to_path_buf(),
+            name: name.to_owned(),
+        };
+        let record = state.objects.get(name).ok_or_else(missing)?;
+        let extents = record.extents.iter().copied().chain([chunk]).collect();
+        let record = Record::new(ObjectKind::SLAB, record.meta.clone(), extents);
+        state.put_slab(name, record);
+        Ok(())
+    }
+}

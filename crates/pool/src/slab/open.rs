@@ -1,0 +1,276 @@
+//! Creating and opening slabs.
+
+use std::sync::{Arc, Mutex};
+
+use halocline_media::Medium;
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::layout::{SLAB_HEAD, SLAB_VERSION, SlabHead, SlabMeta};
+use crate::mistake::{Mistake, made};
+use crate::txn::check_name;
+use crate::{Pool, PoolError};
+
+use super::growth::chunk_len;
+use super::nodes::Nodes;
+use super::{Slab, SlabOptions};
+
+/// Nodes have at least so many bytes, and a multiple of it.
+const LEAST_NODE: u32 = 256;
+const MOST_NODE: u32 = 64 << 10;
+
+/// A slab whose owner has yet to name the nodes that its links lead to; until then none can be taken.
+#[derive(Debug)]
+pub struct SlabRecovery<M: Medium> {
+    slab: Slab<M>,
+}
+
+impl<M: Medium> Pool<M> {
+    /// Creates an empty slab, published when this returns. Waits for no other writer.
+    ///
+    /// # Errors
+    /// [`PoolError::AlreadyThere`] if there is an object of this name, [`PoolError::InvalidSlab`],
+    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and
+    /// [`Txn::commit`](crate::Txn::commit).
+    pub fn create_slab(&self, name: &str, options: &SlabOptions) -> Result<Slab<M>, PoolError> {
+        check_name(name)?;
+        let SlabOptions {
+            node_size,
+            owner,
+            chunk,
+        } = *options;
+        if !node_size.is_multiple_of(LEAST_NODE) || !(LEAST_NODE..=MOST_NODE).contains(&node_size) {
+            return Err(PoolError::InvalidSlab {
+                name: name.to_owned(),
+                node_size,
+            });
+        }
+        let inner = &*self.inner;
+        let txn = self.begin()?;
+        if txn.get(name).is_some() {
+            return Err(PoolError::AlreadyThere {
+                path: inner.path.to_path_buf(),
+                name: name.to_owned(),
+            });
+        }
+        let len = chunk_len(chunk.clamp(SLAB_HEAD + u64::from(node_size), u64::MAX / 4));
+        let offset = txn.reserve(len)?;
+        inner.medium.store(offset, &[0; SLAB_HEAD as usize]);
+        if !made(Mistake::UnflushedSlabHead) {
+            // The fence is that of the commit.
+            inner.medium.flush(offset, SLAB_HEAD);
+        }
+        let meta = SlabMeta {
+            version: U32::new(SLAB_VERSION),
+            node_size: U32::new(node_size),
+            owner,
+        };
+        let chunk = ExtentRef {
+            offset,
+            len,
+            checksum: 0,
+        };
+        let record = Record::new(ObjectKind::SLAB, meta.as_bytes().into(), Box::new([chunk]));
+        txn.state().put_slab(name, record);
+        txn.commit()?;
+        Ok(self.open_slab(name, owner)?.finish())
+    }
+
+    /// Opens a slab for its owner, who then names the nodes in use. No other handle can have it open meanwhile, and it
+    /// cannot be removed.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it is another owner's,
+    /// [`PoolError::SlabInUse`], [`PoolError::SlabUnsynced`] if the machine went down before what was stored last was
+    /// synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
+    pub fn open_slab(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery<M>, PoolError> {
+        self.open_slab_with(name, owner, false)
+    }
+
+    /// As [`open_slab`](Pool::open_slab), also if the machine went down before all was synced: any part of what was stored
+    /// since the last sync may be missing, which the owner has to find out.
+    ///
+    /// # Errors
+    /// As [`open_slab`](Pool::open_slab), but for [`PoolError::SlabUnsynced`].
+    pub fn open_slab_unsynced(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery<M>, PoolError> {
+        self.open_slab_with(name, owner, true)
+    }
+
+    fn open_slab_with(
+        &self,
+        name: &str,
+        owner: [u8; 8],
+        unsynced: bool,
+    ) -> Result<SlabRecovery<M>, PoolError> {
+        let inner = &*self.inner;
+        inner.writable()?;
+        let path = || inner.path.to_path_buf();
+        let name_owned = || name.to_owned();
+        let (lock, record, meta) = loop {
+            let (head, _) = self.slab_record(name)?;
+            let lock = inner
+                .access
+                .lock_slab(head)?
+                .ok_or_else(|| PoolError::SlabInUse {
+                    path: path(),
+                    name: name_owned(),
+                })?;
+            // Before the lock was taken it may have been replaced, or have grown.
+            let (again, record) = self.slab_record(name)?;
+            if again == head {
+                let meta = SlabMeta::read_from_bytes(&record.meta).map_err(|_| PoolError::NotASlab {
+                    path: path(),
+                    name: name_owned(),
+                    kind: record.kind,
+                })?;
+                break (lock, record, meta);
+            }
+        };
+        if meta.version.get() > SLAB_VERSION {
+            return Err(PoolError::NewerFormat {
+                path: path(),
+                found: meta.version.get(),
+                supported: SLAB_VERSION,
+            });
+        }
+        if meta.owner != owner {
+            return Err(PoolError::WrongSlab {
+                path: path(),
+                name: name_owned(),
+                found: tag(meta.owner),
+                expected: tag(owner),
+            });
+        }
+        let node_size = u64::from(meta.node_size.get());
+        let mut nodes = Nodes::new(node_size);
+        for (index, extent) in record.extents.iter().enumerate() {
+            inner.medium.reserve(extent.offset, extent.len)?;
+            let skip = if index == 0 { SLAB_HEAD } else { 0 };
+            nodes.add(extent.offset + skip, extent.offset + extent.len, extent.len);
+        }
+        let first = record.extents[0];
+        let mut slab = Slab {
+            medium: Arc::clone(&inner.medium),
+            pool: self.clone(),
+            name: name.into(),
+            node_size,
+            head: first.offset,
+            chunk: first.len,
+            nodes: Mutex::new(nodes),
+            growing: Mutex::new(()),
+            marked: false,
+            _lock: lock,
+        };
+        slab.mark(unsynced)?;
+        Ok(SlabRecovery { slab })
+    }
+
+    /// The slab of this name in the newest generation: the offset of its head, and its record.
+    fn slab_record(&self, name: &str) -> Result<(u64, Arc<Record>), PoolError> {
+        let inner = &*self.inner;
+        let (_, pinned) = inner.pin_newest()?;
+        let path = || inner.path.to_path_buf();
+        let Some(record) = pinned.directory().objects.get(name) else {
+            return Err(PoolError::NoSuchObject {
+                path: path(),
+                name: name.to_owned(),
+            });
+        };
+        if record.kind != ObjectKind::SLAB {
+            return Err(PoolError::NotASlab {
+                path: path(),
+                name: name.to_owned(),
+                kind: record.kind,
+            });
+        }
+        Ok((record.extents[0].offset, Arc::clone(record)))
+    }
+}
+
+impl<M: Medium> SlabRecovery<M> {
+    /// The slab, to follow the links in it.
+    pub fn slab(&self) -> &Slab<M> {
+        &self.slab
+    }
+
+    /// Says that a link leads to a node.
+    ///
+    /// # Errors
+    /// [`PoolError::NotANode`] if there is no node at this offset or it was named before: the link is damaged.
+    pub fn keep(&mut self, offset: u64) -> Result<(), PoolError> {
+        let nodes = self.slab.nodes.get_mut();
+        let nodes = nodes.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if nodes.set(offset) {
+            return Ok(());
+        }
+        let reason = match nodes.is_node(offset) {
+            true => "two links lead there",
+            false => "there is no node",
+        };
+        Err(PoolError::NotANode {
+            path: self.slab.pool.path().to_path_buf(),
+            name: self.slab.name.to_string(),
+            offset,
+            reason,
+        })
+    }
+
+    /// All nodes in use are named: the others are free.
+    pub fn finish(self) -> Slab<M> {
+        self.slab
+    }
+}
+
+impl<M: Medium> Slab<M> {
+    /// Sees to it that power loss which may tear nodes is noticed afterwards: where fences are not durable, the head says so
+    /// before anything is stored to a node.
+    fn mark(&mut self, accept: bool) -> Result<(), PoolError> {
+        let medium = &*self.medium;
+        let mut head = SlabHead::new_zeroed();
+        medium.load(self.head, head.as_mut_bytes());
+        let boot_id = self.pool.inner.boot_id;
+        let unsynced = head.unsynced.get() != 0;
+        if unsynced && head.boot_id != boot_id && !accept && !made(Mistake::TrustSlabAfterReboot) {
+            return Err(PoolError::SlabUnsynced {
+                path: self.pool.path().to_path_buf(),
+                name: self.name.to_string(),
+            });
+        }
+        if medium.fence_is_durable() {
+            return if unsynced { self.unmark() } else { Ok(()) };
+        }
+        self.marked = true;
+        if !unsynced || head.boot_id != boot_id {
+            if unsynced {
+                // What the power loss has left becomes the state to go on from.
+                medium.sync()?;
+            }
+            head.boot_id = boot_id;
+            head.unsynced = 1.into();
+            medium.store(self.head, head.as_bytes());
+            medium.flush(self.head, SLAB_HEAD);
+            if !made(Mistake::MarkSlabLate) {
+                medium.sync()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable and says so in the head.
+    pub(super) fn unmark(&self) -> Result<(), PoolError> {
+        let medium = &*self.medium;
+        if !made(Mistake::UnmarkSlabFirst) {
+            medium.sync()?;
+        }
+        medium.store(self.head, SlabHead::new_zeroed().as_bytes());
+        medium.flush(self.head, SLAB_HEAD);
+        medium.sync()?;
+        Ok(())
+    }
+}
+
+fn tag(owner: [u8; 8]) -> String {
+    let text = String::from_utf8_lossy(&owner);
+    text.trim_end_matches('\0').escape_debug().to_string()
+}

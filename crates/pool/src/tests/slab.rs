@@ -1,0 +1,347 @@
+//! Slabs under crashes: a list of nodes that are added and removed, whose owner loses nothing and finds nothing twice.
+
+use std::sync::Arc;
+
+use halocline_media::explore::{Explorer, Mutation};
+use halocline_media::{Medium, Tracked};
+
+use super::model::{BOOT, LOG, NEXT_BOOT, SMALL, Step, append, run};
+use super::wrapped::Wrapped;
+use crate::layout::{BLOCK, DATA_START};
+use crate::mistake::{self, Mistake};
+use crate::{Pool, PoolError, Slab, SlabOptions};
+
+const OPTIONS: SlabOptions = SlabOptions {
+    node_size: 1024,
+    owner: *b"a list\0\0",
+    chunk: 2 * BLOCK,
+};
+
+/// A node is the offset of the next one and a value; the root leads to the first.
+struct List<M: Medium>(Slab<M>);
+
+impl<M: Medium> List<M> {
+    fn open(pool: &Pool<M>) -> Result<List<M>, PoolError> {
+        let mut recovery = pool.open_slab("list", OPTIONS.owner)?;
+        let mut at = recovery.slab().medium().load_u64(recovery.slab().root());
+        while at != 0 {
+            recovery.keep(at)?;
+            at = recovery.slab().medium().load_u64(at);
+        }
+        Ok(List(recovery.finish()))
+    }
+
+    fn push(&self, value: u64) -> Result<(), PoolError> {
+        let (medium, root) = (self.0.medium(), self.0.root());
+        let node = self.0.alloc()?;
+        medium.store_u64(node, medium.load_u64(root));
+        medium.store_u64(node + 8, value);
+        medium.persist(node, 16)?;
+        medium.store_u64(root, node);
+        Ok(medium.persist(root, 8)?)
+    }
+
+    /// Removes the second one, so that the list is not as it was before a push.
+    fn pop(&self) -> Result<(), PoolError> {
+        let medium = self.0.medium();
+        let first = medium.load_u64(self.0.root());
+        let second = medium.load_u64(first);
+        medium.store_u64(first, medium.load_u64(second));
+        medium.persist(first, 8)?;
+        self.0.free(second);
+        Ok(())
+    }
+
+    fn values(&self) -> Vec<u64> {
+        let medium = self.0.medium();
+        let next = |at: &u64| Some(medium.load_u64(*at)).filter(|next| *next != 0);
+        let nodes = std::iter::successors(next(&self.0.root()), next);
+        nodes.map(|node| medium.load_u64(node + 8)).collect()
+    }
+}
+
+/// Pushes its number, counted from 1, or pops.
+fn act<M: Medium>(list: &List<M>, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)) {
+    for (number, push) in (0..).zip(pushes) {
+        begun(number);
+        match push {
+            true => list.push(number + 1).unwrap(),
+            false => list.pop().unwrap(),
+        }
+        done(number);
+    }
+}
+
+fn expected(pushes: &[bool]) -> Vec<u64> {
+    let mut list = Vec::new();
+    for (number, push) in (0..).zip(pushes) {
+        match push {
+            true => list.insert(0, number + 1),
+            false => drop(list.remove(1)),
+        }
+    }
+    list
+}
+
+/// Opens the pool and its list; both go on.
+fn check(medium: Arc<Tracked>, pushes: &[bool], first: usize, last: usize) -> Result<(), String> {
+    let text = |error: PoolError| error.to_string();
+    let pool = Pool::open_with(medium, SMALL, BOOT).map_err(text)?;
+    let list = List::open(&pool).map_err(text)?;
+    let found = list.values();
+    if found != expected(&pushes[..first]) && found != expected(&pushes[..last]) {
+        return Err(format!("found {found:?} after {first} to {last} operations"));
+    }
+    let used = list.0.stats().used;
+    if used != found.len() as u64 {
+        return Err(format!("{used} nodes for {} values", found.len()));
+    }
+    for value in 100..112 {
+        list.push(value).map_err(text)?;
+    }
+    drop(list);
+    run(
+        &pool,
+        &[Step::Put("a", 1, &[5000]), Step::Remove("a")],
+        |_| (),
+        |_| (),
+    );
+    let list = List::open(&pool).map_err(text)?;
+    if list.values()[12..] != found[..] {
+        return Err(format!("{found:?} became {:?}", list.values()));
+    }
+    Ok(())
+}
+
+const GROWS: &[bool] = &[
+    true, true, true, false, true, false, false, true, true, true, true, true, false, true,
+];
+
+#[test]
+fn nodes_are_reused_and_added() {
+    let explorer = Explorer {
+        limit: 300,
+        ..Explorer::default()
+    };
+    let report = explorer.mutants(
+        |medium| {
+            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            drop(pool.create_slab("list", &OPTIONS).unwrap());
+        },
+        |medium| {
+            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            let list = List::open(&pool).unwrap();
+            act(
+                &list,
+                GROWS,
+                |step| medium.begin(step),
+                |step| medium.acknowledge(step),
+            );
+            assert!(list.0.stats().chunks > 1);
+        },
+        |medium, crash| {
+            let first = crash.acknowledged.len();
+            let last = first + usize::from(crash.in_flight.is_some());
+            check(medium, GROWS, first, last)
+        },
+    );
+    let report = report.unwrap_or_else(|violation| panic!("{violation}"));
+    // The fence after the superblock that names a chunk, as the one after the first node in it does its work.
+    let missed: Vec<_> = report.missed.iter().map(|(mutation, _)| *mutation).collect();
+    assert!(matches!(missed[..], [Mutation::SkipFence(_)]), "{report}");
+}
+
+/// Every crash during the creation of a slab.
+fn creation_breaks() -> Result<(), String> {
+    let explorer = Explorer {
+        limit: 300,
+        ..Explorer::default()
+    };
+    let result = explorer.run(
+        |medium| {
+            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            drop(pool);
+            // Behind the one directory there is, the space is free, but not zeros.
+            let free = DATA_START + BLOCK;
+            medium.store(free, &vec![0xEE; (medium.len() - free) as usize]);
+        },
+        |medium| {
+            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            medium.begin(0);
+            drop(pool.create_slab("list", &OPTIONS).unwrap());
+            medium.acknowledge(0);
+        },
+        |medium, crash| {
+            let pool =
+                Pool::open_with(Arc::clone(&medium), SMALL, BOOT).map_err(|error| error.to_string())?;
+            let opened = List::open(&pool).map(drop);
+            match opened {
+                Err(PoolError::NoSuchObject { .. }) if crash.acknowledged.is_empty() => Ok(()),
+                _ => check(medium, &[], 0, 0),
+            }
+        },
+    );
+    result.map(drop).map_err(|violation| violation.to_string())
+}
+
+#[test]
+fn a_slab_is_created_whole_or_not_at_all() {
+    creation_breaks().unwrap();
+    assert!(mistake::with(Mistake::UnflushedSlabHead, creation_breaks).is_err());
+}
+
+/// Another object takes what a slab takes without saying so.
+fn chunks_overlap() -> bool {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_with(medium, SMALL).unwrap();
+    drop(pool.create_slab("list", &OPTIONS).unwrap());
+    let list = List::open(&pool).unwrap();
+    let pushes = [true; 12];
+    act(&list, &pushes, |_| (), |_| ());
+    run(&pool, &[Step::Put("a", 1, &[5000, 5000, 5000])], |_| (), |_| ());
+    list.values() != expected(&pushes)
+}
+
+#[test]
+fn chunks_are_published_before_they_are_used() {
+    assert!(!chunks_overlap());
+    let noticed = mistake::with(Mistake::UnpublishedChunk, || {
+        std::panic::catch_unwind(chunks_overlap)
+    });
+    assert!(noticed.unwrap_or(true));
+}
+
+#[test]
+fn growth_leaves_logs_as_they_are() {
+    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+    run(&pool, &[Step::Log(4096), Step::Append(20)], |_| (), |_| ());
+    let before = pool.snapshot().unwrap();
+    drop(pool.create_slab("list", &OPTIONS).unwrap());
+    append(&pool, 50).unwrap();
+    let list = List::open(&pool).unwrap();
+    act(&list, &[true; 12], |_| (), |_| ());
+    append(&pool, 30).unwrap();
+    for snapshot in [before, pool.snapshot().unwrap()] {
+        assert_eq!(snapshot.log_records(LOG, 0).unwrap().records.len(), 3);
+    }
+    assert!(pool.check(|_| ()).unwrap().is_intact());
+}
+
+/// Power loss on a page cache: what is opened afterwards is what was synced, or refused.
+fn after_power_loss(setup: usize) -> Result<(), String> {
+    let explorer = Explorer {
+        limit: 300,
+        ..Explorer::default()
+    };
+    let pushes = [true, true, true, false, true, false];
+    let result = explorer.run(
+        |medium| {
+            let pool = Pool::create_with(Wrapped::lazy(medium), SMALL).unwrap();
+            drop(pool.create_slab("list", &OPTIONS).unwrap());
+            if setup > 0 {
+                act(&List::open(&pool).unwrap(), &pushes[..setup], |_| (), |_| ());
+            }
+            pool.close().unwrap();
+        },
+        |medium| {
+            let pool = Pool::open_with(Wrapped::lazy(medium), SMALL, BOOT).unwrap();
+            let list = List::open(&pool).unwrap();
+            for (number, push) in (0..).zip(pushes).skip(setup) {
+                match push {
+                    true => list.push(number + 1).unwrap(),
+                    false => list.pop().unwrap(),
+                }
+            }
+            medium.begin(0);
+            drop(list);
+            medium.acknowledge(0);
+        },
+        |medium, crash| {
+            let pool = Pool::open_with(Wrapped::lazy(&medium), SMALL, NEXT_BOOT);
+            let pool = pool.map_err(|error| error.to_string())?;
+            match List::open(&pool) {
+                Err(PoolError::SlabUnsynced { .. }) if crash.acknowledged.is_empty() => Ok(()),
+                Err(error) => Err(error.to_string()),
+                Ok(list) => {
+                    let found = list.values();
+                    let synced = found == expected(&pushes[..setup]) && crash.acknowledged.is_empty();
+                    match synced || found == expected(&pushes) {
+                        true => Ok(()),
+                        false => Err(format!("found {found:?}")),
+                    }
+                }
+            }
+        },
+    );
+    result.map(drop).map_err(|violation| violation.to_string())
+}
+
+#[test]
+fn power_loss_that_may_have_torn_nodes_is_noticed() {
+    after_power_loss(2).unwrap();
+    for mistake in [
+        Mistake::TrustSlabAfterReboot,
+        Mistake::MarkSlabLate,
+        Mistake::UnmarkSlabFirst,
+    ] {
+        let result = mistake::with(mistake, || after_power_loss(2));
+        assert!(result.is_err(), "{mistake:?}");
+    }
+}
+
+#[test]
+fn what_power_loss_has_left_can_be_accepted() {
+    let tracked = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_with(Wrapped::lazy(&tracked), SMALL).unwrap();
+    drop(pool.create_slab("list", &OPTIONS).unwrap());
+    pool.sync().unwrap();
+    let list = List::open(&pool).unwrap();
+    list.push(1).unwrap();
+    let copy = Arc::new(Tracked::from_image(&tracked.image()).unwrap());
+    let pool = Pool::open_with(Wrapped::lazy(&copy), SMALL, NEXT_BOOT).unwrap();
+    assert!(matches!(List::open(&pool), Err(PoolError::SlabUnsynced { .. })));
+    drop(pool.open_slab_unsynced("list", OPTIONS.owner).unwrap());
+    assert_eq!(List::open(&pool).unwrap().values(), [1]);
+}
+
+#[test]
+fn an_open_slab_is_not_removed() {
+    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+    let slab = pool.create_slab("list", &OPTIONS).unwrap();
+    let in_use = |result: Result<(), PoolError>| matches!(result, Err(PoolError::SlabInUse { .. }));
+    let txn = pool.begin().unwrap();
+    assert!(in_use(txn.remove("list")) && in_use(txn.put_log("list", 10)));
+    assert!(mistake::with(Mistake::RemoveOpenSlab, || !in_use(
+        txn.remove("list")
+    )));
+    drop(txn);
+    assert!(in_use(pool.open_slab("list", OPTIONS.owner).map(drop)));
+    drop(slab);
+    let txn = pool.begin().unwrap();
+    txn.remove("list").unwrap();
+    assert!(in_use(pool.open_slab("list", OPTIONS.owner).map(drop)));
+    txn.commit().unwrap();
+    let gone = pool.open_slab("list", OPTIONS.owner);
+    assert!(matches!(gone, Err(PoolError::NoSuchObject { .. })));
+}
+
+#[test]
+fn a_full_pool_changes_nothing() {
+    let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    drop(pool.create_slab("list", &OPTIONS).unwrap());
+    let list = List::open(&pool).unwrap();
+    medium.limit(pool.info().unwrap().len);
+    let mut pushed = 0;
+    let error = loop {
+        match list.push(pushed) {
+            Ok(()) => pushed += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, PoolError::DiskFull { .. }), "{error}");
+    assert_eq!(list.values().len() as u64, pushed);
+    assert_eq!(list.0.stats().used, pushed);
+    medium.limit(u64::MAX);
+    list.push(pushed).unwrap();
+}
