@@ -14,6 +14,9 @@ use zerocopy::FromZeros;
 use crate::region::{HUGE_PAGE, Region, round_up};
 use crate::{MediaError, PAGE};
 
+/// Bytes of an arena that holds no more.
+const LITTLE: u64 = 64 << 10;
+
 /// Values that start as zero bytes and stay where they are as long as the arena lives. What changes in them is theirs to
 /// synchronise: the arena hands out shared references only.
 pub struct HugeArena<T> {
@@ -63,8 +66,8 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         if wanted <= self.region.len() {
             return Ok(());
         }
-        // Huge pages need whole ones.
-        let generous = round_up(wanted, HUGE_PAGE);
+        // Huge pages need whole ones, which is too much for a little.
+        let generous = round_up(wanted, if wanted <= LITTLE { LITTLE } else { HUGE_PAGE });
         match self.region.check_fits(generous) {
             Ok(()) => self.region.extend_anonymous(generous),
             Err(_) => self.region.extend_anonymous(round_up(wanted, PAGE)),

@@ -75,6 +75,11 @@ impl<M: Medium> Slab<M> {
         &self.medium
     }
 
+    /// The medium, to be shared with other threads.
+    pub fn shared_medium(&self) -> &Arc<M> {
+        &self.medium
+    }
+
     /// Offset of the owner's root: [`ROOT_LEN`](Slab::ROOT_LEN) bytes, zeros at first, that stay where they are. All that
     /// the owner keeps is found from here.
     #[inline]

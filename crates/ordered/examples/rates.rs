@@ -1,0 +1,226 @@
+//! How fast a tree is, and what its changes cost: lines flushed and fences waited for.
+//!
+//! ```text
+//! cargo run --release -p halocline-ordered --example rates -- [KEYS] [FOLDER] [BLOCKS] [still]
+//! ```
+//! Loads KEYS (10,000,000) random keys by inserts into a tree in FOLDER (/dev/shm), on a file that is taken for DAX, so that
+//! every flush is really executed; then measures each operation, one thread unless it says two. `still` moves no entries.
+#![allow(clippy::print_stdout, reason = "a program for people")]
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use halocline_media::{AnyMedium, Counting, FileMedium, FileOptions};
+use halocline_ordered::{LbOptions, LbTree, OrderedIndex};
+use halocline_pool::Pool;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Keys that are handed to a batched get at once.
+const BATCH: usize = 1024;
+
+struct Settings {
+    keys: usize,
+    folder: String,
+    options: LbOptions,
+}
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let keys = arguments.next().map_or(Ok(10_000_000), |text| text.parse())?;
+    let folder = arguments.next().unwrap_or_else(|| "/dev/shm".to_owned());
+    let blocks = arguments.next().unwrap_or_else(|| "1".to_owned());
+    let moving = arguments.next().as_deref() != Some("still");
+    let options = LbOptions {
+        moving,
+        ..LbOptions::default()
+    };
+    let settings = Settings {
+        keys,
+        folder,
+        options,
+    };
+    println!("{keys} keys, leaves of {blocks} blocks, entries moved: {moving}");
+    match blocks.as_str() {
+        "1" => measure::<1>(&settings),
+        "2" => measure::<2>(&settings),
+        "4" => measure::<4>(&settings),
+        other => Err(format!("{other} blocks are not possible: 1, 2 or 4").into()),
+    }
+}
+
+/// A key that no other number has.
+fn key(number: u64) -> u64 {
+    let mixed = (number ^ number >> 31).wrapping_mul(0x7FB5_D329_728E_A185);
+    (mixed ^ mixed >> 27).wrapping_mul(0x81DA_DEF4_BC2D_D44D)
+}
+
+fn measure<const B: usize>(settings: &Settings) -> Result<(), Failure> {
+    let path = format!("{}/halocline-rates-{}.pool", settings.folder, std::process::id());
+    let file = FileOptions {
+        create: true,
+        assume_dax: true,
+        ..FileOptions::default()
+    };
+    let result = FileMedium::open(&path, &file)
+        .map_err(Failure::from)
+        .and_then(|medium| rates::<B>(settings, AnyMedium::from(medium)));
+    std::fs::remove_file(&path)?;
+    result
+}
+
+fn rates<const B: usize>(settings: &Settings, medium: AnyMedium) -> Result<(), Failure> {
+    let keys = settings.keys;
+    let extra = keys / 5;
+    let medium = Arc::new(Counting::new(medium));
+    let pool = Pool::create_on(Arc::clone(&medium))?;
+    let tree: LbTree<_, B> = LbTree::create(&pool, "tree", settings.options)?;
+    let counted = |what: &str, count: usize, work: &mut dyn FnMut() -> Result<(), Failure>| {
+        let (before, start) = (medium.counts(), Instant::now());
+        work()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let cost = medium.counts() - before;
+        println!(
+            "{what:<24} {:>7.3} Mop/s   {:.3} lines {:.3} fences",
+            count as f64 / seconds / 1e6,
+            cost.lines as f64 / count as f64,
+            cost.fences as f64 / count as f64
+        );
+        Ok::<(), Failure>(())
+    };
+    counted("load by inserts", keys, &mut || {
+        for number in 0..keys as u64 {
+            tree.insert(key(number), number)?;
+        }
+        Ok(())
+    })?;
+    counted("insert", extra, &mut || {
+        for number in keys..keys + extra {
+            tree.insert(key(number as u64), 1)?;
+        }
+        Ok(())
+    })?;
+    println!("{:?}", tree.stats());
+
+    let mut rng = SmallRng::seed_from_u64(1);
+    let lookups = keys / 2;
+    let uniform: Vec<u64> = (0..lookups)
+        .map(|_| key(rng.random_range(0..keys as u64)))
+        .collect();
+    let skewed = zipf(keys, lookups, &mut rng);
+    let mut sum = 0;
+    for (what, wanted) in [("get, uniform", &uniform), ("get, Zipf 0.99", &skewed)] {
+        counted(what, lookups, &mut || {
+            for key in wanted {
+                sum += tree.get(*key)?.ok_or("a key is missing")?;
+            }
+            Ok(())
+        })?;
+        counted(&format!("{what}, batched"), lookups, &mut || {
+            let mut values = vec![None; BATCH];
+            for keys in wanted.chunks(BATCH) {
+                tree.get_batch(keys, &mut values[..keys.len()])?;
+                sum += values.iter().flatten().sum::<u64>();
+            }
+            Ok(())
+        })?;
+    }
+    counted("get, none there", lookups, &mut || {
+        for key in &uniform {
+            sum += tree.get(key ^ 1 << 17)?.unwrap_or(0);
+        }
+        Ok(())
+    })?;
+    let scans = keys / 20;
+    counted("scan 100", scans, &mut || {
+        let mut entries = Vec::with_capacity(200);
+        for key in &uniform[..scans] {
+            entries.clear();
+            tree.scan(*key, 100, &mut entries)?;
+            sum += entries.len() as u64;
+        }
+        Ok(())
+    })?;
+    counted("update", lookups, &mut || {
+        for key in &uniform {
+            tree.update(*key, 3)?;
+        }
+        Ok(())
+    })?;
+    two_threads("get, uniform", lookups, |half| {
+        for key in uniform.iter().skip(half).step_by(2) {
+            tree.get(*key).ok();
+        }
+    });
+    two_threads("insert", extra, |half| {
+        for number in (keys + extra + half..keys + 2 * extra).step_by(2) {
+            tree.insert(key(number as u64), 1).ok();
+        }
+    });
+    let mut doomed: Vec<u64> = (0..extra as u64).map(|number| key(number * 5)).collect();
+    doomed.shuffle(&mut rng);
+    counted("remove", extra, &mut || {
+        for key in &doomed {
+            tree.remove(*key)?;
+        }
+        Ok(())
+    })?;
+    counted("insert, stable tree", extra, &mut || {
+        for key in &doomed {
+            tree.insert(*key, 1)?;
+        }
+        Ok(())
+    })?;
+    drop(tree);
+    let start = Instant::now();
+    let tree: LbTree<_, B> = LbTree::open(&pool, "tree", settings.options)?;
+    println!(
+        "opened in {:.3} s, {} entries",
+        start.elapsed().as_secs_f64(),
+        tree.len()
+    );
+    let start = Instant::now();
+    let report = tree.check()?;
+    println!(
+        "checked in {:.3} s, intact: {}",
+        start.elapsed().as_secs_f64(),
+        report.is_intact()
+    );
+    std::hint::black_box(sum);
+    Ok(())
+}
+
+fn two_threads(what: &str, count: usize, work: impl Fn(usize) + Sync) {
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for half in 0..2 {
+            let work = &work;
+            scope.spawn(move || work(half));
+        }
+    });
+    let rate = count as f64 / start.elapsed().as_secs_f64() / 1e6;
+    println!("{:<24} {rate:>7.3} Mop/s", format!("{what}, 2 threads"));
+}
+
+/// Numbers of keys by Zipf's law with exponent 0.99 (Gray et al., SIGMOD 1994), scattered.
+fn zipf(keys: usize, count: usize, rng: &mut SmallRng) -> Vec<u64> {
+    const THETA: f64 = 0.99;
+    let zeta = |n: usize| (1..=n).map(|rank| (rank as f64).powf(-THETA)).sum::<f64>();
+    let (all, two) = (zeta(keys), zeta(2));
+    let alpha = 1.0 / (1.0 - THETA);
+    let eta = (1.0 - (2.0 / keys as f64).powf(1.0 - THETA)) / (1.0 - two / all);
+    let mut rank = || {
+        let u: f64 = rng.random();
+        let scaled = u * all;
+        match scaled {
+            ..1.0 => 0,
+            _ if scaled < two => 1,
+            _ => (keys as f64 * (eta * u - eta + 1.0).powf(alpha)) as u64,
+        }
+    };
+    (0..count).map(|_| key(rank().min(keys as u64 - 1))).collect()
+}

@@ -1,0 +1,69 @@
+//! What can go wrong with an index, and what to do about it.
+
+use halocline_media::MediaError;
+use halocline_pool::PoolError;
+
+/// An error of an index. Unless it says otherwise, nothing has changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// The pool refused: no such object, another kind of tree, no space, in use …
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The medium failed during this operation: whether its change is durable is not known until the index is opened again.
+    #[error(transparent)]
+    Media(#[from] MediaError),
+    /// The medium failed earlier; what is there can be read, and nothing can be written.
+    #[error(
+        "'{name}' takes no more writes since its medium failed ({first}); close it, look after the disk, open it again"
+    )]
+    Poisoned {
+        /// The object's name.
+        name: String,
+        /// The text of the first error.
+        first: String,
+    },
+    /// What the key belongs to is in a node whose bytes contradict themselves.
+    #[error(
+        "the node at {node} of '{name}' is damaged: {reason}; run `check` for all damage, restore the pool from a copy, or \
+         load what can still be read into a new index"
+    )]
+    Damaged {
+        /// The object's name.
+        name: String,
+        /// Offset of the node in the pool.
+        node: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Entries to load must come in ascending order of their keys, each key once.
+    #[error(
+        "entry {position} has the key {key} after {before}: sort the entries, each key once, and load them again"
+    )]
+    NotSorted {
+        /// Which entry, counted from 0.
+        position: u64,
+        /// Its key.
+        key: u64,
+        /// The key before it.
+        before: u64,
+    },
+    /// Only an empty index is loaded in bulk.
+    #[error("'{name}' holds {entries} entries already: load into a new index, or insert one by one")]
+    NotEmpty {
+        /// The object's name.
+        name: String,
+        /// How many there are.
+        entries: u64,
+    },
+    /// The pool has grown beyond the offsets that the index can hold.
+    #[error("the node at {node} of '{name}' is beyond the {most} bytes an index reaches; use a smaller pool")]
+    TooFar {
+        /// The object's name.
+        name: String,
+        /// Offset of the node in the pool.
+        node: u64,
+        /// The first offset that is out of reach.
+        most: u64,
+    },
+}

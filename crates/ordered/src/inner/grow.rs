@@ -1,0 +1,107 @@
+//! Room for another leaf: full nodes are split on the way down, so that the lowest one has room when a leaf is split.
+
+use halocline_media::MediaError;
+
+use crate::locks::Backoff;
+
+use super::{Inner, KEYS, Node, Place};
+
+impl Inner {
+    /// As [`find`](Inner::find); the lowest inner node had room for another leaf at the version that is returned.
+    ///
+    /// # Errors
+    /// [`MediaError::OutOfMemory`]; nothing has changed but that some nodes may have been split.
+    pub(crate) fn find_with_room(&self, key: u64) -> Result<Place, MediaError> {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.try_find_with_room(key)? {
+                Some(place) => return Ok(place),
+                None => backoff.wait(),
+            }
+        }
+    }
+
+    fn try_find_with_room(&self, key: u64) -> Result<Option<Place>, MediaError> {
+        let Some((mut index, mut level, mut node, mut version)) = self.start() else {
+            return Ok(None);
+        };
+        let height = level;
+        let mut parent: Option<(&Node, u64, usize)> = None;
+        loop {
+            if node.count() == KEYS {
+                match parent {
+                    Some(parent) => self.split(parent, (node, version))?,
+                    None => self.split_root((index, node, version), height)?,
+                }
+                return Ok(None);
+            }
+            let slot = node.search(key);
+            let child = node.child(slot);
+            if level == 1 {
+                return Ok(Some(Place {
+                    node: index,
+                    version,
+                    slot: slot as u32,
+                    leaf: child,
+                }));
+            }
+            let Some((next, next_version)) = self
+                .node(child)
+                .and_then(|next| next.read().map(|version| (next, version)))
+            else {
+                return Ok(None);
+            };
+            if !node.validate(version) {
+                return Ok(None);
+            }
+            parent = Some((node, version, slot));
+            (index, level, node, version) = (child, level - 1, next, next_version);
+        }
+    }
+
+    /// Splits a full node whose parent has room, unless one of them has changed.
+    fn split(&self, parent: (&Node, u64, usize), full: (&Node, u64)) -> Result<(), MediaError> {
+        let (right, right_node) = self.alloc()?;
+        let Some(above) = parent.0.lock(parent.1) else {
+            self.free(right);
+            return Ok(());
+        };
+        let Some(left) = full.0.lock(full.1) else {
+            above.unchanged();
+            self.free(right);
+            return Ok(());
+        };
+        let contents = left.node().contents();
+        let middle = KEYS / 2;
+        right_node
+            .lock_new()
+            .set(&contents.keys[middle + 1..], &contents.children[middle + 1..]);
+        left.set(&contents.keys[..middle], &contents.children[..=middle]);
+        above.insert(parent.2, contents.keys[middle], right);
+        Ok(())
+    }
+
+    /// Puts a new root above a full one, which is split the next time.
+    fn split_root(&self, root: (u32, &Node, u64), height: u32) -> Result<(), MediaError> {
+        let (above, node) = self.alloc()?;
+        let Some(locked) = root.1.lock(root.2) else {
+            self.free(above);
+            return Ok(());
+        };
+        if self.start_is(root.0, height) {
+            node.lock_new().set(&[], &[root.0]);
+            self.set_root(above, height + 1);
+            drop(locked);
+        } else {
+            locked.unchanged();
+            self.free(above);
+        }
+        Ok(())
+    }
+
+    /// Whether this is the root, of which the caller has the lock.
+    pub(super) fn start_is(&self, root: u32, height: u32) -> bool {
+        let now = self.root.load(std::sync::atomic::Ordering::Acquire);
+        now == u64::from(height) << 32 | u64::from(root)
+    }
+}

@@ -1,0 +1,283 @@
+//! The inner nodes of a tree, in DRAM: from a key to the leaf that holds it.
+//!
+//! Optimistic lock coupling: a reader takes no lock, but looks at a node's version before and after it has read the node,
+//! and at the parent's again after it has the child's; if one has changed, it starts over. A writer locks the nodes that it
+//! changes, at the versions with which it has read them, so that it never waits for one lock while it holds another.
+//!
+//! Invariants: all leaves have the same depth, at least 1. A node that has no place in the tree any more has another version
+//! than when it had one. Leaves are numbers here; what they mean is the tree's.
+
+mod build;
+mod grow;
+mod node;
+mod shrink;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use halocline_media::{HugeArena, MediaError};
+
+use crate::locks::Backoff;
+
+pub(crate) use node::{CHILDREN, KEYS, LockedNode, Node};
+
+/// Addresses are set aside for so many nodes: 16 GiB.
+const MOST: usize = 1 << 26;
+
+/// Where a key belongs, as found at some moment; still so if [`Inner::is_current`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// The lowest inner node.
+    pub(crate) node: u32,
+    pub(crate) version: u64,
+    /// Which of its children.
+    pub(crate) slot: u32,
+    pub(crate) leaf: u32,
+}
+
+/// A copy of the lowest inner node above a key, and the keys that belong below it: from `low` up to `high`, inclusive.
+#[derive(Debug)]
+pub(crate) struct Family {
+    keys: [u64; KEYS],
+    leaves: [u32; CHILDREN],
+    count: usize,
+    /// Which of the leaves the key belongs to.
+    pub(crate) slot: usize,
+    low: u64,
+    high: u64,
+    node: u32,
+    version: u64,
+}
+
+impl Family {
+    /// Its leaves.
+    #[inline]
+    pub(crate) fn leaves(&self) -> &[u32] {
+        &self.leaves[..=self.count]
+    }
+
+    /// The least key that belongs to the leaf in `slot`.
+    #[inline]
+    pub(crate) fn low(&self, slot: usize) -> u64 {
+        if slot == 0 { self.low } else { self.keys[slot - 1] }
+    }
+
+    /// The greatest.
+    #[inline]
+    pub(crate) fn high(&self, slot: usize) -> u64 {
+        if slot < self.count {
+            self.keys[slot].wrapping_sub(1)
+        } else {
+            self.high
+        }
+    }
+}
+
+/// All inner nodes of a tree.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    arena: HugeArena<Node>,
+    /// The root's number, and above it the number of levels.
+    root: AtomicU64,
+    spare: Mutex<Spare>,
+}
+
+#[derive(Debug, Default)]
+struct Spare {
+    freed: Vec<u32>,
+    next: u32,
+}
+
+impl Inner {
+    /// A tree of one leaf.
+    pub(crate) fn new(leaf: u32) -> Result<Inner, MediaError> {
+        let inner = Inner {
+            arena: HugeArena::new(1, MOST)?,
+            root: AtomicU64::new(0),
+            spare: Mutex::default(),
+        };
+        let (root, node) = inner.alloc()?;
+        node.lock_new().set(&[], &[leaf]);
+        inner.set_root(root, 1);
+        Ok(inner)
+    }
+
+    /// Levels of inner nodes.
+    pub(crate) fn height(&self) -> u32 {
+        (self.root.load(Ordering::Acquire) >> 32) as u32
+    }
+
+    /// Inner nodes in use.
+    pub(crate) fn nodes(&self) -> u64 {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        u64::from(spare.next) - spare.freed.len() as u64
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.nodes() * size_of::<Node>() as u64
+    }
+
+    /// The leaf that a key belongs to.
+    #[inline]
+    pub(crate) fn find(&self, key: u64) -> Place {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.try_find(key) {
+                Some(place) => return place,
+                None => backoff.wait(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn try_find(&self, key: u64) -> Option<Place> {
+        let (mut index, mut level, mut node, mut version) = self.start()?;
+        loop {
+            let slot = node.search(key);
+            let child = node.child(slot);
+            if level == 1 {
+                return Some(Place {
+                    node: index,
+                    version,
+                    slot: slot as u32,
+                    leaf: child,
+                });
+            }
+            // All its lines at once, or the children's would be waited for after the keys'.
+            self.arena.prefetch(child as usize);
+            let next = self.arena.get(child as usize)?;
+            let next_version = next.read()?;
+            if !node.validate(version) {
+                return None;
+            }
+            (index, level, node, version) = (child, level - 1, next, next_version);
+        }
+    }
+
+    /// The root, its level and its version.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> Option<(u32, u32, &Node, u64)> {
+        let root = self.root.load(Ordering::Acquire);
+        let node = self.arena.get(root as u32 as usize)?;
+        let version = node.read()?;
+        (self.root.load(Ordering::Acquire) == root).then_some((
+            root as u32,
+            (root >> 32) as u32,
+            node,
+            version,
+        ))
+    }
+
+    /// Whether a place is as it was found: what was read of its leaf since, if the leaf's own version agrees, is of a leaf that
+    /// the key belongs to.
+    #[inline(always)]
+    pub(crate) fn is_current(&self, place: &Place) -> bool {
+        self.arena
+            .get(place.node as usize)
+            .is_some_and(|node| node.validate(place.version))
+    }
+
+    /// Locks the lowest inner node above a place, if it is current.
+    pub(crate) fn lock(&self, place: &Place) -> Option<LockedNode<'_>> {
+        self.arena.get(place.node as usize)?.lock(place.version)
+    }
+
+    #[inline(always)]
+    pub(crate) fn node(&self, index: u32) -> Option<&Node> {
+        self.arena.get(index as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, index: u32) {
+        self.arena.prefetch(index as usize);
+    }
+
+    /// The leaves around a key: those that have the same parent.
+    pub(crate) fn family(&self, key: u64) -> Family {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.try_family(key) {
+                Some(family) => return family,
+                None => backoff.wait(),
+            }
+        }
+    }
+
+    fn try_family(&self, key: u64) -> Option<Family> {
+        let (mut index, mut level, mut node, mut version) = self.start()?;
+        let (mut low, mut high) = (0, u64::MAX);
+        loop {
+            let slot = node.search(key);
+            if level == 1 {
+                let keys = std::array::from_fn(|slot| node.key(slot));
+                let leaves = std::array::from_fn(|slot| node.child(slot));
+                let count = node.count();
+                return node.validate(version).then_some(Family {
+                    keys,
+                    leaves,
+                    count,
+                    slot,
+                    low,
+                    high,
+                    node: index,
+                    version,
+                });
+            }
+            let child = node.child(slot);
+            let below = if slot > 0 { node.key(slot - 1) } else { low };
+            let above = if slot < node.count() {
+                node.key(slot).wrapping_sub(1)
+            } else {
+                high
+            };
+            let next = self.arena.get(child as usize)?;
+            let next_version = next.read()?;
+            if !node.validate(version) {
+                return None;
+            }
+            (low, high) = (below, above);
+            (index, level, node, version) = (child, level - 1, next, next_version);
+        }
+    }
+
+    /// As [`is_current`](Inner::is_current).
+    #[inline]
+    pub(crate) fn is_current_family(&self, family: &Family) -> bool {
+        self.arena
+            .get(family.node as usize)
+            .is_some_and(|node| node.validate(family.version))
+    }
+
+    fn set_root(&self, root: u32, height: u32) {
+        self.root
+            .store(u64::from(height) << 32 | u64::from(root), Ordering::Release);
+    }
+
+    /// A node that nobody knows yet.
+    fn alloc(&self) -> Result<(u32, &Node), MediaError> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match spare.freed.pop() {
+            Some(index) => index,
+            None => {
+                self.arena.grow(spare.next as usize + 1)?;
+                spare.next += 1;
+                spare.next - 1
+            }
+        };
+        drop(spare);
+        let node = self.arena.get(index as usize).ok_or(MediaError::OutOfMemory {
+            bytes: size_of::<Node>() as u64,
+            source: std::io::ErrorKind::OutOfMemory.into(),
+        })?;
+        Ok((index, node))
+    }
+
+    /// Gives a node back that is not in the tree any more. Its version is another than when it was.
+    fn free(&self, index: u32) {
+        self.spare
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .freed
+            .push(index);
+    }
+}

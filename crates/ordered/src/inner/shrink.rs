@@ -1,0 +1,95 @@
+//! Fewer leaves: a node with few children takes some of a neighbour's, or joins it, so that every lowest node has two at
+//! least as long as there are two leaves. DRAM only; whoever comes in between makes it wait for the next removal.
+
+use super::{CHILDREN, Inner, KEYS, Node};
+
+/// With so many children, or fewer, a node looks for more.
+const FEW: usize = CHILDREN / 4;
+
+/// How often it is tried again when others come in between.
+const TRIES: usize = 64;
+
+impl Inner {
+    /// Looks after the nodes on the way to a key, one of whose leaves has been removed.
+    pub(crate) fn shrink(&self, key: u64) {
+        for _ in 0..TRIES {
+            if self.try_shrink(key) == Some(false) {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Whether something was done, after which there may be more to do; nothing if others came in between.
+    fn try_shrink(&self, key: u64) -> Option<bool> {
+        let (root, height, mut node, mut version) = self.start()?;
+        if height > 1 && node.count() == 0 {
+            let locked = node.lock(version)?;
+            if self.start_is(root, height) {
+                self.set_root(node.child(0), height - 1);
+                drop(locked);
+                self.free(root);
+                return Some(true);
+            }
+            locked.unchanged();
+            return None;
+        }
+        for _ in 1..height {
+            let slot = node.search(key);
+            let child = node.child(slot);
+            let next = self.node(child)?;
+            let next_version = next.read()?;
+            let few = next.count() < FEW;
+            if !node.validate(version) {
+                return None;
+            }
+            if few && node.count() > 0 {
+                let left = if slot > 0 { slot - 1 } else { slot };
+                self.join(node, version, left)?;
+                return Some(true);
+            }
+            (node, version) = (next, next_version);
+        }
+        Some(false)
+    }
+
+    /// Joins the children `left` and `left + 1` of a node, or divides what they have evenly.
+    fn join(&self, node: &Node, version: u64, left: usize) -> Option<()> {
+        let above = node.lock(version)?;
+        let (left_index, right_index) = (node.child(left), node.child(left + 1));
+        let locked = self
+            .node(left_index)
+            .zip(self.node(right_index))
+            .and_then(|(a, b)| {
+                let first = a.lock(a.read()?)?;
+                match b.read().and_then(|version| b.lock(version)) {
+                    Some(second) => Some((first, second)),
+                    None => {
+                        first.unchanged();
+                        None
+                    }
+                }
+            });
+        let Some((first, second)) = locked else {
+            above.unchanged();
+            return None;
+        };
+        let mut all = first.node().contents();
+        let others = second.node().contents();
+        all.keys.push(node.key(left));
+        all.keys.extend(others.keys);
+        all.children.extend(others.children);
+        if all.keys.len() <= KEYS {
+            first.set(&all.keys, &all.children);
+            above.remove(left + 1);
+            drop((second, first, above));
+            self.free(right_index);
+        } else {
+            let middle = all.keys.len() / 2;
+            first.set(&all.keys[..middle], &all.children[..=middle]);
+            second.set(&all.keys[middle + 1..], &all.children[middle + 1..]);
+            above.set_key(left, all.keys[middle]);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Comparing a fingerprint with all of a leaf's at once: the named kernel file of this crate.
+//!
+//! The 16 bytes of a leaf's header are two little-endian words; fingerprints are bytes 2 to 15. Both ways give the same,
+//! which a test compares.
+#![allow(unsafe_code, reason = "a vector instruction")]
+
+/// The slots whose fingerprint this is, a bit each, slot 0 lowest; whether they are in use is not looked at.
+#[inline(always)]
+pub(crate) fn matches(low: u64, high: u64, fingerprint: u8) -> u32 {
+    imp::matches(low, high, fingerprint)
+}
+
+/// One byte of a hash of the key: the top byte of a product, as neighbouring keys should differ in it.
+#[inline(always)]
+pub(crate) fn fingerprint(key: u64) -> u8 {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+}
+
+#[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
+fn portable(low: u64, high: u64, fingerprint: u8) -> u32 {
+    let bytes = low.to_le_bytes().into_iter().chain(high.to_le_bytes()).skip(2);
+    let same = bytes.map(|byte| u32::from(byte == fingerprint));
+    same.enumerate().fold(0, |mask, (slot, same)| mask | same << slot)
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod imp {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+
+    #[inline(always)]
+    pub(super) fn matches(low: u64, high: u64, fingerprint: u8) -> u32 {
+        // SAFETY: SSE2 is part of x86_64, and the function has no other requirement.
+        unsafe { compare(low, high, fingerprint) }
+    }
+
+    /// # Safety
+    /// The CPU has SSE2.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    unsafe fn compare(low: u64, high: u64, fingerprint: u8) -> u32 {
+        let header = _mm_set_epi64x(high as i64, low as i64);
+        let same = _mm_cmpeq_epi8(header, _mm_set1_epi8(fingerprint as i8));
+        _mm_movemask_epi8(same) as u32 >> 2
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod imp {
+    pub(super) use super::portable as matches;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn both_ways_agree(low: u64, high: u64, other: u8, slot in 0_usize..14) {
+            let wanted = (u128::from(high) << 64 | u128::from(low)) >> (16 + 8 * slot);
+            for fingerprint in [other, wanted as u8] {
+                prop_assert_eq!(matches(low, high, fingerprint), portable(low, high, fingerprint));
+            }
+            prop_assert!(matches(low, high, wanted as u8) >> slot & 1 == 1);
+            prop_assert!(matches(low, high, other) < 1 << 14);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a leaf must be, and looking at all of them.
+
+use halocline_media::Medium;
+
+use crate::kernel::fingerprint;
+use crate::{CheckReport, Problem, TreeError};
+
+use super::leaf::Leaf;
+use super::tree::{LbTree, number_of, offset_of};
+
+/// What a look at a leaf has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) count: u64,
+    /// The least and the greatest key, if there are any.
+    pub(super) least: u64,
+    pub(super) greatest: u64,
+    /// What contradicts itself.
+    pub(super) damage: Option<&'static str>,
+}
+
+/// Looks at all entries of a leaf.
+pub(super) fn facts<M: Medium, const B: usize>(leaf: &Leaf<'_, M, B>) -> Facts {
+    let headers = leaf.headers();
+    let mut facts = Facts {
+        least: u64::MAX,
+        ..Facts::default()
+    };
+    for entry in leaf.entries(&headers) {
+        let wanted = fingerprint(entry.key);
+        if headers[entry.at.0].matches(wanted) & 1 << entry.at.1 == 0 {
+            facts.damage = Some("a fingerprint does not belong to its key");
+        } else if leaf.find(&headers, entry.key) != Some(entry.at) {
+            facts.damage = Some("a key is there twice");
+        }
+        facts.count += 1;
+        facts.least = facts.least.min(entry.key);
+        facts.greatest = facts.greatest.max(entry.key);
+    }
+    facts
+}
+
+impl<M: Medium, const B: usize> LbTree<M, B> {
+    /// Every leaf, along the inner nodes and along the links, which must lead to the same ones.
+    pub(super) fn examine_all(&self) -> Result<CheckReport, TreeError> {
+        let mut report = CheckReport::default();
+        let mut from = 0;
+        let mut linked = self.slab.medium().load_u64(self.slab.root());
+        loop {
+            let family = self.inner.family(from);
+            for slot in family.slot..family.leaves().len() {
+                let number = family.leaves()[slot];
+                linked = self.examine(&mut report, number, (family.low(slot), family.high(slot)), linked)?;
+                from = family.high(slot);
+            }
+            match from.checked_add(1) {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        if linked != 0 {
+            self.report(&mut report, linked, "it is linked behind the last leaf")?;
+        }
+        Ok(report)
+    }
+
+    /// One leaf, to which keys in a range belong and which the link before it should lead to; returns its own link.
+    fn examine(
+        &self,
+        report: &mut CheckReport,
+        number: u32,
+        (low, high): (u64, u64),
+        linked: u64,
+    ) -> Result<u64, TreeError> {
+        report.leaves += 1;
+        let leaf = self.leaf(number);
+        let facts = facts(&leaf);
+        let reason = if let Some(reason) = self.broken.reason(number) {
+            report.problems.push(Problem {
+                node: leaf.offset,
+                reason,
+            });
+            return Ok(leaf.next(leaf.header(0)));
+        } else if let Some(damage) = facts.damage {
+            damage
+        } else if facts.count > 0 && (facts.least < low || facts.greatest > high) {
+            "a key belongs to another leaf"
+        } else if linked != leaf.offset {
+            "the link of the leaf before it leads elsewhere"
+        } else {
+            report.entries += facts.count;
+            return Ok(leaf.next(leaf.header(0)));
+        };
+        self.report(report, leaf.offset, reason)?;
+        Ok(leaf.next(leaf.header(0)))
+    }
+
+    fn report(&self, report: &mut CheckReport, node: u64, reason: &str) -> Result<(), TreeError> {
+        let number = number_of(node, self.name())?;
+        debug_assert_eq!(offset_of(number), node / 256 * 256);
+        self.broken.add(number, reason.to_owned());
+        report.problems.push(Problem {
+            node,
+            reason: reason.to_owned(),
+        });
+        Ok(())
+    }
+}

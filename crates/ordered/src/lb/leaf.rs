@@ -1,0 +1,277 @@
+//! Reading a leaf, and its durable changes within one leaf.
+//!
+//! Invariants: an entry is stored to a slot that is free, and is durable before the header that says it is in use is stored,
+//! unless both are in one line, whose stores arrive in order. The words of a header are stored fingerprints first.
+
+use halocline_media::{LINE, MediaError, Medium};
+
+use crate::kernel::fingerprint;
+use crate::mistake::{Mistake, made};
+
+use super::layout::{BLOCK, Header, LINES, entry_offset, line_of, link_offset};
+
+/// Where an entry is: block and slot.
+pub(crate) type Slot = (usize, usize);
+
+/// An entry and where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) key: u64,
+    pub(crate) value: u64,
+    pub(crate) at: Slot,
+}
+
+/// A leaf of `B` blocks, where it lies.
+#[derive(Debug)]
+pub(crate) struct Leaf<'a, M, const B: usize> {
+    pub(crate) medium: &'a M,
+    pub(crate) offset: u64,
+}
+
+impl<M: Medium, const B: usize> Leaf<'_, M, B> {
+    /// Asks for all its lines, so that an entry's does not have to be waited for after the header's.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) {
+        for line in 0..B as u64 * BLOCK / LINE {
+            self.medium.prefetch(self.offset + line * LINE);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn headers(&self) -> [Header; B] {
+        std::array::from_fn(|block| self.header(block))
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(&self, block: usize) -> Header {
+        let at = self.block(block);
+        Header {
+            low: self.medium.load_u64(at),
+            high: self.medium.load_u64(at + 8),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self, (block, slot): Slot) -> u64 {
+        self.medium.load_u64(self.block(block) + entry_offset(slot))
+    }
+
+    #[inline(always)]
+    pub(crate) fn value(&self, (block, slot): Slot) -> u64 {
+        self.medium.load_u64(self.block(block) + entry_offset(slot) + 8)
+    }
+
+    /// The next leaf, or 0.
+    #[inline]
+    pub(crate) fn next(&self, first: Header) -> u64 {
+        self.medium.load_u64(self.offset + link_offset(first.alt()))
+    }
+
+    /// Where the entry of a key is.
+    #[inline(always)]
+    pub(crate) fn find(&self, headers: &[Header; B], key: u64) -> Option<Slot> {
+        let wanted = fingerprint(key);
+        for (block, header) in headers.iter().enumerate() {
+            let mut same = header.matches(wanted);
+            while same != 0 {
+                let at = (block, same.trailing_zeros() as usize);
+                if self.key(at) == key {
+                    return Some(at);
+                }
+                same &= same - 1;
+            }
+        }
+        None
+    }
+
+    /// All entries, in no order.
+    pub(crate) fn entries<'h>(&'h self, headers: &'h [Header; B]) -> impl Iterator<Item = Entry> + 'h {
+        headers.iter().enumerate().flat_map(move |(block, header)| {
+            let mut used = header.used();
+            std::iter::from_fn(move || {
+                let slot = (used != 0).then(|| used.trailing_zeros() as usize)?;
+                used &= used - 1;
+                let at = (block, slot);
+                let (key, value) = (self.key(at), self.value(at));
+                Some(Entry { key, value, at })
+            })
+        })
+    }
+
+    /// Adds an entry where there is room; false if there is none. An entry whose slot is in the header's own line costs one
+    /// line; else the entry takes as many as fit of that line with it (if `moving`), so that there is room in it again.
+    ///
+    /// # Errors
+    /// Of the medium: the entry is not there, or there and perhaps not durable.
+    pub(crate) fn put(
+        &self,
+        headers: &[Header; B],
+        key: u64,
+        value: u64,
+        moving: bool,
+    ) -> Result<bool, MediaError> {
+        for (block, header) in headers.iter().enumerate() {
+            let free = header.free() & LINES[0];
+            if free != 0 {
+                let slot = free.trailing_zeros() as usize;
+                let with = header.with(slot, fingerprint(key));
+                if made(Mistake::HeaderBeforeEntry) {
+                    self.store_header(block, with);
+                }
+                self.store_entry((block, slot), key, value);
+                self.store_header(block, with);
+                self.flush_line(block, 0);
+                self.medium.fence()?;
+                return Ok(true);
+            }
+        }
+        let room = |(block, line): (usize, usize)| (headers[block].free() & LINES[line]).count_ones();
+        let lines = (0..B).flat_map(|block| (1..4).map(move |line| (block, line)));
+        let (block, line) = lines
+            .max_by_key(|at| (room(*at), std::cmp::Reverse(*at)))
+            .unwrap_or((0, 1));
+        if room((block, line)) == 0 {
+            return Ok(false);
+        }
+        let mut free = headers[block].free() & LINES[line];
+        let mut take = || {
+            let slot = free.trailing_zeros() as usize;
+            free &= free.wrapping_sub(1);
+            (slot < 32).then_some(slot)
+        };
+        let mut header = headers[block];
+        if let Some(slot) = take() {
+            self.store_entry((block, slot), key, value);
+            header = header.with(slot, fingerprint(key));
+        }
+        if moving {
+            for from in 0..3 {
+                let Some(slot) = take() else { break };
+                let key = self.key((block, from));
+                if !made(Mistake::MoveWithoutCopy) {
+                    self.store_entry((block, slot), key, self.value((block, from)));
+                }
+                header = header.without(1 << from).with(slot, fingerprint(key));
+            }
+        }
+        if !made(Mistake::EntryUnflushed) {
+            self.flush_line(block, line);
+        }
+        if !made(Mistake::EntryUnfenced) {
+            self.medium.fence()?;
+        }
+        self.store_header(block, header);
+        self.flush_line(block, 0);
+        self.medium.fence()?;
+        Ok(true)
+    }
+
+    /// Replaces a value: one store.
+    ///
+    /// # Errors
+    /// Of the medium: the new value is there, and perhaps not durable.
+    pub(crate) fn set_value(&self, at: Slot, value: u64) -> Result<(), MediaError> {
+        let (block, slot) = at;
+        self.medium
+            .store_u64(self.block(block) + entry_offset(slot) + 8, value);
+        self.flush_line(block, line_of(slot));
+        if made(Mistake::UpdateUnfenced) {
+            return Ok(());
+        }
+        self.medium.fence()
+    }
+
+    /// Removes entries of one block: one store.
+    ///
+    /// # Errors
+    /// Of the medium: they are gone, and perhaps not durably.
+    pub(crate) fn clear(&self, block: usize, header: Header, slots: u32) -> Result<(), MediaError> {
+        self.store_low(block, header.without(slots));
+        self.flush_line(block, 0);
+        if made(Mistake::RemoveUnfenced) {
+            return Ok(());
+        }
+        self.medium.fence()
+    }
+
+    #[inline(always)]
+    pub(crate) fn store_entry(&self, (block, slot): Slot, key: u64, value: u64) {
+        let at = self.block(block) + entry_offset(slot);
+        self.medium.store_u64(at, key);
+        self.medium.store_u64(at + 8, value);
+    }
+
+    #[inline(always)]
+    pub(crate) fn store_header(&self, block: usize, header: Header) {
+        self.medium.store_u64(self.block(block) + 8, header.high);
+        self.store_low(block, header);
+    }
+
+    #[inline(always)]
+    pub(crate) fn store_low(&self, block: usize, header: Header) {
+        self.medium.store_u64(self.block(block), header.low);
+    }
+
+    pub(crate) fn store_link(&self, which: usize, next: u64) {
+        self.medium.store_u64(self.offset + link_offset(which), next);
+    }
+
+    #[inline(always)]
+    pub(crate) fn flush_line(&self, block: usize, line: usize) {
+        self.medium.flush(self.block(block) + line as u64 * LINE, LINE);
+    }
+
+    #[inline(always)]
+    fn block(&self, block: usize) -> u64 {
+        self.offset + block as u64 * BLOCK
+    }
+}
+
+/// The order in which entries are put into a leaf that is flushed only where there are any: the line of the links, which is
+/// flushed anyway, another line, and the header's, so that the fourth line stays free as long as possible.
+const COMPACT: [&[usize]; 2] = [&[11, 12, 13, 3, 4, 5, 6], &[0, 1, 2, 7, 8, 9, 10]];
+
+/// The order in which they are put into one that is filled: the header's line last, as entries to come cost least there.
+const FULL: [&[usize]; 2] = [&[11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10], &[0, 1, 2]];
+
+/// A leaf that nobody knows yet.
+impl<M: Medium, const B: usize> Leaf<'_, M, B> {
+    /// Stores and flushes a whole leaf, all but lines in which nothing is; returns its headers. At most all its slots.
+    pub(crate) fn write_new(
+        &self,
+        entries: impl Iterator<Item = (u64, u64)>,
+        next: u64,
+        filled: bool,
+    ) -> [Header; B] {
+        let order = if filled { &FULL } else { &COMPACT };
+        let forgets = made(if filled {
+            Mistake::LoadUnflushed
+        } else {
+            Mistake::NewLeafUnflushed
+        });
+        let mut slots = order
+            .iter()
+            .flat_map(|slots| (0..B).flat_map(|block| slots.iter().map(move |slot| (block, *slot))));
+        let mut headers = [Header::default(); B];
+        let mut lines = [[false; 4]; B];
+        lines[0][3] = true;
+        for ((key, value), at) in entries.zip(&mut slots) {
+            let (block, slot) = at;
+            self.store_entry(at, key, value);
+            headers[block] = headers[block].with(slot, fingerprint(key));
+            lines[block][line_of(slot)] = true;
+        }
+        self.store_link(0, next);
+        self.store_link(1, 0);
+        for (block, lines) in lines.iter_mut().enumerate() {
+            self.store_header(block, headers[block]);
+            lines[0] = true;
+            for (line, used) in lines.iter().enumerate() {
+                if *used && !forgets {
+                    self.flush_line(block, line);
+                }
+            }
+        }
+        headers
+    }
+}

@@ -1,0 +1,276 @@
+//! Opening: along the leaves by their links, then up to the root.
+//!
+//! One thread follows the links, which is all that must be done in order; the others look at the leaves it has passed. What a crash
+//! has left half done is finished: entries that a split has moved are cleared, empty leaves are unlinked. Each of these
+//! changes is one store, so a crash in between does no harm.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use halocline_media::Medium;
+use halocline_pool::{Slab, SlabRecovery};
+
+use crate::TreeError;
+use crate::inner::Inner;
+use crate::latch::Latch;
+use crate::locks::Locks;
+use crate::mistake::{Mistake, made};
+
+use super::broken::Broken;
+use super::check::{Facts, facts};
+use super::count::Count;
+use super::leaf::Leaf;
+use super::tree::{LbOptions, LbTree, number_of, offset_of};
+
+/// Leaves that are handed over at a time.
+const BATCH: usize = 4096;
+
+/// Leaves that are fetched ahead of a look at them.
+const AHEAD: usize = 8;
+
+/// Opens a tree on its slab.
+pub(super) fn recover<M: Medium, const B: usize>(
+    mut recovery: SlabRecovery<M>,
+    options: LbOptions,
+) -> Result<LbTree<M, B>, TreeError> {
+    let (medium, root) = (recovery.slab().medium(), recovery.slab().root());
+    if medium.load_u64(root) == 0 {
+        return begin(recovery.finish(), options);
+    }
+    let mut leaves = walk::<M, B>(&mut recovery)?;
+    let slab = recovery.finish();
+    let broken = Broken::default();
+    settle::<M, B>(&slab, &mut leaves, &broken)?;
+    let count = leaves.iter().map(|leaf| leaf.facts.count).sum();
+    let index = bounds(&leaves);
+    Ok(LbTree {
+        inner: Inner::build(&index)?,
+        slab,
+        locks: Locks::new(),
+        count: Count::new(count),
+        broken,
+        latch: Latch::default(),
+        options,
+    })
+}
+
+/// The first leaf of a tree that has none.
+fn begin<M: Medium, const B: usize>(slab: Slab<M>, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
+    let offset = slab.alloc()?;
+    let number = number_of(offset, slab.name())?;
+    let medium = slab.medium();
+    Leaf::<M, B> { medium, offset }.write_new(std::iter::empty(), 0, false);
+    medium.fence()?;
+    medium.store_u64(slab.root(), offset);
+    medium.persist(slab.root(), 8)?;
+    Ok(LbTree {
+        inner: Inner::new(number)?,
+        slab,
+        locks: Locks::new(),
+        count: Count::new(0),
+        broken: Broken::default(),
+        latch: Latch::default(),
+        options,
+    })
+}
+
+/// A leaf that the links lead to.
+#[derive(Debug)]
+struct Found {
+    number: u32,
+    facts: Facts,
+}
+
+/// All leaves, in the order of their links.
+fn walk<M: Medium, const B: usize>(recovery: &mut SlabRecovery<M>) -> Result<Vec<Found>, TreeError> {
+    let medium = Arc::clone(recovery.slab().shared_medium());
+    let first = medium.load_u64(recovery.slab().root());
+    let (leaves, mut at) = follow::<M, B>(recovery, first)?;
+    if at == 0 {
+        // Not worth another thread.
+        return Ok(look_at::<M, B>(&medium, &leaves));
+    }
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(8);
+    let (sender, receiver) = sync_channel::<(usize, Vec<u32>)>(64);
+    let (receiver, looked) = (Mutex::new(receiver), Mutex::new(BTreeMap::new()));
+    let look = || {
+        while let Ok((number, leaves)) = locked(&receiver).recv() {
+            let found = look_at::<M, B>(&medium, &leaves);
+            locked(&looked).insert(number, found);
+        }
+    };
+    let walked = thread::scope(|scope| {
+        (0..threads).for_each(|_| drop(scope.spawn(look)));
+        let (mut batch, mut number) = (leaves, 0);
+        loop {
+            // Nobody hangs up before all is sent.
+            let _ = sender.send((number, batch));
+            if at == 0 {
+                drop(sender);
+                return Ok(());
+            }
+            number += 1;
+            (batch, at) = match follow::<M, B>(recovery, at) {
+                Ok(followed) => followed,
+                Err(error) => {
+                    drop(sender);
+                    return Err(error);
+                }
+            };
+        }
+    });
+    walked?;
+    let looked = looked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(looked.into_values().flatten().collect())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Follows the links for one batch, naming the nodes; returns their numbers and the link behind them.
+fn follow<M: Medium, const B: usize>(
+    recovery: &mut SlabRecovery<M>,
+    first: u64,
+) -> Result<(Vec<u32>, u64), TreeError> {
+    let (mut at, mut batch) = (first, Vec::with_capacity(BATCH));
+    while at != 0 && batch.len() < BATCH {
+        recovery.keep(at)?;
+        batch.push(number_of(at, recovery.slab().name())?);
+        let leaf = Leaf::<M, B> {
+            medium: recovery.slab().medium(),
+            offset: at,
+        };
+        at = leaf.next(leaf.header(0));
+    }
+    Ok((batch, at))
+}
+
+/// Looks at leaves, while the next ones are being fetched.
+fn look_at<M: Medium, const B: usize>(medium: &M, leaves: &[u32]) -> Vec<Found> {
+    let leaf = |number: u32| Leaf::<M, B> {
+        medium,
+        offset: offset_of(number),
+    };
+    let look = |(at, number): (usize, &u32)| {
+        if let Some(ahead) = leaves.get(at + AHEAD) {
+            leaf(*ahead).fetch();
+        }
+        let mut facts = facts(&leaf(*number));
+        if made(Mistake::TrustLockBit) && leaf(*number).header(0).is_locked() {
+            facts.damage = Some("it is locked");
+        }
+        Found {
+            number: *number,
+            facts,
+        }
+    };
+    leaves.iter().enumerate().map(look).collect()
+}
+
+/// Finishes what was left half done, and sorts out what is damaged.
+fn settle<M: Medium, const B: usize>(
+    slab: &Slab<M>,
+    leaves: &mut Vec<Found>,
+    broken: &Broken,
+) -> Result<(), TreeError> {
+    let medium = slab.medium();
+    let leaf = |number: u32| Leaf::<M, B> {
+        medium,
+        offset: offset_of(number),
+    };
+    // Entries that belong to the next leaf.
+    let mut next: Option<usize> = None;
+    for at in (0..leaves.len()).rev() {
+        if leaves[at].facts.damage.is_some() || leaves[at].facts.count == 0 {
+            continue;
+        }
+        if let Some(next) = next
+            && leaves[at].facts.greatest >= leaves[next].facts.least
+        {
+            let least = leaves[next].facts.least;
+            if B > 1 && !made(Mistake::KeepStale) {
+                clear_from(&leaf(leaves[at].number), least)?;
+                leaves[at].facts = facts(&leaf(leaves[at].number));
+            }
+            if leaves[at].facts.count > 0 && leaves[at].facts.greatest >= least {
+                let damage = Some("its keys and those of the next leaf are not in order");
+                leaves[at].facts.damage = damage;
+                leaves[next].facts.damage = damage;
+                continue;
+            }
+        }
+        if leaves[at].facts.count > 0 {
+            next = Some(at);
+        }
+    }
+    // Leaves without entries, but for the first.
+    let mut freed = Vec::new();
+    let mut before: Option<u32> = None;
+    for found in leaves.iter() {
+        if let Some(damage) = found.facts.damage {
+            broken.add(found.number, damage.to_owned());
+            before = None;
+        } else if found.facts.count == 0
+            && let Some(before) = before
+        {
+            let (left, own) = (leaf(before), leaf(found.number));
+            left.store_link(left.header(0).alt(), own.next(own.header(0)));
+            left.flush_line(0, 3);
+            medium.fence()?;
+            slab.free(own.offset);
+            freed.push(found.number);
+        } else {
+            before = Some(found.number);
+        }
+    }
+    if !freed.is_empty() {
+        let freed: std::collections::HashSet<u32> = freed.into_iter().collect();
+        leaves.retain(|found| !freed.contains(&found.number));
+    }
+    for found in leaves.iter_mut().filter(|found| found.facts.damage.is_some()) {
+        found.facts.count = 0;
+    }
+    Ok(())
+}
+
+/// Removes the entries of a leaf from a key on, block by block.
+fn clear_from<M: Medium, const B: usize>(leaf: &Leaf<'_, M, B>, least: u64) -> Result<(), TreeError> {
+    let headers = leaf.headers();
+    for (block, header) in headers.iter().enumerate().skip(1) {
+        let stale = leaf
+            .entries(&headers)
+            .filter(|entry| entry.at.0 == block && entry.key >= least)
+            .fold(0, |slots, entry| slots | 1 << entry.at.1);
+        if stale != 0 {
+            leaf.clear(block, *header, stale)?;
+        }
+    }
+    Ok(())
+}
+
+/// Each leaf with the least key that belongs to it. Keys that a damaged leaf may have had belong to it: all behind the
+/// leaf before it.
+fn bounds(leaves: &[Found]) -> Vec<(u64, u32)> {
+    let mut index: Vec<(u64, u32)> = Vec::with_capacity(leaves.len());
+    let mut greatest: Option<u64> = None;
+    for found in leaves {
+        let bound = match (index.is_empty(), found.facts.damage, found.facts.count) {
+            (true, ..) => Some(0),
+            (_, Some(_), _) => greatest.map_or(Some(0), |key| key.checked_add(1)),
+            (_, None, 0) => None,
+            (_, None, _) => Some(found.facts.least),
+        };
+        // One of several damaged leaves in a row stands for all.
+        if let Some(bound) = bound.filter(|bound| index.last().is_none_or(|(last, _)| last < bound)) {
+            index.push((bound, found.number));
+        }
+        if found.facts.damage.is_none() && found.facts.count > 0 {
+            greatest = Some(found.facts.greatest);
+        }
+    }
+    index
+}

@@ -1,0 +1,129 @@
+//! Runs of entries in order, upward and downward.
+//!
+//! The leaves of one parent are read one after the other, each validated by its own version and the parent's, while the next
+//! ones are being fetched. The links between leaves are not used: they are for recovery.
+
+use halocline_media::Medium;
+
+use crate::TreeError;
+use crate::inner::Family;
+
+use super::tree::LbTree;
+
+/// How many leaves are fetched ahead.
+const AHEAD: usize = 3;
+
+impl<M: Medium, const B: usize> LbTree<M, B> {
+    pub(super) fn scan_up(
+        &self,
+        from: u64,
+        count: usize,
+        into: &mut Vec<(u64, u64)>,
+    ) -> Result<(), TreeError> {
+        let wanted = into.len().saturating_add(count);
+        let mut from = from;
+        'family: loop {
+            let family = self.inner.family(from);
+            let leaves = family.leaves();
+            leaves[family.slot..]
+                .iter()
+                .take(AHEAD)
+                .for_each(|leaf| self.fetch(*leaf));
+            for slot in family.slot..leaves.len() {
+                if let Some(leaf) = leaves.get(slot + AHEAD) {
+                    self.fetch(*leaf);
+                }
+                let start = into.len();
+                if !self.append(&family, slot, into)? {
+                    into.truncate(start);
+                    continue 'family;
+                }
+                let run = sorted(into, start);
+                let below = run.partition_point(|(key, _)| *key < from);
+                into.drain(start..start + below);
+                match family.high(slot).checked_add(1) {
+                    Some(next) if into.len() < wanted => from = next,
+                    _ => return Ok(()),
+                }
+            }
+        }
+    }
+
+    pub(super) fn scan_down(
+        &self,
+        from: u64,
+        count: usize,
+        into: &mut Vec<(u64, u64)>,
+    ) -> Result<(), TreeError> {
+        let wanted = into.len().saturating_add(count);
+        let mut from = from;
+        'family: loop {
+            let family = self.inner.family(from);
+            let leaves = family.leaves();
+            leaves[..=family.slot]
+                .iter()
+                .rev()
+                .take(AHEAD)
+                .for_each(|leaf| self.fetch(*leaf));
+            for slot in (0..=family.slot).rev() {
+                if let Some(leaf) = slot.checked_sub(AHEAD).and_then(|slot| leaves.get(slot)) {
+                    self.fetch(*leaf);
+                }
+                let start = into.len();
+                if !self.append(&family, slot, into)? {
+                    into.truncate(start);
+                    continue 'family;
+                }
+                let run = sorted(into, start);
+                let below = run.partition_point(|(key, _)| *key <= from);
+                into.truncate(start + below);
+                into[start..].reverse();
+                match family.low(slot).checked_sub(1) {
+                    Some(next) if into.len() < wanted => from = next,
+                    _ => return Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Appends the entries of one leaf of a family, in no order; false if something has come in between.
+    #[inline]
+    fn append(&self, family: &Family, slot: usize, into: &mut Vec<(u64, u64)>) -> Result<bool, TreeError> {
+        let number = family.leaves()[slot];
+        let Some(version) = self.locks.read(number) else {
+            std::hint::spin_loop();
+            return Ok(false);
+        };
+        if !self.inner.is_current_family(family) {
+            return Ok(false);
+        }
+        let leaf = self.leaf(number);
+        let headers = leaf.headers();
+        into.extend(leaf.entries(&headers).map(|entry| (entry.key, entry.value)));
+        if !self.locks.validate(number, version) {
+            return Ok(false);
+        }
+        self.intact(number)?;
+        Ok(true)
+    }
+
+    fn fetch(&self, leaf: u32) {
+        self.leaf(leaf).fetch();
+    }
+}
+
+/// Sorts what was appended, a few entries, by insertion.
+#[inline]
+fn sorted(entries: &mut [(u64, u64)], start: usize) -> &[(u64, u64)] {
+    let run = &mut entries[start..];
+    for at in 1..run.len() {
+        let entry = run[at];
+        let mut to = at;
+        while to > 0 && run[to - 1].0 > entry.0 {
+            run[to] = run[to - 1];
+            to -= 1;
+        }
+        run[to] = entry;
+    }
+    run
+}

@@ -1,0 +1,139 @@
+//! Inserts and updates.
+
+use halocline_media::Medium;
+
+use crate::TreeError;
+use crate::inner::Place;
+use crate::locks::{Backoff, Locked};
+
+use super::tree::LbTree;
+
+impl<M: Medium, const B: usize> LbTree<M, B> {
+    /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
+    #[inline]
+    pub(super) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
+        let mut spare = None;
+        let result = self.put_with(key, value, replace, &mut spare);
+        if let Some(node) = spare {
+            self.slab.free(node);
+        }
+        result
+    }
+
+    /// As [`put`](LbTree::put); a node that was taken for a split and is not needed is left in `spare`.
+    #[inline]
+    fn put_with(
+        &self,
+        key: u64,
+        value: u64,
+        replace: bool,
+        spare: &mut Option<u64>,
+    ) -> Result<Option<u64>, TreeError> {
+        self.latch.check(self.name())?;
+        let mut backoff = Backoff::default();
+        loop {
+            let place = match spare {
+                None => self.inner.find(key),
+                Some(_) => self.inner.find_with_room(key)?,
+            };
+            let leaf = self.leaf(place.leaf);
+            leaf.fetch();
+            let Some(locked) = self.lock_current(&place) else {
+                backoff.wait();
+                continue;
+            };
+            self.intact(place.leaf)?;
+            let headers = leaf.headers();
+            if let Some(at) = leaf.find(&headers, key) {
+                let before = leaf.value(at);
+                if replace {
+                    self.latch.keep(leaf.set_value(at, value))?;
+                } else {
+                    locked.unchanged();
+                }
+                return Ok(Some(before));
+            }
+            match leaf.put(&headers, key, value, self.options.moving) {
+                Ok(true) => {
+                    self.count.add(place.leaf, 1);
+                    return Ok(None);
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    self.latch.keep(Err(error))?;
+                }
+            }
+            let Some(node) = *spare else {
+                // Without any lock, as the pool may have to grow.
+                locked.unchanged();
+                let node = self.slab.alloc()?;
+                *spare = Some(node);
+                self.number_of(node)?;
+                continue;
+            };
+            let Some(parent) = self.inner.lock(&place) else {
+                locked.unchanged();
+                backoff.wait();
+                continue;
+            };
+            if parent.is_full() {
+                parent.unchanged();
+                locked.unchanged();
+                continue;
+            }
+            *spare = None;
+            let split = self.split(&place, &parent, &headers, node, (key, value));
+            drop((parent, locked));
+            return match split {
+                Ok(()) => Ok(None),
+                Err(refused) => {
+                    // Nothing leads to the node.
+                    *spare = refused.spare;
+                    Err(refused.error)
+                }
+            };
+        }
+    }
+
+    /// Replaces the value of a key that is there.
+    pub(super) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
+        self.latch.check(self.name())?;
+        let (place, locked) = self.lock_leaf(key)?;
+        let leaf = self.leaf(place.leaf);
+        match leaf.find(&leaf.headers(), key) {
+            None => {
+                locked.unchanged();
+                Ok(None)
+            }
+            Some(at) => {
+                let before = leaf.value(at);
+                self.latch.keep(leaf.set_value(at, value))?;
+                Ok(Some(before))
+            }
+        }
+    }
+
+    /// Locks the leaf that a key belongs to.
+    pub(super) fn lock_leaf(&self, key: u64) -> Result<(Place, Locked<'_>), TreeError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let place = self.inner.find(key);
+            if let Some(locked) = self.lock_current(&place) {
+                self.intact(place.leaf)?;
+                return Ok((place, locked));
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Locks the leaf of a place, if the key still belongs there: as long as the lock is held, it does.
+    #[inline(always)]
+    pub(super) fn lock_current(&self, place: &Place) -> Option<Locked<'_>> {
+        let locked = self.locks.lock(place.leaf);
+        if self.inner.is_current(place) {
+            return Some(locked);
+        }
+        locked.unchanged();
+        None
+    }
+}

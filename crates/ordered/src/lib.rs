@@ -1,0 +1,52 @@
+//! Ordered, crash-consistent indexes: keys and values of 8 bytes, on a slow tier, with their hot parts in DRAM.
+//!
+//! An index is an object of a [`Pool`](halocline_pool::Pool), a slab of nodes that it changes where they lie. It is used
+//! through one trait, [`OrderedIndex`], by any number of threads at once:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use halocline_media::Dram;
+//! use halocline_ordered::{LbOptions, LbTree, OrderedIndex, Range};
+//! use halocline_pool::Pool;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let pool = Pool::create_on(Arc::new(Dram::new(0)?))?;
+//! let tree: LbTree<Dram> = LbTree::create(&pool, "index/numbers", LbOptions::default())?;
+//! for key in 0..1000 {
+//!     tree.insert(key * 2, key)?;
+//! }
+//! assert_eq!(tree.get(10)?, Some(5));
+//! assert_eq!(tree.insert(10, 7)?, false);
+//! assert_eq!(tree.remove(12)?, Some(6));
+//! let some: Result<Vec<_>, _> = Range::new(&tree, 9..16).collect();
+//! assert_eq!(some?, [(10, 5), (14, 7)]);
+//! assert_eq!(tree.len(), 999);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What every index promises
+//! - An operation that has returned is as durable as a fence on its medium makes it; one in flight when the machine goes
+//!   down is there wholly or not at all.
+//! - Operations on one key are linearizable. A range sees every entry that is there all the while, none that never was, and
+//!   each key at most once, in order.
+//! - No lock survives a restart: locks are in DRAM, and bits of a node that look like one are not trusted.
+//! - After the first error of the medium nothing is written any more ([`TreeError::Poisoned`]); reads go on.
+
+mod error;
+mod index;
+mod inner;
+mod kernel;
+mod latch;
+mod lb;
+mod locks;
+mod mistake;
+mod range;
+
+pub use error::TreeError;
+pub use index::{CheckReport, OrderedIndex, Problem, TreeStats};
+pub use lb::{LbOptions, LbTree};
+pub use range::Range;
+
+#[cfg(test)]
+mod tests;

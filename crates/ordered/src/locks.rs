@@ -1,0 +1,114 @@
+//! Versions of leaves, in DRAM: who changes a leaf has its lock, who reads it finds out afterwards whether it was changed.
+//!
+//! There are far fewer versions than leaves, so several leaves share one, which costs at most a needless retry. A version is
+//! odd while its leaf is locked, and never goes back: a leaf that is freed and used again for other keys has another one.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// How many: little enough to stay in the CPU's cache.
+const STRIPES: usize = 1 << 14;
+
+/// The versions of all leaves of a tree.
+#[derive(Debug)]
+pub(crate) struct Locks(Box<[AtomicU64]>);
+
+/// A locked leaf. Dropped, it lets go with a new version; [`unchanged`](Locked::unchanged) keeps the old one.
+#[derive(Debug)]
+pub(crate) struct Locked<'a> {
+    version: &'a AtomicU64,
+    before: u64,
+}
+
+impl Locks {
+    pub(crate) fn new() -> Locks {
+        Locks((0..STRIPES).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val(&*self.0) as u64
+    }
+
+    /// Which number a leaf has; leaves of one number share their version.
+    #[inline(always)]
+    pub(crate) fn stripe(leaf: u32) -> usize {
+        (leaf.wrapping_mul(0x9E37_79B1) >> 18) as usize
+    }
+
+    #[inline(always)]
+    fn version(&self, leaf: u32) -> &AtomicU64 {
+        &self.0[Locks::stripe(leaf)]
+    }
+
+    /// The version of a leaf that is about to be read; nothing if it is being changed.
+    #[inline(always)]
+    pub(crate) fn read(&self, leaf: u32) -> Option<u64> {
+        let version = self.version(leaf).load(Ordering::Acquire);
+        version.is_multiple_of(2).then_some(version)
+    }
+
+    /// Whether all that was read since the version was is of one state of the leaf.
+    #[inline(always)]
+    pub(crate) fn validate(&self, leaf: u32, version: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.version(leaf).load(Ordering::Relaxed) == version
+    }
+
+    /// Waits for the lock of a leaf. Who holds one must not wait for another.
+    #[inline]
+    pub(crate) fn lock(&self, leaf: u32) -> Locked<'_> {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.try_lock(leaf) {
+                Some(locked) => return locked,
+                None => backoff.wait(),
+            }
+        }
+    }
+
+    /// The lock of a leaf, if nobody has it.
+    #[inline(always)]
+    pub(crate) fn try_lock(&self, leaf: u32) -> Option<Locked<'_>> {
+        let version = self.version(leaf);
+        let before = version.load(Ordering::Relaxed);
+        let taken = before.is_multiple_of(2)
+            && version
+                .compare_exchange(before, before + 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok();
+        // Readers that see a store made under the lock must see the lock.
+        fence(Ordering::Release);
+        // Not `then_some`: a guard that is made is dropped, and unlocks.
+        taken.then(|| Locked { version, before })
+    }
+}
+
+impl Locked<'_> {
+    /// Lets go of a leaf that is as it was.
+    #[inline]
+    pub(crate) fn unchanged(self) {
+        self.version.store(self.before, Ordering::Release);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.version.store(self.before + 2, Ordering::Release);
+    }
+}
+
+/// Waiting for what will not take long: first busily, then giving way to other threads.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff(u32);
+
+impl Backoff {
+    #[cold]
+    pub(crate) fn wait(&mut self) {
+        self.0 += 1;
+        if self.0.is_multiple_of(64) {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Iteration: [`Range`].
+
+use std::collections::VecDeque;
+use std::ops::{Bound, RangeBounds};
+
+use crate::{OrderedIndex, TreeError};
+
+/// Entries fetched first; each further fetch is twice as large.
+const FIRST: usize = 16;
+const MOST: usize = 512;
+
+/// The entries of an index whose keys are in a range, from both ends, in order. Stays valid whatever is written meanwhile: it
+/// remembers a key, not a node, and looks for the next one anew whenever the few hundred entries that it has fetched are used up.
+///
+/// After an error it is at its end.
+#[derive(Debug)]
+pub struct Range<'a, I: ?Sized> {
+    index: &'a I,
+    /// Keys that are left, if any: `low..=high`.
+    left: Option<(u64, u64)>,
+    front: Fetched,
+    back: Fetched,
+}
+
+#[derive(Debug, Default)]
+struct Fetched {
+    entries: VecDeque<(u64, u64)>,
+    fetches: u32,
+}
+
+impl Fetched {
+    fn count(&mut self) -> usize {
+        let count = (FIRST << self.fetches.min(16)).min(MOST);
+        self.fetches += 1;
+        count
+    }
+}
+
+impl<'a, I: OrderedIndex + ?Sized> Range<'a, I> {
+    /// The entries of `index` whose keys are in `keys`.
+    pub fn new(index: &'a I, keys: impl RangeBounds<u64>) -> Range<'a, I> {
+        let low = match keys.start_bound() {
+            Bound::Included(key) => Some(*key),
+            Bound::Excluded(key) => key.checked_add(1),
+            Bound::Unbounded => Some(0),
+        };
+        let high = match keys.end_bound() {
+            Bound::Included(key) => Some(*key),
+            Bound::Excluded(key) => key.checked_sub(1),
+            Bound::Unbounded => Some(u64::MAX),
+        };
+        Range {
+            index,
+            left: low.zip(high).filter(|(low, high)| low <= high),
+            front: Fetched::default(),
+            back: Fetched::default(),
+        }
+    }
+
+    fn fail(&mut self, error: TreeError) -> Option<Result<(u64, u64), TreeError>> {
+        self.left = None;
+        Some(Err(error))
+    }
+}
+
+impl<I: OrderedIndex + ?Sized> Iterator for Range<'_, I> {
+    type Item = Result<(u64, u64), TreeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (low, high) = self.left?;
+        if self.front.entries.is_empty() {
+            let mut fetched = Vec::new();
+            if let Err(error) = self.index.scan(low, self.front.count(), &mut fetched) {
+                return self.fail(error);
+            }
+            self.front.entries = fetched.into();
+        }
+        let entry = self.front.entries.pop_front().filter(|(key, _)| *key <= high);
+        self.left = entry.and_then(|(key, _)| (key < high).then(|| (key + 1, high)));
+        entry.map(Ok)
+    }
+}
+
+impl<I: OrderedIndex + ?Sized> DoubleEndedIterator for Range<'_, I> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let (low, high) = self.left?;
+        if self.back.entries.is_empty() {
+            let mut fetched = Vec::new();
+            if let Err(error) = self.index.scan_back(high, self.back.count(), &mut fetched) {
+                return self.fail(error);
+            }
+            self.back.entries = fetched.into();
+        }
+        let entry = self.back.entries.pop_front().filter(|(key, _)| *key >= low);
+        self.left = entry.and_then(|(key, _)| (key > low).then(|| (low, key - 1)));
+        entry.map(Ok)
+    }
+}

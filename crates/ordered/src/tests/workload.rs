@@ -1,0 +1,205 @@
+//! Small workloads on a tree whose contents after each operation are known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
+use halocline_media::{Medium, Tracked};
+use halocline_pool::Pool;
+
+use crate::{LbOptions, LbTree, OrderedIndex, Range};
+
+pub(crate) type Contents = BTreeMap<u64, u64>;
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Do {
+    Insert(u64),
+    Remove(u64),
+    /// Gives the key another value.
+    Update(u64, u64),
+    /// Loads the keys up to this, those that are multiples of 3.
+    Load(u64),
+}
+
+/// A tree to explore: how it is opened, on media of any kind.
+pub(crate) trait Kind<M: Medium> {
+    type Tree: OrderedIndex;
+
+    fn create(pool: &Pool<M>) -> Self::Tree;
+
+    fn open(pool: &Pool<M>) -> Result<Self::Tree, String>;
+}
+
+/// An LB+-Tree of `B` blocks a leaf that moves entries or does not.
+pub(crate) struct Lb<const B: usize, const MOVING: bool>;
+
+impl<const B: usize, const MOVING: bool> Lb<B, MOVING> {
+    pub(crate) const OPTIONS: LbOptions = LbOptions {
+        moving: MOVING,
+        chunk: 8 << 10,
+    };
+}
+
+impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
+    type Tree = LbTree<M, B>;
+
+    fn create(pool: &Pool<M>) -> Self::Tree {
+        LbTree::create(pool, "tree", Self::OPTIONS).unwrap()
+    }
+
+    fn open(pool: &Pool<M>) -> Result<Self::Tree, String> {
+        LbTree::open(pool, "tree", Self::OPTIONS).map_err(|error| error.to_string())
+    }
+}
+
+/// What is there after each operation, nothing first.
+pub(crate) fn states(operations: &[Do]) -> Vec<Contents> {
+    let mut states = vec![Contents::new()];
+    for operation in operations {
+        let mut next = states.last().cloned().unwrap_or_default();
+        match *operation {
+            Do::Insert(key) => drop(next.insert(key, key + 1)),
+            Do::Remove(key) => drop(next.remove(&key)),
+            Do::Update(key, value) => drop(next.insert(key, value)),
+            Do::Load(most) => next.extend((0..most).step_by(3).map(|key| (key, key + 1))),
+        }
+        states.push(next);
+    }
+    states
+}
+
+pub(crate) fn run(tree: &mut impl OrderedIndex, operations: &[Do], begun: impl Fn(u64), done: impl Fn(u64)) {
+    for (number, operation) in (0..).zip(operations) {
+        begun(number);
+        match *operation {
+            Do::Insert(key) => assert!(tree.insert(key, key + 1).unwrap()),
+            Do::Remove(key) => assert!(tree.remove(key).unwrap().is_some()),
+            Do::Update(key, value) => assert!(tree.update(key, value).unwrap().is_some()),
+            Do::Load(most) => {
+                let mut entries = (0..most).step_by(3).map(|key| (key, key + 1));
+                tree.bulk_load(&mut entries, 0.8).unwrap();
+            }
+        }
+        done(number);
+    }
+}
+
+/// All entries of a tree that is intact and leaks no node.
+pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<Contents, String> {
+    let report = tree.check().map_err(|error| error.to_string())?;
+    if let Some(problem) = report.problems.first() {
+        return Err(problem.to_string());
+    }
+    let stats = tree.stats();
+    if stats.leaves != report.leaves || stats.entries != report.entries {
+        return Err(format!("{stats:?}, but {report:?}"));
+    }
+    let entries: Result<Vec<_>, _> = Range::new(tree, ..).collect();
+    let entries = entries.map_err(|error| error.to_string())?;
+    for (key, value) in &entries {
+        match tree.get(*key) {
+            Ok(Some(found)) if found == *value => {}
+            other => return Err(format!("key {key} has {value}, or {other:?}")),
+        }
+    }
+    let count = entries.len();
+    let contents: Contents = entries.into_iter().collect();
+    match contents.len() == count && count as u64 == report.entries {
+        true => Ok(contents),
+        false => Err(format!("{count} entries, {} keys, {report:?}", contents.len())),
+    }
+}
+
+/// Accepts an image whose tree holds what was acknowledged, and the operation in flight or not; it goes on from there, and
+/// can be opened again, whenever.
+pub(crate) fn check<K: Kind<Tracked>>(
+    medium: Arc<Tracked>,
+    crash: &Crash<'_>,
+    states: &[Contents],
+    done: usize,
+) -> Result<(), String> {
+    let first = done + crash.acknowledged.len();
+    let last = first + usize::from(crash.in_flight.is_some());
+    let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
+    let tree = K::open(&pool)?;
+    let mut found = contents(&tree)?;
+    if found != states[first] && found != states[last] {
+        let only = |a: &Contents, b: &Contents| -> Vec<(u64, u64)> {
+            let other = a.iter().filter(|(key, value)| b.get(key) != Some(value));
+            other.map(|(key, value)| (*key, *value)).collect()
+        };
+        return Err(format!(
+            "missing {:?}, too much {:?} after {first} operations",
+            only(&states[first], &found),
+            only(&found, &states[first])
+        ));
+    }
+    // Whatever it was in the middle of does not show.
+    for key in [5, 101, 1_003, 77, 40_001].into_iter().chain(2_000..2_020) {
+        tree.upsert(key, 9).map_err(|error| error.to_string())?;
+        found.insert(key, 9);
+    }
+    let gone: Vec<u64> = found.keys().copied().step_by(2).collect();
+    for key in gone {
+        tree.remove(key).map_err(|error| error.to_string())?;
+        found.remove(&key);
+    }
+    drop(tree);
+    match contents(&K::open(&pool)?)? == found {
+        true => Ok(()),
+        false => Err("what came after the crash is not there".to_owned()),
+    }
+}
+
+fn prepare<K: Kind<Tracked>>(medium: &Arc<Tracked>, setup: &[Do]) {
+    let pool = Pool::create_on(Arc::clone(medium)).unwrap();
+    run(&mut K::create(&pool), setup, |_| (), |_| ());
+}
+
+fn work<K: Kind<Tracked>>(medium: &Arc<Tracked>, operations: &[Do]) {
+    let pool = Pool::open_on(Arc::clone(medium)).unwrap();
+    let mut tree = K::open(&pool).unwrap();
+    run(
+        &mut tree,
+        operations,
+        |number| medium.begin(number),
+        |number| medium.acknowledge(number),
+    );
+}
+
+/// Explores operations on a tree on which those of the setup are done, with every flush and fence left out in turn.
+pub(crate) fn explore<K: Kind<Tracked>>(limit: usize, setup: &[Do], operations: &[Do]) -> MutantReport {
+    let states = states(&[setup, operations].concat());
+    let explorer = Explorer {
+        limit,
+        ..Explorer::default()
+    };
+    let report = explorer.mutants(
+        |medium| prepare::<K>(medium, setup),
+        |medium| work::<K>(medium, operations),
+        |medium, crash| check::<K>(medium, crash, &states, setup.len()),
+    );
+    report.unwrap_or_else(|violation| panic!("{violation}"))
+}
+
+/// The same once, as the tree is.
+pub(crate) fn survives<K: Kind<Tracked>>(
+    limit: usize,
+    seed: u64,
+    setup: &[Do],
+    operations: &[Do],
+) -> Result<usize, Box<Violation>> {
+    let states = states(&[setup, operations].concat());
+    let explorer = Explorer {
+        limit,
+        seed,
+        ..Explorer::default()
+    };
+    let report = explorer.run(
+        |medium| prepare::<K>(medium, setup),
+        |medium| work::<K>(medium, operations),
+        |medium, crash| check::<K>(medium, crash, &states, setup.len()),
+    );
+    report.map(|report| report.images)
+}

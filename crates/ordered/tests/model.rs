@@ -1,0 +1,265 @@
+//! Every tree beside a `BTreeMap`: random operations, reopening in between, each answer compared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use halocline_media::Dram;
+use halocline_ordered::{LbOptions, LbTree, OrderedIndex, Range, TreeError};
+use halocline_pool::Pool;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const SMALL: LbOptions = LbOptions {
+    moving: true,
+    chunk: 8 << 10,
+};
+
+type Model = BTreeMap<u64, u64>;
+
+/// Opens the tree, or creates it.
+type Opener = fn(&Pool<Dram>, bool) -> Box<dyn OrderedIndex>;
+
+fn lb<const B: usize>(pool: &Pool<Dram>, create: bool, options: LbOptions) -> Box<dyn OrderedIndex> {
+    match create {
+        true => Box::new(LbTree::<Dram, B>::create(pool, "tree", options).unwrap()),
+        false => Box::new(LbTree::<Dram, B>::open(pool, "tree", options).unwrap()),
+    }
+}
+
+fn still(pool: &Pool<Dram>, create: bool) -> Box<dyn OrderedIndex> {
+    let options = LbOptions {
+        moving: false,
+        ..SMALL
+    };
+    lb::<1>(pool, create, options)
+}
+
+fn trees() -> Vec<(&'static str, Opener)> {
+    vec![
+        ("LB, 1 block", |pool, create| lb::<1>(pool, create, SMALL)),
+        ("LB, 2 blocks", |pool, create| lb::<2>(pool, create, SMALL)),
+        ("LB, 4 blocks", |pool, create| lb::<4>(pool, create, SMALL)),
+        ("LB, nothing moved", still),
+    ]
+}
+
+fn pool() -> Pool<Dram> {
+    Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap()
+}
+
+/// All of it, by every way there is.
+fn compare(tree: &dyn OrderedIndex, model: &Model, context: &str) {
+    let report = tree.check().unwrap();
+    assert!(report.is_intact(), "{context}: {:?}", report.problems);
+    let count = model.len() as u64;
+    assert_eq!((report.entries, tree.len()), (count, count), "{context}");
+    let up: Vec<(u64, u64)> = Range::new(tree, ..).map(Result::unwrap).collect();
+    let wanted = model.iter().map(|(key, value)| (*key, *value));
+    assert!(up.iter().copied().eq(wanted), "{context}");
+    let down: Vec<(u64, u64)> = Range::new(tree, ..).rev().map(Result::unwrap).collect();
+    assert!(down.iter().rev().eq(up.iter()), "{context}");
+    let keys: Vec<u64> = up
+        .iter()
+        .flat_map(|(key, _)| [*key, key.wrapping_add(1)])
+        .collect();
+    let mut values = vec![None; keys.len()];
+    tree.get_batch(&keys, &mut values).unwrap();
+    for (key, value) in keys.iter().zip(values) {
+        assert_eq!(value, model.get(key).copied(), "{context}, key {key}");
+        assert_eq!(tree.get(*key).unwrap(), value, "{context}, key {key}");
+    }
+}
+
+fn ranges(tree: &dyn OrderedIndex, model: &Model, rng: &mut StdRng) {
+    let (a, b) = (rng.random::<u64>(), rng.random::<u64>());
+    let (low, high) = (a.min(b), a.max(b));
+    let mut range = Range::new(tree, low..high);
+    let mut wanted = model.range(low..high).map(|(key, value)| (*key, *value));
+    loop {
+        let (found, expected) = match rng.random_bool(0.5) {
+            true => (range.next(), wanted.next()),
+            false => (range.next_back(), wanted.next_back()),
+        };
+        assert_eq!(found.map(Result::unwrap), expected);
+        if expected.is_none() {
+            break;
+        }
+    }
+    let count = rng.random_range(0..40);
+    let mut some = Vec::new();
+    tree.scan(low, count, &mut some).unwrap();
+    let all: Vec<_> = model.range(low..).map(|(key, value)| (*key, *value)).collect();
+    assert!(all.starts_with(&some) && some.len() >= count.min(all.len()));
+}
+
+/// Random operations on `keys` keys, of which more and fewer are there in turns.
+fn run(name: &str, open: Opener, keys: u64, operations: usize, seed: u64) {
+    let context = format!("{name}, seed {seed}, {keys} keys");
+    let mut rng = StdRng::seed_from_u64(seed);
+    let pool = pool();
+    let mut tree = open(&pool, true);
+    let mut model = Model::new();
+    let spread = u64::MAX / keys;
+    for step in 0..operations {
+        let key = rng.random_range(0..=keys) * spread;
+        let value = rng.random::<u64>();
+        let growing = (step / (operations / 5).max(1)).is_multiple_of(2);
+        match rng.random_range(0..100) {
+            0..50 if growing => {
+                let fresh = tree.insert(key, value).unwrap();
+                assert_eq!(fresh, !model.contains_key(&key), "{context}, step {step}");
+                model.entry(key).or_insert(value);
+            }
+            0..55 => {
+                let removed = tree.remove(key).unwrap();
+                assert_eq!(removed, model.remove(&key), "{context}, step {step}");
+            }
+            55..70 => {
+                let before = tree.update(key, value).unwrap();
+                assert_eq!(before, model.get(&key).copied(), "{context}, step {step}");
+                model.entry(key).and_modify(|old| *old = value);
+            }
+            70..75 => {
+                let before = tree.upsert(key, value).unwrap();
+                assert_eq!(before, model.insert(key, value), "{context}, step {step}");
+            }
+            75..99 => {
+                let found = tree.get(key).unwrap();
+                assert_eq!(found, model.get(&key).copied(), "{context}, step {step}");
+            }
+            _ => ranges(&*tree, &model, &mut rng),
+        }
+        if step % (operations / 8).max(1) == 0 {
+            compare(&*tree, &model, &format!("{context}, step {step}"));
+            drop(tree);
+            tree = open(&pool, false);
+            compare(&*tree, &model, &format!("{context}, step {step}, reopened"));
+        }
+    }
+    for key in model.keys() {
+        assert!(tree.remove(*key).unwrap().is_some(), "{context}");
+    }
+    compare(&*tree, &Model::new(), &context);
+    let stats = tree.stats();
+    assert!(
+        stats.leaves <= 3 && stats.inner_nodes <= 3,
+        "empty leaves are given back, {context}: {stats:?}"
+    );
+}
+
+#[test]
+fn random_operations() {
+    for (name, open) in trees() {
+        for (keys, operations, seed) in [(8, 500, 1), (100, 4_000, 2), (3_000, 40_000, 3)] {
+            run(name, open, keys, operations, seed);
+        }
+    }
+}
+
+#[test]
+fn keys_in_order_and_at_the_ends() {
+    for (name, open) in trees() {
+        let pool = pool();
+        let tree = open(&pool, true);
+        let mut model = Model::new();
+        let ends = [0, u64::MAX, 1, u64::MAX - 1];
+        let keys = ends.into_iter().chain((0..3_000).map(|key| 1_000 + key));
+        for key in keys.chain((0..3_000).map(|key| u64::MAX - 5_000 - key)) {
+            assert!(tree.insert(key, !key).unwrap());
+            model.insert(key, !key);
+        }
+        compare(&*tree, &model, name);
+        for key in ends.into_iter().chain(2_000..3_500) {
+            assert_eq!(tree.remove(key).unwrap(), model.remove(&key));
+        }
+        compare(&*tree, &model, name);
+        drop(tree);
+        compare(&*open(&pool, false), &model, name);
+    }
+}
+
+#[test]
+fn old_keys_go_as_new_ones_come() {
+    for (name, open) in trees() {
+        let pool = pool();
+        let tree = open(&pool, true);
+        let mut least = u64::MAX;
+        for key in 0..60_000_u64 {
+            tree.insert(key, key).unwrap();
+            if key >= 2_000 {
+                assert_eq!(tree.remove(key - 2_000).unwrap(), Some(key - 2_000));
+            }
+            if key > 30_000 && key.is_multiple_of(5_000) {
+                least = least.min(tree.stats().leaves);
+            }
+        }
+        let stats = tree.stats();
+        assert!(
+            stats.leaves <= least + least / 4,
+            "{name}: {stats:?}, {least} leaves before"
+        );
+        assert!(stats.inner_nodes <= stats.leaves, "{name}: {stats:?}");
+        assert!(tree.check().unwrap().is_intact());
+    }
+}
+
+#[test]
+fn bulk_loads() {
+    for (name, open) in trees() {
+        for (count, fill) in [
+            (0, 1.0),
+            (1, 0.5),
+            (13, 0.7),
+            (14, 1.0),
+            (15, 1.0),
+            (5_000, 0.8),
+            (501, 0.0),
+        ] {
+            let pool = pool();
+            let mut tree = open(&pool, true);
+            let mut model: Model = (0..count).map(|key| (key * 3 + 5, key)).collect();
+            let mut entries = model.iter().map(|(key, value)| (*key, *value));
+            assert_eq!(tree.bulk_load(&mut entries, fill).unwrap(), count);
+            compare(&*tree, &model, name);
+            drop(tree);
+            let tree = open(&pool, false);
+            compare(&*tree, &model, name);
+            for key in (0..3 * count).step_by(2) {
+                tree.upsert(key, 7).unwrap();
+                model.insert(key, 7);
+            }
+            compare(&*tree, &model, name);
+        }
+    }
+}
+
+#[test]
+fn bulk_loads_that_are_refused_leave_nothing() {
+    for (name, open) in trees() {
+        let pool = pool();
+        let mut tree = open(&pool, true);
+        let used = tree.stats().leaves;
+        let mut entries = (0..1_000).chain([500]).map(|key| (key, key));
+        let error = tree.bulk_load(&mut entries, 1.0).unwrap_err();
+        let place = matches!(
+            error,
+            TreeError::NotSorted {
+                position: 1_000,
+                key: 500,
+                before: 999
+            }
+        );
+        assert!(place, "{name}: {error}");
+        assert_eq!(tree.stats().leaves, used, "{name}");
+        compare(&*tree, &Model::new(), name);
+        tree.insert(3, 4).unwrap();
+        let error = tree
+            .bulk_load(&mut (0..10).map(|key| (key, key)), 1.0)
+            .unwrap_err();
+        assert!(
+            matches!(error, TreeError::NotEmpty { entries: 1, .. }),
+            "{name}: {error}"
+        );
+        compare(&*tree, &Model::from([(3, 4)]), name);
+    }
+}

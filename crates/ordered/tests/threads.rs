@@ -1,0 +1,210 @@
+//! Many threads on one tree: histories of each key are checked for linearizability, ranges for what they must and must not see.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use halocline_media::Dram;
+use halocline_ordered::{LbOptions, LbTree, OrderedIndex, Range};
+use halocline_pool::Pool;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+fn tree<const B: usize>() -> LbTree<Dram, B> {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    LbTree::create(&pool, "tree", LbOptions::default()).unwrap()
+}
+
+/// What an operation did to its key, and when, by a clock that all threads share.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    key: u64,
+    start: u64,
+    end: u64,
+    /// What it found there.
+    before: Option<u64>,
+    /// What was there after it.
+    after: Option<u64>,
+}
+
+/// Whether the operations on one key, sorted by their starts, can be put in an order that respects both their times and their
+/// results. Few overlap, so the search is short.
+fn linearizable(events: &[Event], done: &mut [bool], first: usize, value: Option<u64>) -> bool {
+    let left =
+        |done: &[bool]| -> Vec<usize> { (first..events.len()).filter(|at| !done[*at]).take(64).collect() };
+    let candidates = left(done);
+    let Some(horizon) = candidates.iter().map(|at| events[*at].end).min() else {
+        return true;
+    };
+    // Whatever starts after one that is not done has ended must wait for that.
+    for at in candidates
+        .iter()
+        .copied()
+        .filter(|at| events[*at].start <= horizon)
+    {
+        if events[at].before == value {
+            done[at] = true;
+            if linearizable(events, done, candidates[0], events[at].after) {
+                return true;
+            }
+            done[at] = false;
+        }
+    }
+    false
+}
+
+/// Threads do what comes to their minds on a few keys, and say what they found.
+fn history(tree: &impl OrderedIndex, threads: u64, operations: u64, keys: u64, seed: u64) -> Vec<Event> {
+    let clock = AtomicU64::new(0);
+    let now = || clock.fetch_add(1, Ordering::SeqCst);
+    let work = |thread: u64| {
+        let mut rng = StdRng::seed_from_u64(seed << 8 | thread);
+        let mut events = Vec::new();
+        for number in 0..operations {
+            let key = rng.random_range(0..keys) * 1_000_003;
+            let fresh = (thread << 32 | number) + 1;
+            let choice = rng.random_range(0..10);
+            let start = now();
+            let (before, after) = match choice {
+                0..3 => match tree.insert(key, fresh).unwrap() {
+                    true => (None, Some(fresh)),
+                    // What was there is not told.
+                    false => continue,
+                },
+                3 => (tree.upsert(key, fresh).unwrap(), Some(fresh)),
+                4 => {
+                    let before = tree.update(key, fresh).unwrap();
+                    (before, before.map(|_| fresh))
+                }
+                5..8 => (tree.remove(key).unwrap(), None),
+                8 => {
+                    let found = tree.get(key).unwrap();
+                    (found, found)
+                }
+                _ => {
+                    let mut found = [None];
+                    tree.get_batch(&[key], &mut found).unwrap();
+                    (found[0], found[0])
+                }
+            };
+            let end = now();
+            events.push(Event {
+                key,
+                start,
+                end,
+                before,
+                after,
+            });
+        }
+        events
+    };
+    thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        handles
+            .into_iter()
+            .flat_map(|handle| handle.join().unwrap())
+            .collect()
+    })
+}
+
+fn histories_are_linearizable<const B: usize>() {
+    for (keys, operations, seed) in [(1, 300, 1), (40, 4_000, 2), (2_000, 30_000, 3)] {
+        let tree = tree::<B>();
+        let mut by_key: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
+        for event in history(&tree, 4, operations, keys, seed) {
+            by_key.entry(event.key).or_default().push(event);
+        }
+        for (key, mut events) in by_key {
+            events.sort_unstable_by_key(|event| event.start);
+            let mut done = vec![false; events.len()];
+            let fine = linearizable(&events, &mut done, 0, None);
+            assert!(fine, "key {key} of {keys}, seed {seed}, {B} blocks: {events:?}");
+        }
+        let report = tree.check().unwrap();
+        assert!(report.is_intact(), "seed {seed}: {:?}", report.problems);
+        assert_eq!(report.entries, tree.len());
+        assert_eq!(report.leaves, tree.stats().leaves);
+    }
+}
+
+#[test]
+fn histories_on_leaves_of_one_block() {
+    histories_are_linearizable::<1>();
+}
+
+#[test]
+fn histories_on_leaves_of_two_blocks() {
+    histories_are_linearizable::<2>();
+}
+
+#[test]
+fn ranges_see_what_stays_and_nothing_that_never_was() {
+    const KEYS: u64 = 6_000;
+    let tree = tree::<1>();
+    // Even keys stay, odd ones come and go.
+    for key in (0..KEYS).step_by(2) {
+        tree.insert(key, key).unwrap();
+    }
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for writer in 0..2 {
+            let (tree, over) = (&tree, &over);
+            scope.spawn(move || {
+                let mut rng = StdRng::seed_from_u64(writer);
+                while !over.load(Ordering::Relaxed) {
+                    let start = rng.random_range(0..KEYS / 2) * 2 + 1;
+                    let keys = || (start..(start + 300).min(KEYS)).step_by(2);
+                    keys().for_each(|key| _ = tree.insert(key, key).unwrap());
+                    keys().for_each(|key| _ = tree.remove(key).unwrap());
+                }
+            });
+        }
+        for turn in 0..60_u64 {
+            let (low, high) = (turn * 50, KEYS - turn * 20);
+            let up: Vec<u64> = Range::new(&tree, low..high)
+                .map(|entry| entry.unwrap().0)
+                .collect();
+            let mut down: Vec<u64> = Range::new(&tree, low..high)
+                .rev()
+                .map(|entry| entry.unwrap().0)
+                .collect();
+            down.reverse();
+            for found in [up, down] {
+                assert!(
+                    found.windows(2).all(|pair| pair[0] < pair[1]),
+                    "in order, each once"
+                );
+                assert!(found.iter().all(|key| (low..high).contains(key)));
+                let stay = found.iter().copied().filter(|key| key.is_multiple_of(2));
+                assert!(stay.eq((low..high).filter(|key| key.is_multiple_of(2))));
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert!(tree.check().unwrap().is_intact());
+}
+
+#[test]
+fn threads_that_empty_and_fill_the_same_leaves() {
+    let tree = tree::<1>();
+    thread::scope(|scope| {
+        for worker in 0..4_u64 {
+            let tree = &tree;
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    let keys = || (0..1_000).map(move |key| key * 4 + worker);
+                    keys().for_each(|key| assert!(tree.insert(key, key).unwrap()));
+                    keys().for_each(|key| assert_eq!(tree.get(key).unwrap(), Some(key)));
+                    keys().for_each(|key| assert_eq!(tree.remove(key).unwrap(), Some(key)));
+                }
+            });
+        }
+    });
+    assert_eq!(tree.len(), 0);
+    let report = tree.check().unwrap();
+    assert!(report.is_intact(), "{:?}", report.problems);
+    assert_eq!((report.entries, report.leaves), (0, tree.stats().leaves));
+}
