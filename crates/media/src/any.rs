@@ -59,6 +59,22 @@ impl From<Arc<Tracked>> for AnyMedium {
     }
 }
 
+/// Calls that are made for every word: a file is reached without a call of its own, all else by one, as what an emulated medium
+/// leads back to this type, which no compiler can inline.
+macro_rules! forward_hot {
+    ($self:ident, $medium:ident => $call:expr) => {{
+        if let AnyMedium::File($medium) = $self {
+            return $call;
+        }
+        #[cold]
+        #[inline(never)]
+        fn apart<T>(call: impl FnOnce() -> T) -> T {
+            call()
+        }
+        apart(|| forward!($self, $medium => $call))
+    }};
+}
+
 macro_rules! forward {
     ($self:ident, $medium:ident => $call:expr) => {
         match $self {
@@ -92,6 +108,14 @@ impl Medium for AnyMedium {
         forward!(self, medium => medium.discard(offset, len))
     }
 
+    fn can_gather(&self) -> bool {
+        forward!(self, medium => medium.can_gather())
+    }
+
+    fn gather(&self, offset: u64, len: u64) {
+        forward!(self, medium => medium.gather(offset, len));
+    }
+
     fn allocated(&self) -> Result<u64, MediaError> {
         forward!(self, medium => medium.allocated())
     }
@@ -107,7 +131,7 @@ impl Medium for AnyMedium {
 
     #[inline]
     fn load_u64(&self, offset: u64) -> u64 {
-        forward!(self, medium => medium.load_u64(offset))
+        forward_hot!(self, medium => medium.load_u64(offset))
     }
 
     #[allow(unsafe_code, reason = "hands the caller's promise on")]
@@ -119,7 +143,7 @@ impl Medium for AnyMedium {
 
     #[inline]
     fn prefetch(&self, offset: u64) {
-        forward!(self, medium => medium.prefetch(offset));
+        forward_hot!(self, medium => medium.prefetch(offset));
     }
 
     #[inline]
@@ -129,17 +153,17 @@ impl Medium for AnyMedium {
 
     #[inline]
     fn store_u64(&self, offset: u64, value: u64) {
-        forward!(self, medium => medium.store_u64(offset, value));
+        forward_hot!(self, medium => medium.store_u64(offset, value));
     }
 
     #[inline]
     fn flush(&self, offset: u64, len: u64) {
-        forward!(self, medium => medium.flush(offset, len));
+        forward_hot!(self, medium => medium.flush(offset, len));
     }
 
     #[inline]
     fn fence(&self) -> Result<(), MediaError> {
-        forward!(self, medium => medium.fence())
+        forward_hot!(self, medium => medium.fence())
     }
 
     fn sync(&self) -> Result<(), MediaError> {

@@ -85,6 +85,14 @@ impl<M: Medium> Medium for Counting<M> {
         self.medium.discard(offset, len)
     }
 
+    fn can_gather(&self) -> bool {
+        self.medium.can_gather()
+    }
+
+    fn gather(&self, offset: u64, len: u64) {
+        self.medium.gather(offset, len);
+    }
+
     fn allocated(&self) -> Result<u64, MediaError> {
         self.medium.allocated()
     }

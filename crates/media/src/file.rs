@@ -248,6 +248,19 @@ impl Medium for FileMedium {
             .keep(blocks::punch(&self.file, &self.path, from, to - from))
     }
 
+    /// In tmpfs.
+    fn can_gather(&self) -> bool {
+        const TMPFS: i64 = 0x0102_1994;
+        !self.read_only() && rustix::fs::fstatfs(&self.file).is_ok_and(|found| found.f_type == TMPFS)
+    }
+
+    fn gather(&self, offset: u64, len: u64) {
+        self.region.check_range(offset, len);
+        if len > 0 && self.can_gather() {
+            self.region.collapse(offset, offset + len);
+        }
+    }
+
     fn allocated(&self) -> Result<u64, MediaError> {
         let found = self.file.metadata().map_err(|error| self.io("look up", error))?;
         Ok(found.blocks() * 512)

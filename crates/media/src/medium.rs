@@ -119,6 +119,18 @@ pub trait Medium: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether [`gather`](Medium::gather) may do anything.
+    fn can_gather(&self) -> bool {
+        false
+    }
+
+    /// Puts the pages of a range together to huge ones, as a DAX file has them from the start, where the file system does not
+    /// do so itself but can. Contents stay, and may be used meanwhile. Takes milliseconds for each huge page: for a thread of
+    /// its own.
+    fn gather(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+
     /// Bytes that the medium really takes: less than [`len`](Medium::len) after a [`discard`](Medium::discard), a little
     /// more where the file system counts its own blocks.
     ///

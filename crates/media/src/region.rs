@@ -275,6 +275,24 @@ impl Region {
             tracing::debug!(%error, "no huge pages here");
         }
     }
+
+    /// Puts the pages of the pieces of [`HUGE_PAGE`] that overlap a range, which has pages, together to huge ones, where the
+    /// system can.
+    pub(crate) fn collapse(&self, from: u64, to: u64) {
+        let end = round_up(to, HUGE_PAGE).min(self.len() / HUGE_PAGE * HUGE_PAGE);
+        let mut at = from / HUGE_PAGE * HUGE_PAGE;
+        while at < end {
+            let start = self.at(at, HUGE_PAGE as usize);
+            // SAFETY: the piece is mapped (`at` has checked it); the call changes no contents, and whoever accesses the piece
+            // meanwhile waits or not.
+            let result = unsafe { libc::madvise(start.cast(), HUGE_PAGE as usize, libc::MADV_COLLAPSE) };
+            if result != 0 {
+                let error = std::io::Error::last_os_error();
+                tracing::debug!(%error, at, "no huge page here");
+            }
+            at += HUGE_PAGE;
+        }
+    }
 }
 
 impl Drop for Region {

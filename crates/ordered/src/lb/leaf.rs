@@ -39,7 +39,12 @@ impl<M: Medium, const B: usize> Leaf<'_, M, B> {
 
     #[inline(always)]
     pub(crate) fn headers(&self) -> [Header; B] {
-        std::array::from_fn(|block| self.header(block))
+        // Not `array::from_fn`, which is a call of its own.
+        let mut headers = [Header::default(); B];
+        for (block, header) in headers.iter_mut().enumerate() {
+            *header = self.header(block);
+        }
+        headers
     }
 
     #[inline(always)]

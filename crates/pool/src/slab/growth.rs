@@ -3,7 +3,7 @@
 //! Invariant: a chunk is the slab's when a generation that names it is published, which changes nothing else: logs and
 //! the records in them stay as they are. The owner stores to it only after that.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use halocline_media::Medium;
@@ -52,7 +52,25 @@ impl<M: Medium> Slab<M> {
         }
         self.nodes().add(offset, offset + len, len);
         tracing::debug!(slab = %self.name, len, "a further chunk");
+        self.gather(vec![(offset, len)]);
         Ok(())
+    }
+
+    /// Has huge pages made of chunks, where that is not a matter of course, by a thread that ends when it is done.
+    pub(super) fn gather(&self, chunks: Vec<(u64, u64)>) {
+        if !self.medium.can_gather() {
+            return;
+        }
+        let medium = Arc::clone(&self.medium);
+        let work = move || {
+            chunks
+                .iter()
+                .for_each(|(offset, len)| medium.gather(*offset, *len))
+        };
+        let started = std::thread::Builder::new().name("gather".to_owned()).spawn(work);
+        if let Err(error) = started {
+            tracing::debug!(%error, "pages stay as they are");
+        }
     }
 }
 

@@ -163,6 +163,8 @@ impl<M: Medium> Pool<M> {
             _lock: lock,
         };
         slab.mark(unsynced)?;
+        let chunks = record.extents.iter().map(|extent| (extent.offset, extent.len));
+        slab.gather(chunks.collect());
         Ok(SlabRecovery { slab })
     }
 
