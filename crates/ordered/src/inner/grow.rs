@@ -35,7 +35,7 @@ impl Inner {
                 }
                 return Ok(None);
             }
-            let slot = node.search(key);
+            let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
                 return Ok(Some(Place {

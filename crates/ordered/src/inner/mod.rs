@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 
 use halocline_media::{HugeArena, MediaError};
 
+use crate::kernel::has_vectors;
 use crate::locks::Backoff;
 
 pub(crate) use node::{CHILDREN, KEYS, LockedNode, Node};
@@ -80,6 +81,8 @@ pub(crate) struct Inner {
     /// The root's number, and above it the number of levels.
     root: AtomicU64,
     spare: Mutex<Spare>,
+    /// Whether the CPU can compare all keys of a node at once.
+    vectors: bool,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +98,7 @@ impl Inner {
             arena: HugeArena::new(1, MOST)?,
             root: AtomicU64::new(0),
             spare: Mutex::default(),
+            vectors: has_vectors(),
         };
         let (root, node) = inner.alloc()?;
         node.lock_new().set(&[], &[leaf]);
@@ -133,7 +137,7 @@ impl Inner {
     fn try_find(&self, key: u64) -> Option<Place> {
         let (mut index, mut level, mut node, mut version) = self.start()?;
         loop {
-            let slot = node.search(key);
+            let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
                 return Some(Place {
@@ -182,6 +186,12 @@ impl Inner {
         self.arena.get(place.node as usize)?.lock(place.version)
     }
 
+    /// Which child of a node holds the key.
+    #[inline(always)]
+    pub(crate) fn search(&self, node: &Node, key: u64) -> usize {
+        node.search(key, self.vectors)
+    }
+
     #[inline(always)]
     pub(crate) fn node(&self, index: u32) -> Option<&Node> {
         self.arena.get(index as usize)
@@ -207,7 +217,7 @@ impl Inner {
         let (mut index, mut level, mut node, mut version) = self.start()?;
         let (mut low, mut high) = (0, u64::MAX);
         loop {
-            let slot = node.search(key);
+            let slot = node.search(key, self.vectors);
             if level == 1 {
                 let keys = std::array::from_fn(|slot| node.key(slot));
                 let leaves = std::array::from_fn(|slot| node.child(slot));

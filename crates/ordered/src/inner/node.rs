@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use zerocopy::FromZeros;
 
+use crate::kernel::{BOUNDS, above};
+
 /// Keys of a node: what fits four lines.
-pub(crate) const KEYS: usize = 20;
+pub(crate) const KEYS: usize = BOUNDS;
 
 /// Children of a node.
 pub(crate) const CHILDREN: usize = KEYS + 1;
@@ -79,12 +81,8 @@ impl Node {
 
     /// Which child holds the key. All keys are compared, without a branch, so that their lines are waited for together.
     #[inline(always)]
-    pub(crate) fn search(&self, key: u64) -> usize {
-        let below = self
-            .keys
-            .iter()
-            .map(|bound| usize::from(bound.load(Ordering::Relaxed) <= key));
-        below.sum::<usize>().min(self.count())
+    pub(crate) fn search(&self, key: u64, vectors: bool) -> usize {
+        (KEYS - above(&self.keys, key, vectors)).min(self.count())
     }
 
     #[inline(always)]

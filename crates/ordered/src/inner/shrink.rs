@@ -35,7 +35,7 @@ impl Inner {
             return None;
         }
         for _ in 1..height {
-            let slot = node.search(key);
+            let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             let next = self.node(child)?;
             let next_version = next.read()?;

@@ -47,7 +47,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
         let steps = &mut steps[..keys.len()];
         if let Some((root, height, node, version)) = self.inner.start() {
             for (step, key) in steps.iter_mut().zip(keys) {
-                let slot = node.search(*key);
+                let slot = self.inner.search(node, *key);
                 step.place = Place {
                     node: root,
                     version,
@@ -95,7 +95,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
         };
         let version = node.read();
         step.valid = version.is_some() && self.inner.is_current(above);
-        let slot = node.search(key);
+        let slot = self.inner.search(node, key);
         step.place = Place {
             node: index,
             version: version.unwrap_or(1),

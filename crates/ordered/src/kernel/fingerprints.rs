@@ -1,4 +1,4 @@
-//! Comparing a fingerprint with all of a leaf's at once: the named kernel file of this crate.
+//! Comparing a fingerprint with all of a leaf's at once.
 //!
 //! The 16 bytes of a leaf's header are two little-endian words; fingerprints are bytes 2 to 15. Both ways give the same,
 //! which a test compares.

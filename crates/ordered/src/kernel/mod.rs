@@ -1,0 +1,8 @@
+//! The named kernel files of this crate: what is compared with vector instructions. Each has a portable way beside it, and a
+//! test that both give the same.
+
+mod bounds;
+mod fingerprints;
+
+pub(crate) use bounds::{BOUNDS, above, has_vectors};
+pub(crate) use fingerprints::{fingerprint, matches};
