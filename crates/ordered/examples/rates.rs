@@ -1,17 +1,18 @@
 //! How fast a tree is, and what its changes cost: lines flushed and fences waited for.
 //!
 //! ```text
-//! cargo run --release -p halocline-ordered --example rates -- [KEYS] [FOLDER] [BLOCKS] [still]
+//! cargo run --release -p halocline-ordered --example rates -- [KEYS] [FOLDER] [BLOCKS] [still] [count]
 //! ```
 //! Loads KEYS (10,000,000) random keys by inserts into a tree in FOLDER (/dev/shm), on a file that is taken for DAX, so that
-//! every flush is really executed; then measures each operation, one thread unless it says two. `still` moves no entries.
+//! every flush is really executed; then measures each operation, one thread unless it says two. `still` moves no entries. `count` counts lines and fences, which
+//! takes some time itself.
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use halocline_media::{AnyMedium, Counting, FileMedium, FileOptions};
+use halocline_media::{AnyMedium, Counting, FileMedium, FileOptions, FlushCounts, Medium};
 use halocline_ordered::{LbOptions, LbTree, OrderedIndex};
 use halocline_pool::Pool;
 use rand::rngs::SmallRng;
@@ -27,6 +28,7 @@ struct Settings {
     keys: usize,
     folder: String,
     options: LbOptions,
+    count: bool,
 }
 
 fn main() -> Result<(), Failure> {
@@ -34,7 +36,9 @@ fn main() -> Result<(), Failure> {
     let keys = arguments.next().map_or(Ok(10_000_000), |text| text.parse())?;
     let folder = arguments.next().unwrap_or_else(|| "/dev/shm".to_owned());
     let blocks = arguments.next().unwrap_or_else(|| "1".to_owned());
-    let moving = arguments.next().as_deref() != Some("still");
+    let words: Vec<String> = arguments.collect();
+    let moving = !words.iter().any(|word| word == "still");
+    let count = words.iter().any(|word| word == "count");
     let options = LbOptions {
         moving,
         ..LbOptions::default()
@@ -43,6 +47,7 @@ fn main() -> Result<(), Failure> {
         keys,
         folder,
         options,
+        count,
     };
     println!("{keys} keys, leaves of {blocks} blocks, entries moved: {moving}");
     match blocks.as_str() {
@@ -68,28 +73,40 @@ fn measure<const B: usize>(settings: &Settings) -> Result<(), Failure> {
     };
     let result = FileMedium::open(&path, &file)
         .map_err(Failure::from)
-        .and_then(|medium| rates::<B>(settings, AnyMedium::from(medium)));
+        .and_then(|medium| {
+            let medium = AnyMedium::from(medium);
+            match settings.count {
+                true => {
+                    let medium = Arc::new(Counting::new(medium));
+                    rates::<_, B>(settings, &medium, || medium.counts())
+                }
+                false => rates::<_, B>(settings, &Arc::new(medium), FlushCounts::default),
+            }
+        });
     std::fs::remove_file(&path)?;
     result
 }
 
-fn rates<const B: usize>(settings: &Settings, medium: AnyMedium) -> Result<(), Failure> {
+fn rates<M: Medium, const B: usize>(
+    settings: &Settings,
+    medium: &Arc<M>,
+    counts: impl Fn() -> FlushCounts,
+) -> Result<(), Failure> {
     let keys = settings.keys;
     let extra = keys / 5;
-    let medium = Arc::new(Counting::new(medium));
-    let pool = Pool::create_on(Arc::clone(&medium))?;
+    let pool = Pool::create_on(Arc::clone(medium))?;
     let tree: LbTree<_, B> = LbTree::create(&pool, "tree", settings.options)?;
     let counted = |what: &str, count: usize, work: &mut dyn FnMut() -> Result<(), Failure>| {
-        let (before, start) = (medium.counts(), Instant::now());
+        let (before, start) = (counts(), Instant::now());
         work()?;
         let seconds = start.elapsed().as_secs_f64();
-        let cost = medium.counts() - before;
-        println!(
-            "{what:<24} {:>7.3} Mop/s   {:.3} lines {:.3} fences",
-            count as f64 / seconds / 1e6,
-            cost.lines as f64 / count as f64,
-            cost.fences as f64 / count as f64
-        );
+        let cost = counts() - before;
+        print!("{what:<24} {:>7.3} Mop/s", count as f64 / seconds / 1e6);
+        if cost.fences > 0 {
+            let each = |number: u64| number as f64 / count as f64;
+            print!("   {:.3} lines {:.3} fences", each(cost.lines), each(cost.fences));
+        }
+        println!();
         Ok::<(), Failure>(())
     };
     counted("load by inserts", keys, &mut || {

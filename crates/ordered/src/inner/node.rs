@@ -10,13 +10,13 @@ use zerocopy::FromZeros;
 
 use crate::kernel::{BOUNDS, above};
 
-/// Keys of a node: what fits four lines.
+/// Keys of a node: what fits six lines.
 pub(crate) const KEYS: usize = BOUNDS;
 
 /// Children of a node.
 pub(crate) const CHILDREN: usize = KEYS + 1;
 
-/// An inner node of four lines.
+/// An inner node of six lines.
 #[derive(Debug, FromZeros)]
 #[repr(C, align(64))]
 pub(crate) struct Node {
@@ -26,7 +26,7 @@ pub(crate) struct Node {
     children: [AtomicU32; CHILDREN],
 }
 
-const _: () = assert!(size_of::<Node>() == 256);
+const _: () = assert!(size_of::<Node>() == 384);
 
 /// What a node holds, in private memory: `keys.len() + 1 == children.len()`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keys that are compared.
-pub(crate) const BOUNDS: usize = 20;
+pub(crate) const BOUNDS: usize = 28;
 
 /// Whether this CPU has what [`above`] can use.
 pub(crate) fn has_vectors() -> bool {
@@ -47,9 +47,9 @@ mod imp {
     /// Only where it is [`available`].
     #[inline(always)]
     pub(super) fn above(bounds: &[AtomicU64; BOUNDS], key: u64) -> usize {
-        const { assert!(BOUNDS == 20) };
+        const { assert!(BOUNDS == 28) };
         let negated: u64;
-        // SAFETY: the caller has found AVX2. Reads the 160 bytes of `bounds`, which are borrowed; stores nothing; clobbers what
+        // SAFETY: the caller has found AVX2. Reads the 224 bytes of `bounds`, which are borrowed; stores nothing; clobbers what
         // is named. Comparisons are signed, so the highest bits are
         // turned over first.
         unsafe {
@@ -70,6 +70,12 @@ mod imp {
                 "vpcmpgtq ymm3, ymm3, ymm0",
                 "vpaddq ymm4, ymm4, ymm3",
                 "vpxor ymm3, ymm1, [{bounds} + 128]",
+                "vpcmpgtq ymm3, ymm3, ymm0",
+                "vpaddq ymm2, ymm2, ymm3",
+                "vpxor ymm3, ymm1, [{bounds} + 160]",
+                "vpcmpgtq ymm3, ymm3, ymm0",
+                "vpaddq ymm4, ymm4, ymm3",
+                "vpxor ymm3, ymm1, [{bounds} + 192]",
                 "vpcmpgtq ymm3, ymm3, ymm0",
                 "vpaddq ymm2, ymm2, ymm3",
                 "vpaddq ymm2, ymm2, ymm4",
