@@ -8,7 +8,7 @@ use halocline_media::{LINE, MediaError, Medium};
 use crate::kernel::fingerprint;
 use crate::mistake::{Mistake, made};
 
-use super::layout::{BLOCK, Header, LINES, entry_offset, line_of, link_offset};
+use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
 
 /// Where an entry is: block and slot.
 pub(crate) type Slot = (usize, usize);
@@ -104,7 +104,8 @@ impl<M: Medium, const B: usize> Leaf<'_, M, B> {
     }
 
     /// Adds an entry where there is room; false if there is none. An entry whose slot is in the header's own line costs one
-    /// line; else the entry takes as many as fit of that line with it (if `moving`), so that there is room in it again.
+    /// line; else the entry takes as many as fit of that line with it, so that there is room in it again. If not `moving`, it
+    /// goes to any slot and takes none.
     ///
     /// # Errors
     /// Of the medium: the entry is not there, or there and perhaps not durable.
@@ -115,28 +116,24 @@ impl<M: Medium, const B: usize> Leaf<'_, M, B> {
         value: u64,
         moving: bool,
     ) -> Result<bool, MediaError> {
-        for (block, header) in headers.iter().enumerate() {
-            let free = header.free() & LINES[0];
-            if free != 0 {
-                let slot = free.trailing_zeros() as usize;
-                let with = header.with(slot, fingerprint(key));
-                if made(Mistake::HeaderBeforeEntry) {
-                    self.store_header(block, with);
-                }
-                self.store_entry((block, slot), key, value);
-                self.store_header(block, with);
-                self.flush_line(block, 0);
-                self.medium.fence()?;
-                return Ok(true);
-            }
-        }
-        let room = |(block, line): (usize, usize)| (headers[block].free() & LINES[line]).count_ones();
-        let lines = (0..B).flat_map(|block| (1..4).map(move |line| (block, line)));
-        let (block, line) = lines
-            .max_by_key(|at| (room(*at), std::cmp::Reverse(*at)))
-            .unwrap_or((0, 1));
-        if room((block, line)) == 0 {
+        let Some((block, line)) = (if moving {
+            best_line(headers)
+        } else {
+            any_line(headers, key)
+        }) else {
             return Ok(false);
+        };
+        if line == 0 {
+            let slot = (headers[block].free() & LINES[0]).trailing_zeros() as usize;
+            let with = headers[block].with(slot, fingerprint(key));
+            if made(Mistake::HeaderBeforeEntry) {
+                self.store_header(block, with);
+            }
+            self.store_entry((block, slot), key, value);
+            self.store_header(block, with);
+            self.flush_line(block, 0);
+            self.medium.fence()?;
+            return Ok(true);
         }
         let mut free = headers[block].free() & LINES[line];
         let mut take = || {
@@ -230,6 +227,29 @@ impl<M: Medium, const B: usize> Leaf<'_, M, B> {
     fn block(&self, block: usize) -> u64 {
         self.offset + block as u64 * BLOCK
     }
+}
+
+/// The block and line for an entry: that of a header, or else the one with most room; nothing if there is none.
+#[inline(always)]
+fn best_line<const B: usize>(headers: &[Header; B]) -> Option<(usize, usize)> {
+    let room = |(block, line): (usize, usize)| (headers[block].free() & LINES[line]).count_ones();
+    if let Some(block) = (0..B).find(|block| room((*block, 0)) > 0) {
+        return Some((block, 0));
+    }
+    let lines = (0..B).flat_map(|block| (1..4).map(move |line| (block, line)));
+    let best = lines.max_by_key(|at| (room(*at), std::cmp::Reverse(*at)))?;
+    (room(best) > 0).then_some(best)
+}
+
+/// The block and line of any free slot, drawn by the key: an insert that knows nothing of lines.
+fn any_line<const B: usize>(headers: &[Header; B], key: u64) -> Option<(usize, usize)> {
+    let free: u32 = headers.iter().map(|header| header.free().count_ones()).sum();
+    let drawn = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % u64::from(free.max(1));
+    let slots = (0..B).flat_map(|block| (0..SLOTS).map(move |slot| (block, slot)));
+    let (block, slot) = slots
+        .filter(|(block, slot)| headers[*block].free() >> slot & 1 == 1)
+        .nth(drawn as usize)?;
+    Some((block, line_of(slot)))
 }
 
 /// The order in which entries are put into a leaf that is flushed only where there are any: the line of the links, which is

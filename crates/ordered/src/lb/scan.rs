@@ -11,7 +11,7 @@ use crate::inner::Family;
 use super::tree::LbTree;
 
 /// How many leaves are fetched ahead.
-const AHEAD: usize = 3;
+const AHEAD: usize = 6;
 
 impl<M: Medium, const B: usize> LbTree<M, B> {
     pub(super) fn scan_up(

@@ -20,7 +20,8 @@ const REACH: u64 = 1 << 40;
 /// How an [`LbTree`] works; nothing of it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LbOptions {
-    /// Whether an insert moves entries out of the header's line. Off only to measure what it is worth.
+    /// Whether an insert prefers the header's line and moves entries out of it to make room. If not, it takes any free slot, and
+    /// writes the entry's line and the header's; only to measure what it is worth.
     pub moving: bool,
     /// Of a new tree, the least bytes of the pool it takes at a time.
     pub chunk: u64,
