@@ -1,0 +1,40 @@
+//! Trees in files, of every kind of durability there is here.
+
+use halocline_ordered::{LbOptions, LbTree, OrderedIndex};
+use halocline_pool::{Pool, PoolOptions};
+
+#[test]
+fn a_tree_is_there_after_closing_its_pool() {
+    let options = [
+        PoolOptions::default(),
+        PoolOptions {
+            assume_dax: true,
+            ..PoolOptions::default()
+        },
+        PoolOptions {
+            strict: true,
+            ..PoolOptions::default()
+        },
+    ];
+    for options in options {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        let count = if options.strict { 60 } else { 20_000 };
+        let pool = Pool::create(&path, &options).unwrap();
+        let tree: LbTree = LbTree::create(&pool, "tree", LbOptions::default()).unwrap();
+        for key in 0..count {
+            assert!(tree.insert(key * 7, key).unwrap());
+        }
+        tree.sync().unwrap();
+        assert_eq!(tree.remove(7).unwrap(), Some(1));
+        drop(tree);
+        pool.close().unwrap();
+        let pool = Pool::open(&path, &options).unwrap();
+        assert!(pool.check(|_| ()).unwrap().is_intact());
+        let tree: LbTree = LbTree::open(&pool, "tree", LbOptions::default()).unwrap();
+        assert!(tree.check().unwrap().is_intact());
+        assert_eq!(tree.len(), count - 1);
+        assert_eq!(tree.get(7 * (count - 1)).unwrap(), Some(count - 1));
+        assert_eq!(tree.get(7).unwrap(), None);
+    }
+}
