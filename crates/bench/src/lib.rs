@@ -22,6 +22,6 @@ pub use experiments::{Experiment, experiments};
 pub(crate) use report::config;
 pub use report::{Config, Reporter};
 pub use settings::Settings;
-pub use tiers::{Budget, DataKind, Medium, Tiers};
+pub use tiers::{Asked, Budget, DataKind, Medium, Tiers};
 pub use timing::Samples;
 pub(crate) use timing::interleaved;

@@ -30,6 +30,8 @@ pub struct Tiers {
     pub budgets: Vec<Budget>,
     /// Queries before those that count.
     pub warm_up: Option<usize>,
+    /// Kinds of queries, of those that an experiment has; all of them by default.
+    pub asked: Vec<Asked>,
     /// The paper's sizes.
     pub full: bool,
     /// Where figures go.
@@ -69,6 +71,23 @@ impl fmt::Display for DataKind {
             Self::Lineitem => "lineitem",
         })
     }
+}
+
+/// A kind of query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Exact matches, one at a time.
+    Exact,
+    /// Exact matches, many at a time.
+    Batch,
+    /// A range in each dimension.
+    Range,
+    /// A range in every second dimension.
+    Partial,
+    /// All rows, as a range in each dimension.
+    WholeRange,
+    /// All rows, as a range in every second dimension.
+    WholePartial,
 }
 
 /// A slow tier: `dram` (none slower than DRAM) or `emulated:PROFILE…` as [`EmulatedSpec`] says.

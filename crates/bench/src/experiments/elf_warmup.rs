@@ -57,6 +57,9 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             for theta in tiers::thetas(settings, &[THETA]) {
                 report.set("theta", theta);
                 for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
+                    if !question.is_asked(settings) {
+                        continue;
+                    }
                     let mut systems = vec![System::volatile(&built.bytes)?, tier.open(&built.bytes)?];
                     for &placement in &placements {
                         systems.push(tier.place(&built.bytes, placement, Some(budget))?);

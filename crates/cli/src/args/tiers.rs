@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use halocline_bench::{Budget, DataKind, Medium, Tiers};
+use halocline_bench::{Asked, Budget, DataKind, Medium, Tiers};
 use halocline_cache::Placement;
 use halocline_elf::Layout;
 
@@ -37,6 +37,9 @@ pub(crate) struct TierArgs {
     /// Queries before those that count
     #[arg(long, value_name = "N")]
     warm_up: Option<usize>,
+    /// Kinds of queries, separated by commas [default: all that the experiment has]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
+    queries: Vec<Queries>,
     /// The paper's sizes: 100 million rows, scale factor 10
     #[arg(long)]
     full: bool,
@@ -63,6 +66,35 @@ enum Layouts {
     Both,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Queries {
+    /// Exact matches, one at a time
+    Exact,
+    /// Exact matches, many at a time
+    Batch,
+    /// Ranges of 2 % in each dimension
+    Range,
+    /// Ranges of 2 % in every second dimension
+    Partial,
+    /// All rows, as ranges in each dimension
+    WholeRange,
+    /// All rows, as ranges in every second dimension
+    WholePartial,
+}
+
+impl From<Queries> for Asked {
+    fn from(queries: Queries) -> Self {
+        match queries {
+            Queries::Exact => Self::Exact,
+            Queries::Batch => Self::Batch,
+            Queries::Range => Self::Range,
+            Queries::Partial => Self::Partial,
+            Queries::WholeRange => Self::WholeRange,
+            Queries::WholePartial => Self::WholePartial,
+        }
+    }
+}
+
 impl TierArgs {
     /// Whether there is a word of the medium.
     pub(crate) fn names_medium(&self) -> bool {
@@ -86,6 +118,7 @@ impl TierArgs {
             placements: self.placements.clone(),
             budgets: self.dram.clone(),
             warm_up: self.warm_up,
+            asked: self.queries.iter().copied().map(Asked::from).collect(),
             full: self.full,
             plots: self.plot.clone(),
         }

@@ -82,6 +82,8 @@ pub(super) struct Tallies {
     pub(super) skipped: Tally,
     /// Ticks that real time was ahead of it and that were given up.
     pub(super) overrun: Tally,
+    /// Ticks for which the core had nothing to do but wait.
+    pub(super) waited: Tally,
 }
 
 impl Tallies {

@@ -297,6 +297,12 @@ impl Device {
         places.map(|place| self.duration(of(place))).collect()
     }
 
+    /// Time, of all threads together, for which the modelled cores waited for the device. Only where accesses are delayed.
+    pub fn waited(&self) -> Duration {
+        let tallies = self.shared.lanes.tallies();
+        self.duration(tallies.map(|tallies| tallies.waited.get()).sum())
+    }
+
     /// [`overrun`](Device::overrun) of this thread.
     pub fn own_overrun(&self) -> Duration {
         self.duration(self.with_lane(|_, tallies| tallies.overrun.get()))
@@ -355,6 +361,7 @@ impl Device {
             };
             tallies.overrun.add(now - lane.entered);
             let stall = lane.now - lane.before;
+            tallies.waited.add(stall);
             lane.left = if stall > 0 {
                 clock::wait_until(now + stall)
             } else {

@@ -19,6 +19,7 @@ pub struct Watch {
     /// Of each thread: on a virtual clock the time it spent, else what it ran over.
     threads: Vec<Duration>,
     counts: Counts,
+    waited: Duration,
 }
 
 /// What a [`Watch`] shows.
@@ -30,6 +31,8 @@ pub struct Lap {
     pub overrun: Duration,
     /// What the device did meanwhile, for all threads.
     pub counts: Counts,
+    /// What all threads together [waited](Device::waited) for it meanwhile; it is part of their time.
+    pub waited: Duration,
 }
 
 impl Watch {
@@ -47,6 +50,7 @@ impl Watch {
         Watch {
             threads: device.map(|device| threads(device, own)).unwrap_or_default(),
             counts: device.map(|device| device.counts()).unwrap_or_default(),
+            waited: device.map(|device| device.waited()).unwrap_or_default(),
             device: device.cloned(),
             own,
             start: Instant::now(),
@@ -81,6 +85,7 @@ impl Watch {
             time,
             overrun,
             counts,
+            waited: device.waited() - self.waited,
         }
     }
 }

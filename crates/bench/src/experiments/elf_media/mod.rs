@@ -145,6 +145,9 @@ fn measure(
         return Ok(results);
     }
     for (stream, question) in QUESTIONS.into_iter().enumerate() {
+        if !question.is_asked(settings) {
+            continue;
+        }
         let mut source = Source::new(table, theta, settings.seed, 1 + stream as u64)?;
         let queries = source.draw(question, question.supply(settings.quick));
         let guest = published.as_ref().filter(|_| question == Question::Exact);

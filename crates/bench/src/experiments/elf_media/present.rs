@@ -26,6 +26,7 @@ pub(super) fn values(
                 false => Ok(()),
             };
             value("overrun", measured.overrun, "s/query")?;
+            value("waited", measured.waited, "s/query")?;
             value("calls", measured.calls, "1/query")?;
             value("lines", measured.lines, "1/query")?;
             value("units", measured.units, "1/query")?;
@@ -95,7 +96,7 @@ pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(),
         "volatile".to_owned(),
         time(volatile.median()),
     ]];
-    lines[0].extend(["", "", "", "", ""].map(str::to_owned));
+    lines[0].extend(["", "", "", "", "", ""].map(str::to_owned));
     if !slow.is_empty() {
         lines.push(vec![
             String::new(),
@@ -103,6 +104,7 @@ pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(),
             time(slow.median()),
             over(slow.median() / volatile.median()),
             format!("{:+.0} %", paper::BUILD),
+            String::new(),
             String::new(),
             String::new(),
             String::new(),
@@ -125,6 +127,7 @@ pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(),
                     .map_or(String::new(), |paper| format!("{paper:+.0} %")),
                 plot::short(measured.lines),
                 plot::short(measured.units),
+                time(measured.waited),
                 time(measured.overrun),
             ]);
         }
@@ -138,6 +141,7 @@ pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(),
                 String::new(),
                 "0".to_owned(),
                 "0".to_owned(),
+                time(published.waited),
                 time(published.overrun),
             ]);
         }
@@ -151,12 +155,13 @@ pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(),
             "paper",
             "lines",
             "units",
+            "waited",
             "overrun",
         ],
         lines,
     )?;
     report.line(
-        "lines and units of the device a query; overrun: what the emulation took itself, not in the time",
+        "lines and units of the device a query; waited: for the device, part of the time; overrun: what the emulation took itself, not in the time",
     )?;
     let calls = results.answers.iter().zip(&results.calls);
     let calls = calls.map(|((question, _), call)| format!("{question} {call:.1}"));

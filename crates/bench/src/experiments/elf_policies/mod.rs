@@ -89,7 +89,8 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                 let mut chosen = Chosen::of(settings, layout, theta);
                 chosen.placements = tiers::possible(&chosen.placements, &tier, &built.bytes, report)?;
                 for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
-                    if question != Question::Exact && !chosen.whole {
+                    let wanted = question.is_asked(settings) && (question == Question::Exact || chosen.whole);
+                    if !wanted {
                         continue;
                     }
                     let source = Source::new(&table, theta, settings.seed, 21 + stream as u64)?;

@@ -12,6 +12,8 @@ pub(in crate::experiments) struct Measured {
     pub(in crate::experiments) time: Samples,
     /// Seconds a query that the emulation was late; they are not in `time`.
     pub(in crate::experiments) overrun: f64,
+    /// Seconds a query for which the core waited for the device; they are part of `time`.
+    pub(in crate::experiments) waited: f64,
     /// Lines that the device served, a query.
     pub(in crate::experiments) lines: f64,
     /// Calls of the emulation, a query.
@@ -62,6 +64,7 @@ pub(in crate::experiments) fn compare(
             let all = (count * passes) as f64;
             measured.time.push(asked.seconds / all);
             measured.overrun += asked.overrun / all / rounds.max(1) as f64;
+            measured.waited += asked.waited / all / rounds.max(1) as f64;
             measured.lines += asked.counts.lines as f64 / all / rounds.max(1) as f64;
             measured.units += asked.counts.units as f64 / all / rounds.max(1) as f64;
             measured.calls += asked.counts.calls as f64 / all / rounds.max(1) as f64;

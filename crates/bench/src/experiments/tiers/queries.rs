@@ -6,7 +6,7 @@ use halocline_elf::{CodePredicate, Query, Rows};
 use halocline_workloads::{SplitMix64, Zipf};
 
 use super::Table;
-use crate::BenchError;
+use crate::{Asked, BenchError, Settings};
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +30,20 @@ impl Question {
             Self::Range(_) => "range",
             Self::Partial(_) => "partial",
         }
+    }
+
+    /// Whether the caller wants it.
+    pub(in crate::experiments) fn is_asked(self, settings: &Settings) -> bool {
+        let kind = match self {
+            Self::Exact => Asked::Exact,
+            Self::ExactBatch => Asked::Batch,
+            Self::Range(percent) if percent > 50.0 => Asked::WholeRange,
+            Self::Range(_) => Asked::Range,
+            Self::Partial(percent) if percent > 50.0 => Asked::WholePartial,
+            Self::Partial(_) => Asked::Partial,
+        };
+        let asked = &settings.tiers.asked;
+        asked.is_empty() || asked.contains(&kind)
     }
 
     /// Queries that are made for one measured point: more than it needs on any machine.

@@ -171,6 +171,8 @@ pub(in crate::experiments) struct Asked {
     pub(in crate::experiments) seconds: f64,
     /// Seconds that the emulation itself was late and never caught up with: of the thread that had most of it.
     pub(in crate::experiments) overrun: f64,
+    /// Seconds, part of the others, that cores waited for the device.
+    pub(in crate::experiments) waited: f64,
     pub(in crate::experiments) counts: Counts,
     pub(in crate::experiments) checksum: Checksum,
 }
@@ -262,6 +264,7 @@ impl System {
         Ok(Asked {
             seconds: lap.time.as_secs_f64(),
             overrun: lap.overrun.as_secs_f64(),
+            waited: lap.waited.as_secs_f64(),
             counts: lap.counts,
             checksum,
         })
