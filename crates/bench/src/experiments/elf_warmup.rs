@@ -67,7 +67,8 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                     let mut source = Source::new(&table, theta, settings.seed, 11 + stream as u64)?;
                     let slow = (&tier, &built.bytes);
                     let call = tiers::calibrate_for(question, &mut source, slow, &systems, settings.quick)?;
-                    report.set("charged_ns_per_call", call);
+                    report.set("charged_ns_per_call", call.call_ns);
+                    report.set("dram_emulated_over_dram", call.off);
                     let all = total(settings) / fewer;
                     let curves = follow(&systems, &mut source, question, all.max(2))?;
                     let shown = Shown {

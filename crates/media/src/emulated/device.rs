@@ -340,8 +340,10 @@ impl Device {
         if self.delay {
             let now = clock::now_after_loads();
             let (since, own) = (now - lane.left, &self.own_ticks);
-            let model = own.clock + lane.hits * own.hit + self.charge.load(Ordering::Relaxed);
-            let model = model.min(since);
+            // What one call cost its caller may show only after the next one: the rest is owed.
+            let owed = lane.owed + own.clock + lane.hits * own.hit + self.charge.load(Ordering::Relaxed);
+            let model = owed.min(since);
+            lane.owed = owed - model;
             lane.worked(since - model);
             tallies.overrun.add(model);
             (lane.entered, lane.before) = (now, lane.now);

@@ -45,6 +45,8 @@ pub(super) struct Lane {
     pub(super) behind: u64,
     /// Hits since then whose own cost is not taken off yet.
     pub(super) hits: u64,
+    /// What the model took from its caller and has not taken off the work yet.
+    pub(super) owed: u64,
     /// Whether anything may be incomplete: then no short way is taken.
     pub(super) busy: bool,
     /// The line touched last.
@@ -72,6 +74,7 @@ impl Lane {
             before: now,
             behind: 0,
             hits: 0,
+            owed: 0,
             busy: false,
             last: u64::MAX,
             pending: 0,

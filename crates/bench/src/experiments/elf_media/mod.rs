@@ -44,8 +44,8 @@ struct Results {
     reopened: Option<Reopened>,
     /// By question, then by system.
     answers: Vec<(Question, Vec<Measured>)>,
-    /// By question, nanoseconds that a call of the emulation was charged.
-    calls: Vec<f64>,
+    /// By question, what a call of the emulation was charged.
+    calls: Vec<tiers::Calibration>,
     /// Exact matches of `published` in DRAM, measured among those of this layout.
     published_exact: Option<Measured>,
 }

@@ -20,7 +20,8 @@ pub(super) fn values(
             config.insert("question".to_owned(), json!(question.to_string()));
             config.insert("threads".to_owned(), json!(1));
             config.insert("queries".to_owned(), json!(measured.queries));
-            config.insert("charged_ns_per_call".to_owned(), json!(call));
+            config.insert("charged_ns_per_call".to_owned(), json!(call.call_ns));
+            config.insert("dram_emulated_over_dram".to_owned(), json!(call.off));
             let mut value = |metric: &str, value: f64, unit: &str| match value.is_finite() {
                 true => report.value(&system.name, &config, metric, value, unit),
                 false => Ok(()),
@@ -164,9 +165,10 @@ pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(),
         "lines and units of the device a query; waited: for the device, part of the time; overrun: what the emulation took itself, not in the time",
     )?;
     let calls = results.answers.iter().zip(&results.calls);
-    let calls = calls.map(|((question, _), call)| format!("{question} {call:.1}"));
+    let calls = calls
+        .map(|((question, _), call)| format!("{question} {:.1} ({:+.1} %)", call.call_ns, call.off * 100.0));
     report.line(&format!(
-        "of it, what a call costs its caller, measured on a device like this host's DRAM, in ns: {}",
+        "of it, what a call costs its caller, in ns, and how far a device like this host's DRAM is then off: {}",
         calls.collect::<Vec<_>>().join(", ")
     ))?;
     memory(report, results)?;

@@ -17,7 +17,7 @@ use halocline_media::HugeVec;
 use std::sync::Arc;
 
 pub(super) use build::{Built, build};
-pub(super) use calibrate::{calibrate, calibrate_for};
+pub(super) use calibrate::{Calibration, calibrate, calibrate_for};
 pub(super) use compare::{Measured, compare};
 pub(super) use index::Index;
 pub(super) use lockstep::{lockstep, warm_up};
