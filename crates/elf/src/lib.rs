@@ -17,6 +17,7 @@ mod build;
 mod check;
 mod elf;
 mod error;
+mod exact;
 mod geometry;
 mod header;
 mod histogram;
@@ -26,6 +27,7 @@ mod parallel;
 mod place;
 mod plan;
 mod published;
+mod selection;
 mod sink;
 mod table;
 mod tids;
@@ -35,11 +37,12 @@ mod workers;
 pub use advise::{Advice, AdviseOptions, Advised, Query};
 pub use build::output::{Output, Spill, SpillArea, WriteError};
 pub use build::{BuildOptions, BuildStats, build, build_vec};
-pub use elf::{Elf, Estimate, Selection};
+pub use elf::Elf;
 pub use error::{ElfError, Result};
 pub use halocline_columns::CodePredicate;
 pub use parallel::Threads;
 pub use place::{PlaceOptions, Placed};
+pub use selection::{Estimate, Selection};
 pub use table::{
     IndexOptions, IndexSegment, IndexStats, KeptCopies, Order, RefreshStats, TableIndex, index_table,
     place_index, refresh_index, rename_index_table,

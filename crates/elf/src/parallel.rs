@@ -4,7 +4,7 @@
 //! subtrees in portions and steal them from each other (the paper, section 5, has one task for each value of the first
 //! dimension). Whether that pays is estimated first: waking threads takes longer than many a selection.
 
-use crate::elf::{Elf, Selection};
+use crate::{Elf, Selection};
 use crate::header::Header;
 use crate::packed::node::Tree;
 use crate::packed::select::Split;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use halocline_media::Bytes;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::elf::Selection;
+use crate::Selection;
 use crate::parallel::Threads;
 use crate::{Result, Tid};
 

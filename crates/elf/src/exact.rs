@@ -1,0 +1,261 @@
+//! Exact matches of an open index: one point, or many at once.
+//!
+//! Here is decided which way a search takes; the ways themselves are those of the layouts.
+
+use crate::header::{Header, MAX_DIMS};
+use crate::kernel::{Clustered, dispatch};
+use crate::packed::batch::ExactBatch;
+use crate::packed::batch_middle::{self, MiddleBatch};
+use crate::packed::batch_quick::QuickBatch;
+use crate::packed::exact::Exact;
+use crate::packed::quick::Quick;
+use crate::packed::shortcuts::Start;
+use crate::place::dynamic::{Dynamic, remember};
+use crate::plan::Plan;
+use crate::sink::Count;
+use crate::view::{Image, View};
+use crate::{CodePredicate, Elf, ElfError, Layout, Matches, Result, Tids};
+use halocline_cache::AgedCounts;
+use halocline_media::Bytes;
+use std::cell::Cell;
+
+/// Depths of a short point.
+const SHORT: usize = 16;
+
+thread_local! {
+    /// Memory that one batch leaves to the thread's next.
+    static POINTS: Cell<Vec<u64>> = Cell::default();
+}
+
+impl<B: Bytes> Elf<B> {
+    /// Rows that equal `point`, one code for each dimension (section 2 of the paper: exact match). O(dimensions * log n).
+    ///
+    /// # Errors
+    /// [`ElfError::WrongDimensions`]; [`ElfError::Damaged`] if the search meets damage.
+    #[inline(always)]
+    pub fn exact(&self, point: &[u64]) -> Result<Tids<'_>> {
+        if point.len() != self.dims() {
+            return Err(ElfError::WrongDimensions {
+                expected: self.dims(),
+                found: point.len(),
+            });
+        }
+        match self.header.geometry.buckets {
+            None => self.exact_at(point),
+            Some(buckets) if point.len() < SHORT => {
+                let mut room = [0; SHORT];
+                self.exact_at(buckets.point(point, &mut room).unwrap_or_default())
+            }
+            Some(buckets) => {
+                let mut room = [0; MAX_DIMS];
+                self.exact_at(buckets.point(point, &mut room).unwrap_or_default())
+            }
+        }
+    }
+
+    /// [`exact`](Self::exact) for a point with a code for each depth.
+    #[inline(always)]
+    fn exact_at(&self, point: &[u64]) -> Result<Tids<'_>> {
+        match &self.dynamic {
+            None => self.exact_in(&self.header, self.image(), point),
+            Some(dynamic) => self.exact_dynamic(dynamic, point),
+        }
+    }
+
+    /// [`exact`](Self::exact) with copies that follow the queries.
+    fn exact_dynamic(&self, dynamic: &Dynamic, point: &[u64]) -> Result<Tids<'_>> {
+        let tuples = dynamic.tuples();
+        let key = match tuples.map(|(packing, _)| packing.key(point)) {
+            Some(None) => return Ok(Tids::none()),
+            Some(key) => key,
+            None => None,
+        };
+        if let (Some((_, cache)), Some(key)) = (tuples, &key) {
+            // The list is on its way while the tuple is looked for.
+            self.fetch_exact(dynamic, point);
+            if let Some(tid) = cache.get(key.hash, key.words()) {
+                return Ok(Tids::consecutive(tid, 1));
+            }
+        }
+        let found: Result<_> = self.with_copies_of_now(|header, image, counts| {
+            if let Some(counts) = counts {
+                self.count_exact(point, counts)?;
+            }
+            let tids = self.exact_in(header, image, point)?;
+            if let (Some((_, cache)), Some(key)) = (tuples, &key) {
+                remember(cache, key, &tids);
+            }
+            // Of the copies nothing may be lent beyond this query.
+            Ok((tids.len(), tids.first().unwrap_or(0)))
+        });
+        match found? {
+            (0, _) => Ok(Tids::none()),
+            (1, tid) => Ok(Tids::consecutive(tid, 1)),
+            _ => self.exact_in(&self.durable, None, point),
+        }
+    }
+
+    /// Counts the lists that an exact match visits.
+    pub(crate) fn count_exact(&self, point: &[u64], counts: &AgedCounts) -> Result<()> {
+        match self.layout() {
+            // Its shortcuts lead to the last list, which is of use to few other points.
+            Layout::Packed => Ok(()),
+            Layout::Published => {
+                let equal: Vec<CodePredicate> =
+                    point.iter().map(|&code| CodePredicate::Equal(code)).collect();
+                let plan = Plan::new(&equal, &self.durable.geometry)?;
+                let lists = self.lists_in(&self.durable, None);
+                match plan.and_then(|plan| lists.translate(&plan)) {
+                    Some(plan) => lists.select(&plan, &mut Count::default(), Some(counts)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Asks for the list in which an exact match will look, where that is known without waiting.
+    #[inline(always)]
+    fn fetch_exact(&self, dynamic: &Dynamic, point: &[u64]) {
+        let copies = dynamic.copies();
+        let tree = match &*copies {
+            Some(copies) => self.tree_in(&copies.header, Some(&copies.image)),
+            None => self.tree_in(&self.durable, None),
+        };
+        if tree.header.shortcuts.dims() > 0
+            && let Start::List(at) = tree.start(point)
+        {
+            tree.view.prefetch(at);
+        }
+    }
+
+    #[inline(always)]
+    fn exact_in<'a>(
+        &'a self,
+        header: &'a Header,
+        image: Option<&'a Image>,
+        point: &[u64],
+    ) -> Result<Tids<'a>> {
+        if self.is_clustered() {
+            return self.exact_clustered(header, image, point);
+        }
+        if header.shortcuts.dims() > 0 {
+            let bytes = &self.bytes;
+            let quick = Quick {
+                bytes,
+                image,
+                header,
+                point,
+            };
+            if let Some(tids) = dispatch(&quick).tids(View::new(bytes, image), header) {
+                return Ok(tids);
+            }
+        }
+        self.exact_any(header, image, point)
+    }
+
+    /// [`exact`](Self::exact) in a clustered index.
+    #[inline(never)]
+    fn exact_clustered<'a>(
+        &'a self,
+        header: &'a Header,
+        image: Option<&'a Image>,
+        point: &[u64],
+    ) -> Result<Tids<'a>> {
+        if header.shortcuts.dims() > 0 {
+            let bytes = &self.bytes;
+            let quick = Quick {
+                bytes,
+                image,
+                header,
+                point,
+            };
+            if let Some(tids) = dispatch(Clustered(&quick)).tids(View::new(bytes, image), header) {
+                return Ok(tids);
+            }
+        }
+        let tree = self.tree_in(header, image);
+        Ok(tree.tids(dispatch(Clustered(Exact { tree, point }))?))
+    }
+
+    /// [`exact`](Self::exact) in any list of any layout.
+    #[inline(never)]
+    fn exact_any<'a>(
+        &'a self,
+        header: &'a Header,
+        image: Option<&'a Image>,
+        point: &[u64],
+    ) -> Result<Tids<'a>> {
+        if self.rows() == 0 {
+            return Ok(Tids::none());
+        }
+        match self.layout() {
+            Layout::Packed => {
+                let tree = self.tree_in(header, image);
+                Ok(tree.tids(dispatch(Exact { tree, point })?))
+            }
+            Layout::Published => self.lists_in(header, image).exact(point),
+        }
+    }
+
+    /// Exact matches of many points, row-major in `points`. `out` is cleared and then holds the TIDs of each point. In
+    /// layout `packed` the searches are interleaved, so that their cache misses overlap.
+    ///
+    /// # Errors
+    /// [`ElfError::WrongDimensions`] if `points` is no whole number of points; [`ElfError::Damaged`].
+    pub fn exact_batch(&self, points: &[u64], out: &mut Matches) -> Result<()> {
+        out.clear();
+        if !points.len().is_multiple_of(self.dims()) {
+            return Err(ElfError::WrongDimensions {
+                expected: self.dims(),
+                found: points.len() % self.dims(),
+            });
+        }
+        if self.layout() == Layout::Packed && self.rows() > 0 {
+            let mut room = vec![];
+            let points = match self.header.geometry.buckets {
+                None => points,
+                Some(buckets) => {
+                    room = POINTS.take();
+                    buckets.points(points, self.dims(), &mut room);
+                    &room
+                }
+            };
+            let found = self.with_copies_of_now(|header, image, _| self.batch_in(header, image, points, out));
+            POINTS.set(room);
+            return found;
+        }
+        for point in points.chunks_exact(self.dims()) {
+            out.push(self.exact(point)?);
+        }
+        Ok(())
+    }
+
+    fn batch_in(
+        &self,
+        header: &Header,
+        image: Option<&Image>,
+        points: &[u64],
+        out: &mut Matches,
+    ) -> Result<()> {
+        let tree = self.tree_in(header, image);
+        let found = match (header.weights.as_deref(), self.is_clustered()) {
+            (Some(weights), clustered) => {
+                let batch = QuickBatch {
+                    tree,
+                    weights,
+                    points,
+                    out,
+                };
+                match (batch_middle::is_worth(header), clustered) {
+                    (true, true) => dispatch(Clustered(MiddleBatch(batch))),
+                    (true, false) => dispatch(MiddleBatch(batch)),
+                    (false, true) => dispatch(Clustered(batch)),
+                    (false, false) => dispatch(batch),
+                }
+            }
+            (None, true) => dispatch(Clustered(ExactBatch { tree, points, out })),
+            (None, false) => dispatch(ExactBatch { tree, points, out }),
+        };
+        found.map_err(ElfError::from)
+    }
+}

@@ -1,0 +1,239 @@
+//! Selections on an open index: range and partial matches, and what they are expected to cost.
+
+use crate::kernel::{Clustered, Search, dispatch};
+use crate::packed::node::Tree;
+use crate::packed::select::Select;
+use crate::plan::Plan;
+use crate::sink::{Collect, Count, Ranges, Sink, Visit};
+use crate::{CodePredicate, Elf, ElfError, Layout, Result, Tid, packed};
+use halocline_cache::AgedCounts;
+use halocline_media::Bytes;
+use roaring::RoaringBitmap;
+use std::ops::Range;
+
+/// What a selection is expected to find and to cost; see [`Elf::estimate`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Estimate {
+    /// Rows that match.
+    pub rows: f64,
+    /// Lists visited.
+    pub lists: f64,
+    /// Runs of neighbouring rows that they are, in a clustered index; otherwise as many as rows.
+    pub ranges: f64,
+}
+
+/// Rows that match, not yet looked for. Their order is not specified.
+#[derive(Debug, Clone)]
+pub struct Selection<'a, B> {
+    elf: &'a Elf<B>,
+    /// `None`: no row can match.
+    plan: Option<Plan>,
+}
+
+impl<B: Bytes> Selection<'_, B> {
+    pub(crate) fn elf(&self) -> &Elf<B> {
+        self.elf
+    }
+
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    fn run<S: Sink>(&self, sink: &mut S) -> Result<()> {
+        let (elf, Some(plan)) = (self.elf, &self.plan) else {
+            return Ok(());
+        };
+        if elf.rows() == 0 {
+            return Ok(());
+        }
+        elf.with_copies_of_now(|header, image, counts| match elf.layout() {
+            Layout::Packed => {
+                let tree = elf.tree_in(header, image);
+                elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
+            }
+            Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
+        })
+    }
+
+    /// Calls `visit` with each TID.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`]; rows found before the damage have been visited.
+    pub fn for_each(&self, mut visit: impl FnMut(Tid)) -> Result<()> {
+        self.for_each_slice(|tids| tids.iter().copied().for_each(&mut visit))
+    }
+
+    /// Calls `visit` with the TIDs, thousands at a time.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    pub fn for_each_slice(&self, visit: impl FnMut(&[Tid])) -> Result<()> {
+        let mut sink = Visit::new(visit, self.elf.rows());
+        self.run(&mut sink)?;
+        sink.finish(self.elf.is_clustered())
+    }
+
+    /// How many rows match. A subtree below the last restricted dimension costs one look at its list, in a clustered index
+    /// all those of neighbouring values together two.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`].
+    pub fn count(&self) -> Result<u64> {
+        let mut sink = Count::default();
+        self.run(&mut sink)?;
+        Ok(sink.rows)
+    }
+
+    /// The TIDs, in no particular order.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`].
+    pub fn tids(&self) -> Result<Vec<Tid>> {
+        let mut tids = vec![];
+        self.tids_into(&mut tids)?;
+        Ok(tids)
+    }
+
+    /// Appends the TIDs to a vector that may be used again and again.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`]; what was appended then is worthless.
+    pub fn tids_into(&self, tids: &mut Vec<Tid>) -> Result<()> {
+        let mut sink = Collect::new(tids, self.elf.rows());
+        self.run(&mut sink)?;
+        sink.finish()
+    }
+
+    /// The TIDs as a bitmap.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`].
+    pub fn bitmap(&self) -> Result<RoaringBitmap> {
+        if self.elf.is_clustered() {
+            let mut bitmap = RoaringBitmap::new();
+            for range in self.row_ranges()? {
+                bitmap.insert_range(range);
+            }
+            return Ok(bitmap);
+        }
+        let mut tids = self.tids()?;
+        tids.sort_unstable();
+        Ok(tids.into_iter().collect())
+    }
+
+    /// Calls `visit` with the matching rows as ranges, ascending, as long as they can be. In a
+    /// [clustered](Elf::is_clustered) index no row of a subtree that matches as a whole is looked at.
+    ///
+    /// # Errors
+    /// [`ElfError::Damaged`]; nothing has been visited then.
+    pub fn ranges(&self, visit: impl FnMut(Range<Tid>)) -> Result<()> {
+        self.row_ranges()?.into_iter().for_each(visit);
+        Ok(())
+    }
+
+    fn row_ranges(&self) -> Result<Vec<Range<Tid>>> {
+        let mut sink = Ranges::new(self.elf.rows());
+        if self.elf.is_clustered() {
+            self.run(&mut sink)?;
+        } else {
+            for row in self.bitmap()? {
+                sink.rows(u64::from(row), 1)?;
+            }
+        }
+        Ok(sink.finish())
+    }
+}
+
+impl<B: Bytes> Elf<B> {
+    /// The rows that match one predicate for each dimension; what is wanted of them is said on the [`Selection`].
+    ///
+    /// # Errors
+    /// [`ElfError::WrongDimensions`].
+    pub fn select(&self, predicates: &[CodePredicate]) -> Result<Selection<'_, B>> {
+        let mut plan = self.plan(predicates)?;
+        if self.layout() == Layout::Published {
+            plan = plan.and_then(|plan| self.lists().translate(&plan));
+        }
+        Ok(Selection { elf: self, plan })
+    }
+
+    /// What the predicates ask of each depth; `None` if no row can match.
+    pub(crate) fn plan(&self, predicates: &[CodePredicate]) -> Result<Option<Plan>> {
+        if predicates.len() != self.dims() {
+            return Err(ElfError::WrongDimensions {
+                expected: self.dims(),
+                found: predicates.len(),
+            });
+        }
+        let geometry = &self.header.geometry;
+        match geometry.buckets {
+            None => Plan::new(predicates, geometry),
+            Some(buckets) => Plan::new(&buckets.predicates(predicates), geometry),
+        }
+    }
+
+    /// Searches the lists of layout `packed` from some of one dimension on.
+    pub(crate) fn select_packed<S: Sink>(
+        &self,
+        tree: Tree<'_, B>,
+        plan: &Plan,
+        sink: &mut S,
+        counts: Option<&AgedCounts>,
+        from: &[usize],
+        depth: usize,
+    ) -> Result<()> {
+        self.dispatch_packed(Select {
+            tree,
+            plan,
+            sink,
+            counts,
+            from,
+            depth,
+        })
+    }
+
+    /// Runs a search that is compiled for both kinds of records.
+    pub(crate) fn dispatch_packed<S: Search>(&self, search: S) -> S::Output {
+        if self.is_clustered() {
+            dispatch(Clustered(search))
+        } else {
+            dispatch(search)
+        }
+    }
+
+    /// Estimated number of rows that match, and of lists visited on the way to them: exact where the upper levels decide
+    /// it, else from some dozens of lists and the histograms. Microseconds.
+    ///
+    /// # Errors
+    /// [`ElfError::WrongDimensions`], [`ElfError::Damaged`].
+    pub fn estimate(&self, predicates: &[CodePredicate]) -> Result<Estimate> {
+        let Some(plan) = self.plan(predicates)? else {
+            return Ok(Estimate::default());
+        };
+        self.estimate_of(&plan)
+    }
+
+    pub(crate) fn estimate_of(&self, plan: &Plan) -> Result<Estimate> {
+        if self.rows() == 0 {
+            return Ok(Estimate::default());
+        }
+        match self.header.layout {
+            Layout::Packed => self.with_copies_of_now(|header, image, _| {
+                packed::estimate::estimate(self.tree_in(header, image), plan)
+            }),
+            Layout::Published => {
+                let share = |&dim: &u8| {
+                    self.header.histograms[usize::from(dim)].selectivity(&plan.tests[usize::from(dim)])
+                };
+                let all = self.rows() as f64;
+                let rows = all * plan.restricted().iter().map(share).product::<f64>();
+                let upper = plan.restricted().split_last().map_or(&[][..], |(_, upper)| upper);
+                Ok(Estimate {
+                    rows,
+                    ranges: rows,
+                    lists: (all * upper.iter().map(share).product::<f64>()).max(1.0),
+                })
+            }
+        }
+    }
+}
