@@ -59,4 +59,10 @@ pub enum CacheError {
         /// The budget of all.
         limit: u64,
     },
+    /// The system gives no more memory.
+    #[error("the system has no {bytes} bytes of memory left for a cache: lower its budget")]
+    OutOfMemory {
+        /// What was asked for.
+        bytes: u64,
+    },
 }

@@ -19,6 +19,8 @@ use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use std::cell::Cell;
 
+/// Share of exact matches found among tuples from which on a list is not asked for before it is needed.
+const MOSTLY: f64 = 0.5;
 /// Depths of a short point.
 const SHORT: usize = 16;
 
@@ -71,8 +73,11 @@ impl<B: Bytes> Elf<B> {
             None => None,
         };
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
-            // The list is on its way while the tuple is looked for.
-            self.fetch_exact(dynamic, point);
+            cache.prefetch(key.hash);
+            // Where most miss, the list is on its way while the tuple is looked for.
+            if cache.hit_rate().is_none_or(|rate| rate < MOSTLY) {
+                self.fetch_exact(dynamic, point);
+            }
             if let Some(tid) = cache.get(key.hash, key.words()) {
                 return Ok(Tids::consecutive(tid, 1));
             }

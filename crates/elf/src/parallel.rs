@@ -4,13 +4,13 @@
 //! subtrees in portions and steal them from each other (the paper, section 5, has one task for each value of the first
 //! dimension). Whether that pays is estimated first: waking threads takes longer than many a selection.
 
-use crate::{Elf, Selection};
 use crate::header::Header;
 use crate::packed::node::Tree;
 use crate::packed::select::Split;
 use crate::plan::{Plan, Test};
 use crate::sink::Collect;
 use crate::view::Image;
+use crate::{Elf, Selection};
 use crate::{Estimate, Layout, Result, Tid};
 use halocline_cache::AgedCounts;
 use halocline_media::Bytes;

@@ -31,6 +31,12 @@ pub fn prefetch(bytes: &[u8], offset: usize) {
     flush::prefetch(bytes.as_ptr().wrapping_add(offset));
 }
 
+/// Asks the CPU to fetch the first line of the value.
+#[inline(always)]
+pub fn prefetch_value<T>(value: &T) {
+    flush::prefetch(std::ptr::from_ref(value).cast());
+}
+
 impl Bytes for Arc<[u8]> {
     #[inline]
     fn as_slice(&self) -> &[u8] {

@@ -24,10 +24,12 @@ pub struct HugeVec<T> {
     values: PhantomData<T>,
 }
 
-impl<T: FromZeros + Copy> HugeVec<T> {
+impl<T: FromZeros> HugeVec<T> {
     /// An empty array that takes no memory yet.
     pub const fn new() -> HugeVec<T> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= PAGE as usize) };
+        // Values are never dropped: with their memory they are gone.
+        const { assert!(!std::mem::needs_drop::<T>()) };
         HugeVec {
             pages: Pages::NONE,
             len: 0,
@@ -57,16 +59,6 @@ impl<T: FromZeros + Copy> HugeVec<T> {
         Ok(array)
     }
 
-    /// A copy of `values`.
-    ///
-    /// # Errors
-    /// [`MediaError::OutOfMemory`].
-    pub fn copy_of(values: &[T]) -> Result<HugeVec<T>, MediaError> {
-        let mut array = HugeVec::zeroed(values.len())?;
-        array.copy_from_slice(values);
-        Ok(array)
-    }
-
     /// Values there is room for.
     pub fn capacity(&self) -> usize {
         self.pages.len / size_of::<T>()
@@ -75,6 +67,18 @@ impl<T: FromZeros + Copy> HugeVec<T> {
     /// Bytes of address space taken: what the array counts against a memory budget once it is full.
     pub fn mapped_bytes(&self) -> usize {
         self.pages.len
+    }
+}
+
+impl<T: FromZeros + Copy> HugeVec<T> {
+    /// A copy of `values`.
+    ///
+    /// # Errors
+    /// [`MediaError::OutOfMemory`].
+    pub fn copy_of(values: &[T]) -> Result<HugeVec<T>, MediaError> {
+        let mut array = HugeVec::zeroed(values.len())?;
+        array.copy_from_slice(values);
+        Ok(array)
     }
 
     /// Makes room for `additional` more values, at least doubling when it has to move.

@@ -48,7 +48,7 @@ pub use ahead::read_ahead;
 pub use any::AnyMedium;
 pub use arena::HugeArena;
 pub use boot::boot_id;
-pub use bytes::{Bytes, prefetch};
+pub use bytes::{Bytes, prefetch, prefetch_value};
 pub use calibrate::{CalibrateOptions, Profile, calibrate, calibrate_beside};
 pub use counting::{Counting, FlushCounts};
 pub use dram::Dram;

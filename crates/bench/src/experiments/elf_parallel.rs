@@ -102,6 +102,7 @@ fn measure(
         let mut source = Source::new(table, theta, settings.seed, 41 + stream as u64)?;
         let supply = question.supply(settings.quick).min(20_000);
         let queries = source.draw(question, supply);
+        let call = tiers::calibrate(tier, &built.bytes, &systems, &queries, 3, least)?;
         let measured = tiers::compare(&together, &queries, settings.repetitions(5), least)?;
         for (system, measured) in systems.iter().zip(&measured) {
             let mut config = system.config();
@@ -109,6 +110,7 @@ fn measure(
             config.insert("percent".to_owned(), json!(percent));
             config.insert("threads".to_owned(), json!(settings.threads()));
             config.insert("queries".to_owned(), json!(measured.queries));
+            config.insert("charged_ns_per_call".to_owned(), json!(call.call_ns));
             let metric = if tier.is_real() {
                 "time"
             } else {

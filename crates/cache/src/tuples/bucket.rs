@@ -21,6 +21,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
+use zerocopy::FromZeros;
 
 /// The word with the state in its upper half.
 const STATE: usize = 7;
@@ -32,8 +33,8 @@ const VERSIONS: u64 = !(VERSION - 1);
 /// The most an entry's use counts.
 const MOST: u64 = 3;
 
-#[derive(Debug, Default)]
-#[repr(align(64))]
+#[derive(Debug, FromZeros)]
+#[repr(C, align(64))]
 pub(super) struct Bucket([AtomicU64; 8]);
 
 const _: () = assert!(size_of::<Bucket>() == 64);

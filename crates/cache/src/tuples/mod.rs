@@ -8,6 +8,7 @@
 
 mod bucket;
 mod gate;
+mod memory;
 mod packing;
 mod sightings;
 #[cfg(test)]
@@ -18,6 +19,8 @@ use crate::draw;
 use crate::index::scale;
 use bucket::{Bucket, entries};
 use gate::Gate;
+use halocline_media::prefetch_value;
+use memory::Memory;
 pub use packing::{Key, Packing};
 use sightings::Sightings;
 
@@ -25,7 +28,7 @@ use sightings::Sightings;
 #[derive(Debug)]
 pub struct TupleCache {
     words: usize,
-    buckets: Box<[Bucket]>,
+    buckets: Memory<Bucket>,
     sightings: Sightings,
     gate: Gate,
 }
@@ -35,18 +38,20 @@ impl TupleCache {
     ///
     /// # Errors
     /// [`CacheError::TupleWords`] for other numbers of words, [`CacheError::BudgetTooSmall`] if there is no room for
-    /// one bucket.
+    /// one bucket, [`CacheError::OutOfMemory`] if the system has not so much.
     pub fn new(budget_bytes: usize, words: usize) -> Result<Self, CacheError> {
         let entries = match words {
             1..=3 => entries(words),
             _ => return Err(CacheError::TupleWords { words }),
         };
-        let least = size_of::<Self>() + size_of::<Bucket>() + Sightings::bytes_for(entries);
+        let bytes_for =
+            |buckets| Memory::<Bucket>::bytes_for(buckets) + Sightings::bytes_for(buckets * entries);
+        let least = size_of::<Self>() + bytes_for(1);
         let room = budget_bytes.saturating_sub(size_of::<Self>());
-        // A first guess by shares, then down to what fits with its rounding.
+        // A first guess without the sightings, then down to what fits.
         let mut buckets = room / size_of::<Bucket>();
-        while buckets * size_of::<Bucket>() + Sightings::bytes_for(buckets * entries) > room {
-            let over = buckets * size_of::<Bucket>() + Sightings::bytes_for(buckets * entries) - room;
+        while bytes_for(buckets) > room {
+            let over = bytes_for(buckets) - room;
             buckets -= over.div_ceil(2 * size_of::<Bucket>()).min(buckets);
         }
         if buckets == 0 {
@@ -57,8 +62,8 @@ impl TupleCache {
         }
         Ok(Self {
             words,
-            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
-            sightings: Sightings::new(buckets * entries),
+            buckets: Memory::zeroed(buckets)?,
+            sightings: Sightings::new(buckets * entries)?,
             gate: Gate::new(buckets * entries),
         })
     }
@@ -78,6 +83,12 @@ impl TupleCache {
         self.gate.open() || self.gate.try_anyway()
     }
 
+    /// Asks the CPU to fetch the line in which a lookup will look.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        prefetch_value(self.bucket(hash));
+    }
+
     /// The TID of `key`, if it is here.
     ///
     /// # Panics
@@ -92,6 +103,10 @@ impl TupleCache {
             _ => wrong_words(self.words, key),
         };
         self.gate.note(found.is_some());
+        if found.is_none() {
+            // What is found out elsewhere is offered next.
+            self.sightings.prefetch(hash);
+        }
         found
     }
 
@@ -125,7 +140,7 @@ impl TupleCache {
     /// The DRAM it takes, all of which is allocated from the start.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.buckets) + self.sightings.bytes()
+        size_of::<Self>() + self.buckets.bytes() + self.sightings.bytes()
     }
 
     /// Its buckets: a hash belongs to the one at `hash / 2^64` of all.

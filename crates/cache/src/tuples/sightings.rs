@@ -5,8 +5,11 @@
 //! their few bits of use tell the rest. One miss in two is noted: the notes then last twice as long, and the
 //! others only read. Threads that write to one word at the same time lose notes, no more.
 
+use super::memory::Memory;
+use crate::CacheError;
 use crate::draw;
 use crate::index::scale;
+use halocline_media::prefetch_value;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,25 +22,34 @@ const SAMPLE: u64 = 2;
 
 #[derive(Debug)]
 pub(super) struct Sightings {
-    words: Box<[AtomicU64]>,
+    words: Memory<AtomicU64>,
 }
 
 impl Sightings {
     pub(super) fn bytes_for(entries: usize) -> usize {
-        entries.div_ceil(ENTRIES_PER_WORD) * size_of::<AtomicU64>()
+        Memory::<AtomicU64>::bytes_for(entries.div_ceil(ENTRIES_PER_WORD))
     }
 
-    pub(super) fn new(entries: usize) -> Self {
-        let words = entries.div_ceil(ENTRIES_PER_WORD);
-        Self {
-            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
-        }
+    pub(super) fn new(entries: usize) -> Result<Self, CacheError> {
+        let words = Memory::zeroed(entries.div_ceil(ENTRIES_PER_WORD))?;
+        Ok(Self { words })
+    }
+
+    #[inline]
+    fn word(&self, hash: u64) -> &AtomicU64 {
+        &self.words[scale(hash, self.words.len())]
+    }
+
+    /// Asks the CPU to fetch what [`again`](Self::again) reads.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        prefetch_value(self.word(hash));
     }
 
     /// Whether the key was noted before, which then is forgotten; else it may get noted.
     pub(super) fn again(&self, hash: u64) -> bool {
         // The upper bits tell the word, so the lower ones are the fingerprint; 0 is none.
-        let word = &self.words[scale(hash, self.words.len())];
+        let word = self.word(hash);
         let fingerprint = (hash & LANE).max(1);
         let notes = word.load(Relaxed);
         for lane in 0..LANES {
@@ -57,6 +69,6 @@ impl Sightings {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.words)
+        self.words.bytes()
     }
 }

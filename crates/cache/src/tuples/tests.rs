@@ -71,6 +71,10 @@ fn the_budget_is_never_passed_and_nearly_used() {
             assert!(cache.bytes() <= budget, "{words} words, {budget}");
             assert!(cache.bytes() + 160 > budget, "{words} words, {budget}");
         }
+        // Large ones are rounded to pages.
+        let budget = (40 << 20) + 100;
+        let cache = TupleCache::new(budget, words).unwrap();
+        assert!(cache.bytes() <= budget && cache.bytes() + 3 * 4096 > budget);
     }
     let error = TupleCache::new(100, 1).unwrap_err().to_string();
     assert!(error.contains("slow-only"), "{error}");

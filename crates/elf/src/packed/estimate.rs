@@ -1,7 +1,7 @@
 //! Estimates from the upper levels: exact row counts there, histograms below.
 
-use crate::Result;
 use crate::Estimate;
+use crate::Result;
 use crate::kernel::{Between, Portable};
 use crate::packed::node::{Inner, Node, Tree};
 use crate::plan::{Plan, Test};

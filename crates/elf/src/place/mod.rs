@@ -16,9 +16,13 @@ use crate::view::Image;
 use crate::{ElfError, Layout, Result};
 use halocline_cache::{AgedCounts, Links, Placement, PolicyKind, Upper};
 use halocline_media::{Bytes, HugeVec, PAGE};
+use rayon::prelude::*;
 use std::sync::Arc;
 
 pub(crate) use copies::Copies;
+
+/// Bytes that one thread copies at once.
+const PART: usize = 2 << 20;
 
 /// How an index is to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,8 +122,16 @@ impl<B: Bytes> Elf<B> {
             return Ok(None);
         }
         let bytes = self.bytes();
-        bytes.touch(0, len as usize);
-        let copy = HugeVec::copy_of(&bytes.as_slice()[..len as usize])?;
+        let mut copy = HugeVec::zeroed(len as usize)?;
+        let parts = bytes.as_slice()[..len as usize].par_chunks(PART);
+        // The pages of the copy are made as they are written, which takes about as long as the copying.
+        copy.par_chunks_mut(PART)
+            .zip(parts)
+            .enumerate()
+            .for_each(|(part, (to, from))| {
+                bytes.touch(part * PART, from.len());
+                to.copy_from_slice(from);
+            });
         let image = Image {
             from: 0,
             bytes: Arc::new(copy),
