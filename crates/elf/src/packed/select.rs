@@ -21,6 +21,12 @@ use std::cell::Cell;
 
 /// Lists in flight before the first of them is read.
 const AHEAD: usize = 32;
+/// Lists between the one that is read and the one of which all lines are asked for.
+const NEAR: usize = 6;
+/// Bytes of a line.
+const LINE: usize = 64;
+/// Bytes of a unit of the media whose units are longer than a line (Optane).
+const UNIT: usize = 256;
 /// Children of one level before they are searched.
 const FRONTIER: usize = 4096;
 /// Children of one level that are shared among threads.
@@ -245,6 +251,29 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         }
     }
 
+    /// Asks for lists that are read as a whole, of those that come after `next`. The first line in each unit of the medium
+    /// is asked for early; the others only when the medium has fetched the unit, as each of them then takes one of
+    /// the core's misses for a shorter time.
+    #[inline(always)]
+    fn ask_for_whole(&self, lists: &[usize], next: usize) {
+        let view = self.tree.view;
+        if let Some(&[before, ahead]) = lists.get(next + AHEAD - 1..=next + AHEAD)
+            && before / UNIT != ahead / UNIT
+        {
+            view.prefetch(ahead);
+        }
+        let Some(&near) = lists.get(next + NEAR) else {
+            return;
+        };
+        let end = match lists.get(next + NEAR + 1) {
+            Some(&after) if after > near && after - near <= UNIT => after,
+            _ => near + LINE + 1,
+        };
+        for line in (near..end).step_by(LINE) {
+            view.prefetch(line);
+        }
+    }
+
     fn query(&self, depth: usize) -> Query<'p> {
         let (between, set) = match self.plan.tests.get(depth) {
             None | Some(Test::Any) => (
@@ -281,9 +310,11 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         let query = self.query(depth);
         while piece.next < piece.end && self.frontier.len() - piece.end < self.room {
             let at = self.frontier[piece.next];
-            if let Some(&ahead) = self.frontier[..piece.end].get(piece.next + AHEAD) {
+            if query.any {
+                self.ask_for_whole(&self.frontier[..piece.end], piece.next);
+            } else if let Some(&ahead) = self.frontier[..piece.end].get(piece.next + AHEAD) {
                 self.tree.view.prefetch(ahead);
-                self.tree.view.prefetch(ahead + if query.any { 64 } else { FEW });
+                self.tree.view.prefetch(ahead + FEW);
             }
             self.nodes_left = self.nodes_left.checked_sub(1).ok_or_else(tangled)?;
             if let Some(counts) = self.counts {

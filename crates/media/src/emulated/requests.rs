@@ -26,7 +26,6 @@ pub(super) struct Requests {
     units: Flights,
     /// When each miss of the core is free again, then those of the stream prefetcher.
     slots: [u64; MOST_MISSES + MOST_AHEAD],
-    next_slot: usize,
     next_stream_slot: usize,
     last_unit: u64,
     read_free: u64,
@@ -42,7 +41,6 @@ impl Requests {
             lines: Flights::new(),
             units: Flights::new(),
             slots: [0; MOST_MISSES + MOST_AHEAD],
-            next_slot: 0,
             next_stream_slot: 0,
             last_unit: u64::MAX - 1,
             read_free: 0,
@@ -70,6 +68,18 @@ impl Requests {
         self.accepted
     }
 
+    /// The miss of the core that is free first.
+    #[inline(always)]
+    fn first_free(&self, misses: usize) -> usize {
+        let mut first = 0;
+        for slot in 1..misses {
+            if self.slots[slot] < self.slots[first] {
+                first = slot;
+            }
+        }
+        first
+    }
+
     /// Starts an access to a line; returns when it is complete.
     #[inline(always)]
     pub(super) fn start(
@@ -90,13 +100,7 @@ impl Requests {
                 }
                 MOST_MISSES + self.next_stream_slot
             }
-            Asked::ByCore => {
-                self.next_slot += 1;
-                if self.next_slot == model.misses {
-                    self.next_slot = 0;
-                }
-                self.next_slot
-            }
+            Asked::ByCore => self.first_free(model.misses),
         };
         let start = now.max(self.slots[slot]);
         let unit = line >> model.unit_shift;
