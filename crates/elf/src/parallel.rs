@@ -45,22 +45,20 @@ struct Searched<'a, B> {
 }
 
 impl<B: Bytes> Selection<'_, B> {
-    /// Whether it is estimated to be large enough for several threads.
-    pub(crate) fn is_worth_threads(&self) -> Result<bool> {
-        let estimate = self.estimate_if_large()?;
-        Ok(estimate.is_some_and(|estimate| estimate.lists + estimate.rows >= WORTH))
+    /// Whether it is expected to be large enough for several threads.
+    pub(crate) fn is_worth_threads(&self) -> bool {
+        self.expected()
+            .is_some_and(|found| found.lists + found.rows >= WORTH)
     }
 
     /// The same where rows are only counted: several threads look for the rows themselves, of which there must be few.
-    pub(crate) fn is_worth_threads_to_count(&self) -> Result<bool> {
-        let estimate = self.estimate_if_large()?;
-        Ok(estimate.is_some_and(|estimate| estimate.lists >= WORTH.max(estimate.rows)))
+    pub(crate) fn is_worth_threads_to_count(&self) -> bool {
+        self.expected()
+            .is_some_and(|found| found.lists >= WORTH.max(found.rows))
     }
 
-    /// What it is expected to find, unless its bounds alone say that it is small.
-    fn estimate_if_large(&self) -> Result<Option<Estimate>> {
-        self.plan()
-            .map_or(Ok(None), |plan| self.elf().estimate_if_large(plan))
+    fn expected(&self) -> Option<Estimate> {
+        self.plan().map(|plan| self.elf().expected(plan))
     }
 
     /// [`tids_into`](Self::tids_into) with these threads.
@@ -74,7 +72,7 @@ impl<B: Bytes> Selection<'_, B> {
         let all = match threads {
             Threads::One => false,
             Threads::All => true,
-            Threads::Chosen => rayon::current_num_threads() > 1 && self.is_worth_threads()?,
+            Threads::Chosen => rayon::current_num_threads() > 1 && self.is_worth_threads(),
         };
         if !all || elf.rows() == 0 {
             return self.tids_into(tids);
@@ -96,22 +94,30 @@ impl<B: Bytes> Selection<'_, B> {
 }
 
 impl<B: Bytes> Elf<B> {
-    fn estimate_if_large(&self, plan: &Plan) -> Result<Option<Estimate>> {
-        // As if codes were spread evenly: lists of each level, and rows.
-        let (header, rows) = (self.durable_header(), self.rows() as f64);
-        let (mut below, mut lists) = (1.0_f64, 0.0);
-        for (test, max) in plan.tests.iter().zip(&header.geometry.max_codes) {
-            lists += below.min(rows);
-            below *= match test {
+    /// What a selection is expected to look at, from the histograms alone: no list is read, because a look at some of them
+    /// takes as long as many a selection.
+    fn expected(&self, plan: &Plan) -> Estimate {
+        let (header, all) = (self.durable_header(), self.rows() as f64);
+        let (mut prefixes, mut share, mut lists) = (1.0_f64, 1.0_f64, 0.0);
+        let depths = plan.tests.iter().zip(&header.histograms);
+        for ((test, histogram), max) in depths.zip(&header.geometry.max_codes) {
+            // Once there are fewer rows than prefixes there could be, what is left of them are leaf lists.
+            if prefixes < all * share {
+                lists += prefixes;
+            }
+            share *= histogram.selectivity(test);
+            prefixes *= match test {
                 Test::Any => *max as f64 + 1.0,
                 Test::Between(between) => between.span as f64 + 1.0,
                 Test::Set(set) => set.codes.len() as f64,
             };
         }
-        if lists < WORTH / 16.0 {
-            return Ok(None);
+        let rows = all * share;
+        Estimate {
+            rows,
+            lists,
+            ranges: rows,
         }
-        self.estimate_of(plan).map(Some)
     }
 }
 

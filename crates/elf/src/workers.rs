@@ -35,9 +35,9 @@ impl Workers {
     }
 
     /// The threads, if there are several and it is worth it.
-    fn pool_if(&self, worth: impl FnOnce() -> Result<bool>) -> Result<Option<&ThreadPool>> {
-        if self.threads < 2 || !worth()? {
-            return Ok(None);
+    fn pool_if(&self, worth: impl FnOnce() -> bool) -> Option<&ThreadPool> {
+        if self.threads < 2 || !worth() {
+            return None;
         }
         let start = || {
             let pool = ThreadPoolBuilder::new()
@@ -46,7 +46,7 @@ impl Workers {
                 .build();
             pool.ok()
         };
-        Ok(self.pool.get_or_init(start).as_ref())
+        self.pool.get_or_init(start).as_ref()
     }
 }
 
@@ -66,7 +66,7 @@ impl<B: Bytes> Selection<'_, B> {
     /// # Errors
     /// [`ElfError::Damaged`](crate::ElfError::Damaged); what was appended then is worthless.
     pub fn tids_into_by(&self, workers: &Workers, tids: &mut Vec<Tid>) -> Result<bool> {
-        let pool = workers.pool_if(|| self.is_worth_threads())?;
+        let pool = workers.pool_if(|| self.is_worth_threads());
         match pool {
             Some(pool) => pool.install(|| self.tids_into_on(Threads::All, tids))?,
             None => self.tids_into(tids)?,
@@ -80,7 +80,7 @@ impl<B: Bytes> Selection<'_, B> {
     /// # Errors
     /// [`ElfError::Damaged`](crate::ElfError::Damaged).
     pub fn count_by(&self, workers: &Workers) -> Result<(u64, bool)> {
-        match workers.pool_if(|| self.is_worth_threads_to_count())? {
+        match workers.pool_if(|| self.is_worth_threads_to_count()) {
             Some(pool) => {
                 let mut tids = vec![];
                 pool.install(|| self.tids_into_on(Threads::All, &mut tids))?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use halocline_elf::{Layout, Rows};
+use halocline_elf::{Layout, Rows, Workers};
 use rayon::ThreadPoolBuilder;
 use serde_json::json;
 
@@ -85,12 +85,12 @@ fn measure(
 ) -> Result<Vec<Vec<Measured>>, BenchError> {
     let built = tiers::build(table, layout, settings.threads(), None, 0)?;
     let pool = ThreadPoolBuilder::new().num_threads(settings.threads()).build();
-    let pool = Arc::new(pool.map_err(|error| BenchError::Setup(error.to_string()))?);
+    let pool = pool.map_err(|error| BenchError::Setup(error.to_string()))?;
     let mut systems = vec![];
     for way in [
         Way::Sequential,
-        Way::Parallel(Arc::clone(&pool)),
-        Way::Chosen(pool),
+        Way::Parallel(Arc::new(pool)),
+        Way::Chosen(Arc::new(Workers::new(settings.threads()))),
     ] {
         systems.push(tier.open(&built.bytes)?.run_by(way));
     }

@@ -30,7 +30,7 @@ const BYTES_A_COUNT: u64 = 256;
 /// The weight of the tree's own probabilities, in samples.
 const PRIOR: f32 = 64.0;
 /// The share of the budget for lists, one in so many parts, where there are tuples too.
-const LISTS: u64 = 4;
+const LISTS: u64 = 2;
 /// Bytes beside the shortcuts without which lists are not worth a copy.
 const BESIDE_SHORTCUTS: u64 = 1 << 20;
 /// Least share of exact matches that tuples must answer to be looked up.
@@ -106,9 +106,24 @@ impl Dynamic {
         match self.tuples.get() {
             Some(tuples) => tuples.as_ref().filter(|(_, cache)| cache.worth()),
             None => {
-                self.wants_tuples.store(true, Relaxed);
+                if !self.wants_tuples.load(Relaxed) {
+                    self.want_tuples();
+                }
                 None
             }
+        }
+    }
+
+    /// Makes room for tuples: at once, if lists leave it, else with the next image.
+    #[cold]
+    fn want_tuples(&self) {
+        let Ok(_making) = self.making.try_lock() else {
+            return;
+        };
+        self.wants_tuples.store(true, Relaxed);
+        if self.image_bytes() <= self.beside_tuples {
+            self.tuples
+                .get_or_init(|| self.new_tuples(self.budget - self.beside_tuples));
         }
     }
 
@@ -156,7 +171,18 @@ impl Dynamic {
         self.renew_locked(making, make)
     }
 
-    /// The same, due or not.
+    /// Copies lists for the first time, so many that there is room for tuples too.
+    pub(crate) fn begin(
+        &self,
+        make: impl FnOnce(&AgedCounts, u64) -> Result<Option<(Arc<Image>, Arc<Header>)>>,
+    ) -> Result<()> {
+        let mut not_before = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self.keep(make(&self.counts.frozen(), self.beside_tuples));
+        *not_before = Instant::now();
+        made
+    }
+
+    /// As [`renew`](Self::renew), due or not.
     pub(crate) fn renew_now(
         &self,
         make: impl FnOnce(&AgedCounts, u64) -> Result<Option<(Arc<Image>, Arc<Header>)>>,
@@ -191,13 +217,16 @@ impl Dynamic {
         if with_tuples {
             self.tuples.get_or_init(|| self.new_tuples(self.budget - room));
         }
-        let made = make(&self.counts.frozen(), room);
-        if let Ok(Some((image, header))) = &made {
-            let (image, header) = (Arc::clone(image), Arc::clone(header));
+        let made = self.keep(make(&self.counts.frozen(), room));
+        *not_before = Instant::now() + start.elapsed() * LEAST_PAUSE;
+        made
+    }
+
+    fn keep(&self, made: Result<Option<(Arc<Image>, Arc<Header>)>>) -> Result<()> {
+        if let Some((image, header)) = made? {
             self.copies.store(Some(Arc::new(Copies { image, header })));
         }
-        *not_before = Instant::now() + start.elapsed() * LEAST_PAUSE;
-        made.map(drop)
+        Ok(())
     }
 
     fn new_tuples(&self, budget: u64) -> Option<(Packing, TupleCache)> {
@@ -207,13 +236,15 @@ impl Dynamic {
 
     /// Bytes of DRAM taken now.
     pub(crate) fn bytes(&self) -> u64 {
-        let copies = self.copies.load();
-        let image = copies
-            .as_ref()
-            .map_or(0, |copies| copies.image.bytes.mapped_bytes());
         let tuples = self.tuples.get().and_then(Option::as_ref);
         let tuples = tuples.map_or(0, |(_, cache)| cache.bytes());
-        (image + tuples + self.counts.bytes()) as u64
+        self.image_bytes() + (tuples + self.counts.bytes()) as u64
+    }
+
+    fn image_bytes(&self) -> u64 {
+        let copies = self.copies.load();
+        let image = copies.as_ref().map(|copies| copies.image.bytes.mapped_bytes());
+        image.unwrap_or_default() as u64
     }
 }
 

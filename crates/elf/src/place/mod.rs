@@ -201,7 +201,7 @@ impl<B: Bytes> Elf<B> {
             Links::Swizzled => match Dynamic::new(budget, &self.durable_header()) {
                 Some(dynamic) => {
                     if upper {
-                        dynamic.renew_now(|counts, most| self.counted(counts, most))?;
+                        dynamic.begin(|counts, most| self.counted(counts, most))?;
                     }
                     Ok(self.with_dynamic(dynamic, placed))
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_elf::{CodePredicate, Elf, Threads, Tid};
+use halocline_elf::{CodePredicate, Elf, Threads, Tid, Workers};
 use halocline_media::Bytes;
 use rayon::ThreadPool;
 
@@ -16,8 +16,8 @@ pub(in crate::experiments) enum Way {
     Sequential,
     /// Each on all threads, which take subtrees from each other.
     Parallel(Arc<ThreadPool>),
-    /// Whichever of both its estimate speaks for.
-    Chosen(Arc<ThreadPool>),
+    /// Whichever of both its estimate speaks for: nothing is handed to other threads before that.
+    Chosen(Arc<Workers>),
 }
 
 impl Way {
@@ -40,7 +40,9 @@ impl Way {
         match self {
             Self::Sequential => selection.tids_into(tids)?,
             Self::Parallel(pool) => pool.install(|| selection.tids_into_on(Threads::All, tids))?,
-            Self::Chosen(pool) => pool.install(|| selection.tids_into_on(Threads::Chosen, tids))?,
+            Self::Chosen(workers) => {
+                selection.tids_into_by(workers, tids)?;
+            }
         }
         Ok(())
     }
