@@ -58,7 +58,7 @@ impl<B: Bytes> Selection<'_, B> {
     }
 
     fn expected(&self) -> Option<Estimate> {
-        self.plan().map(|plan| self.elf().expected(plan))
+        self.plan().and_then(|plan| self.elf().expected(plan))
     }
 
     /// [`tids_into`](Self::tids_into) with these threads.
@@ -95,29 +95,44 @@ impl<B: Bytes> Selection<'_, B> {
 
 impl<B: Bytes> Elf<B> {
     /// What a selection is expected to look at, from the histograms alone: no list is read, because a look at some of them
-    /// takes as long as many a selection.
-    fn expected(&self, plan: &Plan) -> Estimate {
-        let (header, all) = (self.durable_header(), self.rows() as f64);
-        let (mut prefixes, mut share, mut lists) = (1.0_f64, 1.0_f64, 0.0);
-        let depths = plan.tests.iter().zip(&header.histograms);
-        for ((test, histogram), max) in depths.zip(&header.geometry.max_codes) {
-            // Once there are fewer rows than prefixes there could be, what is left of them are leaf lists.
-            if prefixes < all * share {
+    /// takes as long as many a selection. `None` if it is little even without a look at the histograms.
+    fn expected(&self, plan: &Plan) -> Option<Estimate> {
+        let header = &self.durable;
+        let even = self.looked_at(plan, |depth, test| {
+            codes(test, header.geometry.max_codes[depth]) / (header.geometry.max_codes[depth] as f64 + 1.0)
+        });
+        if even.lists + even.rows < WORTH / 16.0 {
+            return None;
+        }
+        Some(self.looked_at(plan, |depth, test| header.histograms[depth].selectivity(test)))
+    }
+
+    /// Lists and rows, if each test passes such a share of what the tests above it pass.
+    fn looked_at(&self, plan: &Plan, share: impl Fn(usize, &Test) -> f64) -> Estimate {
+        let max_codes = &self.durable.geometry.max_codes;
+        let (mut prefixes, mut rows, mut lists) = (1.0_f64, self.rows() as f64, 0.0);
+        for (depth, (test, &max)) in plan.tests.iter().zip(max_codes).enumerate() {
+            // Once there are fewer rows than prefixes, what is left of them are leaf lists.
+            if prefixes < rows {
                 lists += prefixes;
             }
-            share *= histogram.selectivity(test);
-            prefixes *= match test {
-                Test::Any => *max as f64 + 1.0,
-                Test::Between(between) => between.span as f64 + 1.0,
-                Test::Set(set) => set.codes.len() as f64,
-            };
+            rows *= share(depth, test);
+            prefixes *= codes(test, max);
         }
-        let rows = all * share;
         Estimate {
             rows,
             lists,
             ranges: rows,
         }
+    }
+}
+
+/// Codes that pass a test.
+fn codes(test: &Test, max: u64) -> f64 {
+    match test {
+        Test::Any => max as f64 + 1.0,
+        Test::Between(between) => between.span as f64 + 1.0,
+        Test::Set(set) => set.codes.len() as f64,
     }
 }
 

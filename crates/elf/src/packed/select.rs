@@ -22,7 +22,7 @@ use std::cell::Cell;
 /// Lists in flight before the first of them is read.
 const AHEAD: usize = 32;
 /// Lists between the one that is read and the one of which all lines are asked for.
-const NEAR: usize = 6;
+const NEAR: usize = 16;
 /// Bytes of a line.
 const LINE: usize = 64;
 /// Bytes of a unit of the media whose units are longer than a line (Optane).
