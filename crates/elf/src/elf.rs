@@ -52,7 +52,7 @@ impl<B: Bytes> Elf<B> {
         self.header.layout
     }
 
-    /// Whether rows stand in the order of their tuples, so that [`Selection::ranges`] are few.
+    /// Whether rows stand in the order of their tuples, so that [`Selection::ranges`](crate::Selection::ranges) are few.
     pub fn is_clustered(&self) -> bool {
         self.header.geometry.is_clustered()
     }
