@@ -111,10 +111,12 @@ impl<B: Bytes> Elf<B> {
     fn looked_at(&self, plan: &Plan, share: impl Fn(usize, &Test) -> f64) -> Estimate {
         let max_codes = &self.durable.geometry.max_codes;
         let (mut prefixes, mut rows, mut lists) = (1.0_f64, self.rows() as f64, 0.0);
+        let mut above_rows = true;
         for (depth, (test, &max)) in plan.tests.iter().zip(max_codes).enumerate() {
-            // Once there are fewer rows than prefixes, what is left of them are leaf lists.
-            if prefixes < rows {
-                lists += prefixes;
+            // Once there are fewer rows than prefixes, what is left of them is looked at one by one.
+            if above_rows {
+                lists += prefixes.min(rows);
+                above_rows = prefixes < rows;
             }
             rows *= share(depth, test);
             prefixes *= codes(test, max);
