@@ -3,17 +3,23 @@
 //! A command that can stop in the middle holds a [`Guard`] and watches [`Guard::requested`] or awaits
 //! [`Guard::wait`]. Without a guard, and at the second Ctrl-C, the program ends at once: a pool holds either all of a
 //! change or nothing of it, whenever its process dies. Directories named by [`remove_on_exit`] are removed then.
+//!
+//! No Ctrl-C is lost: whether a guard lives and whether it was asked to stop change under one lock, so that a request
+//! reaches either the guard, whose [`Guard::end`] tells of it at the latest, or ends the program.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, process, thread};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
-static GUARDS: AtomicUsize = AtomicUsize::new(0);
+use crate::error::CliError;
+
+/// Whether a guard lives. `REQUESTED` is written with this locked.
+static GUARDED: Mutex<bool> = Mutex::new(false);
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static WAKE: Notify = Notify::const_new();
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -38,37 +44,56 @@ pub(crate) fn listen() {
 }
 
 fn on_signal() {
-    if GUARDS.load(Ordering::SeqCst) > 0 && !REQUESTED.swap(true, Ordering::SeqCst) {
-        WAKE.notify_waiters();
+    if request() {
         return;
     }
-    for directory in TEMPORARY
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-        .drain(..)
-    {
+    for directory in locked(&TEMPORARY).drain(..) {
         let _ = fs::remove_dir_all(directory);
     }
     let _ = writeln!(io::stderr(), "\nerror: interrupted");
     process::exit(130);
 }
 
-/// Has a directory removed when the program is interrupted.
-pub(crate) fn remove_on_exit(directory: &Path) {
-    TEMPORARY
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-        .push(directory.to_owned());
+/// Asks the living guard to stop; false where there is none, or it was asked before.
+fn request() -> bool {
+    let guarded = locked(&GUARDED);
+    let first = *guarded && !REQUESTED.swap(true, Ordering::SeqCst);
+    if first {
+        WAKE.notify_waiters();
+    }
+    first
 }
 
-/// While it lives, the first Ctrl-C is a request instead of the end.
+/// Has a directory removed when the program is interrupted.
+pub(crate) fn remove_on_exit(directory: &Path) {
+    locked(&TEMPORARY).push(directory.to_owned());
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While it lives, the first Ctrl-C is a request instead of the end. There is one at a time.
 pub(crate) struct Guard(());
 
 impl Guard {
     pub(crate) fn new() -> Self {
+        let mut guarded = locked(&GUARDED);
+        debug_assert!(!*guarded, "a command holds one guard");
+        *guarded = true;
         REQUESTED.store(false, Ordering::SeqCst);
-        GUARDS.fetch_add(1, Ordering::SeqCst);
         Self(())
+    }
+
+    /// Ends what Ctrl-C could have stopped: an error where it was pressed and came too late to be heard, so that what
+    /// would follow does not begin.
+    pub(crate) fn end(self) -> Result<(), CliError> {
+        drop(self);
+        // Nothing sets it without a guard, and only the next guard forgets it.
+        if REQUESTED.load(Ordering::SeqCst) {
+            return Err(CliError::Interrupted);
+        }
+        Ok(())
     }
 
     /// Set once Ctrl-C was pressed.
@@ -90,6 +115,23 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        GUARDS.fetch_sub(1, Ordering::SeqCst);
+        *locked(&GUARDED) = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_reaches_the_guard_or_nobody() {
+        assert!(!request(), "there is no guard");
+        let guard = Guard::new();
+        assert!(request());
+        assert!(!request(), "the second one ends the program");
+        assert!(matches!(guard.end(), Err(CliError::Interrupted)));
+        let guard = Guard::new();
+        assert!(!guard.requested().load(Ordering::SeqCst), "it was told already");
+        assert!(guard.end().is_ok());
     }
 }

@@ -79,7 +79,9 @@ pub(crate) fn import(
         guard.requested(),
     );
     bar.finish_and_clear();
-    Ok((database, report?))
+    let report = report?;
+    guard.end()?;
+    Ok((database, report))
 }
 
 /// Builds the index; returns it and the seconds it took.

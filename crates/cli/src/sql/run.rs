@@ -81,6 +81,7 @@ impl Session {
             printer.print(event)?;
         }
         printer.finish()?;
+        guard.end()?;
         Ok(took)
     }
 }
