@@ -3,6 +3,8 @@
 use halocline_media::MediaError;
 use halocline_pool::PoolError;
 
+use crate::TreeKind;
+
 /// An error of an index. Unless it says otherwise, nothing has changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -10,6 +12,22 @@ pub enum TreeError {
     /// The pool refused: no such object, another kind of tree, no space, in use …
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// The object is no tree, or one that this program does not know.
+    #[error(
+        "'{name}' is no tree that this program knows, but a {found}; check the name, or use the program it was made with"
+    )]
+    NotATree {
+        /// The object's name.
+        name: String,
+        /// What it is.
+        found: String,
+    },
+    /// There is no tree of this kind.
+    #[error("there is no kind of tree '{text}'; there are {}", names())]
+    UnknownKind {
+        /// What was given.
+        text: String,
+    },
     /// The medium failed during this operation: whether its change is durable is not known until the index is opened again.
     #[error(transparent)]
     Media(#[from] MediaError),
@@ -66,4 +84,9 @@ pub enum TreeError {
         /// The first offset that is out of reach.
         most: u64,
     },
+}
+
+fn names() -> String {
+    let names: Vec<&str> = TreeKind::ALL.iter().map(|kind| kind.name()).collect();
+    names.join(", ")
 }

@@ -33,18 +33,21 @@
 //! - No lock survives a restart: locks are in DRAM, and bits of a node that look like one are not trusted.
 //! - After the first error of the medium nothing is written any more ([`TreeError::Poisoned`]); reads go on.
 
+mod broken;
+mod count;
 mod error;
 mod index;
 mod inner;
 mod kernel;
+mod kind;
 mod latch;
 mod lb;
 mod locks;
-mod mistake;
 mod range;
 
 pub use error::TreeError;
 pub use index::{CheckReport, OrderedIndex, Problem, TreeStats};
+pub use kind::{TreeKind, create_tree, create_tree_in, open_tree, open_tree_unsynced, tree_kind, trees};
 pub use lb::{LbOptions, LbTree};
 pub use range::Range;
 

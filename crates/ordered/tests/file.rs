@@ -1,10 +1,14 @@
 //! Trees in files, of every kind of durability there is here.
 
-use halocline_ordered::{LbOptions, LbTree, OrderedIndex};
+use halocline_ordered::{TreeKind, create_tree, open_tree};
 use halocline_pool::{Pool, PoolOptions};
 
 #[test]
 fn a_tree_is_there_after_closing_its_pool() {
+    TreeKind::ALL.iter().copied().for_each(close_and_open);
+}
+
+fn close_and_open(kind: TreeKind) {
     let options = [
         PoolOptions::default(),
         PoolOptions {
@@ -21,17 +25,17 @@ fn a_tree_is_there_after_closing_its_pool() {
         let path = directory.path().join("pool");
         let count = if options.strict { 60 } else { 20_000 };
         let pool = Pool::create(&path, &options).unwrap();
-        let tree: LbTree = LbTree::create(&pool, "tree", LbOptions::default()).unwrap();
+        let tree = create_tree(&pool, "tree", kind).unwrap();
         for key in 0..count {
             assert!(tree.insert(key * 7, key).unwrap());
         }
-        tree.sync().unwrap();
+        pool.sync().unwrap();
         assert_eq!(tree.remove(7).unwrap(), Some(1));
         drop(tree);
         pool.close().unwrap();
         let pool = Pool::open(&path, &options).unwrap();
         assert!(pool.check(|_| ()).unwrap().is_intact());
-        let tree: LbTree = LbTree::open(&pool, "tree", LbOptions::default()).unwrap();
+        let tree = open_tree(&pool, "tree").unwrap();
         assert!(tree.check().unwrap().is_intact());
         assert_eq!(tree.len(), count - 1);
         assert_eq!(tree.get(7 * (count - 1)).unwrap(), Some(count - 1));

@@ -1,46 +1,64 @@
 //! Every tree beside a `BTreeMap`: random operations, reopening in between, each answer compared.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use halocline_media::Dram;
-use halocline_ordered::{LbOptions, LbTree, OrderedIndex, Range, TreeError};
+use halocline_ordered::{
+    LbOptions, LbTree, OrderedIndex, Range, TreeError, TreeKind, create_tree_in, open_tree,
+};
 use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-const SMALL: LbOptions = LbOptions {
-    moving: true,
-    chunk: 8 << 10,
-};
-
 type Model = BTreeMap<u64, u64>;
 
-/// Opens the tree, or creates it.
-type Opener = fn(&Pool<Dram>, bool) -> Box<dyn OrderedIndex>;
+/// A tree to test: every kind there is, and variants.
+#[derive(Debug, Clone, Copy)]
+enum Tree {
+    Kind(TreeKind),
+    /// An LB+-Tree that moves no entries.
+    Still,
+}
 
-fn lb<const B: usize>(pool: &Pool<Dram>, create: bool, options: LbOptions) -> Box<dyn OrderedIndex> {
-    match create {
-        true => Box::new(LbTree::<Dram, B>::create(pool, "tree", options).unwrap()),
-        false => Box::new(LbTree::<Dram, B>::open(pool, "tree", options).unwrap()),
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tree::Kind(kind) => kind.fmt(f),
+            Tree::Still => f.write_str("lb, nothing moved"),
+        }
     }
 }
 
-fn still(pool: &Pool<Dram>, create: bool) -> Box<dyn OrderedIndex> {
-    let options = LbOptions {
+impl Tree {
+    const CHUNK: u64 = 8 << 10;
+
+    const STILL: LbOptions = LbOptions {
         moving: false,
-        ..SMALL
+        chunk: Tree::CHUNK,
     };
-    lb::<1>(pool, create, options)
+
+    fn create(self, pool: &Pool<Dram>) -> Box<dyn OrderedIndex> {
+        match self {
+            Tree::Kind(kind) => create_tree_in(pool, "tree", kind, Tree::CHUNK).unwrap(),
+            Tree::Still => Box::new(LbTree::<Dram>::create(pool, "tree", Tree::STILL).unwrap()),
+        }
+    }
+
+    fn open(self, pool: &Pool<Dram>) -> Box<dyn OrderedIndex> {
+        match self {
+            Tree::Kind(_) => open_tree(pool, "tree").unwrap(),
+            Tree::Still => Box::new(LbTree::<Dram>::open(pool, "tree", Tree::STILL).unwrap()),
+        }
+    }
 }
 
-fn trees() -> Vec<(&'static str, Opener)> {
-    vec![
-        ("LB, 1 block", |pool, create| lb::<1>(pool, create, SMALL)),
-        ("LB, 2 blocks", |pool, create| lb::<2>(pool, create, SMALL)),
-        ("LB, 4 blocks", |pool, create| lb::<4>(pool, create, SMALL)),
-        ("LB, nothing moved", still),
-    ]
+fn trees() -> impl Iterator<Item = Tree> {
+    TreeKind::ALL
+        .iter()
+        .map(|kind| Tree::Kind(*kind))
+        .chain([Tree::Still])
 }
 
 fn pool() -> Pool<Dram> {
@@ -48,7 +66,7 @@ fn pool() -> Pool<Dram> {
 }
 
 /// All of it, by every way there is.
-fn compare(tree: &dyn OrderedIndex, model: &Model, context: &str) {
+fn compare(tree: &dyn OrderedIndex, model: &Model, context: impl fmt::Display) {
     let report = tree.check().unwrap();
     assert!(report.is_intact(), "{context}: {:?}", report.problems);
     let count = model.len() as u64;
@@ -93,11 +111,11 @@ fn ranges(tree: &dyn OrderedIndex, model: &Model, rng: &mut StdRng) {
 }
 
 /// Random operations on `keys` keys, of which more and fewer are there in turns.
-fn run(name: &str, open: Opener, keys: u64, operations: usize, seed: u64) {
-    let context = format!("{name}, seed {seed}, {keys} keys");
+fn run(kind: Tree, keys: u64, operations: usize, seed: u64) {
+    let context = format!("{kind}, seed {seed}, {keys} keys");
     let mut rng = StdRng::seed_from_u64(seed);
     let pool = pool();
-    let mut tree = open(&pool, true);
+    let mut tree = kind.create(&pool);
     let mut model = Model::new();
     let spread = u64::MAX / keys;
     for step in 0..operations {
@@ -130,10 +148,10 @@ fn run(name: &str, open: Opener, keys: u64, operations: usize, seed: u64) {
             _ => ranges(&*tree, &model, &mut rng),
         }
         if step % (operations / 8).max(1) == 0 {
-            compare(&*tree, &model, &format!("{context}, step {step}"));
+            compare(&*tree, &model, format!("{context}, step {step}"));
             drop(tree);
-            tree = open(&pool, false);
-            compare(&*tree, &model, &format!("{context}, step {step}, reopened"));
+            tree = kind.open(&pool);
+            compare(&*tree, &model, format!("{context}, step {step}, reopened"));
         }
     }
     for key in model.keys() {
@@ -149,18 +167,18 @@ fn run(name: &str, open: Opener, keys: u64, operations: usize, seed: u64) {
 
 #[test]
 fn random_operations() {
-    for (name, open) in trees() {
+    for kind in trees() {
         for (keys, operations, seed) in [(8, 500, 1), (100, 4_000, 2), (3_000, 40_000, 3)] {
-            run(name, open, keys, operations, seed);
+            run(kind, keys, operations, seed);
         }
     }
 }
 
 #[test]
 fn keys_in_order_and_at_the_ends() {
-    for (name, open) in trees() {
+    for kind in trees() {
         let pool = pool();
-        let tree = open(&pool, true);
+        let tree = kind.create(&pool);
         let mut model = Model::new();
         let ends = [0, u64::MAX, 1, u64::MAX - 1];
         let keys = ends.into_iter().chain((0..3_000).map(|key| 1_000 + key));
@@ -168,21 +186,21 @@ fn keys_in_order_and_at_the_ends() {
             assert!(tree.insert(key, !key).unwrap());
             model.insert(key, !key);
         }
-        compare(&*tree, &model, name);
+        compare(&*tree, &model, kind);
         for key in ends.into_iter().chain(2_000..3_500) {
             assert_eq!(tree.remove(key).unwrap(), model.remove(&key));
         }
-        compare(&*tree, &model, name);
+        compare(&*tree, &model, kind);
         drop(tree);
-        compare(&*open(&pool, false), &model, name);
+        compare(&*kind.open(&pool), &model, kind);
     }
 }
 
 #[test]
 fn old_keys_go_as_new_ones_come() {
-    for (name, open) in trees() {
+    for kind in trees() {
         let pool = pool();
-        let tree = open(&pool, true);
+        let tree = kind.create(&pool);
         let mut least = u64::MAX;
         for key in 0..60_000_u64 {
             tree.insert(key, key).unwrap();
@@ -196,16 +214,16 @@ fn old_keys_go_as_new_ones_come() {
         let stats = tree.stats();
         assert!(
             stats.leaves <= least + least / 4,
-            "{name}: {stats:?}, {least} leaves before"
+            "{kind}: {stats:?}, {least} leaves before"
         );
-        assert!(stats.inner_nodes <= stats.leaves, "{name}: {stats:?}");
+        assert!(stats.inner_nodes <= stats.leaves, "{kind}: {stats:?}");
         assert!(tree.check().unwrap().is_intact());
     }
 }
 
 #[test]
 fn bulk_loads() {
-    for (name, open) in trees() {
+    for kind in trees() {
         for (count, fill) in [
             (0, 1.0),
             (1, 0.5),
@@ -216,28 +234,28 @@ fn bulk_loads() {
             (501, 0.0),
         ] {
             let pool = pool();
-            let mut tree = open(&pool, true);
+            let mut tree = kind.create(&pool);
             let mut model: Model = (0..count).map(|key| (key * 3 + 5, key)).collect();
             let mut entries = model.iter().map(|(key, value)| (*key, *value));
             assert_eq!(tree.bulk_load(&mut entries, fill).unwrap(), count);
-            compare(&*tree, &model, name);
+            compare(&*tree, &model, kind);
             drop(tree);
-            let tree = open(&pool, false);
-            compare(&*tree, &model, name);
+            let tree = kind.open(&pool);
+            compare(&*tree, &model, kind);
             for key in (0..3 * count).step_by(2) {
                 tree.upsert(key, 7).unwrap();
                 model.insert(key, 7);
             }
-            compare(&*tree, &model, name);
+            compare(&*tree, &model, kind);
         }
     }
 }
 
 #[test]
 fn bulk_loads_that_are_refused_leave_nothing() {
-    for (name, open) in trees() {
+    for kind in trees() {
         let pool = pool();
-        let mut tree = open(&pool, true);
+        let mut tree = kind.create(&pool);
         let used = tree.stats().leaves;
         let mut entries = (0..1_000).chain([500]).map(|key| (key, key));
         let error = tree.bulk_load(&mut entries, 1.0).unwrap_err();
@@ -249,17 +267,17 @@ fn bulk_loads_that_are_refused_leave_nothing() {
                 before: 999
             }
         );
-        assert!(place, "{name}: {error}");
-        assert_eq!(tree.stats().leaves, used, "{name}");
-        compare(&*tree, &Model::new(), name);
+        assert!(place, "{kind}: {error}");
+        assert_eq!(tree.stats().leaves, used, "{kind}");
+        compare(&*tree, &Model::new(), kind);
         tree.insert(3, 4).unwrap();
         let error = tree
             .bulk_load(&mut (0..10).map(|key| (key, key)), 1.0)
             .unwrap_err();
         assert!(
             matches!(error, TreeError::NotEmpty { entries: 1, .. }),
-            "{name}: {error}"
+            "{kind}: {error}"
         );
-        compare(&*tree, &Model::from([(3, 4)]), name);
+        compare(&*tree, &Model::from([(3, 4)]), kind);
     }
 }

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use halocline_media::Dram;
-use halocline_ordered::{LbOptions, LbTree, OrderedIndex, Range};
+use halocline_ordered::{OrderedIndex, Range, TreeKind, create_tree};
 use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-fn tree<const B: usize>() -> LbTree<Dram, B> {
+fn tree(kind: TreeKind) -> Box<dyn OrderedIndex> {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
-    LbTree::create(&pool, "tree", LbOptions::default()).unwrap()
+    create_tree(&pool, "tree", kind).unwrap()
 }
 
 /// What an operation did to its key, and when, by a clock that all threads share.
@@ -55,7 +55,7 @@ fn linearizable(events: &[Event], done: &mut [bool], first: usize, value: Option
 }
 
 /// Threads do what comes to their minds on a few keys, and say what they found.
-fn history(tree: &impl OrderedIndex, threads: u64, operations: u64, keys: u64, seed: u64) -> Vec<Event> {
+fn history(tree: &dyn OrderedIndex, threads: u64, operations: u64, keys: u64, seed: u64) -> Vec<Event> {
     let clock = AtomicU64::new(0);
     let now = || clock.fetch_add(1, Ordering::SeqCst);
     let work = |thread: u64| {
@@ -110,18 +110,18 @@ fn history(tree: &impl OrderedIndex, threads: u64, operations: u64, keys: u64, s
     })
 }
 
-fn histories_are_linearizable<const B: usize>() {
+fn histories_are_linearizable(kind: TreeKind) {
     for (keys, operations, seed) in [(1, 300, 1), (40, 4_000, 2), (2_000, 30_000, 3)] {
-        let tree = tree::<B>();
+        let tree = tree(kind);
         let mut by_key: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
-        for event in history(&tree, 4, operations, keys, seed) {
+        for event in history(&*tree, 4, operations, keys, seed) {
             by_key.entry(event.key).or_default().push(event);
         }
         for (key, mut events) in by_key {
             events.sort_unstable_by_key(|event| event.start);
             let mut done = vec![false; events.len()];
             let fine = linearizable(&events, &mut done, 0, None);
-            assert!(fine, "key {key} of {keys}, seed {seed}, {B} blocks: {events:?}");
+            assert!(fine, "key {key} of {keys}, seed {seed}, {kind}: {events:?}");
         }
         let report = tree.check().unwrap();
         assert!(report.is_intact(), "seed {seed}: {:?}", report.problems);
@@ -131,19 +131,18 @@ fn histories_are_linearizable<const B: usize>() {
 }
 
 #[test]
-fn histories_on_leaves_of_one_block() {
-    histories_are_linearizable::<1>();
-}
-
-#[test]
-fn histories_on_leaves_of_two_blocks() {
-    histories_are_linearizable::<2>();
+fn histories() {
+    TreeKind::ALL.iter().copied().for_each(histories_are_linearizable);
 }
 
 #[test]
 fn ranges_see_what_stays_and_nothing_that_never_was() {
+    TreeKind::ALL.iter().copied().for_each(ranges);
+}
+
+fn ranges(kind: TreeKind) {
     const KEYS: u64 = 6_000;
-    let tree = tree::<1>();
+    let tree = tree(kind);
     // Even keys stay, odd ones come and go.
     for key in (0..KEYS).step_by(2) {
         tree.insert(key, key).unwrap();
@@ -151,7 +150,7 @@ fn ranges_see_what_stays_and_nothing_that_never_was() {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for writer in 0..2 {
-            let (tree, over) = (&tree, &over);
+            let (tree, over) = (&*tree, &over);
             scope.spawn(move || {
                 let mut rng = StdRng::seed_from_u64(writer);
                 while !over.load(Ordering::Relaxed) {
@@ -164,10 +163,10 @@ fn ranges_see_what_stays_and_nothing_that_never_was() {
         }
         for turn in 0..60_u64 {
             let (low, high) = (turn * 50, KEYS - turn * 20);
-            let up: Vec<u64> = Range::new(&tree, low..high)
+            let up: Vec<u64> = Range::new(&*tree, low..high)
                 .map(|entry| entry.unwrap().0)
                 .collect();
-            let mut down: Vec<u64> = Range::new(&tree, low..high)
+            let mut down: Vec<u64> = Range::new(&*tree, low..high)
                 .rev()
                 .map(|entry| entry.unwrap().0)
                 .collect();
@@ -189,10 +188,14 @@ fn ranges_see_what_stays_and_nothing_that_never_was() {
 
 #[test]
 fn threads_that_empty_and_fill_the_same_leaves() {
-    let tree = tree::<1>();
+    TreeKind::ALL.iter().copied().for_each(empty_and_fill);
+}
+
+fn empty_and_fill(kind: TreeKind) {
+    let tree = tree(kind);
     thread::scope(|scope| {
         for worker in 0..4_u64 {
-            let tree = &tree;
+            let tree = &*tree;
             scope.spawn(move || {
                 for _ in 0..20 {
                     let keys = || (0..1_000).map(move |key| key * 4 + worker);

@@ -1,8 +1,53 @@
 //! Mistakes that a test can put in, to prove that it would notice them. In a build without tests there are none.
 
-/// A rule of this crate to break.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mistake {
+/// Makes an enum `Mistake` of rules to break, `made`, which says whether the running test has put one in, and, in tests,
+/// `with`, which runs something with one in this thread. Outside tests `made` is always false. For crates above this one.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! mistakes {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// A rule to break.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Mistake {
+            $($(#[$doc])* $name,)+
+        }
+
+        #[cfg(not(test))]
+        #[inline(always)]
+        pub(crate) fn made(_mistake: Mistake) -> bool {
+            false
+        }
+
+        #[cfg(test)]
+        pub(crate) use in_tests::{made, with};
+
+        #[cfg(test)]
+        mod in_tests {
+            use std::cell::Cell;
+
+            use super::Mistake;
+
+            thread_local! {
+                static MADE: Cell<Option<Mistake>> = const { Cell::new(None) };
+            }
+
+            /// Whether the running test has put this mistake in.
+            pub(crate) fn made(mistake: Mistake) -> bool {
+                MADE.get() == Some(mistake)
+            }
+
+            /// Runs something with a mistake in this thread.
+            pub(crate) fn with<T>(mistake: Mistake, run: impl FnOnce() -> T) -> T {
+                MADE.set(Some(mistake));
+                let result = run();
+                MADE.set(None);
+                result
+            }
+        }
+    };
+}
+
+mistakes! {
     /// A publish overwrites the newer superblock.
     OverwriteNewest,
     /// Space is used again though a reader may see it.
@@ -51,37 +96,4 @@ pub(crate) enum Mistake {
     UnpublishedChunk,
     /// A sync overlooks that its generation has been appended to since the last one.
     SkipLogSync,
-}
-
-/// Whether the running test has put this mistake in.
-#[cfg(not(test))]
-#[inline(always)]
-pub(crate) fn made(_mistake: Mistake) -> bool {
-    false
-}
-
-#[cfg(test)]
-pub(crate) use tests::{made, with};
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::Mistake;
-
-    thread_local! {
-        static MADE: Cell<Option<Mistake>> = const { Cell::new(None) };
-    }
-
-    pub(crate) fn made(mistake: Mistake) -> bool {
-        MADE.get() == Some(mistake)
-    }
-
-    /// Runs something with a mistake in this thread.
-    pub(crate) fn with<T>(mistake: Mistake, run: impl FnOnce() -> T) -> T {
-        MADE.set(Some(mistake));
-        let result = run();
-        MADE.set(None);
-        result
-    }
 }

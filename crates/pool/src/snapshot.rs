@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use halocline_media::Medium;
+use zerocopy::FromBytes;
 
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
 use crate::bytes::ExtentBytes;
 use crate::directory::{Directory, ExtentRef, ObjectKind, Record};
-use crate::layout::checksum;
+use crate::layout::{SlabMeta, checksum};
 use crate::log::{Log, LogRecords};
 
 /// Extents up to this length are verified when they are first read.
@@ -206,6 +207,14 @@ impl Object {
     /// Its metadata, covered by the directory's checksum.
     pub fn meta(&self) -> &[u8] {
         &self.record.meta
+    }
+
+    /// If it is a slab, the eight bytes by which its owner says what is kept in it.
+    pub fn slab_owner(&self) -> Option<[u8; 8]> {
+        if self.kind() != ObjectKind::SLAB {
+            return None;
+        }
+        SlabMeta::read_from_bytes(self.meta()).ok().map(|meta| meta.owner)
     }
 
     /// How many extents it has.

@@ -10,10 +10,10 @@ use crate::inner::Inner;
 use crate::kernel::fingerprint;
 use crate::{OrderedIndex, TreeError};
 
-use super::count::Count;
 use super::layout::{Header, SLOTS};
 use super::leaf::Leaf;
 use super::tree::{LbTree, number_of};
+use crate::count::Count;
 
 /// What has been written so far.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@
 
 use halocline_media::{LINE, MediaError, Medium};
 
+use super::mistake::{Mistake, made};
 use crate::kernel::fingerprint;
-use crate::mistake::{Mistake, made};
 
 use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
 

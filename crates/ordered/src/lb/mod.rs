@@ -12,12 +12,11 @@
 //! is used again.
 
 mod batch;
-mod broken;
 mod bulk;
 mod check;
-mod count;
 mod layout;
 mod leaf;
+pub(crate) mod mistake;
 mod recover;
 mod remove;
 mod scan;

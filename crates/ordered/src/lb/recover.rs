@@ -13,17 +13,17 @@ use std::thread;
 use halocline_media::Medium;
 use halocline_pool::{Slab, SlabRecovery};
 
+use super::mistake::{Mistake, made};
 use crate::TreeError;
 use crate::inner::Inner;
 use crate::latch::Latch;
 use crate::locks::Locks;
-use crate::mistake::{Mistake, made};
 
-use super::broken::Broken;
 use super::check::{Facts, facts};
-use super::count::Count;
 use super::leaf::Leaf;
 use super::tree::{LbOptions, LbTree, number_of, offset_of};
+use crate::broken::Broken;
+use crate::count::Count;
 
 /// Leaves that are handed over at a time.
 const BATCH: usize = 4096;

@@ -7,10 +7,10 @@
 
 use halocline_media::{LINE, Medium};
 
+use super::mistake::{Mistake, made};
 use crate::TreeError;
 use crate::inner::{LockedNode, Place};
 use crate::locks::Backoff;
-use crate::mistake::{Mistake, made};
 
 use super::layout::LINES;
 use super::tree::{LbTree, offset_of};
@@ -144,22 +144,24 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
             left.store_entry(entry.at, entry.key, entry.value);
         }
         left.store_link(1 - own[0].alt(), right.next(others[0]));
-        for block in 1..B {
-            // Until the switch, these are entries that belong to the next leaf: recovery clears them.
-            left.store_header(block, own[block].replaced_by(others[block]));
-        }
         for (block, header) in others.iter().enumerate() {
-            for (line, slots) in LINES.iter().enumerate() {
+            for (line, slots) in LINES.iter().enumerate().skip(1) {
                 let links = (block, line) == (0, 3);
-                // The line of the switch needs no flush of its own.
-                let switch = (block, line) == (0, 0);
-                let changed = header.used() & slots != 0 || line == 0 && header.used() != 0;
-                if (changed && !switch || links) && !(links && made(Mistake::AbsorbUnflushed)) {
+                if (header.used() & slots != 0 || links) && !(links && made(Mistake::AbsorbUnflushed)) {
                     left.flush_line(block, line);
                 }
             }
         }
-        let result = self.latch.keep(medium.fence());
+        let mut result = self.latch.keep(medium.fence());
+        if others[1..].iter().any(|header| header.used() != 0) {
+            for block in 1..B {
+                // Until the switch, these are entries that belong to the next leaf: recovery clears them.
+                left.store_header(block, own[block].replaced_by(others[block]));
+                left.flush_line(block, 0);
+            }
+            result = result.and(self.latch.keep(medium.fence()));
+        }
+        // Entries of this line need no flush of their own.
         left.store_header(0, own[0].replaced_by(others[0]).flipped());
         medium.flush(left.offset, LINE);
         result.and(self.latch.keep(medium.fence()))

@@ -8,10 +8,10 @@
 
 use halocline_media::Medium;
 
+use super::mistake::{Mistake, made};
 use crate::TreeError;
 use crate::inner::{LockedNode, Place};
 use crate::kernel::fingerprint;
-use crate::mistake::{Mistake, made};
 
 use super::layout::{Header, LINES};
 use super::leaf::{Entry, Leaf};

@@ -4,15 +4,16 @@ use halocline_media::{AnyMedium, Medium};
 use halocline_pool::{Pool, Slab, SlabOptions};
 
 use crate::inner::{Inner, Place};
+use crate::kind::{CHUNK, Stored};
 use crate::latch::Latch;
 use crate::locks::{Backoff, Locks};
 use crate::{CheckReport, OrderedIndex, TreeError, TreeStats};
 
-use super::broken::Broken;
-use super::count::Count;
 use super::layout::BLOCK;
 use super::leaf::Leaf;
 use super::recover;
+use crate::broken::Broken;
+use crate::count::Count;
 
 /// Offsets of leaves are kept by their 256 bytes, in 32 bits.
 const REACH: u64 = 1 << 40;
@@ -31,7 +32,7 @@ impl Default for LbOptions {
     fn default() -> LbOptions {
         LbOptions {
             moving: true,
-            chunk: 256 << 10,
+            chunk: CHUNK,
         }
     }
 }
@@ -53,7 +54,7 @@ pub struct LbTree<M: Medium = AnyMedium, const B: usize = 1> {
 
 impl<M: Medium, const B: usize> LbTree<M, B> {
     /// What a slab of such a tree says it holds.
-    const OWNER: [u8; 8] = {
+    const TAG: [u8; 8] = {
         assert!(B == 1 || B == 2 || B == 4, "leaves of 1, 2 or 4 blocks");
         let mut owner = *b"lb-tree0";
         owner[7] += B as u8;
@@ -67,7 +68,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     pub fn create(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
         let slab = SlabOptions {
             node_size: (B as u64 * BLOCK) as u32,
-            owner: Self::OWNER,
+            owner: Self::TAG,
             chunk: options.chunk,
         };
         drop(pool.create_slab(name, &slab)?);
@@ -80,7 +81,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged.
     pub fn open(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
-        recover::recover(pool.open_slab(name, Self::OWNER)?, options)
+        recover::recover(pool.open_slab(name, Self::TAG)?, options)
     }
 
     /// As [`open`](LbTree::open), also if the machine went down before all was synced
@@ -90,7 +91,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     /// # Errors
     /// As [`open`](LbTree::open).
     pub fn open_unsynced(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
-        recover::recover(pool.open_slab_unsynced(name, Self::OWNER)?, options)
+        recover::recover(pool.open_slab_unsynced(name, Self::TAG)?, options)
     }
 
     /// The object's name.
@@ -162,6 +163,25 @@ pub(super) fn number_of(offset: u64, name: &str) -> Result<u32, TreeError> {
         node: offset,
         most: REACH,
     })
+}
+
+impl<M: Medium, const B: usize> Stored<M> for LbTree<M, B> {
+    const OWNER: [u8; 8] = Self::TAG;
+
+    fn create_stored(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Self, TreeError> {
+        let options = LbOptions {
+            chunk,
+            ..LbOptions::default()
+        };
+        Self::create(pool, name, options)
+    }
+
+    fn open_stored(pool: &Pool<M>, name: &str, unsynced: bool) -> Result<Self, TreeError> {
+        match unsynced {
+            false => Self::open(pool, name, LbOptions::default()),
+            true => Self::open_unsynced(pool, name, LbOptions::default()),
+        }
+    }
 }
 
 impl<M: Medium, const B: usize> OrderedIndex for LbTree<M, B> {

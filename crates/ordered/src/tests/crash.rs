@@ -1,89 +1,114 @@
 //! Every crash of small workloads, each with every flush and fence left out, and a sample of those of long random ones.
 
+use std::sync::Arc;
+
+use halocline_media::Tracked;
+use halocline_media::explore::{Crash, Explorer};
+use halocline_pool::{Pool, PoolError};
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
-use super::workload::{Do, Kind, Lb, explore, survives};
+use super::workload::{Contents, Do, Kind, contents, explore, survives};
+use crate::TreeError;
 
 /// Images at one crash point up to which all are tried.
-const LIMIT: usize = 600;
+pub(crate) const LIMIT: usize = 600;
 
 pub(crate) fn inserts(keys: impl IntoIterator<Item = u64>) -> Vec<Do> {
     keys.into_iter().map(Do::Insert).collect()
 }
 
-/// Nothing may be left out unnoticed.
-fn all_needed<K: Kind<halocline_media::Tracked>>(setup: &[Do], operations: &[Do]) {
-    all_needed_but::<K>(0, setup, operations);
-}
-
 /// Nothing but so many flushes and fences, whose work others do, may be left out unnoticed.
-fn all_needed_but<K: Kind<halocline_media::Tracked>>(others: usize, setup: &[Do], operations: &[Do]) {
+pub(crate) fn all_needed_but<K: Kind<Tracked>>(others: usize, setup: &[Do], operations: &[Do]) {
     let report = explore::<K>(LIMIT, setup, operations);
     assert!(report.missed.len() <= others, "{report}");
 }
 
-#[test]
-fn creation() {
-    let empty: &[Do] = &[];
-    for key in [3, 7] {
-        all_needed::<Lb<1, true>>(empty, &inserts([key]));
+/// Keys in no order.
+fn shuffled(keys: impl IntoIterator<Item = u64>, seed: u64) -> Vec<u64> {
+    let mut keys: Vec<u64> = keys.into_iter().collect();
+    keys.shuffle(&mut StdRng::seed_from_u64(seed));
+    keys
+}
+
+/// The tree itself: there and empty once it is created, not there before, and in between it can be created or opened.
+pub(crate) fn creation<K: Kind<Tracked>>() {
+    let check = |medium: Arc<Tracked>, crash: &Crash<'_>| {
+        let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
+        let tree = match K::open(&pool) {
+            Ok(tree) => tree,
+            Err(TreeError::Pool(PoolError::NoSuchObject { .. })) if crash.acknowledged.is_empty() => {
+                K::create(&pool)
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        match contents(&tree)? == Contents::new() {
+            true => Ok(()),
+            false => Err("a new tree has entries".to_owned()),
+        }
+    };
+    let explorer = Explorer {
+        limit: LIMIT,
+        ..Explorer::default()
+    };
+    let report = explorer.run(
+        |medium| drop(Pool::create_on(Arc::clone(medium)).unwrap()),
+        |medium| {
+            let pool = Pool::open_on(Arc::clone(medium)).unwrap();
+            medium.begin(0);
+            drop(K::create(&pool));
+            medium.acknowledge(0);
+        },
+        check,
+    );
+    report.unwrap_or_else(|violation| panic!("{violation}"));
+}
+
+/// Into a tree of one leaf, until that is full.
+pub(crate) fn inserts_into_a_leaf<K: Kind<Tracked>>() {
+    let keys = shuffled((1..=K::LEAF).map(|key| key * 10), 1);
+    for first in 0..K::LEAF as usize / 14 {
+        let (setup, operations) = keys.split_at(first * 14);
+        let operations = &operations[..14.min(operations.len())];
+        all_needed_but::<K>(
+            K::NEEDLESS.inserts,
+            &inserts(setup.to_vec()),
+            &inserts(operations.to_vec()),
+        );
     }
 }
 
-#[test]
-fn inserts_with_and_without_moving() {
-    let keys = [50, 20, 90, 40, 10, 70, 30, 60, 80, 55, 25, 95, 45, 15];
-    all_needed::<Lb<1, true>>(&[], &inserts(keys));
-    all_needed::<Lb<1, false>>(&[], &inserts(keys));
-    all_needed::<Lb<2, true>>(&inserts(keys), &inserts(100..114));
-    all_needed::<Lb<2, false>>(&inserts(keys), &inserts(100..108));
-}
-
-/// Fourteen keys of which the least and the greatest are in the header's line, or those in the middle.
-pub(crate) fn full(first: [u64; 3]) -> Vec<Do> {
-    let others = (1..=14).map(|key| key * 10).filter(|key| !first.contains(key));
-    let mut keys: Vec<u64> = first.into_iter().chain(others).collect();
-    keys[3..].sort_unstable_by_key(|key| key.wrapping_mul(0x9E37_79B9) % 97);
-    inserts(keys)
-}
-
-#[test]
-fn splits() {
-    for first in [[10, 20, 30], [120, 130, 140], [60, 80, 100]] {
-        // To the left, to the right, to both sides of the middle, behind all.
-        for key in [5, 135, 71, 81, 150] {
-            all_needed::<Lb<1, true>>(&full(first), &inserts([key]));
-            all_needed::<Lb<1, false>>(&full(first), &inserts([key]));
+/// A full leaf: the insert goes to the left, to the right, to both sides of the middle, behind all. Then the entries around the
+/// middle are removed, and must not come back from where they were before.
+pub(crate) fn splits<K: Kind<Tracked>>() {
+    let middle = (K::LEAF / 2 + 1) * 10;
+    for seed in 0..2 {
+        let setup = inserts(shuffled((1..=K::LEAF).map(|key| key * 10), seed));
+        for key in [5, K::LEAF * 10 - 5, middle - 9, middle + 1, K::LEAF * 10 + 10] {
+            let removals = [middle - 10, middle, middle + 10].map(Do::Remove);
+            let operations: Vec<Do> = inserts([key]).into_iter().chain(removals).collect();
+            all_needed_but::<K>(K::NEEDLESS.splits, &setup, &operations);
         }
     }
-    let setup = [full([10, 20, 30]), inserts((1..=14).map(|key| key * 10 + 3))].concat();
-    for key in [5, 135, 75, 160] {
-        // The least keys of the new leaf go, and must not come back from the old one.
-        let removals = [75, 80, 83, 90, 93]
-            .into_iter()
-            .filter(|gone| *gone != 75 || key == 75);
-        let operations: Vec<Do> = inserts([key])
-            .into_iter()
-            .chain(removals.map(Do::Remove))
-            .collect();
-        // A later fence of the thread makes the end of the split durable; the header of a second block that stays empty was
-        // zero before.
-        all_needed_but::<Lb<2, true>>(1, &setup, &operations);
-    }
 }
 
-#[test]
-fn nodes_come_from_the_pool() {
-    // The first chunk has four nodes of this size.
-    let setup = inserts((0..140).map(|key| key * 7 % 151));
-    let operations = inserts((0..90).map(|key| 151 + key * 11 % 90));
-    survives::<Lb<4, true>>(LIMIT, 1, &setup, &operations).unwrap_or_else(|violation| panic!("{violation}"));
+/// Splits at several levels and growth of the pool, then removals until nothing is left.
+pub(crate) fn growth_and_decline<K: Kind<Tracked>>() {
+    let keys = shuffled((0..900).map(|key| 3_000 + key * 7), 3);
+    let (early, late) = keys.split_at(450);
+    let result = survives::<K>(3, 1, &inserts(early.to_vec()), &inserts(late.to_vec()));
+    result.unwrap_or_else(|violation| panic!("{violation}"));
+    let setup = inserts(keys.clone());
+    let removals: Vec<Do> = shuffled(keys, 4).into_iter().map(Do::Remove).collect();
+    let (early, late) = removals.split_at(500);
+    let setup = [setup, early.to_vec()].concat();
+    let result = survives::<K>(3, 2, &setup, late);
+    result.unwrap_or_else(|violation| panic!("{violation}"));
 }
 
-#[test]
-fn updates_and_removals() {
-    let setup = full([10, 60, 140]);
+pub(crate) fn updates_and_removals<K: Kind<Tracked>>() {
+    let setup = inserts(shuffled((1..=K::LEAF).map(|key| key * 10), 5));
     let operations = [
         Do::Update(10, 1),
         Do::Update(60, 2),
@@ -94,42 +119,27 @@ fn updates_and_removals() {
         Do::Remove(100),
         Do::Insert(10),
     ];
-    all_needed::<Lb<1, true>>(&setup, &operations);
-    all_needed::<Lb<2, true>>(&setup, &operations);
+    all_needed_but::<K>(K::NEEDLESS.changes, &setup, &operations);
 }
 
-#[test]
-fn empty_leaves_are_given_back_and_used_again() {
-    // Three leaves; then the one in the middle becomes empty, and the first one.
-    let keys = (1..=30).map(|key| key * 10);
-    let setup = inserts(keys.clone());
+/// Several leaves; then one in the middle becomes empty, the first one, or all, and their nodes are used again.
+pub(crate) fn empty_leaves<K: Kind<Tracked>>() {
+    let leaf = K::LEAF;
+    let keys = || 1..=2 * leaf + 2;
+    let setup = inserts(keys().map(|key| key * 10));
     let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
-    let again = (1..=30).map(|key| Do::Insert(key * 10 + 1));
-    for range in [15..=28, 1..=14, 1..=30] {
-        let leaves = range.clone().count() / 14;
+    let again = keys().map(|key| Do::Insert(key * 10 + 1));
+    for range in [leaf + 1..=2 * leaf, 1..=leaf, 1..=2 * leaf + 2] {
+        let leaves = range.clone().count().div_ceil(leaf as usize / 2);
         let operations: Vec<Do> = removals(range).chain(again.clone()).collect();
-        // The removal of a leaf's last entry, which unlinking the leaf makes durable as well; the switch of a leaf that takes
-        // over another, which the next removal flushes; a link to a node that the same link led to when it was live.
-        all_needed_but::<Lb<1, true>>(5 * leaves, &setup, &operations);
+        all_needed_but::<K>(K::NEEDLESS.empty_leaves * leaves, &setup, &operations);
     }
-    let keys = (0..90).map(|key| key * 10);
-    let (first, later) = (
-        (0..84).map(|key| key * 10),
-        (840..845).map(|key| Do::Insert(key * 10)),
-    );
-    let setup: Vec<Do> = inserts(keys)
-        .into_iter()
-        .chain(first.filter(|key| key % 280 != 0).map(Do::Remove))
-        .collect();
-    let operations: Vec<Do> = [0, 280, 560].map(Do::Remove).into_iter().chain(later).collect();
-    all_needed_but::<Lb<2, true>>(9, &setup, &operations);
 }
 
-#[test]
-fn bulk_loads() {
-    all_needed::<Lb<1, true>>(&[], &[Do::Load(150), Do::Insert(1), Do::Remove(3)]);
-    all_needed::<Lb<2, true>>(&[], &[Do::Load(150), Do::Insert(1), Do::Remove(3)]);
-    all_needed::<Lb<1, true>>(&[Do::Insert(5), Do::Remove(5)], &[Do::Load(40)]);
+pub(crate) fn bulk_loads<K: Kind<Tracked>>() {
+    let needless = K::NEEDLESS.loads;
+    all_needed_but::<K>(needless, &[], &[Do::Load(150), Do::Insert(1), Do::Remove(3)]);
+    all_needed_but::<K>(needless, &[Do::Insert(5), Do::Remove(5)], &[Do::Load(40)]);
 }
 
 /// Random operations that grow and shrink a tree, and the contents they need.
@@ -160,21 +170,13 @@ fn random(seed: u64, count: usize, keys: u64) -> Vec<Do> {
 }
 
 /// Runs of random operations, `HALOCLINE_CRASH_RUNS` of them (4).
-fn long_runs<K: Kind<halocline_media::Tracked>>(salt: u64) {
+pub(crate) fn long_random_runs<K: Kind<Tracked>>() {
     let runs = std::env::var("HALOCLINE_CRASH_RUNS").ok();
     let runs: u64 = runs.and_then(|runs| runs.parse().ok()).unwrap_or(4);
     for run in 0..runs {
-        let seed = salt * 1_000_000 + run;
+        let seed = 1_000_000 + run;
         let operations = random(seed, 400, 120);
         let result = survives::<K>(24, seed, &[], &operations);
         result.unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
     }
-}
-
-#[test]
-fn long_random_runs() {
-    long_runs::<Lb<1, true>>(1);
-    long_runs::<Lb<1, false>>(2);
-    long_runs::<Lb<2, true>>(3);
-    long_runs::<Lb<4, true>>(4);
 }

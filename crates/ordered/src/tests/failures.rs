@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use halocline_media::{MediaError, Medium, MediumKind, Tracked};
-use halocline_pool::{ObjectKind, Pool, PoolError};
+use halocline_pool::{ObjectKind, Pool, PoolError, SlabOptions};
 
-use super::workload::{Lb, contents};
-use crate::{LbOptions, LbTree, OrderedIndex, TreeError};
-
-const OPTIONS: LbOptions = Lb::<1, true>::OPTIONS;
+use super::workload::{Kind, contents};
+use crate::{
+    LbOptions, LbTree, OrderedIndex, TreeError, TreeKind, create_tree_in, open_tree, tree_kind, trees,
+};
 
 /// Tracked memory that does not grow beyond a length, and whose fences fail after so many.
-struct Limited {
+pub(crate) struct Limited {
     medium: Tracked,
     most: AtomicU64,
     fences: AtomicU64,
@@ -103,16 +103,15 @@ impl Medium for Limited {
     }
 }
 
-fn tree(medium: &Arc<Limited>) -> (Pool<Limited>, LbTree<Limited>) {
+fn tree<K: Kind<Limited>>(medium: &Arc<Limited>) -> (Pool<Limited>, K::Tree) {
     let pool = Pool::create_on(Arc::clone(medium)).unwrap();
-    let tree = LbTree::create(&pool, "tree", OPTIONS).unwrap();
+    let tree = K::create(&pool);
     (pool, tree)
 }
 
-#[test]
-fn a_full_pool_changes_nothing() {
+pub(crate) fn a_full_pool_changes_nothing<K: Kind<Limited>>() {
     let medium = Limited::new();
-    let (_pool, tree) = tree(&medium);
+    let (_pool, tree) = tree::<K>(&medium);
     medium.most.store(medium.len(), Ordering::Relaxed);
     let mut inserted = 0;
     let error = loop {
@@ -134,18 +133,17 @@ fn a_full_pool_changes_nothing() {
     assert_eq!(contents(&tree).unwrap().len() as u64, inserted - 99);
 }
 
-#[test]
-fn a_medium_that_fails_takes_no_more_and_can_be_read() {
+pub(crate) fn a_medium_that_fails_takes_no_more_and_can_be_read<K: Kind<Limited>>() {
     // At every fence of a workload with splits and removals.
-    for after in 0..90 {
+    for after in 0..6 * K::LEAF {
         let medium = Limited::new();
-        let (_pool, tree) = tree(&medium);
-        for key in 0..28 {
+        let (_pool, tree) = tree::<K>(&medium);
+        for key in 0..2 * K::LEAF {
             tree.insert(key * 10, key).unwrap();
         }
         medium.fences.store(after, Ordering::Relaxed);
-        let inserts = (0..30).map(|key| tree.insert(key * 9 + 1, 1).map(drop));
-        let removals = (0..28).map(|key| tree.remove(key * 10).map(drop));
+        let inserts = (0..2 * K::LEAF + 2).map(|key| tree.insert(key * 9 + 1, 1).map(drop));
+        let removals = (0..2 * K::LEAF).map(|key| tree.remove(key * 10).map(drop));
         let first = inserts.chain(removals).find_map(Result::err);
         let Some(first) = first else { continue };
         assert!(
@@ -167,77 +165,11 @@ fn a_medium_that_fails_takes_no_more_and_can_be_read() {
 }
 
 #[test]
-fn damaged_leaves_are_named_and_refused() {
-    let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
-    let tree: LbTree<Tracked> = LbTree::create(&pool, "tree", OPTIONS).unwrap();
-    for key in 0..100 {
-        tree.insert(key * 10, key).unwrap();
-    }
-    // Another key in an entry of the leaf that has the key 500.
-    let leaf = tree.inner.find(500).leaf;
-    let offset = u64::from(leaf) * 256;
-    let before = medium.load_u64(offset + 16 + 11 * 16);
-    medium.store_u64(offset + 16 + 11 * 16, before ^ 0xFFFF);
-    let report = tree.check().unwrap();
-    assert_eq!(report.problems.len(), 1);
-    assert_eq!(report.problems[0].node, offset);
-    let check = |tree: &LbTree<Tracked>| {
-        let damaged = |result: Result<(), TreeError>| matches!(result, Err(TreeError::Damaged { node, .. }) if node == offset);
-        let mut refused = 0;
-        for key in 0..100 {
-            match tree.get(key * 10) {
-                Ok(found) => assert_eq!(found, Some(key)),
-                Err(error) => {
-                    refused += 1;
-                    assert!(damaged(Err(error)));
-                }
-            }
-        }
-        assert!((7..=14).contains(&refused), "{refused}");
-        assert!(damaged(tree.insert(501, 1).map(drop)) && damaged(tree.remove(500).map(drop)));
-        assert!(damaged(tree.update(500, 1).map(drop)));
-        assert!(damaged(tree.scan(0, 1_000, &mut Vec::new())));
-        assert!(damaged(tree.scan_back(u64::MAX, 1_000, &mut Vec::new())));
-        assert!(damaged(tree.get_batch(&[500], &mut [None])));
-    };
-    check(&tree);
-    drop(tree);
-    let tree: LbTree<Tracked> = LbTree::open(&pool, "tree", OPTIONS).unwrap();
-    check(&tree);
-    assert_eq!(tree.check().unwrap().problems.len(), 1);
-}
-
-#[test]
-fn broken_links_keep_a_tree_from_opening() {
-    let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
-    let tree: LbTree<Tracked> = LbTree::create(&pool, "tree", OPTIONS).unwrap();
-    for key in 0..100 {
-        tree.insert(key * 10, key).unwrap();
-    }
-    let first = medium.load_u64(tree.slab.root());
-    let link = first + 240 + 8 * (medium.load_u64(first) >> 15 & 1);
-    drop(tree);
-    let right = medium.load_u64(link);
-    for wrong in [first, 3, 1 << 50, right + 8] {
-        medium.store_u64(link, wrong);
-        let error = LbTree::<Tracked>::open(&pool, "tree", OPTIONS).unwrap_err();
-        assert!(
-            matches!(error, TreeError::Pool(PoolError::NotANode { .. })),
-            "{error}"
-        );
-    }
-    medium.store_u64(link, right);
-    assert!(LbTree::<Tracked>::open(&pool, "tree", OPTIONS).is_ok());
-}
-
-#[test]
 fn other_things_are_refused() {
     let pool = Pool::create_on(Arc::new(Tracked::new(0).unwrap())).unwrap();
-    drop(LbTree::<Tracked, 2>::create(&pool, "tree", OPTIONS).unwrap());
+    drop(LbTree::<Tracked, 2>::create(&pool, "tree", LbOptions::default()).unwrap());
     let open = |name: &str| {
-        LbTree::<Tracked, 1>::open(&pool, name, OPTIONS)
+        LbTree::<Tracked, 1>::open(&pool, name, LbOptions::default())
             .map(drop)
             .unwrap_err()
     };
@@ -251,14 +183,55 @@ fn other_things_are_refused() {
     txn.put("table", ObjectKind::TABLE, b"", vec![]).unwrap();
     txn.commit().unwrap();
     assert!(matches!(refused(open("table")), PoolError::NotASlab { .. }));
-    let again = LbTree::<Tracked, 1>::create(&pool, "tree", OPTIONS)
+    let again = LbTree::<Tracked, 1>::create(&pool, "tree", LbOptions::default())
         .map(drop)
         .unwrap_err();
     assert!(matches!(refused(again), PoolError::AlreadyThere { .. }));
-    let tree = LbTree::<Tracked, 2>::open(&pool, "tree", OPTIONS).unwrap();
-    let twice = LbTree::<Tracked, 2>::open(&pool, "tree", OPTIONS)
+    let tree = LbTree::<Tracked, 2>::open(&pool, "tree", LbOptions::default()).unwrap();
+    let twice = LbTree::<Tracked, 2>::open(&pool, "tree", LbOptions::default())
         .map(drop)
         .unwrap_err();
     assert!(matches!(refused(twice), PoolError::SlabInUse { .. }));
     drop(tree);
+}
+
+#[test]
+fn trees_are_opened_as_what_they_are() {
+    let pool = Pool::create_on(Arc::new(Tracked::new(0).unwrap())).unwrap();
+    let mut made = Vec::new();
+    for kind in TreeKind::ALL {
+        let name = format!("tree/{kind}");
+        let tree = create_tree_in(&pool, &name, *kind, 8 << 10).unwrap();
+        assert!(tree.insert(1, 2).unwrap());
+        assert_eq!(kind.to_string().parse::<TreeKind>().unwrap(), *kind);
+        made.push((name, *kind));
+    }
+    made.sort();
+    let options = SlabOptions {
+        node_size: 256,
+        owner: *b"other\0\0\0",
+        chunk: 4096,
+    };
+    drop(pool.create_slab("slab", &options).unwrap());
+    let txn = pool.begin().unwrap();
+    txn.put("table", ObjectKind::TABLE, b"", vec![]).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(trees(&pool).unwrap(), made);
+    for (name, kind) in &made {
+        assert_eq!(tree_kind(&pool, name).unwrap(), *kind);
+        assert_eq!(open_tree(&pool, name).unwrap().get(1).unwrap(), Some(2));
+    }
+    for (name, what) in [("slab", "slab of a 'other\\x00\\x00\\x00'"), ("table", "table")] {
+        match open_tree(&pool, name).map(drop) {
+            Err(TreeError::NotATree { found, .. }) => assert_eq!(found, what),
+            other => panic!("{other:?}"),
+        }
+    }
+    let missing = open_tree(&pool, "nothing").map(drop);
+    assert!(matches!(
+        missing,
+        Err(TreeError::Pool(PoolError::NoSuchObject { .. }))
+    ));
+    let unknown = "b".parse::<TreeKind>();
+    assert!(matches!(unknown, Err(TreeError::UnknownKind { .. })));
 }

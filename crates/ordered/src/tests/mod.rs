@@ -1,6 +1,44 @@
-//! Tests that need a look inside: crashes, mistakes, failures, races.
+//! Tests that need a look inside: crashes, mistakes, failures.
+//!
+//! A tree is put through all of it by a type that implements [`Kind`](workload::Kind) in a file of its own here, and a line of
+//! `tree_tests` below. The file also has the tree's own scenarios and its mistakes: a list by `halocline_pool::mistakes!` in the
+//! tree's module, for which it implements [`Rule`](mistakes::Rule), and a call of [`noticed`](mistakes::noticed) for each. The
+//! tests in `tests/` take every [`TreeKind`](crate::TreeKind).
 
 mod crash;
 mod failures;
+mod lb;
 mod mistakes;
 mod workload;
+
+macro_rules! tree_tests {
+    ($($tree:ident: $kind:ty;)+) => {$(
+        mod $tree {
+            use super::*;
+
+            tree_tests!(@ $kind: crash, creation);
+            tree_tests!(@ $kind: crash, inserts_into_a_leaf);
+            tree_tests!(@ $kind: crash, splits);
+            tree_tests!(@ $kind: crash, growth_and_decline);
+            tree_tests!(@ $kind: crash, updates_and_removals);
+            tree_tests!(@ $kind: crash, empty_leaves);
+            tree_tests!(@ $kind: crash, bulk_loads);
+            tree_tests!(@ $kind: crash, long_random_runs);
+            tree_tests!(@ $kind: failures, a_full_pool_changes_nothing);
+            tree_tests!(@ $kind: failures, a_medium_that_fails_takes_no_more_and_can_be_read);
+        }
+    )+};
+    (@ $kind:ty: $module:ident, $test:ident) => {
+        #[test]
+        fn $test() {
+            $module::$test::<$kind>();
+        }
+    };
+}
+
+tree_tests! {
+    lb1: lb::Lb<1, true>;
+    lb1_still: lb::Lb<1, false>;
+    lb2: lb::Lb<2, true>;
+    lb4: lb::Lb<4, true>;
+}

@@ -7,7 +7,7 @@ use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
 use halocline_media::{Medium, Tracked};
 use halocline_pool::Pool;
 
-use crate::{LbOptions, LbTree, OrderedIndex, Range};
+use crate::{OrderedIndex, Range, TreeError};
 
 pub(crate) type Contents = BTreeMap<u64, u64>;
 
@@ -22,35 +22,41 @@ pub(crate) enum Do {
     Load(u64),
 }
 
-/// A tree to explore: how it is opened, on media of any kind.
-pub(crate) trait Kind<M: Medium> {
+/// A tree to test: how it is made, on media of any kind, always with the same name.
+pub(crate) trait Kind<M: Medium>: 'static {
     type Tree: OrderedIndex;
+
+    /// Entries that fill a leaf.
+    const LEAF: u64;
+
+    /// Flushes and fences whose work others do.
+    const NEEDLESS: Needless = Needless::NONE;
 
     fn create(pool: &Pool<M>) -> Self::Tree;
 
-    fn open(pool: &Pool<M>) -> Result<Self::Tree, String>;
+    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError>;
 }
 
-/// An LB+-Tree of `B` blocks a leaf that moves entries or does not.
-pub(crate) struct Lb<const B: usize, const MOVING: bool>;
+/// How many flushes and fences of each scenario of [`crash`](super::crash) may be left out unnoticed, since others do their
+/// work. A tree says why it has any.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needless {
+    pub(crate) inserts: usize,
+    pub(crate) splits: usize,
+    pub(crate) changes: usize,
+    /// For each leaf that becomes empty.
+    pub(crate) empty_leaves: usize,
+    pub(crate) loads: usize,
+}
 
-impl<const B: usize, const MOVING: bool> Lb<B, MOVING> {
-    pub(crate) const OPTIONS: LbOptions = LbOptions {
-        moving: MOVING,
-        chunk: 8 << 10,
+impl Needless {
+    pub(crate) const NONE: Needless = Needless {
+        inserts: 0,
+        splits: 0,
+        changes: 0,
+        empty_leaves: 0,
+        loads: 0,
     };
-}
-
-impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
-    type Tree = LbTree<M, B>;
-
-    fn create(pool: &Pool<M>) -> Self::Tree {
-        LbTree::create(pool, "tree", Self::OPTIONS).unwrap()
-    }
-
-    fn open(pool: &Pool<M>) -> Result<Self::Tree, String> {
-        LbTree::open(pool, "tree", Self::OPTIONS).map_err(|error| error.to_string())
-    }
 }
 
 /// What is there after each operation, nothing first.
@@ -122,7 +128,7 @@ pub(crate) fn check<K: Kind<Tracked>>(
     let first = done + crash.acknowledged.len();
     let last = first + usize::from(crash.in_flight.is_some());
     let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
-    let tree = K::open(&pool)?;
+    let tree = K::open(&pool).map_err(|error| error.to_string())?;
     let mut found = contents(&tree)?;
     if found != states[first] && found != states[last] {
         let only = |a: &Contents, b: &Contents| -> Vec<(u64, u64)> {
@@ -146,7 +152,8 @@ pub(crate) fn check<K: Kind<Tracked>>(
         found.remove(&key);
     }
     drop(tree);
-    match contents(&K::open(&pool)?)? == found {
+    let again = K::open(&pool).map_err(|error| error.to_string())?;
+    match contents(&again)? == found {
         true => Ok(()),
         false => Err("what came after the crash is not there".to_owned()),
     }

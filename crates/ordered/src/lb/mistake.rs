@@ -1,8 +1,6 @@
-//! Mistakes that a test can put in, to prove that it would notice them. In a build without tests there are none.
+//! Rules of the LB+-Tree that a test can break, to prove that it would notice.
 
-/// A rule of this crate to break.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mistake {
+halocline_pool::mistakes! {
     /// An insert stores the header before the entry, where both are in one line.
     HeaderBeforeEntry,
     /// An insert does not wait for the entry before it stores the header of another line.
@@ -35,37 +33,4 @@ pub(crate) enum Mistake {
     RemoveUnfenced,
     /// A lock bit that is found in a leaf is taken for an entry's.
     TrustLockBit,
-}
-
-/// Whether the running test has put this mistake in.
-#[cfg(not(test))]
-#[inline(always)]
-pub(crate) fn made(_mistake: Mistake) -> bool {
-    false
-}
-
-#[cfg(test)]
-pub(crate) use tests::{made, with};
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::Mistake;
-
-    thread_local! {
-        static MADE: Cell<Option<Mistake>> = const { Cell::new(None) };
-    }
-
-    pub(crate) fn made(mistake: Mistake) -> bool {
-        MADE.get() == Some(mistake)
-    }
-
-    /// Runs something with a mistake in this thread.
-    pub(crate) fn with<T>(mistake: Mistake, run: impl FnOnce() -> T) -> T {
-        MADE.set(Some(mistake));
-        let result = run();
-        MADE.set(None);
-        result
-    }
 }

@@ -1,0 +1,191 @@
+//! The trees by name: a caller that picks one at run time creates it by its [`TreeKind`], and opens whatever is there.
+//!
+//! A further tree is a variant of [`TreeKind`], its name in [`TreeKind::name`], its place in [`TreeKind::ALL`], and a line of
+//! `maker`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use halocline_media::Medium;
+use halocline_pool::Pool;
+
+use crate::{LbTree, OrderedIndex, TreeError};
+
+/// Which tree: written and parsed as its [`name`](TreeKind::name).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum TreeKind {
+    /// [`LbTree`] with leaves of 256 bytes.
+    Lb,
+    /// [`LbTree`] with leaves of 512 bytes.
+    Lb2,
+    /// [`LbTree`] with leaves of 1 KiB.
+    Lb4,
+}
+
+impl TreeKind {
+    /// All there are.
+    pub const ALL: &[TreeKind] = &[TreeKind::Lb, TreeKind::Lb2, TreeKind::Lb4];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TreeKind::Lb => "lb",
+            TreeKind::Lb2 => "lb2",
+            TreeKind::Lb4 => "lb4",
+        }
+    }
+}
+
+impl fmt::Display for TreeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for TreeKind {
+    type Err = TreeError;
+
+    /// # Errors
+    /// [`TreeError::UnknownKind`].
+    fn from_str(text: &str) -> Result<TreeKind, TreeError> {
+        let found = TreeKind::ALL.iter().find(|kind| kind.name() == text);
+        found.copied().ok_or_else(|| TreeError::UnknownKind {
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// A tree that can be picked by its kind.
+pub(crate) trait Stored<M: Medium>: OrderedIndex + Sized + 'static {
+    /// What its slab says it holds.
+    const OWNER: [u8; 8];
+
+    /// Creates an empty one with default options, whose slab takes at least `chunk` bytes at a time.
+    fn create_stored(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Self, TreeError>;
+
+    /// Opens one with default options, if `unsynced` also after power loss before all was synced.
+    fn open_stored(pool: &Pool<M>, name: &str, unsynced: bool) -> Result<Self, TreeError>;
+}
+
+type Made = Result<Box<dyn OrderedIndex>, TreeError>;
+
+/// How the trees of one kind are made.
+struct Maker<M: Medium> {
+    kind: TreeKind,
+    owner: [u8; 8],
+    create: fn(&Pool<M>, &str, u64) -> Made,
+    open: fn(&Pool<M>, &str, bool) -> Made,
+}
+
+impl<M: Medium> Maker<M> {
+    fn of<T: Stored<M>>(kind: TreeKind) -> Maker<M> {
+        Maker {
+            kind,
+            owner: T::OWNER,
+            create: |pool, name, chunk| Ok(Box::new(T::create_stored(pool, name, chunk)?)),
+            open: |pool, name, unsynced| Ok(Box::new(T::open_stored(pool, name, unsynced)?)),
+        }
+    }
+}
+
+fn maker<M: Medium>(kind: TreeKind) -> Maker<M> {
+    match kind {
+        TreeKind::Lb => Maker::of::<LbTree<M, 1>>(kind),
+        TreeKind::Lb2 => Maker::of::<LbTree<M, 2>>(kind),
+        TreeKind::Lb4 => Maker::of::<LbTree<M, 4>>(kind),
+    }
+}
+
+/// How trees are made whose slabs say that they hold this.
+fn maker_by<M: Medium>(owner: [u8; 8]) -> Option<Maker<M>> {
+    let mut makers = TreeKind::ALL.iter().map(|kind| maker::<M>(*kind));
+    makers.find(|maker| maker.owner == owner)
+}
+
+/// The least bytes of the pool that a tree takes at a time, unless said otherwise.
+pub(crate) const CHUNK: u64 = 256 << 10;
+
+/// Creates an empty tree as an object of this name.
+///
+/// # Errors
+/// [`TreeError::Pool`], as [`Pool::create_slab`].
+pub fn create_tree<M: Medium>(
+    pool: &Pool<M>,
+    name: &str,
+    kind: TreeKind,
+) -> Result<Box<dyn OrderedIndex>, TreeError> {
+    create_tree_in(pool, name, kind, CHUNK)
+}
+
+/// As [`create_tree`], for a tree that takes at least `chunk` bytes of the pool at a time, rounded up to whole blocks of 4 KiB:
+/// little for a tree that stays small.
+///
+/// # Errors
+/// As [`create_tree`].
+pub fn create_tree_in<M: Medium>(
+    pool: &Pool<M>,
+    name: &str,
+    kind: TreeKind,
+    chunk: u64,
+) -> Result<Box<dyn OrderedIndex>, TreeError> {
+    (maker(kind).create)(pool, name, chunk)
+}
+
+/// Opens the tree of this name, of whatever kind it is. Costs what opening such a tree costs.
+///
+/// # Errors
+/// [`TreeError::NotATree`] if it is something else, or of a kind that this program does not know;
+/// [`TreeError::Pool`], as [`Pool::open_slab`].
+pub fn open_tree<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
+    open(pool, name, false)
+}
+
+/// As [`open_tree`], also if the machine went down before all was synced
+/// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)): any part of what was written since the last sync may be missing.
+/// [`check`](OrderedIndex::check) the tree.
+///
+/// # Errors
+/// As [`open_tree`], but for that one.
+pub fn open_tree_unsynced<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
+    open(pool, name, true)
+}
+
+/// The kind of the tree of this name, which is not opened.
+///
+/// # Errors
+/// [`TreeError::NotATree`], [`TreeError::Pool`], as [`Pool::snapshot`] and if there is no such object.
+pub fn tree_kind<M: Medium>(pool: &Pool<M>, name: &str) -> Result<TreeKind, TreeError> {
+    Ok(maker_of(pool, name)?.kind)
+}
+
+/// All trees of a pool, in the order of their names.
+///
+/// # Errors
+/// [`TreeError::Pool`], as [`Pool::snapshot`].
+pub fn trees<M: Medium>(pool: &Pool<M>) -> Result<Vec<(String, TreeKind)>, TreeError> {
+    let snapshot = pool.snapshot()?;
+    let trees = snapshot.objects().filter_map(|object| {
+        let maker = maker_by::<M>(object.slab_owner()?)?;
+        Some((object.name().to_owned(), maker.kind))
+    });
+    Ok(trees.collect())
+}
+
+fn open<M: Medium>(pool: &Pool<M>, name: &str, unsynced: bool) -> Made {
+    (maker_of(pool, name)?.open)(pool, name, unsynced)
+}
+
+/// How the tree of this name is opened.
+fn maker_of<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Maker<M>, TreeError> {
+    let snapshot = pool.snapshot()?;
+    let object = snapshot.object(name)?;
+    let owner = object.slab_owner();
+    owner.and_then(maker_by).ok_or_else(|| TreeError::NotATree {
+        name: name.to_owned(),
+        found: match owner {
+            Some(owner) => format!("slab of a '{}'", owner.escape_ascii()),
+            None => object.kind().to_string(),
+        },
+    })
+}

@@ -1,0 +1,257 @@
+//! The LB+-Tree: what only it does, and its rules broken on purpose.
+
+use std::sync::Arc;
+
+use halocline_media::{Medium, Tracked};
+use halocline_pool::{Pool, PoolError};
+
+use super::crash::{LIMIT, all_needed_but, inserts};
+use super::mistakes::{Rule, noticed};
+use super::workload::{Do, Kind, Needless, contents, run, survives};
+use crate::lb::mistake::{self, Mistake};
+use crate::{LbOptions, LbTree, OrderedIndex, TreeError};
+
+/// An LB+-Tree of `B` blocks a leaf that moves entries or does not.
+pub(crate) struct Lb<const B: usize, const MOVING: bool>;
+
+impl<const B: usize, const MOVING: bool> Lb<B, MOVING> {
+    pub(crate) const OPTIONS: LbOptions = LbOptions {
+        moving: MOVING,
+        chunk: 8 << 10,
+    };
+}
+
+impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
+    type Tree = LbTree<M, B>;
+
+    const LEAF: u64 = 14 * B as u64;
+
+    const NEEDLESS: Needless = Needless {
+        // A later fence of the thread makes the end of the split durable; the header of a block that stays empty was zero
+        // before.
+        splits: if B == 1 { 0 } else { B },
+        // The removal of a leaf's last entry, which unlinking the leaf makes durable as well; the switch of a leaf that takes
+        // over another, which the next removal flushes; a link to a node that the same link led to when it was live.
+        empty_leaves: 3 + 2 * B,
+        ..Needless::NONE
+    };
+
+    fn create(pool: &Pool<M>) -> Self::Tree {
+        LbTree::create(pool, "tree", Self::OPTIONS).unwrap()
+    }
+
+    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+        LbTree::open(pool, "tree", Self::OPTIONS)
+    }
+}
+
+impl Rule for Mistake {
+    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
+        mistake::with(self, run)
+    }
+}
+
+/// Fourteen keys of which the least and the greatest are in the header's line, or those in the middle.
+fn full(first: [u64; 3]) -> Vec<Do> {
+    let others = (1..=14).map(|key| key * 10).filter(|key| !first.contains(key));
+    let mut keys: Vec<u64> = first.into_iter().chain(others).collect();
+    keys[3..].sort_unstable_by_key(|key| key.wrapping_mul(0x9E37_79B9) % 97);
+    inserts(keys)
+}
+
+#[test]
+fn splits_of_leaves_by_what_is_in_the_first_line() {
+    for first in [[10, 20, 30], [120, 130, 140], [60, 80, 100]] {
+        // To the left, to the right, to both sides of the middle, behind all.
+        for key in [5, 135, 71, 81, 150] {
+            all_needed_but::<Lb<1, true>>(0, &full(first), &inserts([key]));
+            all_needed_but::<Lb<1, false>>(0, &full(first), &inserts([key]));
+        }
+    }
+    let setup = [full([10, 20, 30]), inserts((1..=14).map(|key| key * 10 + 3))].concat();
+    for key in [5, 135, 75, 160] {
+        // The least keys of the new leaf go, and must not come back from the old one.
+        let removals = [75, 80, 83, 90, 93]
+            .into_iter()
+            .filter(|gone| *gone != 75 || key == 75);
+        let operations: Vec<Do> = inserts([key])
+            .into_iter()
+            .chain(removals.map(Do::Remove))
+            .collect();
+        // A later fence of the thread makes the end of the split durable; the header of a second block that stays empty was
+        // zero before.
+        all_needed_but::<Lb<2, true>>(1, &setup, &operations);
+    }
+}
+
+#[test]
+fn nodes_come_from_the_pool() {
+    // The first chunk has four nodes of this size.
+    let setup = inserts((0..140).map(|key| key * 7 % 151));
+    let operations = inserts((0..90).map(|key| 151 + key * 11 % 90));
+    survives::<Lb<4, true>>(LIMIT, 1, &setup, &operations).unwrap_or_else(|violation| panic!("{violation}"));
+}
+
+#[test]
+fn empty_leaves_of_two_blocks() {
+    let keys = (0..90).map(|key| key * 10);
+    let (first, later) = (
+        (0..84).map(|key| key * 10),
+        (840..845).map(|key| Do::Insert(key * 10)),
+    );
+    let setup: Vec<Do> = inserts(keys)
+        .into_iter()
+        .chain(first.filter(|key| key % 280 != 0).map(Do::Remove))
+        .collect();
+    let operations: Vec<Do> = [0, 280, 560].map(Do::Remove).into_iter().chain(later).collect();
+    all_needed_but::<Lb<2, true>>(9, &setup, &operations);
+}
+
+const SOME: [u64; 5] = [50, 20, 90, 40, 10];
+
+#[test]
+fn inserts_out_of_order() {
+    for mistake in [
+        Mistake::EntryUnfenced,
+        Mistake::EntryUnflushed,
+        Mistake::MoveWithoutCopy,
+        Mistake::HeaderBeforeEntry,
+    ] {
+        noticed::<Lb<1, true>>(mistake, &[], &inserts(SOME));
+    }
+    for mistake in [Mistake::EntryUnfenced, Mistake::EntryUnflushed] {
+        noticed::<Lb<1, false>>(mistake, &[], &inserts(SOME));
+    }
+}
+
+#[test]
+fn splits_out_of_order() {
+    for mistake in [
+        Mistake::NewLeafUnfenced,
+        Mistake::NewLeafUnflushed,
+        Mistake::LinkAfterHeader,
+        Mistake::AltFlippedEarly,
+    ] {
+        for key in [5, 135] {
+            noticed::<Lb<1, true>>(mistake, &full([10, 60, 140]), &inserts([key]));
+        }
+    }
+    // There must be a next leaf for its link to be lost.
+    let setup = [full([10, 60, 140]), inserts([145, 150])].concat();
+    let operations = inserts([1, 2, 3, 4, 5, 6, 7, 8]);
+    noticed::<Lb<1, true>>(Mistake::LinkOverLive, &setup, &operations);
+}
+
+#[test]
+fn entries_that_stay_in_both_leaves() {
+    let setup = [full([10, 20, 30]), inserts((1..=14).map(|key| key * 10 + 3))].concat();
+    noticed::<Lb<2, true>>(Mistake::KeepStale, &setup, &inserts([5]));
+}
+
+#[test]
+fn leaves_given_back_too_early() {
+    let setup = inserts((1..=30).map(|key| key * 10));
+    let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
+    let again = (1..=30).map(|key| Do::Insert(key * 10 + 1));
+    let operations: Vec<Do> = removals(15..=28).chain(again.clone()).collect();
+    noticed::<Lb<1, true>>(Mistake::FreeBeforeUnlink, &setup, &operations);
+    let operations: Vec<Do> = removals(1..=14).chain(again).collect();
+    noticed::<Lb<1, true>>(Mistake::AbsorbUnflushed, &setup, &operations);
+}
+
+#[test]
+fn loads_updates_and_removals_not_durable() {
+    noticed::<Lb<1, true>>(Mistake::LoadUnflushed, &[], &[Do::Load(150)]);
+    let setup = inserts(SOME);
+    noticed::<Lb<1, true>>(Mistake::UpdateUnfenced, &setup, &[Do::Update(20, 1)]);
+    noticed::<Lb<1, true>>(Mistake::RemoveUnfenced, &setup, &[Do::Remove(20)]);
+}
+
+/// Opens a tree in all of whose leaves the lock bit is set, as by a program that died while it held all locks.
+fn opens_with_lock_bits() -> bool {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let mut tree = <Lb<1, true> as Kind<Tracked>>::create(&pool);
+    let operations = inserts((0..200).map(|key| key * 7 % 211));
+    run(&mut tree, &operations, |_| (), |_| ());
+    let mut at = medium.load_u64(tree.slab.root());
+    while at != 0 {
+        let low = medium.load_u64(at);
+        medium.store_u64(at, low | 1 << 14);
+        at = medium.load_u64(at + 240 + 8 * (low >> 15 & 1));
+    }
+    drop(tree);
+    let tree = <Lb<1, true> as Kind<Tracked>>::open(&pool).unwrap();
+    contents(&tree).is_ok_and(|found| found.len() == 200)
+}
+
+#[test]
+fn lock_bits_trusted() {
+    assert!(opens_with_lock_bits());
+    assert!(!mistake::with(Mistake::TrustLockBit, opens_with_lock_bits));
+}
+#[test]
+fn damaged_leaves_are_named_and_refused() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let tree: LbTree<Tracked> = LbTree::create(&pool, "tree", Lb::<1, true>::OPTIONS).unwrap();
+    for key in 0..100 {
+        tree.insert(key * 10, key).unwrap();
+    }
+    // Another key in an entry of the leaf that has the key 500.
+    let leaf = tree.inner.find(500).leaf;
+    let offset = u64::from(leaf) * 256;
+    let before = medium.load_u64(offset + 16 + 11 * 16);
+    medium.store_u64(offset + 16 + 11 * 16, before ^ 0xFFFF);
+    let report = tree.check().unwrap();
+    assert_eq!(report.problems.len(), 1);
+    assert_eq!(report.problems[0].node, offset);
+    let check = |tree: &LbTree<Tracked>| {
+        let damaged = |result: Result<(), TreeError>| matches!(result, Err(TreeError::Damaged { node, .. }) if node == offset);
+        let mut refused = 0;
+        for key in 0..100 {
+            match tree.get(key * 10) {
+                Ok(found) => assert_eq!(found, Some(key)),
+                Err(error) => {
+                    refused += 1;
+                    assert!(damaged(Err(error)));
+                }
+            }
+        }
+        assert!((7..=14).contains(&refused), "{refused}");
+        assert!(damaged(tree.insert(501, 1).map(drop)) && damaged(tree.remove(500).map(drop)));
+        assert!(damaged(tree.update(500, 1).map(drop)));
+        assert!(damaged(tree.scan(0, 1_000, &mut Vec::new())));
+        assert!(damaged(tree.scan_back(u64::MAX, 1_000, &mut Vec::new())));
+        assert!(damaged(tree.get_batch(&[500], &mut [None])));
+    };
+    check(&tree);
+    drop(tree);
+    let tree: LbTree<Tracked> = LbTree::open(&pool, "tree", Lb::<1, true>::OPTIONS).unwrap();
+    check(&tree);
+    assert_eq!(tree.check().unwrap().problems.len(), 1);
+}
+
+#[test]
+fn broken_links_keep_a_tree_from_opening() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let tree: LbTree<Tracked> = LbTree::create(&pool, "tree", Lb::<1, true>::OPTIONS).unwrap();
+    for key in 0..100 {
+        tree.insert(key * 10, key).unwrap();
+    }
+    let first = medium.load_u64(tree.slab.root());
+    let link = first + 240 + 8 * (medium.load_u64(first) >> 15 & 1);
+    drop(tree);
+    let right = medium.load_u64(link);
+    for wrong in [first, 3, 1 << 50, right + 8] {
+        medium.store_u64(link, wrong);
+        let error = LbTree::<Tracked>::open(&pool, "tree", Lb::<1, true>::OPTIONS).unwrap_err();
+        assert!(
+            matches!(error, TreeError::Pool(PoolError::NotANode { .. })),
+            "{error}"
+        );
+    }
+    medium.store_u64(link, right);
+    assert!(LbTree::<Tracked>::open(&pool, "tree", Lb::<1, true>::OPTIONS).is_ok());
+}
