@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+mod kv;
 mod space;
 mod tiers;
 
@@ -13,6 +14,7 @@ use halocline_media::{EmulatedError, EmulatedSpec};
 use crate::size;
 
 pub(crate) use advise::AdviseArgs;
+pub(crate) use kv::{KvArgs, KvCommand, LoadArgs, ScanArgs};
 pub(crate) use space::{CompactArgs, VacuumArgs};
 pub(crate) use tiers::TierArgs;
 
@@ -23,8 +25,9 @@ Examples:
   halocline index shop.pool orders --on day,customer  an Elf over two columns
   halocline sql shop.pool \"SELECT count(*) FROM orders WHERE day = DATE '2026-01-01'\"
   halocline sql shop.pool                             a SQL shell
+  halocline kv shop.pool create                       an ordered tree of keys and values; then put, get, scan
 
-Exit codes: 0 success, 1 error, 2 wrong command line, 130 interrupted by Ctrl-C.
+Exit codes: 0 success, 1 error, 2 wrong command line, 3 no such key (kv), 130 interrupted by Ctrl-C.
 HALOCLINE_LOG=debug prints what the engine does.";
 
 /// Tables and multi-dimensional indexes in one file, larger than DRAM, open in milliseconds.
@@ -58,6 +61,8 @@ pub(crate) enum Command {
     Vacuum(VacuumArgs),
     /// Predict what each placement of an index would cost, and pick one
     Advise(AdviseArgs),
+    /// Ordered trees of keys and values: create, put, get, scan, del, load, check, stats
+    Kv(KvArgs),
     /// Drop a table (with its indexes) or an index
     Drop(DropArgs),
     /// Run an experiment, or list them

@@ -4,6 +4,7 @@ use std::io;
 
 use halocline_bench::BenchError;
 use halocline_engine::EngineError;
+use halocline_ordered::TreeError;
 
 /// Why a command ended without success.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,9 @@ pub(crate) enum CliError {
         /// What to write instead.
         hint: String,
     },
+    /// A tree has no entries with these keys.
+    #[error("no entry with key {}", .0.join(", "))]
+    NoSuchKey(Vec<String>),
     /// Anything else.
     #[error("{message}")]
     Failed {
@@ -52,7 +56,7 @@ impl CliError {
         let hint = match self {
             Self::Usage { hint, .. } => Some(hint),
             Self::Failed { hint, .. } => hint.as_ref(),
-            Self::BrokenPipe | Self::Interrupted => None,
+            Self::BrokenPipe | Self::Interrupted | Self::NoSuchKey(_) => None,
         };
         match hint {
             Some(hint) => format!("error: {self}\nhint: {hint}\n"),
@@ -65,6 +69,7 @@ impl CliError {
             Self::BrokenPipe => 0,
             Self::Failed { .. } => 1,
             Self::Usage { .. } => 2,
+            Self::NoSuchKey(_) => 3,
             Self::Interrupted => 130,
         }
     }
@@ -94,6 +99,12 @@ impl From<EngineError> for CliError {
             message: error.to_string(),
             hint: hint.map(str::to_owned),
         }
+    }
+}
+
+impl From<TreeError> for CliError {
+    fn from(error: TreeError) -> Self {
+        Self::failed(error.to_string())
     }
 }
 
@@ -127,6 +138,9 @@ mod tests {
         assert_eq!(error.report(), "error: no pool\nhint: make one\n");
         assert_eq!(error.exit_code(), 1);
         assert_eq!(CliError::Interrupted.exit_code(), 130);
+        let missing = CliError::NoSuchKey(vec!["5".to_owned(), "7".to_owned()]);
+        assert_eq!(missing.report(), "error: no entry with key 5, 7\n");
+        assert_eq!(missing.exit_code(), 3);
         let pipe = io::Error::from(io::ErrorKind::BrokenPipe);
         assert_eq!(CliError::from(pipe).exit_code(), 0);
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - answers go to stdout, everything else (errors, hints, progress, timings) to stderr;
-//! - the exit code is 0 for success, 1 for an error, 2 for a wrong command line, 130 after Ctrl-C;
+//! - the exit code is 0 for success, 1 for an error, 2 for a wrong command line, 3 for a key that is not there, 130 after Ctrl-C;
 //! - a reader that closes the pipe early ends the program silently, as a success.
 
 mod args;

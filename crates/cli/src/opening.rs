@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 
 use halocline_engine::{Database, DatabaseOptions};
 
-use crate::args::OpenArgs;
+use halocline_media::Device;
+use halocline_ordered::TreeError;
+use halocline_pool::{Pool, PoolError, PoolOptions};
+
+use crate::args::{KvArgs, OpenArgs};
 use crate::error::CliError;
 
 /// Options of the engine from those of the command line.
@@ -62,6 +66,64 @@ impl Opened {
         let empty = self.database.info().is_ok_and(|info| info.tables.is_empty());
         drop(self.database);
         if empty {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// A pool without the engine, for commands on its trees.
+pub(crate) struct OpenedPool {
+    pub(crate) pool: Pool,
+    created: Option<PathBuf>,
+}
+
+/// Opens an existing pool for its trees.
+pub(crate) fn pool(args: &KvArgs) -> Result<Pool, CliError> {
+    let path = &args.pool;
+    if !path.exists() {
+        let shown = path.display();
+        return Err(CliError::with_hint(
+            format!("there is no pool {shown}"),
+            format!("`halocline kv {shown} create` makes one with an empty tree"),
+        ));
+    }
+    Ok(pool_at(path, args)?)
+}
+
+/// Opens a pool for its trees, or creates it where there is no file.
+pub(crate) fn pool_or_create(args: &KvArgs) -> Result<OpenedPool, CliError> {
+    let created = match args.pool.exists() {
+        true => None,
+        false => {
+            drop(Pool::create(&args.pool, &PoolOptions::default()).map_err(TreeError::from)?);
+            Some(args.pool.clone())
+        }
+    };
+    Ok(OpenedPool {
+        pool: pool_at(&args.pool, args)?,
+        created,
+    })
+}
+
+fn pool_at(path: &Path, args: &KvArgs) -> Result<Pool, TreeError> {
+    let options = PoolOptions {
+        strict: args.strict,
+        ..PoolOptions::default()
+    };
+    let pool = match &args.medium {
+        None => Pool::open(path, &options),
+        Some(spec) => Device::new(spec)
+            .map_err(PoolError::from)
+            .and_then(|device| Pool::open_emulated(path, &options, &device)),
+    };
+    Ok(pool?)
+}
+
+impl OpenedPool {
+    /// After a failure: removes a pool that was made for this command.
+    pub(crate) fn discard_if_new(self) {
+        drop(self.pool);
+        if let Some(path) = self.created {
             let _ = fs::remove_file(path);
         }
     }

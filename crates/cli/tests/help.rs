@@ -4,7 +4,7 @@ mod common;
 
 use common::{Home, assert_error, stderr, stdout};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "demo",
     "import",
     "index",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 12] = [
     "compact",
     "vacuum",
     "advise",
+    "kv",
     "drop",
     "bench",
     "completions",
@@ -54,6 +55,7 @@ fn every_command_has_help() {
         "info",
         "compact",
         "vacuum",
+        "kv",
         "bench",
         "completions",
     ] {
@@ -88,6 +90,11 @@ fn wrong_command_lines_end_with_code_two() {
         &["sql", "p", "--memory", "lots"],
         &["compact", "p", "--bandwidth", "fast"],
         &["vacuum"],
+        &["kv", "p"],
+        &["kv", "p", "put", "1"],
+        &["kv", "p", "put", "one", "2"],
+        &["kv", "p", "create", "--tree", "oak"],
+        &["kv", "p", "load", "f", "--fill", "0"],
         &["demo", "--sf", "0"],
         &["demo", "--sf", "many"],
         &["completions", "cmd.exe"],

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use halocline_engine::{Database, DatabaseOptions};
 use halocline_pool::Pool;
 
+use super::kv;
 use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::size::display;
@@ -24,21 +25,27 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), CliError> {
 
 fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
     let bar = progress::steps(0);
-    let report = database.check(&mut |state| {
+    let mut report = database.check(&mut |state| {
         bar.set_length(state.total);
         bar.set_position(state.done);
         bar.set_message(state.part.to_owned());
     })?;
+    let trees = kv::check_all(&args.pool, |name| bar.set_message(format!("tree {name}")))?;
     bar.finish_and_clear();
+    report.problems.extend(trees.problems);
     let mut out = io::stdout();
+    for skipped in &trees.skipped {
+        writeln!(out, "not checked: {skipped}")?;
+    }
     for problem in &report.problems {
         writeln!(out, "damaged: {problem}")?;
     }
     let verified = format!(
-        "{} of checksums verified, {} tables, {} indexes",
+        "{} of checksums verified, {} tables, {} indexes, {} trees",
         display(report.bytes),
         report.tables,
-        report.indexes
+        report.indexes,
+        trees.trees
     );
     if report.problems.is_empty() {
         writeln!(out, "{}: no damage found; {verified}", args.pool.display())?;
@@ -48,7 +55,8 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
     let things = if count == 1 { "thing is" } else { "things are" };
     Err(CliError::with_hint(
         format!("{}: {count} {things} damaged; {verified}", args.pool.display()),
-        "drop the tables and indexes named above and import them again; a damaged index can simply be built anew",
+        "drop the tables and indexes named above and import them again; a damaged index can simply be built anew, of a \
+         damaged tree the other nodes can be read",
     ))
 }
 

@@ -3,7 +3,9 @@
 use std::io::{self, BufWriter, Write};
 
 use halocline_engine::{DatabaseOptions, Info, TableInfo};
+use serde_json::{Value, json};
 
+use super::kv::{self, TreeInfo};
 use crate::args::InfoArgs;
 use crate::error::CliError;
 use crate::opening;
@@ -16,12 +18,21 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
         ..DatabaseOptions::default()
     };
     let info = opening::open(&args.pool, &options)?.info()?;
+    let trees = kv::list(&args.pool)?;
     let mut out = BufWriter::new(io::stdout());
     if args.json {
-        let text = serde_json::to_string(&info).map_err(|error| CliError::failed(error.to_string()))?;
-        writeln!(out, "{text}")?;
+        let mut all = serde_json::to_value(&info).map_err(|error| CliError::failed(error.to_string()))?;
+        all["trees"] = trees.iter().map(tree_json).collect();
+        writeln!(out, "{all}")?;
     } else {
         print(&info, &mut out)?;
+        print_trees(&trees, &mut out)?;
+        if info.tables.is_empty() && trees.is_empty() {
+            writeln!(
+                out,
+                "\nno tables; `halocline import POOL TABLE FILE…` makes one, `halocline kv POOL create` a tree"
+            )?;
+        }
     }
     Ok(out.flush()?)
 }
@@ -95,10 +106,30 @@ fn print(info: &Info, out: &mut impl Write) -> Result<(), CliError> {
         )?;
         writeln!(out, "placement   {}", index.placement_text())?;
     }
-    if info.tables.is_empty() {
-        writeln!(out, "\nno tables; `halocline import POOL TABLE FILE…` makes one")?;
+    Ok(())
+}
+
+fn print_trees(trees: &[TreeInfo], out: &mut impl Write) -> Result<(), CliError> {
+    for tree in trees {
+        let TreeInfo { name, kind, .. } = tree;
+        let entries = match &tree.entries {
+            Ok(1) => "1 entry".to_owned(),
+            Ok(entries) => format!("{} entries", grouped(*entries)),
+            Err(reason) => format!("not opened ({reason})"),
+        };
+        writeln!(out, "\ntree {name}: {kind}, {entries}, {}", display(tree.bytes))?;
     }
     Ok(())
+}
+
+fn tree_json(tree: &TreeInfo) -> Value {
+    json!({
+        "name": tree.name,
+        "kind": tree.kind.name(),
+        "bytes": tree.bytes,
+        "entries": tree.entries.as_ref().ok(),
+        "not_opened": tree.entries.as_ref().err(),
+    })
 }
 
 /// `2 segments, 40 deleted rows, 3 rows in the log, clustered by day`; what is nothing is left out but for the segments.

@@ -7,6 +7,7 @@ mod compact;
 mod import;
 mod info;
 mod internal;
+mod kv;
 
 use std::io::{self, Write};
 
@@ -32,6 +33,7 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
         Command::Compact(args) => compact::compact(&args),
         Command::Vacuum(args) => compact::vacuum(&args),
         Command::Advise(args) => advise::advise(&args),
+        Command::Kv(args) => kv::kv(&args),
         Command::Drop(args) => drop_object(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Completions(args) => completions(&args),

@@ -1,0 +1,196 @@
+//! Reading entries from text, line by line.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::ProgressBar;
+
+use crate::error::CliError;
+use crate::progress;
+use crate::size::grouped;
+
+/// No line of an entry is longer; a file without lines is not read into memory as one.
+const LONGEST: u64 = 4096;
+
+/// Entries between two looks at the progress.
+const STRIDE: u64 = 4096;
+
+/// The entries of some files, one after the other.
+pub(super) struct Source<'a> {
+    /// Those that are still to be read, the next one last.
+    files: Vec<PathBuf>,
+    open: Option<Open>,
+    bar: ProgressBar,
+    cancel: &'a AtomicBool,
+    bytes: u64,
+    entries: u64,
+    buffer: Vec<u8>,
+}
+
+struct Open {
+    name: String,
+    reader: Box<dyn BufRead>,
+    line: u64,
+}
+
+impl<'a> Source<'a> {
+    /// All files must be there: it is no use to find that out after an hour.
+    pub(super) fn new(files: &[PathBuf], cancel: &'a AtomicBool) -> Result<Self, CliError> {
+        let mut total = Some(0);
+        for file in files.iter().filter(|file| !is_stdin(file)) {
+            let found = file.metadata().map_err(|error| unreadable(file, &error))?;
+            if found.is_dir() {
+                return Err(unreadable(file, &io::Error::other("it is a directory")));
+            }
+            total = total.map(|total: u64| total + found.len());
+        }
+        if files.iter().any(|file| is_stdin(file)) {
+            total = None;
+        }
+        Ok(Self {
+            files: files.iter().rev().cloned().collect(),
+            open: None,
+            bar: total.map_or_else(|| progress::spinner("loading"), progress::bytes),
+            cancel,
+            bytes: 0,
+            entries: 0,
+            buffer: vec![],
+        })
+    }
+
+    /// The next entry, if there is one.
+    ///
+    /// # Errors
+    /// A file cannot be read; a line is no entry; [`CliError::Interrupted`].
+    pub(super) fn next(&mut self) -> Result<Option<(u64, u64)>, CliError> {
+        loop {
+            let Some(open) = &mut self.open else {
+                let Some(file) = self.files.pop() else {
+                    return Ok(None);
+                };
+                self.open = Some(Open::new(&file)?);
+                continue;
+            };
+            let read = open.read(&mut self.buffer)?;
+            self.bytes += read;
+            if read == 0 {
+                self.open = None;
+                continue;
+            }
+            if let Some(entry) = open.parse(&self.buffer)? {
+                self.entries += 1;
+                if self.entries.is_multiple_of(STRIDE) {
+                    self.show()?;
+                }
+                return Ok(Some(entry));
+            }
+        }
+    }
+
+    fn show(&self) -> Result<(), CliError> {
+        self.bar.set_position(self.bytes);
+        self.bar.set_message(format!("{} entries", grouped(self.entries)));
+        match self.cancel.load(Ordering::Relaxed) {
+            true => Err(CliError::Interrupted),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Source<'_> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Open {
+    fn new(file: &Path) -> Result<Self, CliError> {
+        let (name, reader): (_, Box<dyn BufRead>) = match is_stdin(file) {
+            true => ("stdin".to_owned(), Box::new(BufReader::new(io::stdin()))),
+            false => {
+                let opened = File::open(file).map_err(|error| unreadable(file, &error))?;
+                let reader = BufReader::with_capacity(1 << 16, opened);
+                (file.display().to_string(), Box::new(reader))
+            }
+        };
+        Ok(Self {
+            name,
+            reader,
+            line: 0,
+        })
+    }
+
+    /// Reads one line; the bytes of it, 0 at the end.
+    fn read(&mut self, buffer: &mut Vec<u8>) -> Result<u64, CliError> {
+        buffer.clear();
+        let reader: &mut dyn BufRead = &mut self.reader;
+        let read = reader.take(LONGEST).read_until(b'\n', buffer);
+        self.line += 1;
+        let read = read.map_err(|error| unreadable(Path::new(&self.name), &error))?;
+        Ok(read as u64)
+    }
+
+    /// The entry of a line; none if there is nothing on it, or it is a header.
+    fn parse(&self, line: &[u8]) -> Result<Option<(u64, u64)>, CliError> {
+        let text = std::str::from_utf8(line).unwrap_or("\u{fffd}").trim();
+        if text.is_empty() || (self.line == 1 && text.eq_ignore_ascii_case("key,value")) {
+            return Ok(None);
+        }
+        match entry(text) {
+            Some(entry) => Ok(Some(entry)),
+            None => Err(CliError::failed(format!(
+                "{}:{}: `{:.40}` is no entry; write KEY,VALUE or KEY VALUE, two whole numbers from 0 to {}",
+                self.name,
+                self.line,
+                String::from_utf8_lossy(line).trim(),
+                u64::MAX
+            ))),
+        }
+    }
+}
+
+/// `5,7`, `5, 7` or `5 7`.
+fn entry(text: &str) -> Option<(u64, u64)> {
+    let (key, value) = match text.split_once(',') {
+        Some((key, value)) => (key.trim_end(), value.trim_start()),
+        None => {
+            let (key, value) = text.split_once(char::is_whitespace)?;
+            (key, value.trim_start())
+        }
+    };
+    Some((key.parse().ok()?, value.parse().ok()?))
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+fn unreadable(file: &Path, error: &io::Error) -> CliError {
+    CliError::failed(format!("{} cannot be read: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_two_numbers() {
+        for text in ["5,7", "5, 7", "5 ,7", "5 7", "5\t 7"] {
+            assert_eq!(entry(text), Some((5, 7)), "{text}");
+        }
+        for text in [
+            "",
+            "5",
+            "5,",
+            "5,7,9",
+            "5 7 9",
+            "-5 7",
+            "5,x",
+            "18446744073709551616,1",
+        ] {
+            assert_eq!(entry(text), None, "{text}");
+        }
+    }
+}
