@@ -1,11 +1,11 @@
 //! How fast a tree is, and what its changes cost: lines flushed and fences waited for.
 //!
 //! ```text
-//! cargo run --release -p halocline-ordered --example rates -- [KEYS] [FOLDER] [BLOCKS] [still] [count]
+//! cargo run --release -p halocline-ordered --example rates -- [KEYS] [FOLDER] [TREE] [still] [count]
 //! ```
 //! Loads KEYS (10,000,000) random keys by inserts into a tree in FOLDER (/dev/shm), on a file that is taken for DAX, so that
-//! every flush is really executed; then measures each operation, one thread unless it says two. `still` moves no entries. `count` counts lines and fences, which
-//! takes some time itself.
+//! every flush is really executed; then measures each operation, one thread unless it says two. TREE is `lb`, `lb2`, `lb4`, `fp` …; `still`: an `lb` that moves no
+//! entries. `count` counts lines and fences, which takes some time itself.
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Instant;
 
 use halocline_media::{AnyMedium, Counting, FileMedium, FileOptions, FlushCounts, Medium};
-use halocline_ordered::{LbOptions, LbTree, OrderedIndex};
+use halocline_ordered::{LbOptions, LbTree, OrderedIndex, TreeError, TreeKind, create_tree, open_tree};
 use halocline_pool::Pool;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -27,7 +27,8 @@ const BATCH: usize = 1024;
 struct Settings {
     keys: usize,
     folder: String,
-    options: LbOptions,
+    kind: TreeKind,
+    still: bool,
     count: bool,
 }
 
@@ -35,26 +36,32 @@ fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let keys = arguments.next().map_or(Ok(10_000_000), |text| text.parse())?;
     let folder = arguments.next().unwrap_or_else(|| "/dev/shm".to_owned());
-    let blocks = arguments.next().unwrap_or_else(|| "1".to_owned());
+    let kind = arguments.next().map_or(Ok(TreeKind::Lb), |text| text.parse())?;
     let words: Vec<String> = arguments.collect();
-    let moving = !words.iter().any(|word| word == "still");
-    let count = words.iter().any(|word| word == "count");
-    let options = LbOptions {
-        moving,
-        ..LbOptions::default()
-    };
+    let said = |what: &str| words.iter().any(|word| word == what);
     let settings = Settings {
         keys,
         folder,
-        options,
-        count,
+        kind,
+        still: said("still"),
+        count: said("count"),
     };
-    println!("{keys} keys, leaves of {blocks} blocks, entries moved: {moving}");
-    match blocks.as_str() {
-        "1" => measure::<1>(&settings),
-        "2" => measure::<2>(&settings),
-        "4" => measure::<4>(&settings),
-        other => Err(format!("{other} blocks are not possible: 1, 2 or 4").into()),
+    println!(
+        "{keys} keys, {kind}{}",
+        if settings.still { ", no entries moved" } else { "" }
+    );
+    measure(&settings)
+}
+
+const STILL: LbOptions = LbOptions {
+    moving: false,
+    chunk: 256 << 10,
+};
+
+fn create<M: Medium>(settings: &Settings, pool: &Pool<M>) -> Result<Box<dyn OrderedIndex>, TreeError> {
+    match settings.still {
+        true => Ok(Box::new(LbTree::<M>::create(pool, "tree", STILL)?)),
+        false => create_tree(pool, "tree", settings.kind),
     }
 }
 
@@ -64,7 +71,7 @@ fn key(number: u64) -> u64 {
     (mixed ^ mixed >> 27).wrapping_mul(0x81DA_DEF4_BC2D_D44D)
 }
 
-fn measure<const B: usize>(settings: &Settings) -> Result<(), Failure> {
+fn measure(settings: &Settings) -> Result<(), Failure> {
     let path = format!("{}/halocline-rates-{}.pool", settings.folder, std::process::id());
     let file = FileOptions {
         create: true,
@@ -78,16 +85,16 @@ fn measure<const B: usize>(settings: &Settings) -> Result<(), Failure> {
             match settings.count {
                 true => {
                     let medium = Arc::new(Counting::new(medium));
-                    rates::<_, B>(settings, &medium, || medium.counts())
+                    rates(settings, &medium, || medium.counts())
                 }
-                false => rates::<_, B>(settings, &Arc::new(medium), FlushCounts::default),
+                false => rates(settings, &Arc::new(medium), FlushCounts::default),
             }
         });
     std::fs::remove_file(&path)?;
     result
 }
 
-fn rates<M: Medium, const B: usize>(
+fn rates<M: Medium>(
     settings: &Settings,
     medium: &Arc<M>,
     counts: impl Fn() -> FlushCounts,
@@ -95,7 +102,7 @@ fn rates<M: Medium, const B: usize>(
     let keys = settings.keys;
     let extra = keys / 5;
     let pool = Pool::create_on(Arc::clone(medium))?;
-    let tree: LbTree<_, B> = LbTree::create(&pool, "tree", settings.options)?;
+    let tree = create(settings, &pool)?;
     let counted = |what: &str, count: usize, work: &mut dyn FnMut() -> Result<(), Failure>| {
         let (before, start) = (counts(), Instant::now());
         work()?;
@@ -194,7 +201,7 @@ fn rates<M: Medium, const B: usize>(
     })?;
     drop(tree);
     let start = Instant::now();
-    let tree: LbTree<_, B> = LbTree::open(&pool, "tree", settings.options)?;
+    let tree = open_tree(&pool, "tree")?;
     println!(
         "opened in {:.3} s, {} entries",
         start.elapsed().as_secs_f64(),

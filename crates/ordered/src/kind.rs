@@ -9,7 +9,7 @@ use std::str::FromStr;
 use halocline_media::Medium;
 use halocline_pool::Pool;
 
-use crate::{LbTree, OrderedIndex, TreeError};
+use crate::{FpTree, LbTree, OrderedIndex, TreeError};
 
 /// Which tree: written and parsed as its [`name`](TreeKind::name).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,11 +21,13 @@ pub enum TreeKind {
     Lb2,
     /// [`LbTree`] with leaves of 1 KiB.
     Lb4,
+    /// [`FpTree`].
+    Fp,
 }
 
 impl TreeKind {
     /// All there are.
-    pub const ALL: &[TreeKind] = &[TreeKind::Lb, TreeKind::Lb2, TreeKind::Lb4];
+    pub const ALL: &[TreeKind] = &[TreeKind::Lb, TreeKind::Lb2, TreeKind::Lb4, TreeKind::Fp];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -33,6 +35,7 @@ impl TreeKind {
             TreeKind::Lb => "lb",
             TreeKind::Lb2 => "lb2",
             TreeKind::Lb4 => "lb4",
+            TreeKind::Fp => "fp",
         }
     }
 }
@@ -94,6 +97,7 @@ fn maker<M: Medium>(kind: TreeKind) -> Maker<M> {
         TreeKind::Lb => Maker::of::<LbTree<M, 1>>(kind),
         TreeKind::Lb2 => Maker::of::<LbTree<M, 2>>(kind),
         TreeKind::Lb4 => Maker::of::<LbTree<M, 4>>(kind),
+        TreeKind::Fp => Maker::of::<FpTree<M>>(kind),
     }
 }
 

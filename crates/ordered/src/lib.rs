@@ -36,6 +36,8 @@
 mod broken;
 mod count;
 mod error;
+mod fp;
+mod hybrid;
 mod index;
 mod inner;
 mod kernel;
@@ -46,6 +48,7 @@ mod locks;
 mod range;
 
 pub use error::TreeError;
+pub use fp::{FpOptions, FpTree};
 pub use index::{CheckReport, OrderedIndex, Problem, TreeStats};
 pub use kind::{TreeKind, create_tree, create_tree_in, open_tree, open_tree_unsynced, tree_kind, trees};
 pub use lb::{LbOptions, LbTree};

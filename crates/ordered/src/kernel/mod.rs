@@ -5,4 +5,4 @@ mod bounds;
 mod fingerprints;
 
 pub(crate) use bounds::{BOUNDS, above, has_vectors};
-pub(crate) use fingerprints::{fingerprint, matches};
+pub(crate) use fingerprints::{fingerprint, matches, matches_in_line};

@@ -5,21 +5,14 @@
 
 use halocline_media::{LINE, MediaError, Medium};
 
-use super::mistake::{Mistake, made};
+use crate::hybrid::{At, Entry};
 use crate::kernel::fingerprint;
 
 use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
+use super::mistake::{Mistake, made};
 
 /// Where an entry is: block and slot.
 pub(crate) type Slot = (usize, usize);
-
-/// An entry and where it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) key: u64,
-    pub(crate) value: u64,
-    pub(crate) at: Slot,
-}
 
 /// A leaf of `B` blocks, where it lies.
 #[derive(Debug)]
@@ -28,15 +21,25 @@ pub(crate) struct Leaf<'a, M, const B: usize> {
     pub(crate) offset: u64,
 }
 
-impl<M: Medium, const B: usize> Leaf<'_, M, B> {
-    /// Asks for all its lines, so that an entry's does not have to be waited for after the header's.
+impl<M, const B: usize> Clone for Leaf<'_, M, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M, const B: usize> Copy for Leaf<'_, M, B> {}
+
+impl<'a, M, const B: usize> From<At<'a, M>> for Leaf<'a, M, B> {
     #[inline(always)]
-    pub(crate) fn fetch(&self) {
-        for line in 0..B as u64 * BLOCK / LINE {
-            self.medium.prefetch(self.offset + line * LINE);
+    fn from(at: At<'a, M>) -> Leaf<'a, M, B> {
+        Leaf {
+            medium: at.medium,
+            offset: at.offset,
         }
     }
+}
 
+impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     #[inline(always)]
     pub(crate) fn headers(&self) -> [Header; B] {
         // Not `array::from_fn`, which is a call of its own.
@@ -90,15 +93,19 @@ impl<M: Medium, const B: usize> Leaf<'_, M, B> {
     }
 
     /// All entries, in no order.
-    pub(crate) fn entries<'h>(&'h self, headers: &'h [Header; B]) -> impl Iterator<Item = Entry> + 'h {
+    #[inline(always)]
+    pub(crate) fn entries<'h>(
+        self,
+        headers: &'h [Header; B],
+    ) -> impl Iterator<Item = Entry<Slot>> + use<'a, 'h, M, B> {
         headers.iter().enumerate().flat_map(move |(block, header)| {
             let mut used = header.used();
             std::iter::from_fn(move || {
                 let slot = (used != 0).then(|| used.trailing_zeros() as usize)?;
                 used &= used - 1;
-                let at = (block, slot);
-                let (key, value) = (self.key(at), self.value(at));
-                Some(Entry { key, value, at })
+                let slot = (block, slot);
+                let (key, value) = (self.key(slot), self.value(slot));
+                Some(Entry { key, value, slot })
             })
         })
     }
@@ -261,7 +268,7 @@ const FULL: [&[usize]; 2] = [&[11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10], &[0, 1, 2]]
 
 /// A leaf that nobody knows yet.
 impl<M: Medium, const B: usize> Leaf<'_, M, B> {
-    /// Stores and flushes a whole leaf, all but lines in which nothing is; returns its headers. At most all its slots.
+    /// Stores and flushes a whole leaf, all but lines in which nothing is; at most all its slots.
     pub(crate) fn write_new(
         &self,
         entries: impl Iterator<Item = (u64, u64)>,

@@ -21,8 +21,6 @@ halocline_pool::mistakes! {
     AltFlippedEarly,
     /// Entries that a split has moved stay in the old leaf's other blocks after a crash.
     KeepStale,
-    /// An empty leaf is handed out again before it is durably unlinked.
-    FreeBeforeUnlink,
     /// A leaf takes its right neighbour's entries, and the link over it is not flushed.
     AbsorbUnflushed,
     /// A bulk load publishes leaves that are not durable.

@@ -7,21 +7,14 @@
 //! - *Distributed headers* (3.4): leaves of several blocks of 256 bytes have a header in each. A split switches the first, and
 //!   then clears what has moved of the others; after a crash in between, what belongs to the next leaf is cleared.
 //!
-//! Instead of hardware transactions, optimistic lock coupling on versions in DRAM ([`crate::inner`], [`crate::locks`]); the lock bit
-//! of a leaf is never set, and ignored. A leaf that becomes empty is unlinked, or takes over its right neighbour, and its node
-//! is used again.
+//! Instead of hardware transactions, optimistic lock coupling ([`crate::hybrid`]); the lock bit of a leaf is never set, and ignored.
 
-mod batch;
-mod bulk;
-mod check;
+mod absorb;
 mod layout;
 mod leaf;
+mod leaves;
 pub(crate) mod mistake;
-mod recover;
-mod remove;
-mod scan;
 mod split;
 mod tree;
-mod write;
 
 pub use tree::{LbOptions, LbTree};

@@ -8,6 +8,7 @@ use halocline_pool::{Pool, PoolError};
 use super::crash::{LIMIT, all_needed_but, inserts};
 use super::mistakes::{Rule, noticed};
 use super::workload::{Do, Kind, Needless, contents, run, survives};
+use crate::hybrid::mistake::Mistake as Shared;
 use crate::lb::mistake::{self, Mistake};
 use crate::{LbOptions, LbTree, OrderedIndex, TreeError};
 
@@ -33,6 +34,8 @@ impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
         // The removal of a leaf's last entry, which unlinking the leaf makes durable as well; the switch of a leaf that takes
         // over another, which the next removal flushes; a link to a node that the same link led to when it was live.
         empty_leaves: 3 + 2 * B,
+        // The headers of blocks that stay empty, which were zero before.
+        loads: B - 1,
         ..Needless::NONE
     };
 
@@ -154,7 +157,7 @@ fn leaves_given_back_too_early() {
     let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
     let again = (1..=30).map(|key| Do::Insert(key * 10 + 1));
     let operations: Vec<Do> = removals(15..=28).chain(again.clone()).collect();
-    noticed::<Lb<1, true>>(Mistake::FreeBeforeUnlink, &setup, &operations);
+    noticed::<Lb<1, true>>(Shared::FreeBeforeUnlink, &setup, &operations);
     let operations: Vec<Do> = removals(1..=14).chain(again).collect();
     noticed::<Lb<1, true>>(Mistake::AbsorbUnflushed, &setup, &operations);
 }
@@ -162,6 +165,7 @@ fn leaves_given_back_too_early() {
 #[test]
 fn loads_updates_and_removals_not_durable() {
     noticed::<Lb<1, true>>(Mistake::LoadUnflushed, &[], &[Do::Load(150)]);
+    noticed::<Lb<1, true>>(Shared::LoadUnfenced, &[], &[Do::Load(150)]);
     let setup = inserts(SOME);
     noticed::<Lb<1, true>>(Mistake::UpdateUnfenced, &setup, &[Do::Update(20, 1)]);
     noticed::<Lb<1, true>>(Mistake::RemoveUnfenced, &setup, &[Do::Remove(20)]);
@@ -174,7 +178,7 @@ fn opens_with_lock_bits() -> bool {
     let mut tree = <Lb<1, true> as Kind<Tracked>>::create(&pool);
     let operations = inserts((0..200).map(|key| key * 7 % 211));
     run(&mut tree, &operations, |_| (), |_| ());
-    let mut at = medium.load_u64(tree.slab.root());
+    let mut at = medium.load_u64(tree.0.slab.root());
     while at != 0 {
         let low = medium.load_u64(at);
         medium.store_u64(at, low | 1 << 14);
@@ -199,7 +203,7 @@ fn damaged_leaves_are_named_and_refused() {
         tree.insert(key * 10, key).unwrap();
     }
     // Another key in an entry of the leaf that has the key 500.
-    let leaf = tree.inner.find(500).leaf;
+    let leaf = tree.0.inner.find(500).leaf;
     let offset = u64::from(leaf) * 256;
     let before = medium.load_u64(offset + 16 + 11 * 16);
     medium.store_u64(offset + 16 + 11 * 16, before ^ 0xFFFF);
@@ -240,7 +244,7 @@ fn broken_links_keep_a_tree_from_opening() {
     for key in 0..100 {
         tree.insert(key * 10, key).unwrap();
     }
-    let first = medium.load_u64(tree.slab.root());
+    let first = medium.load_u64(tree.0.slab.root());
     let link = first + 240 + 8 * (medium.load_u64(first) >> 15 & 1);
     drop(tree);
     let right = medium.load_u64(link);

@@ -20,3 +20,9 @@ pub(crate) fn noticed<K: Kind<Tracked>>(mistake: impl Rule, setup: &[Do], operat
     let result = mistake.broken(|| catch_unwind(AssertUnwindSafe(work)));
     assert!(!matches!(result, Ok(Ok(_))), "{mistake:?}");
 }
+
+impl Rule for crate::hybrid::mistake::Mistake {
+    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
+        crate::hybrid::mistake::with(self, run)
+    }
+}

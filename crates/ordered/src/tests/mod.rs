@@ -7,6 +7,7 @@
 
 mod crash;
 mod failures;
+mod fp;
 mod lb;
 mod mistakes;
 mod workload;
@@ -41,4 +42,5 @@ tree_tests! {
     lb1_still: lb::Lb<1, false>;
     lb2: lb::Lb<2, true>;
     lb4: lb::Lb<4, true>;
+    fptree: fp::Fp;
 }

@@ -2,11 +2,10 @@
 
 use halocline_media::Medium;
 
-use crate::kernel::fingerprint;
 use crate::{CheckReport, Problem, TreeError};
 
-use super::leaf::Leaf;
-use super::tree::{LbTree, number_of, offset_of};
+use super::leaves::{At, Leaves};
+use super::tree::{Hybrid, UNIT, number_of, offset_of};
 
 /// What a look at a leaf has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,17 +19,17 @@ pub(super) struct Facts {
 }
 
 /// Looks at all entries of a leaf.
-pub(super) fn facts<M: Medium, const B: usize>(leaf: &Leaf<'_, M, B>) -> Facts {
-    let headers = leaf.headers();
+pub(super) fn facts<M: Medium, L: Leaves>(at: At<'_, M>) -> Facts {
+    let head = L::head(at);
     let mut facts = Facts {
         least: u64::MAX,
         ..Facts::default()
     };
-    for entry in leaf.entries(&headers) {
-        let wanted = fingerprint(entry.key);
-        if headers[entry.at.0].matches(wanted) & 1 << entry.at.1 == 0 {
-            facts.damage = Some("a fingerprint does not belong to its key");
-        } else if leaf.find(&headers, entry.key) != Some(entry.at) {
+    for entry in L::entries(at, &head) {
+        let damage = L::damage(&head, &entry);
+        if damage.is_some() {
+            facts.damage = damage;
+        } else if L::find(at, &head, entry.key) != Some(entry.slot) {
             facts.damage = Some("a key is there twice");
         }
         facts.count += 1;
@@ -40,7 +39,7 @@ pub(super) fn facts<M: Medium, const B: usize>(leaf: &Leaf<'_, M, B>) -> Facts {
     facts
 }
 
-impl<M: Medium, const B: usize> LbTree<M, B> {
+impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Every leaf, along the inner nodes and along the links, which must lead to the same ones.
     pub(super) fn examine_all(&self) -> Result<CheckReport, TreeError> {
         let mut report = CheckReport::default();
@@ -73,31 +72,32 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
         linked: u64,
     ) -> Result<u64, TreeError> {
         report.leaves += 1;
-        let leaf = self.leaf(number);
-        let facts = facts(&leaf);
+        let at = self.at(number);
+        let next = L::next(at);
+        let facts = facts::<M, L>(at);
         let reason = if let Some(reason) = self.broken.reason(number) {
             report.problems.push(Problem {
-                node: leaf.offset,
+                node: at.offset,
                 reason,
             });
-            return Ok(leaf.next(leaf.header(0)));
+            return Ok(next);
         } else if let Some(damage) = facts.damage {
             damage
         } else if facts.count > 0 && (facts.least < low || facts.greatest > high) {
             "a key belongs to another leaf"
-        } else if linked != leaf.offset {
+        } else if linked != at.offset {
             "the link of the leaf before it leads elsewhere"
         } else {
             report.entries += facts.count;
-            return Ok(leaf.next(leaf.header(0)));
+            return Ok(next);
         };
-        self.report(report, leaf.offset, reason)?;
-        Ok(leaf.next(leaf.header(0)))
+        self.report(report, at.offset, reason)?;
+        Ok(next)
     }
 
     fn report(&self, report: &mut CheckReport, node: u64, reason: &str) -> Result<(), TreeError> {
         let number = number_of(node, self.name())?;
-        debug_assert_eq!(offset_of(number), node / 256 * 256);
+        debug_assert_eq!(offset_of(number), node / UNIT * UNIT);
         self.broken.add(number, reason.to_owned());
         report.problems.push(Problem {
             node,

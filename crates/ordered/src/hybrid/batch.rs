@@ -1,29 +1,29 @@
 //! Many keys at once: their paths are followed level by level, so that the memory they wait for is fetched side by side.
 
-use halocline_media::{LINE, Medium};
+use halocline_media::Medium;
 
 use crate::inner::Place;
 use crate::{OrderedIndex, TreeError};
 
-use super::layout::{Header, entry_offset};
-use super::tree::{LbTree, offset_of};
+use super::leaves::Leaves;
+use super::tree::Hybrid;
 
 /// Keys that are followed at a time: about as many as a core can wait for.
 const GROUP: usize = 16;
 
 /// How far one key is.
-#[derive(Debug, Clone, Copy)]
-struct Step<const B: usize> {
+#[derive(Debug)]
+struct Step<L: Leaves> {
     /// The inner node that was read last, its version, and the child that was found there.
     place: Place,
     /// The leaf's version.
     leaf_version: u64,
-    headers: [Header; B],
+    head: L::Head,
     /// Whether nothing has come in between.
     valid: bool,
 }
 
-impl<M: Medium, const B: usize> LbTree<M, B> {
+impl<M: Medium, L: Leaves> Hybrid<M, L> {
     pub(super) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "a value for each key");
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
@@ -33,7 +33,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     }
 
     fn group(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        let mut steps = [Step {
+        let mut steps: [Step<L>; GROUP] = std::array::from_fn(|_| Step {
             place: Place {
                 node: 0,
                 version: 0,
@@ -41,9 +41,9 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
                 leaf: 0,
             },
             leaf_version: 0,
-            headers: [Header::default(); B],
+            head: L::Head::default(),
             valid: false,
-        }; GROUP];
+        });
         let steps = &mut steps[..keys.len()];
         if let Some((root, height, node, version)) = self.inner.start() {
             for (step, key) in steps.iter_mut().zip(keys) {
@@ -66,13 +66,10 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
             }
         }
         for step in steps.iter() {
-            let start = offset_of(step.place.leaf);
-            for block in 0..B as u64 {
-                self.slab.medium().prefetch(start + block * super::layout::BLOCK);
-            }
+            L::fetch(self.at(step.place.leaf));
         }
         for (step, key) in steps.iter_mut().zip(keys) {
-            self.read_headers(step, *key);
+            self.read_head(step, *key);
         }
         for ((step, key), value) in steps.iter().zip(keys).zip(values) {
             *value = match self.finish(step, *key) {
@@ -86,7 +83,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
 
     /// One level down.
     #[inline(always)]
-    fn descend(&self, step: &mut Step<B>, key: u64) {
+    fn descend(&self, step: &mut Step<L>, key: u64) {
         let above = &step.place;
         let index = above.leaf;
         let Some(node) = self.inner.node(index).filter(|_| step.valid) else {
@@ -104,9 +101,9 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
         };
     }
 
-    /// Reads the leaf's headers and asks for the line in which the entry may be.
+    /// Reads the leaf's head and asks for the line in which the entry may be.
     #[inline(always)]
-    fn read_headers(&self, step: &mut Step<B>, key: u64) {
+    fn read_head(&self, step: &mut Step<L>, key: u64) {
         let number = step.place.leaf;
         let Some(version) = self.locks.read(number).filter(|_| step.valid) else {
             step.valid = false;
@@ -117,27 +114,19 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
             return;
         }
         step.leaf_version = version;
-        let leaf = self.leaf(number);
-        step.headers = leaf.headers();
-        let wanted = crate::kernel::fingerprint(key);
-        for (block, header) in step.headers.iter().enumerate() {
-            let same = header.matches(wanted);
-            if same > 0b111 {
-                let at = entry_offset(same.trailing_zeros() as usize) / LINE * LINE;
-                let block = offset_of(number) + block as u64 * super::layout::BLOCK;
-                self.slab.medium().prefetch(block + at);
-            }
-        }
+        let at = self.at(number);
+        step.head = L::head(at);
+        L::fetch_entry(at, &step.head, key);
     }
 
     /// The value, or nothing if something has come in between.
     #[inline(always)]
-    fn finish(&self, step: &Step<B>, key: u64) -> Option<Option<u64>> {
+    fn finish(&self, step: &Step<L>, key: u64) -> Option<Option<u64>> {
         if !step.valid {
             return None;
         }
-        let leaf = self.leaf(step.place.leaf);
-        let value = leaf.find(&step.headers, key).map(|at| leaf.value(at));
+        let at = self.at(step.place.leaf);
+        let value = L::find(at, &step.head, key).map(|slot| L::value(at, slot));
         self.locks
             .validate(step.place.leaf, step.leaf_version)
             .then_some(value)

@@ -3,17 +3,24 @@
 //! The leaves of one parent are read one after the other, each validated by its own version and the parent's, while the next
 //! ones are being fetched. The links between leaves are not used: they are for recovery.
 
-use halocline_media::Medium;
+use halocline_media::{LINE, Medium};
 
 use crate::TreeError;
 use crate::inner::Family;
 
-use super::tree::LbTree;
+use super::leaves::Leaves;
+use super::tree::Hybrid;
 
-/// How many leaves are fetched ahead.
-const AHEAD: usize = 6;
+/// How many lines are fetched ahead.
+const AHEAD: u64 = 24;
 
-impl<M: Medium, const B: usize> LbTree<M, B> {
+impl<M: Medium, L: Leaves> Hybrid<M, L> {
+    /// How many leaves are.
+    const AHEAD: usize = {
+        let leaves = AHEAD * LINE / L::BYTES;
+        if leaves > 1 { leaves as usize } else { 1 }
+    };
+
     pub(super) fn scan_up(
         &self,
         from: u64,
@@ -27,10 +34,10 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
             let leaves = family.leaves();
             leaves[family.slot..]
                 .iter()
-                .take(AHEAD)
+                .take(Self::AHEAD)
                 .for_each(|leaf| self.fetch(*leaf));
             for slot in family.slot..leaves.len() {
-                if let Some(leaf) = leaves.get(slot + AHEAD) {
+                if let Some(leaf) = leaves.get(slot + Self::AHEAD) {
                     self.fetch(*leaf);
                 }
                 let start = into.len();
@@ -63,10 +70,10 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
             leaves[..=family.slot]
                 .iter()
                 .rev()
-                .take(AHEAD)
+                .take(Self::AHEAD)
                 .for_each(|leaf| self.fetch(*leaf));
             for slot in (0..=family.slot).rev() {
-                if let Some(leaf) = slot.checked_sub(AHEAD).and_then(|slot| leaves.get(slot)) {
+                if let Some(leaf) = slot.checked_sub(Self::AHEAD).and_then(|slot| leaves.get(slot)) {
                     self.fetch(*leaf);
                 }
                 let start = into.len();
@@ -97,9 +104,8 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
         if !self.inner.is_current_family(family) {
             return Ok(false);
         }
-        let leaf = self.leaf(number);
-        let headers = leaf.headers();
-        into.extend(leaf.entries(&headers).map(|entry| (entry.key, entry.value)));
+        let at = self.at(number);
+        into.extend(L::entries(at, &L::head(at)).map(|entry| (entry.key, entry.value)));
         if !self.locks.validate(number, version) {
             return Ok(false);
         }
@@ -108,14 +114,21 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     }
 
     fn fetch(&self, leaf: u32) {
-        self.leaf(leaf).fetch();
+        L::fetch_all(self.at(leaf));
     }
 }
 
-/// Sorts what was appended, a few entries, by insertion.
+/// Up to so many entries are sorted by insertion.
+const FEW: usize = 16;
+
+/// Sorts what was appended.
 #[inline]
 fn sorted(entries: &mut [(u64, u64)], start: usize) -> &[(u64, u64)] {
     let run = &mut entries[start..];
+    if run.len() > FEW {
+        run.sort_unstable_by_key(|(key, _)| *key);
+        return run;
+    }
     for at in 1..run.len() {
         let entry = run[at];
         let mut to = at;

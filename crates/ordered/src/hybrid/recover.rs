@@ -13,15 +13,14 @@ use std::thread;
 use halocline_media::Medium;
 use halocline_pool::{Slab, SlabRecovery};
 
-use super::mistake::{Mistake, made};
 use crate::TreeError;
 use crate::inner::Inner;
 use crate::latch::Latch;
 use crate::locks::Locks;
 
 use super::check::{Facts, facts};
-use super::leaf::Leaf;
-use super::tree::{LbOptions, LbTree, number_of, offset_of};
+use super::leaves::{At, Leaves};
+use super::tree::{Hybrid, number_of, offset_of};
 use crate::broken::Broken;
 use crate::count::Count;
 
@@ -32,48 +31,49 @@ const BATCH: usize = 4096;
 const AHEAD: usize = 8;
 
 /// Opens a tree on its slab.
-pub(super) fn recover<M: Medium, const B: usize>(
+pub(super) fn recover<M: Medium, L: Leaves>(
     mut recovery: SlabRecovery<M>,
-    options: LbOptions,
-) -> Result<LbTree<M, B>, TreeError> {
+    leaves: L,
+) -> Result<Hybrid<M, L>, TreeError> {
     let (medium, root) = (recovery.slab().medium(), recovery.slab().root());
     if medium.load_u64(root) == 0 {
-        return begin(recovery.finish(), options);
+        return begin(recovery.finish(), leaves);
     }
-    let mut leaves = walk::<M, B>(&mut recovery)?;
+    leaves.finish(recovery.slab())?;
+    let mut found = walk::<M, L>(&mut recovery)?;
     let slab = recovery.finish();
     let broken = Broken::default();
-    settle::<M, B>(&slab, &mut leaves, &broken)?;
-    let count = leaves.iter().map(|leaf| leaf.facts.count).sum();
-    let index = bounds(&leaves);
-    Ok(LbTree {
+    settle::<M, L>(&slab, &mut found, &broken)?;
+    let count = found.iter().map(|leaf| leaf.facts.count).sum();
+    let index = bounds(&found);
+    Ok(Hybrid {
         inner: Inner::build(&index)?,
         slab,
         locks: Locks::new(),
         count: Count::new(count),
         broken,
         latch: Latch::default(),
-        options,
+        leaves,
     })
 }
 
 /// The first leaf of a tree that has none.
-fn begin<M: Medium, const B: usize>(slab: Slab<M>, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
+fn begin<M: Medium, L: Leaves>(slab: Slab<M>, leaves: L) -> Result<Hybrid<M, L>, TreeError> {
     let offset = slab.alloc()?;
     let number = number_of(offset, slab.name())?;
     let medium = slab.medium();
-    Leaf::<M, B> { medium, offset }.write_new(std::iter::empty(), 0, false);
+    L::write_new(At { medium, offset }, std::iter::empty(), 0, false);
     medium.fence()?;
     medium.store_u64(slab.root(), offset);
     medium.persist(slab.root(), 8)?;
-    Ok(LbTree {
+    Ok(Hybrid {
         inner: Inner::new(number)?,
         slab,
         locks: Locks::new(),
         count: Count::new(0),
         broken: Broken::default(),
         latch: Latch::default(),
-        options,
+        leaves,
     })
 }
 
@@ -85,20 +85,20 @@ struct Found {
 }
 
 /// All leaves, in the order of their links.
-fn walk<M: Medium, const B: usize>(recovery: &mut SlabRecovery<M>) -> Result<Vec<Found>, TreeError> {
+fn walk<M: Medium, L: Leaves>(recovery: &mut SlabRecovery<M>) -> Result<Vec<Found>, TreeError> {
     let medium = Arc::clone(recovery.slab().shared_medium());
     let first = medium.load_u64(recovery.slab().root());
-    let (leaves, mut at) = follow::<M, B>(recovery, first)?;
+    let (leaves, mut at) = follow::<M, L>(recovery, first)?;
     if at == 0 {
         // Not worth another thread.
-        return Ok(look_at::<M, B>(&medium, &leaves));
+        return Ok(look_at::<M, L>(&medium, &leaves));
     }
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(8);
     let (sender, receiver) = sync_channel::<(usize, Vec<u32>)>(64);
     let (receiver, looked) = (Mutex::new(receiver), Mutex::new(BTreeMap::new()));
     let look = || {
         while let Ok((number, leaves)) = locked(&receiver).recv() {
-            let found = look_at::<M, B>(&medium, &leaves);
+            let found = look_at::<M, L>(&medium, &leaves);
             locked(&looked).insert(number, found);
         }
     };
@@ -113,7 +113,7 @@ fn walk<M: Medium, const B: usize>(recovery: &mut SlabRecovery<M>) -> Result<Vec
                 return Ok(());
             }
             number += 1;
-            (batch, at) = match follow::<M, B>(recovery, at) {
+            (batch, at) = match follow::<M, L>(recovery, at) {
                 Ok(followed) => followed,
                 Err(error) => {
                     drop(sender);
@@ -132,7 +132,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Follows the links for one batch, naming the nodes; returns their numbers and the link behind them.
-fn follow<M: Medium, const B: usize>(
+fn follow<M: Medium, L: Leaves>(
     recovery: &mut SlabRecovery<M>,
     first: u64,
 ) -> Result<(Vec<u32>, u64), TreeError> {
@@ -140,45 +140,41 @@ fn follow<M: Medium, const B: usize>(
     while at != 0 && batch.len() < BATCH {
         recovery.keep(at)?;
         batch.push(number_of(at, recovery.slab().name())?);
-        let leaf = Leaf::<M, B> {
+        let leaf = At {
             medium: recovery.slab().medium(),
             offset: at,
         };
-        at = leaf.next(leaf.header(0));
+        at = L::next(leaf);
     }
     Ok((batch, at))
 }
 
 /// Looks at leaves, while the next ones are being fetched.
-fn look_at<M: Medium, const B: usize>(medium: &M, leaves: &[u32]) -> Vec<Found> {
-    let leaf = |number: u32| Leaf::<M, B> {
+fn look_at<M: Medium, L: Leaves>(medium: &M, leaves: &[u32]) -> Vec<Found> {
+    let leaf = |number: u32| At {
         medium,
         offset: offset_of(number),
     };
     let look = |(at, number): (usize, &u32)| {
         if let Some(ahead) = leaves.get(at + AHEAD) {
-            leaf(*ahead).fetch();
-        }
-        let mut facts = facts(&leaf(*number));
-        if made(Mistake::TrustLockBit) && leaf(*number).header(0).is_locked() {
-            facts.damage = Some("it is locked");
+            L::fetch_all(leaf(*ahead));
         }
         Found {
             number: *number,
-            facts,
+            facts: facts::<M, L>(leaf(*number)),
         }
     };
     leaves.iter().enumerate().map(look).collect()
 }
 
 /// Finishes what was left half done, and sorts out what is damaged.
-fn settle<M: Medium, const B: usize>(
+fn settle<M: Medium, L: Leaves>(
     slab: &Slab<M>,
     leaves: &mut Vec<Found>,
     broken: &Broken,
 ) -> Result<(), TreeError> {
     let medium = slab.medium();
-    let leaf = |number: u32| Leaf::<M, B> {
+    let leaf = |number: u32| At {
         medium,
         offset: offset_of(number),
     };
@@ -192,10 +188,8 @@ fn settle<M: Medium, const B: usize>(
             && leaves[at].facts.greatest >= leaves[next].facts.least
         {
             let least = leaves[next].facts.least;
-            if B > 1 && !made(Mistake::KeepStale) {
-                clear_from(&leaf(leaves[at].number), least)?;
-                leaves[at].facts = facts(&leaf(leaves[at].number));
-            }
+            L::clear_from(leaf(leaves[at].number), least)?;
+            leaves[at].facts = facts::<M, L>(leaf(leaves[at].number));
             if leaves[at].facts.count > 0 && leaves[at].facts.greatest >= least {
                 let damage = Some("its keys and those of the next leaf are not in order");
                 leaves[at].facts.damage = damage;
@@ -218,8 +212,7 @@ fn settle<M: Medium, const B: usize>(
             && let Some(before) = before
         {
             let (left, own) = (leaf(before), leaf(found.number));
-            left.store_link(left.header(0).alt(), own.next(own.header(0)));
-            left.flush_line(0, 3);
+            L::set_next(left, L::next(own));
             medium.fence()?;
             slab.free(own.offset);
             freed.push(found.number);
@@ -233,21 +226,6 @@ fn settle<M: Medium, const B: usize>(
     }
     for found in leaves.iter_mut().filter(|found| found.facts.damage.is_some()) {
         found.facts.count = 0;
-    }
-    Ok(())
-}
-
-/// Removes the entries of a leaf from a key on, block by block.
-fn clear_from<M: Medium, const B: usize>(leaf: &Leaf<'_, M, B>, least: u64) -> Result<(), TreeError> {
-    let headers = leaf.headers();
-    for (block, header) in headers.iter().enumerate().skip(1) {
-        let stale = leaf
-            .entries(&headers)
-            .filter(|entry| entry.at.0 == block && entry.key >= least)
-            .fold(0, |slots, entry| slots | 1 << entry.at.1);
-        if stale != 0 {
-            leaf.clear(block, *header, stale)?;
-        }
     }
     Ok(())
 }

@@ -6,9 +6,10 @@ use crate::TreeError;
 use crate::inner::Place;
 use crate::locks::{Backoff, Locked};
 
-use super::tree::LbTree;
+use super::leaves::{Entry, Leaves};
+use super::tree::Hybrid;
 
-impl<M: Medium, const B: usize> LbTree<M, B> {
+impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
     #[inline]
     pub(super) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
@@ -20,7 +21,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
         result
     }
 
-    /// As [`put`](LbTree::put); a node that was taken for a split and is not needed is left in `spare`.
+    /// As [`put`](Hybrid::put); a node that was taken for a split and is not needed is left in `spare`.
     #[inline]
     fn put_with(
         &self,
@@ -36,24 +37,25 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
                 None => self.inner.find(key),
                 Some(_) => self.inner.find_with_room(key)?,
             };
-            let leaf = self.leaf(place.leaf);
-            leaf.fetch();
+            let at = self.at(place.leaf);
+            L::fetch(at);
             let Some(locked) = self.lock_current(&place) else {
                 backoff.wait();
                 continue;
             };
             self.intact(place.leaf)?;
-            let headers = leaf.headers();
-            if let Some(at) = leaf.find(&headers, key) {
-                let before = leaf.value(at);
+            let head = L::head(at);
+            if let Some(slot) = L::find(at, &head, key) {
+                let before = L::value(at, slot);
                 if replace {
-                    self.latch.keep(leaf.set_value(at, value))?;
+                    let entry = Entry { key, value, slot };
+                    self.latch.keep(self.leaves.replace(at, &head, entry))?;
                 } else {
                     locked.unchanged();
                 }
                 return Ok(Some(before));
             }
-            match leaf.put(&headers, key, value, self.options.moving) {
+            match self.leaves.put(at, &head, key, value) {
                 Ok(true) => {
                     self.count.add(place.leaf, 1);
                     return Ok(None);
@@ -82,7 +84,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
                 continue;
             }
             *spare = None;
-            let split = self.split(&place, &parent, &headers, node, (key, value));
+            let split = self.split(&place, &parent, node, (key, value));
             drop((parent, locked));
             return match split {
                 Ok(()) => Ok(None),
@@ -99,15 +101,17 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     pub(super) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
         self.latch.check(self.name())?;
         let (place, locked) = self.lock_leaf(key)?;
-        let leaf = self.leaf(place.leaf);
-        match leaf.find(&leaf.headers(), key) {
+        let at = self.at(place.leaf);
+        let head = L::head(at);
+        match L::find(at, &head, key) {
             None => {
                 locked.unchanged();
                 Ok(None)
             }
-            Some(at) => {
-                let before = leaf.value(at);
-                self.latch.keep(leaf.set_value(at, value))?;
+            Some(slot) => {
+                let before = L::value(at, slot);
+                let entry = Entry { key, value, slot };
+                self.latch.keep(self.leaves.replace(at, &head, entry))?;
                 Ok(Some(before))
             }
         }

@@ -1,0 +1,252 @@
+//! Reading a leaf, and its durable changes within one leaf.
+//!
+//! Invariants: an entry is stored to a slot that is free, and is durable before the bitmap says it is in use. In the first line, whose
+//! stores arrive in order, fingerprints are stored before the bitmap.
+
+use halocline_media::{LINE, MediaError, Medium};
+
+use crate::hybrid::{At, Entry};
+use crate::kernel::{fingerprint, matches_in_line};
+
+use super::layout::{ALL, NEXT, SLOTS, entry_offset};
+use super::mistake::{Mistake, made};
+
+/// The first line of a leaf: the bitmap, and fingerprints in bytes 8 to 63.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Head(pub(super) [u64; 8]);
+
+impl Head {
+    /// Entries in use.
+    #[inline(always)]
+    pub(crate) fn used(&self) -> u64 {
+        self.0[0] & ALL
+    }
+
+    /// Entries not in use.
+    #[inline(always)]
+    pub(crate) fn free(&self) -> u64 {
+        !self.0[0] & ALL
+    }
+
+    /// Entries in use with the fingerprint of a key.
+    #[inline(always)]
+    pub(crate) fn matches(&self, key: u64) -> u64 {
+        matches_in_line(&self.0, fingerprint(key)) & self.used()
+    }
+
+    /// With a fingerprint for an entry that is not in use; returns which word has changed.
+    #[inline(always)]
+    pub(crate) fn set_fingerprint(&mut self, slot: usize, fingerprint: u8) -> usize {
+        let (word, shift) = (1 + slot / 8, slot % 8 * 8);
+        self.0[word] = self.0[word] & !(0xFF << shift) | u64::from(fingerprint) << shift;
+        word
+    }
+}
+
+/// A leaf, where it lies.
+#[derive(Debug)]
+pub(crate) struct Leaf<'a, M>(pub(crate) At<'a, M>);
+
+impl<M> Clone for Leaf<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Leaf<'_, M> {}
+
+impl<'a, M: Medium> Leaf<'a, M> {
+    #[inline(always)]
+    pub(crate) fn head(self) -> Head {
+        let mut head = Head::default();
+        for (number, word) in (0..).zip(&mut head.0) {
+            *word = self.0.medium.load_u64(self.0.offset + number * 8);
+        }
+        head
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(self, slot: usize) -> u64 {
+        self.0.medium.load_u64(self.0.offset + entry_offset(slot))
+    }
+
+    #[inline(always)]
+    pub(crate) fn value(self, slot: usize) -> u64 {
+        self.0.medium.load_u64(self.0.offset + entry_offset(slot) + 8)
+    }
+
+    #[inline]
+    pub(crate) fn next(self) -> u64 {
+        self.0.medium.load_u64(self.0.offset + NEXT)
+    }
+
+    #[inline(always)]
+    pub(crate) fn find(self, head: &Head, key: u64) -> Option<usize> {
+        let mut same = head.matches(key);
+        while same != 0 {
+            let slot = same.trailing_zeros() as usize;
+            if self.key(slot) == key {
+                return Some(slot);
+            }
+            same &= same - 1;
+        }
+        None
+    }
+
+    /// All entries, in no order.
+    #[inline(always)]
+    pub(crate) fn entries(self, head: &Head) -> impl Iterator<Item = Entry<usize>> + use<'a, M> {
+        let mut used = head.used();
+        std::iter::from_fn(move || {
+            let slot = (used != 0).then(|| used.trailing_zeros() as usize)?;
+            used &= used - 1;
+            let (key, value) = (self.key(slot), self.value(slot));
+            Some(Entry { key, value, slot })
+        })
+    }
+
+    /// Puts an entry into a free slot, if there is one, and takes the entries `instead` out, in one.
+    ///
+    /// # Errors
+    /// Of the medium: the entry is not there, or there and perhaps not durable.
+    #[inline(always)]
+    pub(crate) fn put(self, head: &Head, key: u64, value: u64, instead: u64) -> Result<bool, MediaError> {
+        if head.free() == 0 {
+            return Ok(false);
+        }
+        let slot = head.free().trailing_zeros() as usize;
+        self.store_entry(slot, key, value);
+        if !made(Mistake::EntryUnflushed) {
+            self.flush_entry(slot);
+        }
+        if !made(Mistake::EntryUnfenced) {
+            self.0.medium.fence()?;
+        }
+        if made(Mistake::UpdateInTwoStores) && instead != 0 {
+            self.store_bitmap(head.used() & !instead);
+        }
+        self.set(head, slot, key, instead)?;
+        Ok(true)
+    }
+
+    /// Makes a durable entry in a free slot count, and those of `instead` no longer.
+    #[inline(always)]
+    pub(crate) fn set(self, head: &Head, slot: usize, key: u64, instead: u64) -> Result<(), MediaError> {
+        let mut head = *head;
+        let bitmap = (head.used() | 1 << slot) & !instead;
+        if made(Mistake::BitmapBeforeFingerprint) {
+            self.store_bitmap(bitmap);
+        }
+        let word = head.set_fingerprint(slot, fingerprint(key));
+        let at = self.0.offset + word as u64 * 8;
+        self.0.medium.store_u64(at, head.0[word]);
+        self.store_bitmap(bitmap);
+        self.flush_head();
+        self.0.medium.fence()
+    }
+
+    /// Replaces the value of an entry: out of place if there is room, else by one store.
+    ///
+    /// # Errors
+    /// Of the medium: the new value is there or not, and perhaps not durable.
+    #[inline(always)]
+    pub(crate) fn replace(self, head: &Head, entry: Entry<usize>) -> Result<(), MediaError> {
+        if self.put(head, entry.key, entry.value, 1 << entry.slot)? {
+            return Ok(());
+        }
+        let at = self.0.offset + entry_offset(entry.slot) + 8;
+        self.0.medium.store_u64(at, entry.value);
+        self.flush_entry(entry.slot);
+        self.0.medium.fence()
+    }
+
+    /// Removes an entry: one store.
+    ///
+    /// # Errors
+    /// Of the medium: it is gone, and perhaps not durably.
+    #[inline]
+    pub(crate) fn clear(self, head: &Head, slot: usize) -> Result<(), MediaError> {
+        self.store_bitmap(head.used() & !(1 << slot));
+        self.flush_head();
+        if made(Mistake::RemoveUnfenced) {
+            return Ok(());
+        }
+        self.0.medium.fence()
+    }
+
+    #[inline(always)]
+    pub(crate) fn store_entry(self, slot: usize, key: u64, value: u64) {
+        let at = self.0.offset + entry_offset(slot);
+        self.0.medium.store_u64(at, key);
+        self.0.medium.store_u64(at + 8, value);
+    }
+
+    #[inline(always)]
+    pub(crate) fn store_bitmap(self, bitmap: u64) {
+        self.0.medium.store_u64(self.0.offset, bitmap);
+    }
+
+    /// The whole first line, the bitmap last.
+    pub(crate) fn store_head(self, head: &Head) {
+        for (number, word) in head.0.iter().enumerate().rev() {
+            self.0.medium.store_u64(self.0.offset + number as u64 * 8, *word);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn flush_head(self) {
+        self.0.medium.flush(self.0.offset, LINE);
+    }
+
+    #[inline(always)]
+    pub(crate) fn flush_entry(self, slot: usize) {
+        self.0.medium.flush(self.0.offset + entry_offset(slot), 16);
+    }
+
+    /// Stores and flushes the link.
+    pub(crate) fn set_next(self, next: u64) {
+        self.0.medium.store_u64(self.0.offset + NEXT, next);
+        self.0.medium.flush(self.0.offset + NEXT, 8);
+    }
+
+    /// Stores and flushes a whole leaf that nobody knows, all but lines in which nothing is.
+    pub(crate) fn write_new(self, entries: impl Iterator<Item = (u64, u64)>, next: u64) {
+        let mut head = Head::default();
+        let mut count = 0;
+        for ((key, value), slot) in entries.zip(0..SLOTS) {
+            self.store_entry(slot, key, value);
+            head.set_fingerprint(slot, fingerprint(key));
+            head.0[0] |= 1 << slot;
+            count = slot + 1;
+        }
+        self.store_head(&head);
+        if !made(Mistake::NewLeafUnflushed) {
+            self.0.medium.flush(self.0.offset, entry_offset(count));
+        }
+        self.set_next(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_keeps_its_parts_apart() {
+        let mut head = Head::default();
+        assert_eq!((head.used(), head.free()), (0, ALL));
+        for slot in 0..SLOTS {
+            let key = slot as u64 * 77;
+            head.set_fingerprint(slot, fingerprint(key));
+            assert_eq!(head.matches(key) >> slot, 0, "not in use");
+            head.0[0] |= 1 << slot;
+            assert_eq!(head.matches(key) >> slot, 1);
+        }
+        assert_eq!((head.used(), head.free()), (ALL, 0));
+        let before = head;
+        assert_eq!(head.set_fingerprint(9, !fingerprint(9 * 77)), 2);
+        assert_eq!(head.matches(9 * 77) >> 9 & 1, 0);
+        head.set_fingerprint(9, fingerprint(9 * 77));
+        assert_eq!(head, before);
+    }
+}

@@ -1,0 +1,124 @@
+//! The leaves as [`Hybrid`] uses them.
+
+use halocline_media::{MediaError, Medium};
+use halocline_pool::Slab;
+
+use crate::TreeError;
+use crate::hybrid::{At, Entry, Hybrid, Leaves, Refused, Split};
+
+use super::layout::{LEAF, SLOTS, entry_offset};
+use super::leaf::{Head, Leaf};
+use super::log::{Logs, replay};
+
+/// Leaves, and which of the tree's logs are in use.
+#[derive(Debug, Default)]
+pub(crate) struct FpLeaves {
+    pub(super) logs: Logs,
+}
+
+impl Leaves for FpLeaves {
+    const BYTES: u64 = LEAF;
+    const ENTRIES: usize = SLOTS;
+    const OWNER: [u8; 8] = *b"fp-tree1";
+
+    type Head = Head;
+    type Slot = usize;
+
+    /// The first line: which other one is needed, it tells.
+    #[inline(always)]
+    fn fetch<M: Medium>(at: At<'_, M>) {
+        at.medium.prefetch(at.offset);
+    }
+
+    #[inline(always)]
+    fn fetch_entry<M: Medium>(at: At<'_, M>, head: &Head, key: u64) {
+        let same = head.matches(key);
+        if same != 0 {
+            let slot = same.trailing_zeros() as usize;
+            at.medium.prefetch(at.offset + entry_offset(slot));
+        }
+    }
+
+    #[inline(always)]
+    fn head<M: Medium>(at: At<'_, M>) -> Head {
+        Leaf(at).head()
+    }
+
+    #[inline(always)]
+    fn count(head: &Head) -> u32 {
+        head.used().count_ones()
+    }
+
+    #[inline(always)]
+    fn find<M: Medium>(at: At<'_, M>, head: &Head, key: u64) -> Option<usize> {
+        Leaf(at).find(head, key)
+    }
+
+    #[inline(always)]
+    fn value<M: Medium>(at: At<'_, M>, slot: usize) -> u64 {
+        Leaf(at).value(slot)
+    }
+
+    #[inline(always)]
+    fn entries<M: Medium>(at: At<'_, M>, head: &Head) -> impl Iterator<Item = Entry<usize>> {
+        Leaf(at).entries(head)
+    }
+
+    fn damage(head: &Head, entry: &Entry<usize>) -> Option<&'static str> {
+        let fits = head.matches(entry.key) >> entry.slot & 1 == 1;
+        match (fits, head.0[0] == head.used()) {
+            (false, _) => Some("a fingerprint does not belong to its key"),
+            (true, false) => Some("its bitmap has bits of no entry"),
+            (true, true) => None,
+        }
+    }
+
+    #[inline]
+    fn next<M: Medium>(at: At<'_, M>) -> u64 {
+        Leaf(at).next()
+    }
+
+    #[inline(always)]
+    fn put<M: Medium>(&self, at: At<'_, M>, head: &Head, key: u64, value: u64) -> Result<bool, MediaError> {
+        Leaf(at).put(head, key, value, 0)
+    }
+
+    #[inline]
+    fn replace<M: Medium>(&self, at: At<'_, M>, head: &Head, entry: Entry<usize>) -> Result<(), MediaError> {
+        Leaf(at).replace(head, entry)
+    }
+
+    #[inline]
+    fn clear<M: Medium>(&self, at: At<'_, M>, head: &Head, slot: usize) -> Result<(), MediaError> {
+        Leaf(at).clear(head, slot)
+    }
+
+    fn set_next<M: Medium>(at: At<'_, M>, next: u64) {
+        Leaf(at).set_next(next);
+    }
+
+    fn write_new<M: Medium>(
+        at: At<'_, M>,
+        entries: impl Iterator<Item = (u64, u64)>,
+        next: u64,
+        _filled: bool,
+    ) {
+        Leaf(at).write_new(entries, next);
+    }
+
+    fn split<M: Medium>(tree: &Hybrid<M, Self>, split: &Split<'_, M, Self>) -> Result<(), Refused> {
+        super::split::split(tree, split)
+    }
+
+    fn take_over<M: Medium>(
+        tree: &Hybrid<M, Self>,
+        left: At<'_, M>,
+        right: At<'_, M>,
+    ) -> Result<(), TreeError> {
+        super::split::take_over(tree, Leaf(left), Leaf(right))
+    }
+
+    fn finish<M: Medium>(&self, slab: &Slab<M>) -> Result<(), TreeError> {
+        replay(slab)
+    }
+}

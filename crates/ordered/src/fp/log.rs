@@ -1,0 +1,163 @@
+//! Micro-logs: a line each in the tree's root, so that what changes a leaf's bitmap and its link is done wholly or not at all.
+//!
+//! The words of a log are stored with that of the leaf last, by which it counts. It is durable before the leaf is changed, and durably
+//! cleared before anyone else changes the leaf. After a crash: if neither the leaf's bitmap nor its link has changed, nothing
+//! has happened, and what the log refers to may not even be durable; if one of them has, all that came before it is durable, and
+//! both are stored again. Which logs are in use now is known in DRAM alone.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use halocline_media::{LINE, MediaError, Medium};
+use halocline_pool::Slab;
+
+use crate::TreeError;
+use crate::hybrid::At;
+use crate::locks::Backoff;
+
+use super::layout::{LOG, LOG_BITMAP, LOG_RIGHT, LOGS, LOGS_AT};
+use super::leaf::Leaf;
+use super::mistake::{Mistake, made};
+
+/// What is done with a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Change {
+    /// Entries have been copied to a new leaf on its right.
+    Split = 1,
+    /// The leaf, which is empty, gets the entries of the one on its right, which goes.
+    TakeOver = 2,
+}
+
+/// Below what a leaf's offset is a multiple of.
+const CHANGE: u64 = 0xFF;
+
+/// Which logs are in use.
+#[derive(Debug, Default)]
+pub(crate) struct Logs {
+    /// A bit each.
+    used: AtomicU32,
+    /// How often one was looked for: they are taken in turns, so that threads do not look at the same one.
+    turn: AtomicU32,
+}
+
+/// A log that is in use; given back when dropped.
+pub(crate) struct Log<'a, M: Medium> {
+    logs: &'a Logs,
+    slab: &'a Slab<M>,
+    index: u32,
+}
+
+impl Logs {
+    /// A log that nobody uses. Whoever has one waits for nobody, so there will be one soon.
+    pub(crate) fn take<'a, M: Medium>(&'a self, slab: &'a Slab<M>) -> Log<'a, M> {
+        const { assert!(LOGS == u32::BITS) };
+        let mut backoff = Backoff::default();
+        loop {
+            let index = self.turn.fetch_add(1, Ordering::Relaxed) % LOGS;
+            if self.used.fetch_or(1 << index, Ordering::Acquire) >> index & 1 == 0 {
+                let logs = self;
+                return Log { logs, slab, index };
+            }
+            backoff.wait();
+        }
+    }
+}
+
+impl<M: Medium> Drop for Log<'_, M> {
+    fn drop(&mut self) {
+        self.logs.used.fetch_and(!(1 << self.index), Ordering::Release);
+    }
+}
+
+impl<M: Medium> Log<'_, M> {
+    /// Stores and flushes what is going to be done; the fence is the caller's.
+    pub(crate) fn begin(&self, change: Change, leaf: Leaf<'_, M>, right: u64) {
+        let (medium, at) = (self.slab.medium(), place(self.slab, self.index));
+        if made(Mistake::LogLeafFirst) {
+            medium.store_u64(at, leaf.0.offset | change as u64);
+        }
+        medium.store_u64(at + LOG_RIGHT, right);
+        medium.store_u64(at + LOG_BITMAP, leaf.head().used());
+        medium.store_u64(at, leaf.0.offset | change as u64);
+        medium.flush(at, LINE);
+    }
+
+    /// The same once it is durable that it is done.
+    pub(crate) fn end(&self) {
+        let (medium, at) = (self.slab.medium(), place(self.slab, self.index));
+        medium.store_u64(at, 0);
+        if !made(Mistake::LogClearedLate) {
+            medium.flush(at, LINE);
+        }
+    }
+}
+
+fn place<M: Medium>(slab: &Slab<M>, index: u32) -> u64 {
+    const { assert!(LOGS_AT + LOGS as u64 * LOG <= Slab::<M>::ROOT_LEN) };
+    slab.root() + LOGS_AT + u64::from(index) * LOG
+}
+
+/// Does again what a crash has interrupted. A crash on the way does no harm.
+///
+/// # Errors
+/// [`TreeError::Damaged`] if a log makes no sense.
+pub(crate) fn replay<M: Medium>(slab: &Slab<M>) -> Result<(), TreeError> {
+    if made(Mistake::IgnoreLogs) {
+        return Ok(());
+    }
+    let medium = slab.medium();
+    for index in 0..LOGS {
+        let at = place(slab, index);
+        let word = medium.load_u64(at);
+        if word == 0 {
+            continue;
+        }
+        let (leaf, right) = (word & !CHANGE, medium.load_u64(at + LOG_RIGHT));
+        let change = match word & CHANGE {
+            1 => Some(Change::Split),
+            2 => Some(Change::TakeOver),
+            _ => None,
+        };
+        let Some(change) = change.filter(|_| slab.is_node(leaf) && slab.is_node(right)) else {
+            return Err(TreeError::Damaged {
+                name: slab.name().to_owned(),
+                node: at,
+                reason: "a log of a split leads nowhere".to_owned(),
+            });
+        };
+        let node = |offset| Leaf(At { medium, offset });
+        redo(change, node(leaf), node(right), medium.load_u64(at + LOG_BITMAP))?;
+        medium.store_u64(at, 0);
+        medium.persist(at, 8)?;
+    }
+    Ok(())
+}
+
+/// Stores the bitmap and the link of a leaf that are to be, if either has been changed.
+fn redo<M: Medium>(
+    change: Change,
+    leaf: Leaf<'_, M>,
+    right: Leaf<'_, M>,
+    before: u64,
+) -> Result<(), MediaError> {
+    let (head, next) = (leaf.head(), leaf.next());
+    match change {
+        Change::Split if head.used() != before || next == right.0.offset => {
+            let least = right.entries(&right.head()).map(|entry| entry.key).min();
+            let moved = leaf
+                .entries(&head)
+                .filter(|entry| least.is_some_and(|least| entry.key >= least))
+                .fold(0, |slots, entry| slots | 1 << entry.slot);
+            leaf.store_bitmap(head.used() & !moved);
+            leaf.flush_head();
+            leaf.set_next(right.0.offset);
+        }
+        Change::TakeOver if head.used() != before || next != right.0.offset => {
+            leaf.store_head(&right.head());
+            leaf.flush_head();
+            leaf.set_next(right.next());
+        }
+        _ => return Ok(()),
+    }
+    leaf.0.medium.fence()
+}

@@ -1,0 +1,85 @@
+//! What changes two leaves: splitting a full one, and an empty one that takes over its right neighbour.
+//!
+//! Order: (1) what is copied, and the log; (2) the leaf's bitmap and its link, in any order; (3) the log is cleared; each durable
+//! before the next.
+
+use halocline_media::Medium;
+
+use crate::TreeError;
+use crate::hybrid::{Hybrid, Refused, Split};
+
+use super::leaf::Leaf;
+use super::leaves::FpLeaves;
+use super::log::Change;
+use super::mistake::{Mistake, made};
+
+type Tree<M> = Hybrid<M, FpLeaves>;
+
+pub(super) fn split<M: Medium>(tree: &Tree<M>, split: &Split<'_, M, FpLeaves>) -> Result<(), Refused> {
+    let medium = tree.slab.medium();
+    let (leaf, new) = (Leaf(split.old), Leaf(split.new));
+    let log = tree.leaves.logs.take(&tree.slab);
+    new.write_new(split.entries(), split.next);
+    log.begin(Change::Split, leaf, new.0.offset);
+    if !made(Mistake::LogUnfenced)
+        && let Err(error) = tree.latch.keep(medium.fence())
+    {
+        // The leaf is as it was, so the log says nothing.
+        return Err(Refused::before(error, split));
+    }
+
+    // From here on everything is done, whatever the medium says, so that readers see one tree.
+    let moved = split.moved.iter().fold(0, |slots, entry| slots | 1 << entry.slot);
+    let mut head = split.head;
+    head.0[0] = head.used() & !moved;
+    if moved != 0 {
+        leaf.store_bitmap(head.used());
+        leaf.flush_head();
+    }
+    leaf.set_next(new.0.offset);
+    if made(Mistake::LogClearedEarly) {
+        log.end();
+    }
+    let mut result = tree.latch.keep(medium.fence());
+    log.end();
+    let slot = head.free().trailing_zeros() as usize;
+    if !split.right {
+        // To a slot that has durably become free.
+        leaf.store_entry(slot, split.key, split.value);
+        leaf.flush_entry(slot);
+    }
+    result = result.and(tree.latch.keep(medium.fence()));
+    if !split.right {
+        result = result.and(tree.latch.keep(leaf.set(&head, slot, split.key, 0)));
+    }
+    Ok(result?)
+}
+
+/// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
+pub(super) fn take_over<M: Medium>(
+    tree: &Tree<M>,
+    left: Leaf<'_, M>,
+    right: Leaf<'_, M>,
+) -> Result<(), TreeError> {
+    let medium = tree.slab.medium();
+    let log = tree.leaves.logs.take(&tree.slab);
+    let head = right.head();
+    let mut lines = 0_u64;
+    for entry in right.entries(&head) {
+        left.store_entry(entry.slot, entry.key, entry.value);
+        lines |= 1 << (entry.slot / 4);
+    }
+    if !made(Mistake::TakenUnflushed) {
+        (0..16)
+            .filter(|line| lines >> line & 1 == 1)
+            .for_each(|line| left.flush_entry(line * 4));
+    }
+    log.begin(Change::TakeOver, left, right.0.offset);
+    let mut result = tree.latch.keep(medium.fence());
+    left.store_head(&head);
+    left.flush_head();
+    left.set_next(right.next());
+    result = result.and(tree.latch.keep(medium.fence()));
+    log.end();
+    result.and(tree.latch.keep(medium.fence()))
+}

@@ -1,0 +1,87 @@
+//! The tree as a whole: creating and opening.
+
+use halocline_media::{AnyMedium, Medium};
+use halocline_pool::Pool;
+
+use crate::TreeError;
+use crate::hybrid::{Hybrid, Leaves, is_index};
+use crate::kind::{CHUNK, Stored};
+
+use super::leaves::FpLeaves;
+
+/// How an [`FpTree`] works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FpOptions {
+    /// Of a new tree, the least bytes of the pool it takes at a time.
+    pub chunk: u64,
+}
+
+impl Default for FpOptions {
+    fn default() -> FpOptions {
+        FpOptions { chunk: CHUNK }
+    }
+}
+
+/// An FPTree, with leaves of 56 entries in 1 KiB.
+///
+/// Costs of one operation: an insert writes two lines and waits for as many fences, about 2.5 and 2.1 on average with splits; an
+/// update the same, or one of each in a full leaf; a removal one of each.
+#[derive(Debug)]
+pub struct FpTree<M: Medium = AnyMedium>(pub(crate) Hybrid<M, FpLeaves>);
+
+impl<M: Medium> FpTree<M> {
+    /// Creates an empty tree as an object of this name.
+    ///
+    /// # Errors
+    /// [`TreeError::Pool`], as [`Pool::create_slab`].
+    pub fn create(pool: &Pool<M>, name: &str, options: FpOptions) -> Result<FpTree<M>, TreeError> {
+        Hybrid::create(pool, name, options.chunk, FpLeaves::default()).map(FpTree)
+    }
+
+    /// Opens a tree: finishes what its micro-logs say was interrupted, walks along its leaves, and builds the inner nodes, on all
+    /// cores. Linear in the number of leaves. Damaged leaves do not keep it from opening: what needs them is refused.
+    ///
+    /// # Errors
+    /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged; [`TreeError::Damaged`] if a
+    /// micro-log is.
+    pub fn open(pool: &Pool<M>, name: &str) -> Result<FpTree<M>, TreeError> {
+        Hybrid::open(pool, name, false, FpLeaves::default()).map(FpTree)
+    }
+
+    /// As [`open`](FpTree::open), also if the machine went down before all was synced
+    /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)): any part of what was written since the last sync
+    /// may be missing. [`check`](crate::OrderedIndex::check) the tree.
+    ///
+    /// # Errors
+    /// As [`open`](FpTree::open).
+    pub fn open_unsynced(pool: &Pool<M>, name: &str) -> Result<FpTree<M>, TreeError> {
+        Hybrid::open(pool, name, true, FpLeaves::default()).map(FpTree)
+    }
+
+    /// The object's name.
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Makes all that was written survive power loss, on every medium.
+    ///
+    /// # Errors
+    /// [`TreeError::Pool`] if the disk fails.
+    pub fn sync(&self) -> Result<(), TreeError> {
+        Ok(self.0.slab.sync()?)
+    }
+}
+
+is_index!([M: Medium] FpTree<M>);
+
+impl<M: Medium> Stored<M> for FpTree<M> {
+    const OWNER: [u8; 8] = FpLeaves::OWNER;
+
+    fn create_stored(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Self, TreeError> {
+        Self::create(pool, name, FpOptions { chunk })
+    }
+
+    fn open_stored(pool: &Pool<M>, name: &str, unsynced: bool) -> Result<Self, TreeError> {
+        Hybrid::open(pool, name, unsynced, FpLeaves::default()).map(FpTree)
+    }
+}

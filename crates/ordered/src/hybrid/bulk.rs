@@ -1,0 +1,129 @@
+//! Loading an empty tree with entries that come in order.
+//!
+//! All leaves are written and linked to each other beside the tree; when they are durable, one store to the root makes the tree begin
+//! with the first of them, and the one leaf it had is free.
+
+use halocline_media::Medium;
+
+use crate::count::Count;
+use crate::inner::Inner;
+use crate::{OrderedIndex, TreeError};
+
+use super::leaves::{At, Leaves};
+use super::mistake::{Mistake, made};
+use super::tree::{Hybrid, number_of, offset_of};
+
+/// What has been written so far.
+#[derive(Debug, Default)]
+struct Written {
+    /// Each leaf's least key and its number.
+    leaves: Vec<(u64, u32)>,
+    entries: u64,
+    last: Option<u64>,
+}
+
+impl<M: Medium, L: Leaves> Hybrid<M, L> {
+    pub(super) fn load(
+        &mut self,
+        entries: &mut dyn Iterator<Item = (u64, u64)>,
+        fill: f64,
+    ) -> Result<u64, TreeError> {
+        self.latch.check(self.name())?;
+        let first = self.inner.find(0).leaf;
+        self.intact(first)?;
+        if !self.is_empty() || self.inner.find(u64::MAX).leaf != first {
+            return Err(TreeError::NotEmpty {
+                name: self.name().to_owned(),
+                entries: self.len(),
+            });
+        }
+        let fill = ((L::ENTRIES as f64 * fill).round() as usize).clamp(1, L::ENTRIES);
+        let mut written = Written::default();
+        let result = self.write_leaves(entries, fill, &mut written);
+        if written.leaves.is_empty() {
+            return result.map(|()| 0);
+        }
+        let inner = result.and_then(|()| Ok(Inner::build(&written.leaves)?));
+        let inner = match inner {
+            Ok(inner) => inner,
+            Err(error) => {
+                for (_, leaf) in &written.leaves {
+                    self.slab.free(offset_of(*leaf));
+                }
+                return Err(error);
+            }
+        };
+        let (medium, root) = (self.slab.medium(), self.slab.root());
+        medium.store_u64(root, offset_of(written.leaves[0].1));
+        medium.flush(root, 8);
+        let result = self.latch.keep(medium.fence());
+        self.inner = inner;
+        self.count = Count::new(written.entries);
+        result?;
+        self.slab.free(offset_of(first));
+        Ok(written.entries)
+    }
+
+    /// Writes all leaves; they are durable on return.
+    fn write_leaves(
+        &self,
+        entries: &mut dyn Iterator<Item = (u64, u64)>,
+        fill: usize,
+        written: &mut Written,
+    ) -> Result<(), TreeError> {
+        let medium = self.slab.medium();
+        let mut pending = some(entries, fill, written)?;
+        let mut offset = self.take_for(&pending, written)?;
+        while !pending.is_empty() {
+            // The next one's place must be known before this one is written, as it leads there.
+            let following = some(entries, fill, written)?;
+            let next = self.take_for(&following, written)?;
+            L::write_new(At { medium, offset }, pending.into_iter(), next, true);
+            (pending, offset) = (following, next);
+        }
+        if made(Mistake::LoadUnfenced) {
+            return Ok(());
+        }
+        self.latch.keep(medium.fence())
+    }
+
+    /// A node for entries; none, that is 0, if there are no entries.
+    fn take_for(&self, entries: &[(u64, u64)], written: &mut Written) -> Result<u64, TreeError> {
+        let Some((least, _)) = entries.first() else {
+            return Ok(0);
+        };
+        let node = self.slab.alloc()?;
+        match number_of(node, self.name()) {
+            Ok(number) => {
+                written.leaves.push((*least, number));
+                Ok(node)
+            }
+            Err(error) => {
+                self.slab.free(node);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The entries of the next leaf.
+fn some(
+    entries: &mut dyn Iterator<Item = (u64, u64)>,
+    most: usize,
+    written: &mut Written,
+) -> Result<Vec<(u64, u64)>, TreeError> {
+    let mut some = Vec::with_capacity(most);
+    for (key, value) in entries.take(most) {
+        if let Some(before) = written.last.filter(|before| *before >= key) {
+            return Err(TreeError::NotSorted {
+                position: written.entries,
+                key,
+                before,
+            });
+        }
+        written.last = Some(key);
+        written.entries += 1;
+        some.push((key, value));
+    }
+    Ok(some)
+}

@@ -1,0 +1,140 @@
+//! What a tree's leaves are: [`Leaves`].
+
+use std::fmt;
+
+use halocline_media::{LINE, MediaError, Medium};
+use halocline_pool::Slab;
+
+use crate::TreeError;
+
+use super::Hybrid;
+use super::split::{Refused, Split};
+
+/// A leaf, where it lies.
+#[derive(Debug)]
+pub(crate) struct At<'a, M> {
+    pub(crate) medium: &'a M,
+    pub(crate) offset: u64,
+}
+
+impl<M> Clone for At<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for At<'_, M> {}
+
+/// An entry and where in its leaf it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry<S> {
+    pub(crate) key: u64,
+    pub(crate) value: u64,
+    pub(crate) slot: S,
+}
+
+/// A layout of leaves, and the changes of them. A change of one leaf is atomic, and durable when the method returns; if that fails,
+/// readers see the leaf as it was or as it was to be, so that there is one tree for them.
+///
+/// The caller has the locks of the leaves it changes. What a reader gets may be of different states of a leaf until it has
+/// validated: nothing may depend on its making sense.
+pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
+    /// Bytes of a leaf, a multiple of 256.
+    const BYTES: u64;
+
+    /// Entries that fill one.
+    const ENTRIES: usize;
+
+    /// What a slab of them says it holds.
+    const OWNER: [u8; 8];
+
+    /// What is read of a leaf before anything else: which entries are in use, fingerprints.
+    type Head: Copy + Default + fmt::Debug;
+
+    /// A place for an entry.
+    type Slot: Copy + PartialEq + fmt::Debug;
+
+    /// Asks for what finding a key needs.
+    fn fetch<M: Medium>(at: At<'_, M>);
+
+    /// Asks for all of it.
+    #[inline]
+    fn fetch_all<M: Medium>(at: At<'_, M>) {
+        for line in 0..Self::BYTES / LINE {
+            at.medium.prefetch(at.offset + line * LINE);
+        }
+    }
+
+    /// Asks for the entry that a key's fingerprint is the same as.
+    fn fetch_entry<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64);
+
+    fn head<M: Medium>(at: At<'_, M>) -> Self::Head;
+
+    /// Entries in use.
+    fn count(head: &Self::Head) -> u32;
+
+    fn find<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) -> Option<Self::Slot>;
+
+    fn value<M: Medium>(at: At<'_, M>, slot: Self::Slot) -> u64;
+
+    /// All entries, in no order.
+    fn entries<M: Medium>(at: At<'_, M>, head: &Self::Head) -> impl Iterator<Item = Entry<Self::Slot>>;
+
+    /// What contradicts itself in the head, or between it and an entry, if anything does.
+    fn damage(head: &Self::Head, entry: &Entry<Self::Slot>) -> Option<&'static str>;
+
+    /// The next leaf, or 0.
+    fn next<M: Medium>(at: At<'_, M>) -> u64;
+
+    /// Adds an entry; false if there is no room for it.
+    fn put<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        head: &Self::Head,
+        key: u64,
+        value: u64,
+    ) -> Result<bool, MediaError>;
+
+    /// Replaces the value of an entry.
+    fn replace<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        head: &Self::Head,
+        entry: Entry<Self::Slot>,
+    ) -> Result<(), MediaError>;
+
+    /// Removes an entry.
+    fn clear<M: Medium>(&self, at: At<'_, M>, head: &Self::Head, slot: Self::Slot) -> Result<(), MediaError>;
+
+    /// Makes the link of a leaf lead elsewhere by one store, and flushes it; the fence is the caller's.
+    fn set_next<M: Medium>(at: At<'_, M>, next: u64);
+
+    /// Stores and flushes a whole leaf that nobody knows, of at most [`ENTRIES`](Leaves::ENTRIES); the fence is the caller's. `filled`
+    /// by a bulk load, or with what a split has moved.
+    fn write_new<M: Medium>(
+        at: At<'_, M>,
+        entries: impl Iterator<Item = (u64, u64)>,
+        next: u64,
+        filled: bool,
+    );
+
+    /// Splits a full leaf.
+    fn split<M: Medium>(tree: &Hybrid<M, Self>, split: &Split<'_, M, Self>) -> Result<(), Refused>;
+
+    /// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
+    fn take_over<M: Medium>(
+        tree: &Hybrid<M, Self>,
+        left: At<'_, M>,
+        right: At<'_, M>,
+    ) -> Result<(), TreeError>;
+
+    /// At opening, before anything else: finishes what a crash has interrupted.
+    fn finish<M: Medium>(&self, _slab: &Slab<M>) -> Result<(), TreeError> {
+        Ok(())
+    }
+
+    /// At opening: removes what a split has moved to the next leaf, whose least key is `least`.
+    fn clear_from<M: Medium>(_at: At<'_, M>, _least: u64) -> Result<(), MediaError> {
+        Ok(())
+    }
+}

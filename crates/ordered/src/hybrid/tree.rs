@@ -1,0 +1,189 @@
+//! The tree as a whole: reading one key.
+
+use halocline_media::Medium;
+use halocline_pool::{Pool, Slab, SlabOptions};
+
+use crate::broken::Broken;
+use crate::count::Count;
+use crate::inner::{Inner, Place};
+use crate::latch::Latch;
+use crate::locks::{Backoff, Locks};
+use crate::{CheckReport, OrderedIndex, TreeError, TreeStats};
+
+use super::leaves::{At, Leaves};
+use super::recover;
+
+/// Offsets of leaves are kept in 32 bits, by these units.
+pub(crate) const UNIT: u64 = 256;
+
+/// What cannot be reached by that.
+const REACH: u64 = UNIT << 32;
+
+/// A tree with leaves of a kind.
+#[derive(Debug)]
+pub(crate) struct Hybrid<M: Medium, L: Leaves> {
+    pub(crate) slab: Slab<M>,
+    pub(crate) inner: Inner,
+    pub(super) locks: Locks,
+    pub(super) count: Count,
+    pub(super) broken: Broken,
+    pub(crate) latch: Latch,
+    pub(crate) leaves: L,
+}
+
+impl<M: Medium, L: Leaves> Hybrid<M, L> {
+    /// Creates an empty tree as an object of this name.
+    pub(crate) fn create(pool: &Pool<M>, name: &str, chunk: u64, leaves: L) -> Result<Self, TreeError> {
+        let options = SlabOptions {
+            node_size: L::BYTES as u32,
+            owner: L::OWNER,
+            chunk,
+        };
+        drop(pool.create_slab(name, &options)?);
+        Self::open(pool, name, false, leaves)
+    }
+
+    /// Opens a tree, if `unsynced` also after power loss before all was synced.
+    pub(crate) fn open(pool: &Pool<M>, name: &str, unsynced: bool, leaves: L) -> Result<Self, TreeError> {
+        let recovery = match unsynced {
+            false => pool.open_slab(name, L::OWNER)?,
+            true => pool.open_slab_unsynced(name, L::OWNER)?,
+        };
+        recover::recover(recovery, leaves)
+    }
+
+    /// The object's name.
+    pub(crate) fn name(&self) -> &str {
+        self.slab.name()
+    }
+
+    /// A leaf by its number.
+    #[inline(always)]
+    pub(super) fn at(&self, leaf: u32) -> At<'_, M> {
+        At {
+            medium: self.slab.medium(),
+            offset: offset_of(leaf),
+        }
+    }
+
+    /// # Errors
+    /// [`TreeError::Damaged`] if the leaf was found to be.
+    #[inline(always)]
+    pub(super) fn intact(&self, leaf: u32) -> Result<(), TreeError> {
+        match self.broken.reason(leaf) {
+            None => Ok(()),
+            Some(reason) => Err(TreeError::Damaged {
+                name: self.name().to_owned(),
+                node: offset_of(leaf),
+                reason,
+            }),
+        }
+    }
+
+    /// The number of a node, if it is within reach.
+    pub(super) fn number_of(&self, offset: u64) -> Result<u32, TreeError> {
+        number_of(offset, self.name())
+    }
+
+    /// Reads one leaf; nothing if something has come in between.
+    #[inline(always)]
+    fn try_get(&self, place: &Place, key: u64) -> Option<Option<u64>> {
+        let at = self.at(place.leaf);
+        L::fetch(at);
+        let version = self.locks.read(place.leaf)?;
+        if !self.inner.is_current(place) {
+            return None;
+        }
+        let head = L::head(at);
+        let value = L::find(at, &head, key).map(|slot| L::value(at, slot));
+        self.locks.validate(place.leaf, version).then_some(value)
+    }
+}
+
+/// Where the leaf of a number lies.
+#[inline(always)]
+pub(super) fn offset_of(leaf: u32) -> u64 {
+    u64::from(leaf) * UNIT
+}
+
+/// The number of the leaf at an offset.
+pub(super) fn number_of(offset: u64, name: &str) -> Result<u32, TreeError> {
+    u32::try_from(offset / UNIT).map_err(|_| TreeError::TooFar {
+        name: name.to_owned(),
+        node: offset,
+        most: REACH,
+    })
+}
+
+impl<M: Medium, L: Leaves> OrderedIndex for Hybrid<M, L> {
+    #[inline]
+    fn get(&self, key: u64) -> Result<Option<u64>, TreeError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let place = self.inner.find(key);
+            if let Some(value) = self.try_get(&place, key) {
+                self.intact(place.leaf)?;
+                return Ok(value);
+            }
+            backoff.wait();
+        }
+    }
+
+    fn get_batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+        self.batch(keys, values)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) -> Result<bool, TreeError> {
+        Ok(self.put(key, value, false)?.is_none())
+    }
+
+    #[inline]
+    fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
+        self.put(key, value, true)
+    }
+
+    fn update(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
+        self.replace(key, value)
+    }
+
+    fn remove(&self, key: u64) -> Result<Option<u64>, TreeError> {
+        self.take(key)
+    }
+
+    fn scan(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError> {
+        self.scan_up(from, count, into)
+    }
+
+    fn scan_back(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError> {
+        self.scan_down(from, count, into)
+    }
+
+    fn bulk_load(
+        &mut self,
+        entries: &mut dyn Iterator<Item = (u64, u64)>,
+        fill: f64,
+    ) -> Result<u64, TreeError> {
+        self.load(entries, fill)
+    }
+
+    fn len(&self) -> u64 {
+        self.count.get()
+    }
+
+    fn check(&self) -> Result<CheckReport, TreeError> {
+        self.examine_all()
+    }
+
+    fn stats(&self) -> TreeStats {
+        let slab = self.slab.stats();
+        TreeStats {
+            entries: self.count.get(),
+            leaves: slab.used,
+            inner_nodes: self.inner.nodes(),
+            height: self.inner.height(),
+            dram_bytes: self.inner.bytes() + self.locks.bytes(),
+            slow_bytes: slab.bytes,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! An empty leaf takes over its right neighbour.
+//!
+//! Order: (1) entries and the link that is not live; (2) in leaves of several blocks, the headers of all but the first, whose
+//! entries recovery clears as long as the next leaf is linked; (3) one store to the first header, which makes its entries and
+//! the link live.
+
+use halocline_media::{LINE, Medium};
+
+use crate::TreeError;
+use crate::latch::Latch;
+
+use super::layout::LINES;
+use super::leaf::Leaf;
+use super::mistake::{Mistake, made};
+
+/// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
+pub(super) fn take_over<M: Medium, const B: usize>(
+    latch: &Latch,
+    left: Leaf<'_, M, B>,
+    right: Leaf<'_, M, B>,
+) -> Result<(), TreeError> {
+    let medium = left.medium;
+    let (own, others) = (left.headers(), right.headers());
+    for entry in right.entries(&others) {
+        left.store_entry(entry.slot, entry.key, entry.value);
+    }
+    left.store_link(1 - own[0].alt(), right.next(others[0]));
+    for (block, header) in others.iter().enumerate() {
+        for (line, slots) in LINES.iter().enumerate().skip(1) {
+            let links = (block, line) == (0, 3);
+            if (header.used() & slots != 0 || links) && !(links && made(Mistake::AbsorbUnflushed)) {
+                left.flush_line(block, line);
+            }
+        }
+    }
+    let mut result = latch.keep(medium.fence());
+    if others[1..].iter().any(|header| header.used() != 0) {
+        for block in 1..B {
+            // Until the switch, these are entries that belong to the next leaf: recovery clears them.
+            left.store_header(block, own[block].replaced_by(others[block]));
+            left.flush_line(block, 0);
+        }
+        result = result.and(latch.keep(medium.fence()));
+    }
+    // Entries of this line need no flush of their own.
+    left.store_header(0, own[0].replaced_by(others[0]).flipped());
+    medium.flush(left.offset, LINE);
+    result.and(latch.keep(medium.fence()))
+}

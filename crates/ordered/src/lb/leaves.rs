@@ -1,0 +1,187 @@
+//! The leaves as [`Hybrid`] uses them.
+
+use halocline_media::{LINE, MediaError, Medium};
+
+use crate::TreeError;
+use crate::hybrid::{At, Entry, Hybrid, Leaves, Refused, Split};
+use crate::kernel::fingerprint;
+
+use super::layout::{BLOCK, Header, SLOTS, entry_offset};
+use super::leaf::{Leaf, Slot};
+use super::mistake::{Mistake, made};
+use super::tree::LbOptions;
+
+/// Leaves of `B` blocks.
+#[derive(Debug)]
+pub(crate) struct LbLeaves<const B: usize> {
+    moving: bool,
+}
+
+impl<const B: usize> LbLeaves<B> {
+    pub(super) const TAG: [u8; 8] = {
+        assert!(B == 1 || B == 2 || B == 4, "leaves of 1, 2 or 4 blocks");
+        let mut owner = *b"lb-tree0";
+        owner[7] += B as u8;
+        owner
+    };
+
+    pub(super) fn new(options: LbOptions) -> LbLeaves<B> {
+        LbLeaves {
+            moving: options.moving,
+        }
+    }
+}
+
+impl<const B: usize> Leaves for LbLeaves<B> {
+    const BYTES: u64 = B as u64 * BLOCK;
+    const ENTRIES: usize = B * SLOTS;
+    const OWNER: [u8; 8] = Self::TAG;
+
+    type Head = Heads<B>;
+    type Slot = Slot;
+
+    /// All its lines, so that an entry's does not have to be waited for after the header's.
+    #[inline(always)]
+    fn fetch<M: Medium>(at: At<'_, M>) {
+        Self::fetch_all(at);
+    }
+
+    #[inline(always)]
+    fn fetch_entry<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) {
+        let wanted = fingerprint(key);
+        for (block, header) in head.0.iter().enumerate() {
+            let same = header.matches(wanted);
+            if same > 0b111 {
+                let line = entry_offset(same.trailing_zeros() as usize) / LINE * LINE;
+                at.medium.prefetch(at.offset + block as u64 * BLOCK + line);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn head<M: Medium>(at: At<'_, M>) -> Self::Head {
+        Heads(Leaf::from(at).headers())
+    }
+
+    #[inline(always)]
+    fn count(head: &Self::Head) -> u32 {
+        head.0.iter().map(|header| header.used().count_ones()).sum()
+    }
+
+    #[inline(always)]
+    fn find<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) -> Option<Slot> {
+        Leaf::from(at).find(&head.0, key)
+    }
+
+    #[inline(always)]
+    fn value<M: Medium>(at: At<'_, M>, slot: Slot) -> u64 {
+        Leaf::<M, B>::from(at).value(slot)
+    }
+
+    #[inline(always)]
+    fn entries<M: Medium>(at: At<'_, M>, head: &Self::Head) -> impl Iterator<Item = Entry<Slot>> {
+        Leaf::from(at).entries(&head.0)
+    }
+
+    fn damage(head: &Self::Head, entry: &Entry<Slot>) -> Option<&'static str> {
+        let (block, slot) = entry.slot;
+        if made(Mistake::TrustLockBit) && head.0[0].is_locked() {
+            return Some("it is locked");
+        }
+        let fits = head.0[block].matches(fingerprint(entry.key)) & 1 << slot != 0;
+        (!fits).then_some("a fingerprint does not belong to its key")
+    }
+
+    #[inline]
+    fn next<M: Medium>(at: At<'_, M>) -> u64 {
+        let leaf = Leaf::<M, B>::from(at);
+        leaf.next(leaf.header(0))
+    }
+
+    #[inline(always)]
+    fn put<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        head: &Self::Head,
+        key: u64,
+        value: u64,
+    ) -> Result<bool, MediaError> {
+        Leaf::from(at).put(&head.0, key, value, self.moving)
+    }
+
+    #[inline]
+    fn replace<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        _head: &Self::Head,
+        entry: Entry<Slot>,
+    ) -> Result<(), MediaError> {
+        Leaf::<M, B>::from(at).set_value(entry.slot, entry.value)
+    }
+
+    #[inline]
+    fn clear<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        head: &Self::Head,
+        (block, slot): Slot,
+    ) -> Result<(), MediaError> {
+        Leaf::<M, B>::from(at).clear(block, head.0[block], 1 << slot)
+    }
+
+    fn set_next<M: Medium>(at: At<'_, M>, next: u64) {
+        let leaf = Leaf::<M, B>::from(at);
+        leaf.store_link(leaf.header(0).alt(), next);
+        leaf.flush_line(0, 3);
+    }
+
+    fn write_new<M: Medium>(
+        at: At<'_, M>,
+        entries: impl Iterator<Item = (u64, u64)>,
+        next: u64,
+        filled: bool,
+    ) {
+        Leaf::<M, B>::from(at).write_new(entries, next, filled);
+    }
+
+    fn split<M: Medium>(tree: &Hybrid<M, Self>, split: &Split<'_, M, Self>) -> Result<(), Refused> {
+        super::split::split(&tree.latch, tree.leaves.moving, split)
+    }
+
+    fn take_over<M: Medium>(
+        tree: &Hybrid<M, Self>,
+        left: At<'_, M>,
+        right: At<'_, M>,
+    ) -> Result<(), TreeError> {
+        super::absorb::take_over::<M, B>(&tree.latch, left.into(), right.into())
+    }
+
+    /// Block by block.
+    fn clear_from<M: Medium>(at: At<'_, M>, least: u64) -> Result<(), MediaError> {
+        if made(Mistake::KeepStale) {
+            return Ok(());
+        }
+        let leaf = Leaf::<M, B>::from(at);
+        let headers = leaf.headers();
+        for (block, header) in headers.iter().enumerate().skip(1) {
+            let stale = leaf
+                .entries(&headers)
+                .filter(|entry| entry.slot.0 == block && entry.key >= least)
+                .fold(0, |slots, entry| slots | 1 << entry.slot.1);
+            if stale != 0 {
+                leaf.clear(block, *header, stale)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The headers of all blocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heads<const B: usize>(pub(super) [Header; B]);
+
+impl<const B: usize> Default for Heads<B> {
+    fn default() -> Heads<B> {
+        Heads([Header::default(); B])
+    }
+}

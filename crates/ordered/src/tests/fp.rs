@@ -1,0 +1,105 @@
+//! The FPTree: its rules broken on purpose.
+
+use halocline_media::Medium;
+use halocline_pool::Pool;
+
+use super::crash::inserts;
+use super::mistakes::{Rule, noticed};
+use super::workload::{Do, Kind, Needless};
+use crate::fp::mistake::{self, Mistake};
+use crate::hybrid::mistake::Mistake as Shared;
+use crate::{FpOptions, FpTree, TreeError};
+
+pub(crate) struct Fp;
+
+impl<M: Medium> Kind<M> for Fp {
+    type Tree = FpTree<M>;
+
+    const LEAF: u64 = 56;
+
+    const NEEDLESS: Needless = Needless {
+        // The link of a new leaf that is the last one, which was zero before; clearing the log, and the fence for that, as doing
+        // the split again does no harm before the leaf is split once more.
+        splits: 3,
+        // The same; and the removal of a leaf's last entry, which unlinking the leaf makes durable as well.
+        empty_leaves: 5,
+        loads: 1,
+        ..Needless::NONE
+    };
+
+    fn create(pool: &Pool<M>) -> Self::Tree {
+        FpTree::create(pool, "tree", FpOptions { chunk: 8 << 10 }).unwrap()
+    }
+
+    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+        FpTree::open(pool, "tree")
+    }
+}
+
+impl Rule for Mistake {
+    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
+        mistake::with(self, run)
+    }
+}
+
+const SOME: [u64; 5] = [50, 20, 90, 40, 10];
+
+#[test]
+fn changes_of_a_leaf_out_of_order() {
+    for mistake in [
+        Mistake::EntryUnfenced,
+        Mistake::EntryUnflushed,
+        Mistake::BitmapBeforeFingerprint,
+    ] {
+        noticed::<Fp>(mistake, &[], &inserts(SOME));
+    }
+    let setup = inserts(SOME);
+    noticed::<Fp>(Mistake::UpdateInTwoStores, &setup, &[Do::Update(20, 1)]);
+    noticed::<Fp>(Mistake::EntryUnfenced, &setup, &[Do::Update(20, 1)]);
+    noticed::<Fp>(Mistake::RemoveUnfenced, &setup, &[Do::Remove(20)]);
+}
+
+/// A full leaf.
+fn full() -> Vec<Do> {
+    inserts((1..=56).map(|key| key * 37 % 57 * 10))
+}
+
+#[test]
+fn splits_out_of_order() {
+    for mistake in [
+        Mistake::NewLeafUnflushed,
+        Mistake::LogUnfenced,
+        Mistake::LogLeafFirst,
+        Mistake::LogClearedEarly,
+        Mistake::IgnoreLogs,
+    ] {
+        for key in [5, 555] {
+            noticed::<Fp>(mistake, &full(), &inserts([key]));
+        }
+    }
+}
+
+#[test]
+fn logs_that_outlive_their_split() {
+    // The leaf is split again, and the new leaf of the second split must not be lost.
+    let again = inserts((0..64).map(|key| key * 4 + 3));
+    noticed::<Fp>(Mistake::LogClearedLate, &full(), &again);
+}
+
+#[test]
+fn leaves_given_back_too_early() {
+    let setup = inserts((1..=115).map(|key| key * 10));
+    let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
+    let again = (1..=60).map(|key| Do::Insert(key * 10 + 1));
+    let operations: Vec<Do> = removals(57..=112).chain(again.clone()).collect();
+    noticed::<Fp>(Shared::FreeBeforeUnlink, &setup, &operations);
+    for mistake in [Mistake::TakenUnflushed, Mistake::IgnoreLogs] {
+        noticed::<Fp>(mistake, &setup, &removals(1..=56).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn loads_not_durable() {
+    noticed::<Fp>(Mistake::NewLeafUnflushed, &[], &[Do::Load(150)]);
+    noticed::<Fp>(Shared::LoadUnfenced, &[], &[Do::Load(150)]);
+}
