@@ -18,9 +18,12 @@ type Tree<M> = Hybrid<M, FpLeaves>;
 pub(super) fn split<M: Medium>(tree: &Tree<M>, split: &Split<'_, M, FpLeaves>) -> Result<(), Refused> {
     let medium = tree.slab.medium();
     let (leaf, new) = (Leaf(split.old), Leaf(split.new));
-    let log = tree.leaves.logs.take(&tree.slab);
+    // If nothing moves, the link alone changes, which is one store.
+    let log = (!split.moved.is_empty()).then(|| tree.leaves.logs.take(&tree.slab));
     new.write_new(split.entries(), split.next);
-    log.begin(Change::Split, leaf, new.0.offset);
+    if let Some(log) = &log {
+        log.begin(Change::Split, leaf, new.0.offset);
+    }
     if !made(Mistake::LogUnfenced)
         && let Err(error) = tree.latch.keep(medium.fence())
     {
@@ -29,14 +32,15 @@ pub(super) fn split<M: Medium>(tree: &Tree<M>, split: &Split<'_, M, FpLeaves>) -
     }
 
     // From here on everything is done, whatever the medium says, so that readers see one tree.
+    leaf.set_next(new.0.offset);
+    let Some(log) = log else {
+        return Ok(tree.latch.keep(medium.fence())?);
+    };
     let moved = split.moved.iter().fold(0, |slots, entry| slots | 1 << entry.slot);
     let mut head = split.head;
     head.0[0] = head.used() & !moved;
-    if moved != 0 {
-        leaf.store_bitmap(head.used());
-        leaf.flush_head();
-    }
-    leaf.set_next(new.0.offset);
+    leaf.store_bitmap(head.used());
+    leaf.flush_head();
     if made(Mistake::LogClearedEarly) {
         log.end();
     }
