@@ -7,6 +7,7 @@ use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
 use halocline_engine::EngineError;
 use halocline_media::MediaError;
+use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 
 /// Why an experiment ended without a result.
@@ -25,6 +26,9 @@ pub enum BenchError {
     /// The pool reports an error.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// A tree reports an error.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
     /// A table reports an error.
     #[error(transparent)]
     Columns(#[from] ColumnsError),

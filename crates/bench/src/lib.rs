@@ -16,6 +16,7 @@ mod report;
 mod settings;
 mod tiers;
 mod timing;
+mod trees;
 
 pub use error::BenchError;
 pub use experiments::{Experiment, experiments};
@@ -25,3 +26,4 @@ pub use settings::Settings;
 pub use tiers::{Asked, Budget, DataKind, Medium, Tiers};
 pub use timing::Samples;
 pub(crate) use timing::interleaved;
+pub use trees::{TreeMedium, Trees};

@@ -6,7 +6,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::{BenchError, Tiers};
+use crate::{BenchError, Tiers, Trees};
 
 /// What the caller of an experiment decides; what is left out has a default in each experiment.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +32,8 @@ pub struct Settings {
     pub reopen: Vec<OsString>,
     /// What the experiments on two tiers of memory are run with.
     pub tiers: Tiers,
+    /// What the experiments on ordered trees are run with.
+    pub trees: Trees,
 }
 
 impl Settings {

@@ -4,6 +4,7 @@ mod advise;
 mod kv;
 mod space;
 mod tiers;
+mod trees;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ pub(crate) use advise::AdviseArgs;
 pub(crate) use kv::{KvArgs, KvCommand, LoadArgs, ScanArgs};
 pub(crate) use space::{CompactArgs, VacuumArgs};
 pub(crate) use tiers::TierArgs;
+pub(crate) use trees::TreeArgs;
 
 const MAIN_HELP: &str = "\
 Examples:
@@ -338,6 +340,8 @@ pub(crate) struct BenchArgs {
     pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tiers: TierArgs,
+    #[command(flatten)]
+    pub(crate) trees: TreeArgs,
 }
 
 #[derive(Debug, Args)]

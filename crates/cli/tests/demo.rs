@@ -52,7 +52,16 @@ fn the_demo_can_leave_its_files_to_go_on_with() {
 #[test]
 fn experiments_are_listed() {
     let text = stdout(&Home::new().ok(&["bench", "list"]));
-    for experiment in ["elf-layout", "elf-selections", "ingest", "churn", "open"] {
+    for experiment in [
+        "elf-layout",
+        "elf-selections",
+        "ingest",
+        "churn",
+        "open",
+        "tree-writes",
+        "tree-ops",
+        "tree-recovery",
+    ] {
         assert!(text.contains(experiment), "{text}");
     }
 }
@@ -60,7 +69,16 @@ fn experiments_are_listed() {
 #[test]
 fn every_experiment_runs_and_writes_its_values() {
     let home = Home::new();
-    for experiment in ["elf-layout", "elf-selections", "ingest", "churn", "open"] {
+    for experiment in [
+        "elf-layout",
+        "elf-selections",
+        "ingest",
+        "churn",
+        "open",
+        "tree-writes",
+        "tree-ops",
+        "tree-recovery",
+    ] {
         let run = home.ok(&[
             "bench",
             experiment,

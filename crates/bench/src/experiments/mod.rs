@@ -10,6 +10,7 @@ mod elf_warmup;
 mod ingest;
 mod memory;
 mod open;
+mod ordered;
 mod tiers;
 
 use crate::{BenchError, Reporter, Settings};
@@ -133,6 +134,34 @@ pub fn experiments() -> &'static [Experiment] {
             about: "open and first query after a restart, by size of the pool",
             options: &["--repeat", "--dir", "--medium", "--cache-model"],
             run: open::run,
+        },
+        Experiment {
+            name: "tree-writes",
+            about: "lines flushed and fences waited for by each change of an ordered tree, counted; with and without entry moving",
+            options: &["--rows", "--trees", "--plot"],
+            run: ordered::writes,
+        },
+        Experiment {
+            name: "tree-ops",
+            about: "operations of ordered trees a second, on several media, by one thread and by two, beside a BTreeMap",
+            options: &[
+                "--rows",
+                "--trees",
+                "--on",
+                "--threads",
+                "--repeat",
+                "--dir",
+                "--medium",
+                "--cache-model",
+                "--plot",
+            ],
+            run: ordered::ops,
+        },
+        Experiment {
+            name: "tree-recovery",
+            about: "time to open an ordered tree, by kind and size",
+            options: &["--rows", "--trees", "--on", "--repeat", "--dir", "--plot"],
+            run: ordered::recovery,
         },
     ]
 }

@@ -139,7 +139,7 @@ pub(crate) struct LoadArgs {
 }
 
 /// The kinds of trees by their names.
-fn kinds() -> impl TypedValueParser<Value = TreeKind> {
+pub(super) fn kinds() -> impl TypedValueParser<Value = TreeKind> {
     let names = TreeKind::ALL.iter().map(|kind| kind.name());
     PossibleValuesParser::new(names)
         .try_map(|name| name.parse::<TreeKind>().map_err(|error: TreeError| error))

@@ -51,6 +51,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
             "reopen".into(),
         ],
         tiers: args.tiers.tiers(),
+        trees: args.trees.trees(),
     };
     let mut out = BufWriter::new(io::stdout());
     let mut reporter = Reporter::new(experiment.name, &mut out);

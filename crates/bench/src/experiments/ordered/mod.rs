@@ -1,0 +1,101 @@
+//! The experiments on ordered trees, and what they share: which trees, which keys, whether they hold what they should.
+
+mod keys;
+mod ops;
+mod place;
+mod recovery;
+mod writes;
+
+use halocline_media::Medium;
+use halocline_ordered::{LbOptions, LbTree, OrderedIndex, Range, TreeError, TreeKind, create_tree};
+use halocline_pool::Pool;
+
+use crate::{BenchError, Settings};
+
+pub(super) use ops::run as ops;
+pub(super) use recovery::run as recovery;
+pub(super) use writes::run as writes;
+
+type Tree = Box<dyn OrderedIndex>;
+
+/// A tree as it is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct System {
+    kind: TreeKind,
+    /// Whether inserts of an LB+-Tree move entries out of the header's line.
+    moving: bool,
+}
+
+impl System {
+    fn new(kind: TreeKind) -> Self {
+        Self { kind, moving: true }
+    }
+
+    /// The same tree without entry moving, if it has that.
+    fn still(self) -> Option<Self> {
+        matches!(self.kind, TreeKind::Lb | TreeKind::Lb2 | TreeKind::Lb4).then_some(Self {
+            moving: false,
+            ..self
+        })
+    }
+
+    fn name(self) -> String {
+        match self.moving {
+            true => self.kind.to_string(),
+            false => format!("{}, not moved", self.kind),
+        }
+    }
+
+    fn create<M: Medium>(self, pool: &Pool<M>, name: &str) -> Result<Tree, TreeError> {
+        let still = || LbOptions {
+            moving: false,
+            ..LbOptions::default()
+        };
+        Ok(match (self.moving, self.kind) {
+            (false, TreeKind::Lb) => Box::new(LbTree::<M, 1>::create(pool, name, still())?),
+            (false, TreeKind::Lb2) => Box::new(LbTree::<M, 2>::create(pool, name, still())?),
+            (false, TreeKind::Lb4) => Box::new(LbTree::<M, 4>::create(pool, name, still())?),
+            (_, kind) => create_tree(pool, name, kind)?,
+        })
+    }
+}
+
+/// Keys to load: as asked for, or `full`, or few for a smoke test.
+fn rows(settings: &Settings, full: usize) -> usize {
+    settings
+        .rows
+        .unwrap_or(if settings.quick { 20_000 } else { full })
+        .max(100)
+}
+
+/// A tree that holds other entries than it should is no faster than one that does.
+///
+/// # Errors
+/// [`BenchError::Disagreement`].
+fn insist(system: &str, tree: &dyn OrderedIndex, expected: keys::Sum) -> Result<(), BenchError> {
+    let mut found = keys::Sum::default();
+    for entry in Range::new(tree, ..) {
+        let (key, value) = entry?;
+        found.add(key, value);
+    }
+    agree("all entries", ("the model", expected), (system, found))
+}
+
+/// # Errors
+/// [`BenchError::Disagreement`] if they are not the same.
+fn agree<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    left: (&str, T),
+    right: (&str, T),
+) -> Result<(), BenchError> {
+    if left.1 == right.1 {
+        return Ok(());
+    }
+    Err(BenchError::Disagreement {
+        what: what.to_owned(),
+        left_system: left.0.to_owned(),
+        left: format!("{:?}", left.1),
+        right_system: right.0.to_owned(),
+        right: format!("{:?}", right.1),
+    })
+}

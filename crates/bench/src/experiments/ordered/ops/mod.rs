@@ -1,0 +1,235 @@
+//! `tree-ops`: how many operations of each kind a tree does in a second, beside a B-tree in DRAM and, with the feature
+//! `peers`, beside other stores.
+//!
+//! All systems of a medium are loaded first; then, round by round, each does the same operations with the same keys, one
+//! system after the other, so that a slow moment of the machine hits all. They must agree on what they find.
+
+mod paper;
+#[cfg(feature = "peers")]
+mod peers;
+mod present;
+mod store;
+
+use std::sync::Arc;
+use std::thread;
+
+use halocline_media::emulated::{Device, Watch};
+use halocline_pool::Pool;
+use halocline_workloads::{SplitMix64, Zipf};
+
+use super::keys::Keys;
+use super::place::Place;
+use super::{System, agree, rows};
+use crate::{BenchError, Config, Reporter, Samples, Settings, config};
+
+use store::{Std, Store};
+
+/// The skew of YCSB.
+const THETA: f64 = 0.99;
+
+/// Entries of a scan.
+const SCAN: usize = 100;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Load,
+    Insert,
+    Get,
+    GetZipf,
+    Batch,
+    BatchZipf,
+    Update,
+    Scan,
+    Remove,
+}
+
+impl Operation {
+    /// In the order of a round; loading comes before.
+    const ROUND: [Self; 8] = [
+        Self::Insert,
+        Self::Get,
+        Self::GetZipf,
+        Self::Batch,
+        Self::BatchZipf,
+        Self::Update,
+        Self::Scan,
+        Self::Remove,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Insert => "insert",
+            Self::Get => "get",
+            Self::GetZipf => "get Zipf",
+            Self::Batch => "get batch",
+            Self::BatchZipf => "batch Zipf",
+            Self::Update => "update",
+            Self::Scan => "scan 100",
+            Self::Remove => "remove",
+        }
+    }
+
+    /// How many of them in a round.
+    fn count(self, rows: usize) -> usize {
+        let part = match self {
+            Self::Load => 1,
+            Self::Insert | Self::Update | Self::Remove => 10,
+            Self::Get | Self::GetZipf | Self::Batch | Self::BatchZipf => 4,
+            Self::Scan => 50,
+        };
+        rows.div_ceil(part)
+    }
+
+    /// Does it; the sum of what was found.
+    fn run(self, store: &dyn Store, keys: &[u64]) -> Result<u64, BenchError> {
+        match self {
+            Self::Load | Self::Insert => store.insert(keys).map(|()| 0),
+            Self::Get | Self::GetZipf => store.get(keys),
+            Self::Batch | Self::BatchZipf => store.get_batch(keys),
+            Self::Update => store.update(keys).map(|()| 0),
+            Self::Scan => store.scan(keys, SCAN),
+            Self::Remove => store.remove(keys).map(|()| 0),
+        }
+    }
+}
+
+/// One of those that are compared.
+struct Contender {
+    name: String,
+    config: Config,
+    store: Box<dyn Store>,
+    device: Option<Arc<Device>>,
+}
+
+/// The rates of all contenders in one kind of operation, in millions a second.
+struct Row {
+    operation: Operation,
+    threads: usize,
+    rates: Vec<Samples>,
+}
+
+pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let rows = rows(settings, 10_000_000);
+    report.set("rows", rows);
+    report.set("seed", settings.seed);
+    for medium in settings.trees.media() {
+        let place = Place::new(*medium, settings)?;
+        place.announce(report)?;
+        let contenders = contenders(settings, &place)?;
+        let measured = measure(settings, rows, &contenders)?;
+        present::values(report, &contenders, &measured, rows)?;
+        present::tables(report, &place, &contenders, &measured)?;
+        present::figure(report, settings, &place, &contenders, &measured, rows)?;
+    }
+    Ok(())
+}
+
+fn contenders(settings: &Settings, place: &Place) -> Result<Vec<Contender>, BenchError> {
+    let mut contenders = vec![Contender {
+        name: "BTreeMap".to_owned(),
+        config: config! {"system": "std::collections::BTreeMap in DRAM, behind a RwLock", "durable": "never"},
+        store: Box::new(Std::default()),
+        device: None,
+    }];
+    for kind in settings.trees.kinds() {
+        let system = System::new(*kind);
+        let (medium, device) = place.make(kind.name())?;
+        let pool = Pool::create_on(medium)?;
+        contenders.push(Contender {
+            name: system.name(),
+            config: config! {"tree": kind.name(), "moving": system.moving, "durable": "each operation"},
+            store: Box::new(system.create(&pool, "tree")?),
+            device,
+        });
+    }
+    #[cfg(feature = "peers")]
+    contenders.extend(peers::open(place, rows(settings, 10_000_000))?);
+    Ok(contenders)
+}
+
+fn measure(settings: &Settings, rows: usize, contenders: &[Contender]) -> Result<Vec<Row>, BenchError> {
+    let keys = Keys::new(settings.seed);
+    let mut rng = SplitMix64::stream(settings.seed, 7);
+    let zipf = Zipf::new(rows as u64, THETA).map_err(|error| BenchError::Setup(error.to_string()))?;
+    let mut measured = vec![row(Operation::Load, 1, contenders)];
+    ask(&mut measured[0], contenders, &keys.of(0..rows))?;
+    let most = settings.threads.unwrap_or(2);
+    let threads = if most > 1 { vec![1, most] } else { vec![1] };
+    let mut fresh = rows;
+    for threads in threads {
+        let mut of_round: Vec<Row> = Operation::ROUND
+            .iter()
+            .map(|operation| row(*operation, threads, contenders))
+            .collect();
+        for _ in 0..settings.repetitions(3) {
+            let added = keys.of(fresh..fresh + Operation::Insert.count(rows));
+            fresh += added.len();
+            for row in &mut of_round {
+                let count = row.operation.count(rows);
+                match row.operation {
+                    // What a round has added goes again, so that every round finds trees of the same size.
+                    Operation::Insert | Operation::Remove => ask(row, contenders, &added)?,
+                    Operation::GetZipf | Operation::BatchZipf => {
+                        ask(row, contenders, &keys.drawn(rows, Some(&zipf), count, &mut rng))?;
+                    }
+                    _ => ask(row, contenders, &keys.drawn(rows, None, count, &mut rng))?,
+                }
+            }
+        }
+        measured.extend(of_round);
+    }
+    Ok(measured)
+}
+
+fn row(operation: Operation, threads: usize, contenders: &[Contender]) -> Row {
+    Row {
+        operation,
+        threads,
+        rates: vec![Samples::default(); contenders.len()],
+    }
+}
+
+/// Has every contender do it once.
+fn ask(row: &mut Row, contenders: &[Contender], keys: &[u64]) -> Result<(), BenchError> {
+    let mut first = None;
+    for (contender, rates) in contenders.iter().zip(&mut row.rates) {
+        let is_batch = matches!(row.operation, Operation::Batch | Operation::BatchZipf);
+        if is_batch && !contender.store.has_batches() {
+            continue;
+        }
+        let watch = Watch::start(contender.device.as_ref());
+        let found = share(row.threads, keys, |keys| {
+            row.operation.run(&*contender.store, keys)
+        })?;
+        rates.push(keys.len() as f64 / watch.elapsed().as_secs_f64() / 1e6);
+        let (name, expected) = first.get_or_insert((&contender.name, found));
+        agree(row.operation.name(), (name, *expected), (&contender.name, found))?;
+    }
+    Ok(())
+}
+
+/// Divides keys among threads; the sum of what they return.
+fn share(
+    threads: usize,
+    keys: &[u64],
+    work: impl Fn(&[u64]) -> Result<u64, BenchError> + Sync,
+) -> Result<u64, BenchError> {
+    if threads == 1 {
+        return work(keys);
+    }
+    thread::scope(|scope| {
+        let work = &work;
+        let parts = keys.chunks(keys.len().div_ceil(threads).max(1));
+        let running: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
+        let mut sum = 0_u64;
+        for running in running {
+            match running.join() {
+                Ok(found) => sum = sum.wrapping_add(found?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(sum)
+    })
+}

@@ -1,0 +1,49 @@
+//! Other stores, in files beside ours: changes are committed 1000 at a time, each commit durable.
+//!
+//! Keys are their bytes with the highest first where a store knows bytes only, so that they sort as numbers do.
+
+mod fjall;
+mod lmdb;
+mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+
+use super::super::place::Place;
+use super::{Contender, Store};
+use crate::{BenchError, TreeMedium, config};
+
+/// Changes of a commit.
+const COMMIT: usize = 1000;
+
+/// All of them, empty, in the directory of the place; none where there is no file.
+///
+/// # Errors
+/// What a store reports.
+pub(super) fn open(place: &Place, rows: usize) -> Result<Vec<Contender>, BenchError> {
+    if place.medium == TreeMedium::Emulated {
+        return Ok(vec![]);
+    }
+    let mut stores: Vec<(&str, Box<dyn Store>)> = vec![
+        ("redb", Box::new(redb::Redb::open(&place.path("redb"))?)),
+        ("fjall", Box::new(fjall::Fjall::open(&place.path("fjall"))?)),
+        ("LMDB", Box::new(lmdb::Lmdb::open(&place.path("lmdb"), rows)?)),
+    ];
+    #[cfg(feature = "rocksdb")]
+    stores.push(("RocksDB", Box::new(rocksdb::Rocks::open(&place.path("rocksdb"))?)));
+    let contender = |(name, store): (&str, Box<dyn Store>)| Contender {
+        name: name.to_owned(),
+        config: config! {"system": name, "durable": "commits", "changes_of_a_commit": COMMIT},
+        store,
+        device: None,
+    };
+    Ok(stores.drain(..).map(contender).collect())
+}
+
+/// What a store reports, with its name.
+fn failed(name: &'static str) -> impl Fn(&dyn std::fmt::Display) -> BenchError {
+    move |error| BenchError::Setup(format!("{name}: {error}"))
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_be_bytes)
+}

@@ -1,0 +1,113 @@
+//! Where the trees of an experiment lie: a directory for the files of one run, or an emulated device for each tree.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use halocline_media::emulated::{Device, EmulatedSpec};
+use halocline_media::{AnyMedium, Dram, FileMedium, FileOptions};
+use halocline_pool::{Pool, PoolError, PoolOptions};
+use tempfile::TempDir;
+
+use crate::{BenchError, Reporter, Settings, TreeMedium};
+
+/// Files here are in DRAM.
+const IN_DRAM: &str = "/dev/shm";
+
+/// Bytes of a new medium that is no file; it grows.
+const BYTES: u64 = 1 << 20;
+
+/// A medium on which trees are made.
+pub(super) struct Place {
+    pub(super) medium: TreeMedium,
+    spec: Option<EmulatedSpec>,
+    directory: TempDir,
+}
+
+/// A new medium, with the emulated device it lies on.
+pub(super) type Made = (Arc<AnyMedium>, Option<Arc<Device>>);
+
+impl Place {
+    /// # Errors
+    /// No directory can be made; `--medium` names none that is emulated.
+    pub(super) fn new(medium: TreeMedium, settings: &Settings) -> Result<Self, BenchError> {
+        let in_dram = || Settings {
+            directory: Some(PathBuf::from(IN_DRAM)),
+            ..Settings::default()
+        };
+        let directory = match medium {
+            TreeMedium::Dax if Path::new(IN_DRAM).is_dir() => in_dram().temporary_directory()?,
+            _ => settings.temporary_directory()?,
+        };
+        let spec = match medium {
+            TreeMedium::Emulated => Some(spec(settings)?),
+            _ => None,
+        };
+        Ok(Self {
+            medium,
+            spec,
+            directory,
+        })
+    }
+
+    /// In words, for people and programs.
+    pub(super) fn name(&self) -> String {
+        let directory = || {
+            let parent = self.directory.path().parent();
+            parent.map_or_else(String::new, |parent| parent.display().to_string())
+        };
+        match (&self.spec, self.medium) {
+            (Some(spec), _) => format!("{spec} over DRAM"),
+            (None, TreeMedium::Dax) => format!("file in {}, taken for DAX", directory()),
+            (None, _) => format!("page-cache file in {}", directory()),
+        }
+    }
+
+    /// Says what it is, here and in every value that follows.
+    pub(super) fn announce(&self, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+        report.set("medium", self.name());
+        match &self.spec {
+            None => report.line(&format!("medium: {}", self.name())),
+            Some(spec) => crate::medium::announce(Some(&Device::new(spec)?), report),
+        }
+    }
+
+    /// A path for a file of that name.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// An empty medium of that name, on a device of its own where there is one.
+    pub(super) fn make(&self, name: &str) -> Result<Made, BenchError> {
+        if let Some(spec) = &self.spec {
+            let device = Device::new(spec)?;
+            let medium = AnyMedium::from(Dram::new(BYTES)?).emulated(Arc::clone(&device));
+            return Ok((Arc::new(medium), Some(device)));
+        }
+        let options = FileOptions {
+            create: true,
+            assume_dax: self.medium == TreeMedium::Dax,
+            ..FileOptions::default()
+        };
+        let medium = FileMedium::open(self.path(name), &options)?;
+        Ok((Arc::new(AnyMedium::from(medium)), None))
+    }
+
+    /// Opens the pool in the file of that name again.
+    pub(super) fn open(&self, name: &str) -> Result<Pool, PoolError> {
+        let options = PoolOptions {
+            assume_dax: self.medium == TreeMedium::Dax,
+            ..PoolOptions::default()
+        };
+        Pool::open(self.path(name), &options)
+    }
+}
+
+fn spec(settings: &Settings) -> Result<EmulatedSpec, BenchError> {
+    let mut asked = settings.clone();
+    asked.tiers.medium = Some(settings.tiers.medium.clone().unwrap_or_default());
+    asked.emulated()?.ok_or_else(|| {
+        BenchError::Setup(
+            "trees lie on DRAM with --on dax; --medium can be emulated:PROFILE[:virtual|:delay]".to_owned(),
+        )
+    })
+}

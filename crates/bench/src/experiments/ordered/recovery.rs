@@ -1,0 +1,127 @@
+//! `tree-recovery`: how long it takes to open a tree, by kind and size: its volatile nodes are built anew, and what a crash
+//! could have left half done is looked for. The file is in DRAM or on the page cache, warm.
+
+use std::time::Instant;
+
+use halocline_ordered::{TreeKind, open_tree};
+use halocline_pool::Pool;
+
+use super::keys::Keys;
+use super::place::Place;
+use super::{System, agree, rows};
+use crate::plot::{self, Frame, Line, Lines};
+use crate::{BenchError, Reporter, Samples, Settings, TreeMedium, config};
+
+/// The most seconds for that many keys.
+const BAR: (f64, usize) = (1.0, 10_000_000);
+
+pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let most = rows(settings, 10_000_000);
+    report.set("seed", settings.seed);
+    report.set("threads", settings.threads());
+    let files = settings.trees.media().iter();
+    for medium in files.filter(|medium| **medium != TreeMedium::Emulated) {
+        on(*medium, most, settings, report)?;
+    }
+    Ok(())
+}
+
+fn on(
+    medium: TreeMedium,
+    most: usize,
+    settings: &Settings,
+    report: &mut Reporter<'_>,
+) -> Result<(), BenchError> {
+    let place = Place::new(medium, settings)?;
+    place.announce(report)?;
+    let sizes = [most / 100, most / 10, most];
+    let (mut table, mut lines) = (vec![], vec![]);
+    for kind in settings.trees.kinds() {
+        let mut cells = vec![kind.to_string()];
+        let mut points = vec![];
+        for size in sizes {
+            let (opened, dram) = open(System::new(*kind), size, &place, settings)?;
+            let config = config! {"tree": kind.name(), "rows": size};
+            report.samples(kind.name(), &config, "open", &opened, "s")?;
+            report.value(kind.name(), &config, "DRAM", dram as f64, "bytes")?;
+            cells.push(format!("{:.2} ms", opened.median() * 1e3));
+            points.push((size as f64, opened.median() * 1e3));
+            if size == most {
+                cells.push(crate::experiments::tiers::bytes(dram as f64));
+                cells.push(bar(report, *kind, size, opened.median())?);
+            }
+        }
+        table.push(cells);
+        lines.push(Line {
+            name: kind.to_string(),
+            points,
+        });
+    }
+    let mut header = vec![place.name()];
+    header.extend(sizes.map(|size| format!("{size} keys")));
+    header.extend(["DRAM".to_owned(), "under 1 s for 10 M".to_owned()]);
+    report.table(&header.iter().map(String::as_str).collect::<Vec<_>>(), table)?;
+    let Some(directory) = &settings.tiers.plots else {
+        return Ok(());
+    };
+    let figure = Lines {
+        frame: Frame {
+            title: "Opening an ordered tree".to_owned(),
+            x: "keys".to_owned(),
+            y: "ms".to_owned(),
+            foot: format!(
+                "random keys by inserts, {}, {} threads, seed {}, median of {}",
+                place.name(),
+                settings.threads(),
+                settings.seed,
+                settings.repetitions(5)
+            ),
+        },
+        lines,
+    };
+    let path = plot::write(directory, &format!("tree-recovery-{medium}"), &figure)?;
+    report.line(&format!("figure: {}", path.display()))
+}
+
+/// Whether the bar is reached, where it is asked for: smaller trees say nothing about it.
+fn bar(report: &mut Reporter<'_>, kind: TreeKind, size: usize, seconds: f64) -> Result<String, BenchError> {
+    if size < BAR.1 {
+        return Ok(String::new());
+    }
+    let bar = BAR.0 * size as f64 / BAR.1 as f64;
+    let config = config! {"tree": kind.name(), "rows": size, "bar": bar, "reached": seconds <= bar};
+    report.value("bars", &config, "open", seconds, "s")?;
+    Ok(if seconds <= bar { "yes" } else { "no" }.to_owned())
+}
+
+/// Seconds to open the pool and a tree of that size in it, and the DRAM that the tree then takes.
+fn open(
+    system: System,
+    size: usize,
+    place: &Place,
+    settings: &Settings,
+) -> Result<(Samples, u64), BenchError> {
+    let file = format!("{}-{size}", system.name());
+    let keys = Keys::new(settings.seed);
+    let (medium, _) = place.make(&file)?;
+    let pool = Pool::create_on(medium)?;
+    let tree = system.create(&pool, "tree")?;
+    for number in 0..size as u64 {
+        tree.insert(keys.key(number), number)?;
+    }
+    drop(tree);
+    pool.close()?;
+    let (mut opened, mut dram) = (Samples::default(), 0);
+    for _ in 0..settings.repetitions(5) {
+        let start = Instant::now();
+        let pool = place.open(&file)?;
+        let tree = open_tree(&pool, "tree")?;
+        opened.push(start.elapsed().as_secs_f64());
+        let name = system.name();
+        agree("entries", ("the model", size as u64), (&name, tree.len()))?;
+        agree("key 0", ("the model", Some(0)), (&name, tree.get(keys.key(0))?))?;
+        dram = tree.stats().dram_bytes;
+    }
+    std::fs::remove_file(place.path(&file))?;
+    Ok((opened, dram))
+}

@@ -1,0 +1,134 @@
+//! `tree-writes`: what changes of a tree cost, in lines flushed and fences waited for. Both are the same on every machine.
+//!
+//! Each tree is loaded by inserts of random keys, then kept at its size: a random entry is removed and a new one inserted,
+//! half as often as it has entries so that its nodes become as full as they stay, then as often as is counted.
+
+mod paper;
+mod present;
+
+use std::sync::Arc;
+
+use halocline_media::{Counting, Dram, FlushCounts};
+use halocline_pool::Pool;
+use halocline_workloads::SplitMix64;
+
+use super::keys::{Keys, Sum};
+use super::{System, insist, rows};
+use crate::{BenchError, Reporter, Settings};
+
+/// Bytes of a new medium; it grows.
+const BYTES: u64 = 1 << 20;
+
+/// What one operation costs on average.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    lines: f64,
+    fences: f64,
+}
+
+/// What was counted of one tree.
+struct Counted {
+    system: System,
+    /// Inserts into a tree that grows from nothing, splits and chunks of the pool included.
+    insert: Cost,
+    /// The same at constant size.
+    stable: Cost,
+    remove: Cost,
+    update: Cost,
+    /// Bytes of the pool for an entry, after loading.
+    bytes: f64,
+}
+
+pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    let rows = rows(settings, 10_000_000);
+    report.set("rows", rows);
+    report.set("seed", settings.seed);
+    report.set("medium", "counting over DRAM");
+    report.set("threads", 1);
+    let mut systems = vec![];
+    for kind in settings.trees.kinds() {
+        let system = System::new(*kind);
+        systems.push(system);
+        systems.extend(system.still());
+    }
+    let mut counted = vec![];
+    for system in systems {
+        counted.push(count(system, rows, settings.seed)?);
+    }
+    present::values(report, &counted)?;
+    present::tables(report, &counted)?;
+    present::figure(report, settings, rows, &counted)
+}
+
+/// Counts the operations on one tree.
+fn count(system: System, rows: usize, seed: u64) -> Result<Counted, BenchError> {
+    let medium = Arc::new(Counting::new(Dram::new(BYTES)?));
+    let pool = Pool::create_on(Arc::clone(&medium))?;
+    let tree = system.create(&pool, "tree")?;
+    let keys = Keys::new(seed);
+    let mut rng = SplitMix64::new(seed);
+
+    let before = medium.counts();
+    for number in 0..rows as u64 {
+        tree.insert(keys.key(number), number)?;
+    }
+    let insert = Cost::of(medium.counts() - before, rows);
+    let bytes = tree.stats().slow_bytes as f64 / rows as f64;
+
+    let mut live: Vec<u64> = (0..rows as u64).collect();
+    let mut fresh = rows as u64;
+    let mut replace = |count: usize| -> Result<(FlushCounts, FlushCounts), BenchError> {
+        let (mut removals, mut inserts) = (FlushCounts::default(), FlushCounts::default());
+        for _ in 0..count {
+            let victim = rng.below(live.len() as u64) as usize;
+            let before = medium.counts();
+            tree.remove(keys.key(live[victim]))?;
+            let between = medium.counts();
+            tree.insert(keys.key(fresh), fresh)?;
+            removals = sum(removals, between - before);
+            inserts = sum(inserts, medium.counts() - between);
+            live[victim] = fresh;
+            fresh += 1;
+        }
+        Ok((removals, inserts))
+    };
+    let steps = rows.div_ceil(5);
+    replace(rows / 2)?;
+    let (removals, inserts) = replace(steps)?;
+
+    // An update changes the value to one that is its own inverse, and back.
+    let mut expected = Sum::default();
+    let before = medium.counts();
+    for number in &live[..steps] {
+        tree.update(keys.key(*number), !number)?;
+    }
+    let update = Cost::of(medium.counts() - before, steps);
+    for (at, number) in live.iter().enumerate() {
+        expected.add(keys.key(*number), if at < steps { !number } else { *number });
+    }
+    insist(&system.name(), &*tree, expected)?;
+    Ok(Counted {
+        system,
+        insert,
+        stable: Cost::of(inserts, steps),
+        remove: Cost::of(removals, steps),
+        update,
+        bytes,
+    })
+}
+
+fn sum(left: FlushCounts, right: FlushCounts) -> FlushCounts {
+    FlushCounts {
+        lines: left.lines + right.lines,
+        fences: left.fences + right.fences,
+    }
+}
+
+impl Cost {
+    fn of(counts: FlushCounts, operations: usize) -> Self {
+        Self {
+            lines: counts.lines as f64 / operations as f64,
+            fences: counts.fences as f64 / operations as f64,
+        }
+    }
+}
