@@ -9,7 +9,7 @@ use std::str::FromStr;
 use halocline_media::Medium;
 use halocline_pool::Pool;
 
-use crate::{FpTree, LbTree, OrderedIndex, TreeError};
+use crate::{FastFair, FpTree, LbTree, OrderedIndex, TreeError};
 
 /// Which tree: written and parsed as its [`name`](TreeKind::name).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,11 +23,19 @@ pub enum TreeKind {
     Lb4,
     /// [`FpTree`].
     Fp,
+    /// [`FastFair`].
+    FastFair,
 }
 
 impl TreeKind {
     /// All there are.
-    pub const ALL: &[TreeKind] = &[TreeKind::Lb, TreeKind::Lb2, TreeKind::Lb4, TreeKind::Fp];
+    pub const ALL: &[TreeKind] = &[
+        TreeKind::Lb,
+        TreeKind::Lb2,
+        TreeKind::Lb4,
+        TreeKind::Fp,
+        TreeKind::FastFair,
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -36,6 +44,7 @@ impl TreeKind {
             TreeKind::Lb2 => "lb2",
             TreeKind::Lb4 => "lb4",
             TreeKind::Fp => "fp",
+            TreeKind::FastFair => "fast-fair",
         }
     }
 }
@@ -98,6 +107,7 @@ fn maker<M: Medium>(kind: TreeKind) -> Maker<M> {
         TreeKind::Lb2 => Maker::of::<LbTree<M, 2>>(kind),
         TreeKind::Lb4 => Maker::of::<LbTree<M, 4>>(kind),
         TreeKind::Fp => Maker::of::<FpTree<M>>(kind),
+        TreeKind::FastFair => Maker::of::<FastFair<M>>(kind),
     }
 }
 

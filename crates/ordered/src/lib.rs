@@ -36,6 +36,7 @@
 mod broken;
 mod count;
 mod error;
+mod fair;
 mod fp;
 mod hybrid;
 mod index;
@@ -46,8 +47,10 @@ mod latch;
 mod lb;
 mod locks;
 mod range;
+mod whole;
 
 pub use error::TreeError;
+pub use fair::FastFair;
 pub use fp::{FpOptions, FpTree};
 pub use index::{CheckReport, OrderedIndex, Problem, TreeStats};
 pub use kind::{TreeKind, create_tree, create_tree_in, open_tree, open_tree_unsynced, tree_kind, trees};

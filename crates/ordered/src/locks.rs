@@ -81,6 +81,43 @@ impl Locks {
     }
 }
 
+/// Locked nodes. Dropped, they get new versions; [`unchanged`](LockedAll::unchanged) keeps the old ones.
+#[derive(Debug)]
+pub(crate) struct LockedAll<'a, const N: usize>([Option<Locked<'a>>; N]);
+
+impl Locks {
+    /// The locks of several nodes, or of the fewer numbers they have, if nobody has one of them.
+    pub(crate) fn try_lock_all<const N: usize>(&self, nodes: [u32; N]) -> Option<LockedAll<'_, N>> {
+        let mut all = LockedAll([const { None }; N]);
+        for (at, node) in nodes.iter().enumerate() {
+            let stripe = Locks::stripe(*node);
+            if nodes[..at].iter().any(|other| Locks::stripe(*other) == stripe) {
+                continue;
+            }
+            match self.try_lock(*node) {
+                Some(locked) => all.0[at] = Some(locked),
+                None => {
+                    all.unchanged();
+                    return None;
+                }
+            }
+        }
+        Some(all)
+    }
+}
+
+impl<const N: usize> LockedAll<'_, N> {
+    /// Lets go of nodes that are as they were.
+    pub(crate) fn unchanged(self) {
+        self.0.into_iter().flatten().for_each(Locked::unchanged);
+    }
+
+    /// Whether the first node had this version before.
+    pub(crate) fn first_was(&self, version: u64) -> bool {
+        self.0[0].as_ref().is_some_and(|locked| locked.before == version)
+    }
+}
+
 impl Locked<'_> {
     /// Lets go of a leaf that is as it was.
     #[inline]

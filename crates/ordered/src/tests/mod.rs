@@ -7,9 +7,11 @@
 
 mod crash;
 mod failures;
+mod fair;
 mod fp;
 mod lb;
 mod mistakes;
+mod whole;
 mod workload;
 
 macro_rules! tree_tests {
@@ -43,4 +45,24 @@ tree_tests! {
     lb2: lb::Lb<2, true>;
     lb4: lb::Lb<4, true>;
     fptree: fp::Fp;
+    fast_fair: fair::FastFairKind;
+}
+
+macro_rules! whole_tests {
+    ($($tree:ident: $kind:ty;)+) => {$(
+        mod $tree {
+            use super::*;
+
+            tree_tests!(@ $kind: whole, changes_of_inner_nodes);
+            tree_tests!(@ $kind: whole, damaged_leaves_are_named_and_refused);
+            tree_tests!(@ $kind: whole, damaged_inner_nodes_are_refused);
+            tree_tests!(@ $kind: whole, broken_links_keep_a_tree_from_opening);
+            tree_tests!(@ $kind: whole, a_count_among_writers);
+            tree_tests!(@ $kind: whole, opening_writes_nothing);
+        }
+    )+};
+}
+
+whole_tests! {
+    whole_fast_fair: fair::FastFairKind;
 }

@@ -1,0 +1,124 @@
+//! The durable bytes of a node: head and entries, in ascending order of their keys.
+//!
+//! Which entries there are: none if the head does not say that there is a first one; else the first one, if its key belongs to the node; then all
+//! up to the first whose key is 0 or greater than the greatest that belongs to the node. Keys behind that one are of the same sort.
+
+use std::mem::offset_of;
+
+use halocline_media::{LINE, Medium};
+use zerocopy::little_endian::U64;
+
+use crate::whole::{HEAD, NODE, Node, NodeHead, Out};
+
+/// Entries of a node.
+pub(super) const SLOTS: usize = 30;
+
+/// In the head's first word: whether there is a first entry.
+pub(super) const FIRST: u64 = 1 << 8;
+
+/// Where in the head's first word the number of a child is, by 256 bytes of its offset.
+pub(super) const HINT: u32 = 32;
+
+#[repr(C)]
+pub(super) struct FairNode {
+    head: NodeHead,
+    entries: [[U64; 2]; SLOTS],
+}
+
+const _: () = {
+    assert!(size_of::<FairNode>() as u64 == NODE);
+    assert!(offset_of!(FairNode, entries) as u64 == HEAD);
+    // No entry is in two lines.
+    assert!(HEAD.is_multiple_of(16));
+};
+
+/// Offset of a key in its node; the value is behind it.
+#[inline(always)]
+pub(crate) fn entry_offset(slot: usize) -> u64 {
+    (offset_of!(FairNode, entries) + slot * 16) as u64
+}
+
+/// Whether an entry is the first one in its line.
+#[inline(always)]
+pub(super) fn starts_line(slot: usize) -> bool {
+    entry_offset(slot).is_multiple_of(LINE)
+}
+
+#[inline(always)]
+pub(super) fn key_at<M: Medium>(node: Node<'_, M>, slot: usize) -> u64 {
+    node.load(entry_offset(slot))
+}
+
+#[inline(always)]
+pub(super) fn value_at<M: Medium>(node: Node<'_, M>, slot: usize) -> u64 {
+    node.load(entry_offset(slot) + 8)
+}
+
+#[inline(always)]
+pub(super) fn store_key<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, slot: usize, key: u64) {
+    out.store(node.offset + entry_offset(slot), key);
+}
+
+#[inline(always)]
+pub(super) fn store_value<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, slot: usize, value: u64) {
+    out.store(node.offset + entry_offset(slot) + 8, value);
+}
+
+/// Flushes the line of an entry.
+#[inline(always)]
+pub(super) fn flush_slot<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, slot: usize) {
+    out.flush(node.offset + entry_offset(slot));
+}
+
+/// Whether there is a first entry.
+#[inline(always)]
+pub(super) fn has_first<M: Medium>(node: Node<'_, M>) -> bool {
+    node.meta() & FIRST != 0 && key_at(node, 0) <= node.high()
+}
+
+/// The last slot behind the first one whose key is there and not greater than `key`, which belongs to the node; else the first slot. Halves the
+/// slots without a branch.
+#[inline(always)]
+pub(super) fn last_up_to<M: Medium>(node: Node<'_, M>, key: u64) -> usize {
+    let mut slot = 0;
+    for step in [16, 8, 4, 2, 1] {
+        let probe = (slot + step).min(SLOTS - 1);
+        // A key of 0 is none, and becomes the greatest.
+        let up_to = key_at(node, probe).wrapping_sub(1) < key;
+        slot += (probe - slot) * usize::from(up_to);
+    }
+    slot
+}
+
+/// How many entries there are.
+#[inline(always)]
+pub(super) fn count<M: Medium>(node: Node<'_, M>) -> usize {
+    match last_up_to(node, node.high()) {
+        0 => usize::from(has_first(node)),
+        last => last + 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_as_documented() {
+        let document = include_str!("../../../../docs/format.md");
+        let section = document.split("#### FairNode (512 bytes)").nth(1).unwrap_or("");
+        for (field, offset, size) in [
+            ("head", offset_of!(FairNode, head), HEAD as usize),
+            ("entries", offset_of!(FairNode, entries), 16 * SLOTS),
+        ] {
+            let row = format!("| {offset} | {size} | `{field}` |");
+            assert!(section.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
+    fn lines_start_where_they_are_said_to() {
+        let starts: Vec<usize> = (0..SLOTS).filter(|slot| starts_line(*slot)).collect();
+        assert_eq!(starts, [2, 6, 10, 14, 18, 22, 26]);
+    }
+}

@@ -1,0 +1,169 @@
+//! The format of FAST&FAIR's nodes.
+
+use halocline_media::Medium;
+use halocline_pool::{Slab, SlabRecovery};
+
+use crate::TreeError;
+use crate::whole::{Entries, Facts, Format, Head, Node, NodeHead, Out, Split, offset_of};
+
+use super::layout::{
+    FIRST, HINT, SLOTS, count, flush_slot, has_first, key_at, last_up_to, store_key, store_value, value_at,
+};
+use super::mistake::{Mistake, made};
+use super::{shift, split};
+
+/// Sorted entries.
+#[derive(Debug)]
+pub(crate) enum Fair {}
+
+impl Format for Fair {
+    const OWNER: [u8; 8] = *b"fastfair";
+    const TAG: u16 = 0xFA17;
+    const CAPACITY: usize = SLOTS;
+    type Log = ();
+
+    fn log<M: Medium>(_: &Slab<M>) {}
+
+    fn replay<M: Medium>(_: &SlabRecovery<M>) -> Result<(), TreeError> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn count<M: Medium>(node: Node<'_, M>) -> usize {
+        count(node)
+    }
+
+    #[inline(always)]
+    fn find<M: Medium>(node: Node<'_, M>, key: u64) -> Option<(usize, u64)> {
+        let slot = last_up_to(node, key);
+        let there = key_at(node, slot) == key && (slot > 0 || node.meta() & FIRST != 0);
+        there.then(|| (slot, value_at(node, slot)))
+    }
+
+    #[inline(always)]
+    fn child<M: Medium>(node: Node<'_, M>, key: u64) -> u64 {
+        value_at(node, last_up_to(node, key))
+    }
+
+    #[inline(always)]
+    fn each<M: Medium>(node: Node<'_, M>, mut take: impl FnMut(u64, u64)) {
+        if !has_first(node) {
+            return;
+        }
+        let high = node.high();
+        take(key_at(node, 0), value_at(node, 0));
+        for slot in 1..SLOTS {
+            let key = key_at(node, slot);
+            if key == 0 || key > high {
+                return;
+            }
+            take(key, value_at(node, slot));
+        }
+    }
+
+    fn write_new<M: Medium>(out: &mut Out<'_, M>, offset: u64, head: &Head, entries: &[(u64, u64)]) {
+        let node = out.node(offset);
+        let first = if entries.is_empty() { 0 } else { FIRST };
+        out.store(offset + NodeHead::SIBLING, head.sibling);
+        out.store(offset + NodeHead::HIGH, head.high);
+        out.store(offset + NodeHead::LOW, head.low);
+        for slot in 0..SLOTS {
+            let (key, value) = entries.get(slot).copied().unwrap_or((0, 0));
+            store_key(out, node, slot, key);
+            if slot < entries.len() {
+                store_value(out, node, slot, value);
+            }
+        }
+        out.store(offset + NodeHead::META, head.meta::<Self>() | first);
+        out.flush_node(offset);
+    }
+
+    #[inline]
+    fn insert<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, key: u64, value: u64) {
+        shift::insert(out, node, key, value);
+    }
+
+    #[inline]
+    fn set_value<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize, value: u64) {
+        store_value(out, node, at, value);
+        flush_slot(out, node, at);
+        if !made(Mistake::UpdateUnfenced) {
+            out.fence();
+        }
+    }
+
+    #[inline]
+    fn remove<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize) {
+        shift::remove(out, node, at);
+    }
+
+    fn split<M: Medium>(out: &mut Out<'_, M>, (): &(), split: &Split<'_, '_, M>) {
+        split::split(out, split);
+    }
+
+    fn join<M: Medium>(
+        out: &mut Out<'_, M>,
+        (): &(),
+        parent: Node<'_, M>,
+        left: Node<'_, M>,
+        right: Node<'_, M>,
+    ) {
+        split::join(out, parent, left, right);
+    }
+
+    fn examine<M: Medium>(node: Node<'_, M>) -> Result<Facts, &'static str> {
+        let (low, high) = (node.low(), node.high());
+        let mut facts = Facts {
+            entries: Entries::new(),
+            unfinished: false,
+        };
+        let mut ended = !has_first(node);
+        let mut before = None;
+        for slot in 0..SLOTS {
+            let key = key_at(node, slot);
+            ended |= slot > 0 && (key == 0 || key > high);
+            if ended {
+                if slot > 0 && key != 0 && key <= high {
+                    return Err("there is a key behind the last one");
+                }
+                continue;
+            }
+            if key < low {
+                return Err("a key belongs to another node");
+            }
+            match before {
+                Some(before) if before > key => return Err("its keys are not in order"),
+                Some(before) if before == key => {
+                    if facts.unfinished {
+                        return Err("two of its keys are there twice");
+                    }
+                    facts.unfinished = true;
+                    facts.entries.replace_last((key, value_at(node, slot)));
+                }
+                _ => facts.entries.push((key, value_at(node, slot))),
+            }
+            before = Some(key);
+        }
+        let inner = node.level::<Self>() != Some(0);
+        if inner && facts.entries.first().is_none_or(|first| first.0 != low) {
+            return Err("its first child is not where its keys begin");
+        }
+        if made(Mistake::CopyStays) {
+            facts.unfinished = false;
+        }
+        Ok(facts)
+    }
+
+    fn mend<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>) {
+        shift::mend(out, node);
+    }
+
+    fn unsettled<M: Medium>(node: Node<'_, M>) -> Option<u64> {
+        let child = (node.meta() >> HINT) as u32;
+        (child != 0 && !made(Mistake::HintIgnored)).then(|| offset_of(child))
+    }
+
+    fn load_unfenced() -> bool {
+        made(Mistake::LoadUnfenced)
+    }
+}

@@ -1,0 +1,133 @@
+//! FAST&FAIR: its rules broken on purpose. What it has in common with other trees on the slow tier is in `whole`.
+
+use halocline_media::{Medium, Tracked};
+use halocline_pool::Pool;
+
+use super::crash::inserts;
+use super::mistakes::{Rule, noticed};
+use super::whole;
+use super::workload::{Do, Kind, Needless};
+use crate::fair::mistake::{self, Mistake};
+use crate::fair::{Fair, key_offset};
+use crate::whole::Whole;
+use crate::{FastFair, TreeError};
+
+pub(crate) struct FastFairKind;
+
+impl<M: Medium> Kind<M> for FastFairKind {
+    type Tree = FastFair<M>;
+
+    const LEAF: u64 = 30;
+
+    const NEEDLESS: Needless = Needless {
+        // A removal counts from its first store on: if it ends in another line, what is left is a copy, and who visits the node
+        // next clears that.
+        changes: 5,
+        loads: 2,
+        // So does opening add what the parent lacks.
+        splits: 5,
+        // A removal of the last entry is durable when the leaf is unlinked; what a leaf takes over shows when it has all.
+        empty_leaves: 6,
+        ..Needless::NONE
+    };
+
+    fn create(pool: &Pool<M>) -> Self::Tree {
+        FastFair::create(pool, "tree", 8 << 10).unwrap()
+    }
+
+    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+        FastFair::open(pool, "tree")
+    }
+}
+
+impl whole::Inside for FastFairKind {
+    type Nodes = Fair;
+
+    const NEEDLESS_ABOVE: usize = 12;
+
+    fn whole(tree: &FastFair<Tracked>) -> &Whole<Tracked, Fair> {
+        &tree.0
+    }
+
+    fn key_offset(slot: usize) -> u64 {
+        key_offset(slot)
+    }
+}
+
+impl Rule for Mistake {
+    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
+        mistake::with(self, run)
+    }
+}
+
+fn found(mistake: Mistake, setup: &[Do], operations: &[Do]) {
+    noticed::<FastFairKind>(mistake, setup, operations);
+}
+
+/// A leaf with room for a few.
+fn most() -> Vec<Do> {
+    inserts((1..=25).map(|key| key * 10))
+}
+
+fn full() -> Vec<Do> {
+    inserts((1..=30).map(|key| key * 10))
+}
+
+#[test]
+fn shifts_out_of_order() {
+    for mistake in [
+        Mistake::KeyBeforeValue,
+        Mistake::ShiftUnfenced,
+        Mistake::InsertUnflushed,
+    ] {
+        found(mistake, &most(), &inserts([5, 105, 205, 255]));
+    }
+    for mistake in [Mistake::ValueMovesFirst, Mistake::ShiftUnfenced] {
+        found(mistake, &most(), &[Do::Remove(10), Do::Remove(120)]);
+    }
+    found(Mistake::CopyStays, &most(), &inserts([5]));
+}
+
+#[test]
+fn updates_not_durable() {
+    found(Mistake::UpdateUnfenced, &most(), &[Do::Update(20, 1)]);
+}
+
+#[test]
+fn splits_out_of_order() {
+    for mistake in [
+        Mistake::LinkBeforeNew,
+        Mistake::EndBeforeLink,
+        Mistake::ParentFirst,
+        Mistake::NoHint,
+        Mistake::HintIgnored,
+    ] {
+        for key in [5, 295] {
+            found(mistake, &full(), &inserts([key]));
+        }
+    }
+}
+
+#[test]
+fn keys_taken_over_too_early() {
+    let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
+    let again = (1..=62).map(|key| Do::Insert(key * 10 + 1));
+    let setup = inserts((1..=62).map(|key| key * 10));
+    let operations: Vec<Do> = removals(31..=60).chain(again.clone()).collect();
+    found(Mistake::FreeBeforeUnlink, &setup, &operations);
+    let operations: Vec<Do> = removals(1..=30).collect();
+    found(Mistake::HintIgnored, &setup, &operations);
+    // The third leaf, whose place in the parent is not in the head's line.
+    let setup = inserts((1..=152).map(|key| key * 10));
+    let operations: Vec<Do> = removals(61..=90).collect();
+    found(Mistake::JoinUnfenced, &setup, &operations);
+    // A split in the middle leaves entries behind those of the old leaf.
+    let setup = [full(), inserts([295])].concat();
+    let operations: Vec<Do> = removals(16..=30).chain([Do::Remove(295)]).collect();
+    found(Mistake::StaleEntries, &setup, &operations);
+}
+
+#[test]
+fn loads_not_durable() {
+    found(Mistake::LoadUnfenced, &[], &[Do::Load(150)]);
+}

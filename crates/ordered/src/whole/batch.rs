@@ -1,0 +1,71 @@
+//! Many keys at once: their paths are followed level by level, so that the memory they wait for is fetched side by side.
+
+use halocline_media::Medium;
+
+use crate::TreeError;
+
+use super::descend::At;
+use super::format::Format;
+use super::tree::Whole;
+
+/// Keys that are followed at a time: about as many as a core can wait for.
+const GROUP: usize = 16;
+
+impl<M: Medium, F: Format> Whole<M, F> {
+    pub(crate) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+        assert_eq!(keys.len(), values.len(), "a value for each key");
+        for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
+            self.group(keys, values)?;
+        }
+        Ok(())
+    }
+
+    fn group(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+        let (number, height) = self.root();
+        let root = self.locks.read(number).map(|version| At { number, version });
+        // Nothing where others came in between: that key is looked for alone.
+        let mut steps = [root; GROUP];
+        let steps = &mut steps[..keys.len()];
+        for level in (1..=height).rev() {
+            for (step, key) in steps.iter_mut().zip(keys) {
+                *step = step.and_then(|at| self.below(at, level, *key));
+            }
+        }
+        for ((step, key), value) in steps.iter().zip(keys).zip(values) {
+            *value = match step.and_then(|at| self.finish(at, *key)) {
+                Some(found) => found,
+                None => self.get(*key)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// The node below another one, and asks for it.
+    #[inline(always)]
+    fn below(&self, at: At, level: u32, key: u64) -> Option<At> {
+        let node = self.node(at.number);
+        if !(node.is::<F>(level) && node.covers(key)) {
+            return None;
+        }
+        let number = self.number(F::child(node, key));
+        self.node(number).fetch();
+        let version = self.locks.read(number)?;
+        let valid = number != 0 && self.locks.validate(at.number, at.version);
+        self.intact(at.number).ok()?;
+        valid.then_some(At { number, version })
+    }
+
+    /// The value, or nothing if something has come in between.
+    #[inline(always)]
+    fn finish(&self, at: At, key: u64) -> Option<Option<u64>> {
+        let node = self.node(at.number);
+        if !(self.seen.has(at.number) && node.is::<F>(0) && node.covers(key)) {
+            return None;
+        }
+        let found = F::find(node, key);
+        self.intact(at.number).ok()?;
+        self.locks
+            .validate(at.number, at.version)
+            .then_some(found.map(|(_, value)| value))
+    }
+}

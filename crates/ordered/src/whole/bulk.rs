@@ -1,0 +1,183 @@
+//! Loading an empty tree with entries that come in order: all nodes are written beside it, leaves first, and one store to the root makes them
+//! count.
+
+use halocline_media::Medium;
+
+use crate::TreeError;
+
+use super::format::Format;
+use super::layout::Head;
+use super::node::{Out, number_of};
+use super::tally::Tally;
+use super::tree::Whole;
+
+/// The nodes of one level: the least key that belongs to each, and its offset.
+type Level = Vec<(u64, u64)>;
+
+/// What has been written so far.
+#[derive(Default)]
+struct Written {
+    nodes: Vec<u64>,
+    inner_nodes: u64,
+    entries: u64,
+    last: Option<u64>,
+}
+
+impl<M: Medium, F: Format> Whole<M, F> {
+    pub(crate) fn load(
+        &mut self,
+        entries: &mut dyn Iterator<Item = (u64, u64)>,
+        fill: f64,
+    ) -> Result<u64, TreeError> {
+        self.latch.check(self.name())?;
+        let path = loop {
+            // Twice if the leaf was not visited yet.
+            if let Some(path) = self.try_path(0)? {
+                break path;
+            }
+        };
+        let (root, leaf) = (path.nodes[path.height as usize], path.nodes[0]);
+        if path.height > 1 || self.entries() > 0 || F::count(self.node(root)) > 1 {
+            return Err(TreeError::NotEmpty {
+                name: self.name().to_owned(),
+                entries: self.entries(),
+            });
+        }
+        let mut written = Written::default();
+        let result = self.write_all(entries, fill, &mut written);
+        let (root_node, height) = match result {
+            Ok(Some(root)) => root,
+            Ok(None) => return Ok(0),
+            Err(error) => {
+                written.nodes.iter().for_each(|node| self.slab.free(*node));
+                return Err(error);
+            }
+        };
+        let mut out = Out::new(self.slab.medium());
+        self.store_root(&mut out, root_node);
+        self.set_root(number_of(root_node), height);
+        self.inner_nodes = written.inner_nodes.into();
+        self.tally = Tally::of(written.entries);
+        let result = self.latch.keep(out.done());
+        for node in [root, leaf] {
+            self.slab.free(self.node(node).offset);
+        }
+        result.map(|()| written.entries)
+    }
+
+    /// Writes all nodes, durably; returns the root and its level, or nothing if there are no entries.
+    fn write_all(
+        &self,
+        entries: &mut dyn Iterator<Item = (u64, u64)>,
+        fill: f64,
+        written: &mut Written,
+    ) -> Result<Option<(u64, u32)>, TreeError> {
+        let mut out = Out::new(self.slab.medium());
+        let most = ((F::CAPACITY as f64 * fill).round() as usize).clamp(1, F::CAPACITY);
+        let mut level = self.write_leaves(&mut out, entries, most, written)?;
+        if level.is_empty() {
+            return Ok(None);
+        }
+        let mut height = 0;
+        while level.len() > 1 || height == 0 {
+            height += 1;
+            level = self.write_inner(&mut out, &level, height, most.max(2), written)?;
+        }
+        if !F::load_unfenced() {
+            out.fence();
+        }
+        self.latch.keep(out.done())?;
+        Ok(level.first().map(|(_, root)| (*root, height)))
+    }
+
+    fn write_leaves(
+        &self,
+        out: &mut Out<'_, M>,
+        entries: &mut dyn Iterator<Item = (u64, u64)>,
+        most: usize,
+        written: &mut Written,
+    ) -> Result<Level, TreeError> {
+        let mut level = Level::new();
+        let mut pending = next_of(entries, most, written)?;
+        let mut node = self.take_for(&pending, written)?;
+        while let Some((least, _)) = pending.first() {
+            // The next one's place must be known before this one is written, as it leads there.
+            let following = next_of(entries, most, written)?;
+            let next = self.take_for(&following, written)?;
+            let low = if level.is_empty() { 0 } else { *least };
+            let head = Head {
+                level: 0,
+                sibling: next,
+                low,
+                high: following.first().map_or(u64::MAX, |(key, _)| key - 1),
+            };
+            F::write_new(out, node, &head, &pending);
+            level.push((low, node));
+            (pending, node) = (following, next);
+        }
+        Ok(level)
+    }
+
+    /// The nodes above others, evenly filled.
+    fn write_inner(
+        &self,
+        out: &mut Out<'_, M>,
+        below: &Level,
+        height: u32,
+        most: usize,
+        written: &mut Written,
+    ) -> Result<Level, TreeError> {
+        let count = below.len().div_ceil(most);
+        let mut level = Level::new();
+        for number in 0..count {
+            let first = below.len() * number / count;
+            level.push((below[first].0, self.take_for(&below[first..], written)?));
+            written.inner_nodes += 1;
+        }
+        for number in 0..count {
+            let range = below.len() * number / count..below.len() * (number + 1) / count;
+            let next = level.get(number + 1);
+            let head = Head {
+                level: height,
+                sibling: next.map_or(0, |next| next.1),
+                low: level[number].0,
+                high: next.map_or(u64::MAX, |next| next.0 - 1),
+            };
+            F::write_new(out, level[number].1, &head, &below[range]);
+        }
+        Ok(level)
+    }
+
+    /// A node for entries; none, that is 0, if there are no entries.
+    fn take_for(&self, entries: &[(u64, u64)], written: &mut Written) -> Result<u64, TreeError> {
+        if entries.is_empty() {
+            return Ok(0);
+        }
+        let node = self.take()?;
+        self.seen.add(number_of(node));
+        written.nodes.push(node);
+        Ok(node)
+    }
+}
+
+/// The next entries, at most so many.
+fn next_of(
+    entries: &mut dyn Iterator<Item = (u64, u64)>,
+    most: usize,
+    written: &mut Written,
+) -> Result<Vec<(u64, u64)>, TreeError> {
+    let mut some = Vec::with_capacity(most);
+    for (key, value) in entries.take(most) {
+        if let Some(before) = written.last.filter(|before| *before >= key) {
+            return Err(TreeError::NotSorted {
+                position: written.entries,
+                key,
+                before,
+            });
+        }
+        written.last = Some(key);
+        written.entries += 1;
+        some.push((key, value));
+    }
+    Ok(some)
+}

@@ -1,0 +1,194 @@
+//! From the root to the node that a key belongs to.
+
+use halocline_media::Medium;
+
+use crate::TreeError;
+use crate::locks::Backoff;
+
+use super::format::{Entries, Format};
+use super::layout::TOP;
+use super::node::Out;
+use super::tree::Whole;
+
+/// A node, and the version at which it was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) number: u32,
+    pub(crate) version: u64,
+}
+
+/// The nodes from the root to the leaf of a key, as they were found, by their levels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Path {
+    pub(crate) nodes: [u32; TOP as usize],
+    /// The root's level.
+    pub(crate) height: u32,
+}
+
+/// A copy of a lowest inner node: its children, and the greatest key below it.
+#[derive(Debug)]
+pub(crate) struct Family {
+    pub(crate) entries: Entries,
+    high: u64,
+}
+
+impl Family {
+    /// The greatest key that belongs to a child.
+    pub(crate) fn high(&self, child: usize) -> u64 {
+        self.entries.high(child, self.high)
+    }
+}
+
+impl<M: Medium, F: Format> Whole<M, F> {
+    /// The node of a level that a key belongs to; nothing if others came in between. What is read of it counts if it has still the
+    /// same version afterwards.
+    ///
+    /// # Errors
+    /// [`TreeError::Damaged`].
+    #[inline(always)]
+    pub(super) fn try_descend(&self, key: u64, down_to: u32) -> Result<Option<At>, TreeError> {
+        self.follow(key, down_to, |_, _| ())
+    }
+
+    /// As [`try_descend`](Whole::try_descend), and tells the number of each node that the key belongs to, and its level.
+    #[inline(always)]
+    fn follow(
+        &self,
+        key: u64,
+        down_to: u32,
+        mut passing: impl FnMut(u32, u32),
+    ) -> Result<Option<At>, TreeError> {
+        let (number, mut level) = self.root();
+        let Some(version) = self.locks.read(number) else {
+            return Ok(None);
+        };
+        let mut at = At { number, version };
+        let mut from = None;
+        loop {
+            self.intact(at.number)?;
+            if level == 0 && !self.seen.has(at.number) {
+                self.visit(at.number)?;
+                return Ok(None);
+            }
+            let node = self.node(at.number);
+            if !node.is::<F>(level) || key < node.low() {
+                return self.contradiction(from, at);
+            }
+            let link = if key > node.high() {
+                node.sibling()
+            } else if level == down_to {
+                passing(at.number, level);
+                return Ok(Some(at));
+            } else {
+                passing(at.number, level);
+                level -= 1;
+                F::child(node, key)
+            };
+            let number = self.number(link);
+            if number == 0 {
+                return self.contradiction(from, at);
+            }
+            self.node(number).fetch();
+            let Some(version) = self.locks.read(number) else {
+                return Ok(None);
+            };
+            if !self.locks.validate(at.number, at.version) {
+                return Ok(None);
+            }
+            from = Some(at);
+            at = At { number, version };
+        }
+    }
+
+    /// A node does not make sense where it is: others came in between, or it is damaged.
+    #[cold]
+    fn contradiction(&self, from: Option<At>, at: At) -> Result<Option<At>, TreeError> {
+        let still = |at: At| self.locks.validate(at.number, at.version);
+        let linked = match from {
+            Some(from) => still(from),
+            None => self.root().0 == at.number,
+        };
+        match linked && still(at) {
+            true => Err(self.damaged(
+                at.number,
+                "it has not the level, the keys or the links that its place needs",
+            )),
+            false => Ok(None),
+        }
+    }
+
+    /// The leaf that a key belongs to.
+    #[inline]
+    pub(super) fn leaf_for(&self, key: u64) -> Result<At, TreeError> {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.try_descend(key, 0)? {
+                Some(at) => return Ok(at),
+                None => backoff.wait(),
+            }
+        }
+    }
+
+    /// All nodes on the way to a key; nothing if others came in between.
+    pub(super) fn try_path(&self, key: u64) -> Result<Option<Path>, TreeError> {
+        let mut path = Path {
+            nodes: [0; TOP as usize],
+            height: 0,
+        };
+        let leaf = self.follow(key, 0, |number, level| {
+            path.nodes[level as usize] = number;
+            path.height = path.height.max(level);
+        })?;
+        Ok(leaf.map(|_| path))
+    }
+
+    /// The leaves around a key: those with the same parent.
+    pub(super) fn family(&self, key: u64) -> Result<Family, TreeError> {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Some(at) = self.try_descend(key, 1)? {
+                let node = self.node(at.number);
+                let family = Family {
+                    entries: Entries::of::<F, M>(node),
+                    high: node.high(),
+                };
+                if self.locks.validate(at.number, at.version) {
+                    return Ok(family);
+                }
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Offset of the node of a level that a key belongs to.
+    #[cfg(test)]
+    pub(crate) fn node_for(&self, key: u64, level: u32) -> Result<u64, TreeError> {
+        loop {
+            if let Some(at) = self.try_descend(key, level)? {
+                return Ok(super::node::offset_of(at.number));
+            }
+        }
+    }
+
+    /// Looks at a leaf for the first time, and finishes what a crash has left half done there.
+    ///
+    /// # Errors
+    /// [`TreeError::Damaged`], [`TreeError::Media`].
+    #[cold]
+    pub(super) fn visit(&self, number: u32) -> Result<(), TreeError> {
+        let _locked = self.locks.lock(number);
+        let node = self.node(number);
+        if !node.is::<F>(0) || self.seen.has(number) {
+            // Not a leaf any more, or somebody else was here.
+            return Ok(());
+        }
+        let facts = F::examine(node).map_err(|reason| self.damaged(number, reason))?;
+        if facts.unfinished {
+            let mut out = Out::new(self.slab.medium());
+            F::mend(&mut out, node);
+            self.latch.keep(out.done())?;
+        }
+        self.seen.add(number);
+        Ok(())
+    }
+}

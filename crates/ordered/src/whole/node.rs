@@ -1,0 +1,151 @@
+//! A node where it lies, and stores that go on after the medium has failed.
+
+use halocline_media::{LINE, MediaError, Medium};
+
+use super::format::Format;
+use super::layout::{KIND, NODE, NodeHead, kind};
+
+/// Nodes have numbers: their offsets by 256 bytes, as slabs place them.
+const GRAIN: u64 = 256;
+
+/// Offsets from here on have no number.
+pub(crate) const REACH: u64 = GRAIN << 32;
+
+/// Where the node of a number lies.
+#[inline(always)]
+pub(crate) fn offset_of(number: u32) -> u64 {
+    u64::from(number) * GRAIN
+}
+
+/// The number of a node within [`REACH`].
+#[inline(always)]
+pub(crate) fn number_of(offset: u64) -> u32 {
+    (offset / GRAIN) as u32
+}
+
+/// Whether a node may lie at an offset, so that it can be looked at.
+#[inline(always)]
+pub(crate) fn is_place(offset: u64, len: u64) -> bool {
+    offset != 0 && offset.is_multiple_of(GRAIN) && offset < REACH && offset < len && len - offset >= NODE
+}
+
+/// A node where it lies.
+#[derive(Debug)]
+pub(crate) struct Node<'a, M> {
+    pub(crate) medium: &'a M,
+    pub(crate) offset: u64,
+}
+
+impl<M> Clone for Node<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Node<'_, M> {}
+
+impl<M: Medium> Node<'_, M> {
+    /// The word at a distance from its start.
+    #[inline(always)]
+    pub(crate) fn load(&self, at: u64) -> u64 {
+        self.medium.load_u64(self.offset + at)
+    }
+
+    #[inline(always)]
+    pub(crate) fn meta(&self) -> u64 {
+        self.load(NodeHead::META)
+    }
+
+    #[inline(always)]
+    pub(crate) fn sibling(&self) -> u64 {
+        self.load(NodeHead::SIBLING)
+    }
+
+    #[inline(always)]
+    pub(crate) fn high(&self) -> u64 {
+        self.load(NodeHead::HIGH)
+    }
+
+    #[inline(always)]
+    pub(crate) fn low(&self) -> u64 {
+        self.load(NodeHead::LOW)
+    }
+
+    /// Whether it is a node of this level.
+    #[inline(always)]
+    pub(crate) fn is<F: Format>(&self, level: u32) -> bool {
+        self.meta() & KIND == kind(F::TAG, level)
+    }
+
+    /// Its level, if it is a node at all.
+    pub(crate) fn level<F: Format>(&self) -> Option<u32> {
+        let meta = self.meta();
+        (meta >> 16 & 0xFFFF == u64::from(F::TAG)).then_some(meta as u32 & 0xFF)
+    }
+
+    /// Whether a key belongs to it.
+    #[inline(always)]
+    pub(crate) fn covers(&self, key: u64) -> bool {
+        self.low() <= key && key <= self.high()
+    }
+
+    /// Asks for all its lines, so that they are waited for together.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) {
+        for line in 0..NODE / LINE {
+            self.medium.prefetch(self.offset + line * LINE);
+        }
+    }
+}
+
+/// Stores, flushes and fences of one change. After a fence has failed the change goes on, so that readers see one tree, and
+/// the failure is told at its end.
+#[derive(Debug)]
+pub(crate) struct Out<'a, M> {
+    medium: &'a M,
+    failed: Option<MediaError>,
+}
+
+impl<'a, M: Medium> Out<'a, M> {
+    pub(crate) fn new(medium: &'a M) -> Out<'a, M> {
+        Out { medium, failed: None }
+    }
+
+    pub(crate) fn node(&self, offset: u64) -> Node<'a, M> {
+        let medium = self.medium;
+        Node { medium, offset }
+    }
+
+    #[inline(always)]
+    pub(crate) fn store(&mut self, offset: u64, value: u64) {
+        self.medium.store_u64(offset, value);
+    }
+
+    /// Flushes the line of an offset.
+    #[inline(always)]
+    pub(crate) fn flush(&mut self, offset: u64) {
+        self.medium.flush(offset / LINE * LINE, LINE);
+    }
+
+    /// Flushes a whole node.
+    pub(crate) fn flush_node(&mut self, offset: u64) {
+        self.medium.flush(offset, NODE);
+    }
+
+    #[inline(always)]
+    pub(crate) fn fence(&mut self) {
+        if let Err(error) = self.medium.fence() {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    /// # Errors
+    /// The first failure.
+    #[inline(always)]
+    pub(crate) fn done(self) -> Result<(), MediaError> {
+        match self.failed {
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Opening: from the root down along the inner nodes, which name all nodes in use. What a crash has left half done between two
+//! neighbours and their parent is finished: the parent says which child may be concerned.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use halocline_media::Medium;
+use halocline_pool::{Slab, SlabRecovery};
+
+use crate::TreeError;
+use crate::broken::Broken;
+use crate::latch::Latch;
+use crate::locks::Locks;
+
+use super::format::{Entries, Format};
+use super::layout::{Head, NodeHead, TOP};
+use super::node::{Node, Out, REACH, number_of};
+use super::seen::Seen;
+use super::tally::Tally;
+use super::tree::{Whole, damaged, too_far};
+
+/// Inner nodes that are fetched ahead.
+const AHEAD: usize = 8;
+
+/// A node that the parents lead to, and the keys that belong to it.
+#[derive(Clone, Copy)]
+struct Found {
+    offset: u64,
+    low: u64,
+    high: u64,
+}
+
+/// Opens a tree on its slab. Inner nodes are a twentieth of a tree, so one thread reads them.
+pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Result<Whole<M, F>, TreeError> {
+    let medium = Arc::clone(recovery.slab().shared_medium());
+    F::replay(&recovery)?;
+    let root = medium.load_u64(recovery.slab().root());
+    if root == 0 {
+        return begin(recovery.finish());
+    }
+    keep(&mut recovery, root)?;
+    let medium = &*medium;
+    let level = Node { medium, offset: root }.level::<F>();
+    let Some(height) = level.filter(|level| (1..TOP).contains(level)) else {
+        return Err(damaged(recovery.slab().name(), root, "it is no root"));
+    };
+    let mut nodes = vec![Found {
+        offset: root,
+        low: 0,
+        high: u64::MAX,
+    }];
+    let (mut inner_nodes, mut last) = (0, 0);
+    for level in (1..=height).rev() {
+        let mut below = Vec::with_capacity(if level > 1 { nodes.len() * F::CAPACITY } else { 0 });
+        for (at, found) in nodes.iter().enumerate() {
+            if let Some(ahead) = nodes.get(at + AHEAD) {
+                let offset = ahead.offset;
+                Node { medium, offset }.fetch();
+            }
+            let entries = settle::<M, F>(&recovery, medium, found, level)?;
+            for (child, (low, offset)) in entries.iter().enumerate() {
+                keep(&mut recovery, *offset)?;
+                last = last.max(number_of(*offset));
+                if level > 1 {
+                    below.push(Found {
+                        offset: *offset,
+                        low: *low,
+                        high: entries.high(child, found.high),
+                    });
+                }
+            }
+        }
+        inner_nodes += nodes.len() as u64;
+        nodes = below;
+    }
+    let slab = recovery.finish();
+    Ok(Whole {
+        root: AtomicU64::new(u64::from(height) << 32 | u64::from(number_of(root))),
+        inner_nodes: inner_nodes.into(),
+        locks: Locks::new(),
+        tally: Tally::unknown(),
+        seen: Seen::none_up_to(last),
+        broken: Broken::default(),
+        latch: Latch::default(),
+        log: F::log(&slab),
+        slab,
+    })
+}
+
+/// Names a node.
+fn keep<M: Medium>(recovery: &mut SlabRecovery<M>, offset: u64) -> Result<(), TreeError> {
+    recovery.keep(offset)?;
+    match offset < REACH {
+        true => Ok(()),
+        false => Err(too_far(recovery.slab().name(), offset)),
+    }
+}
+
+/// The root and the leaf of a tree that has none.
+fn begin<M: Medium, F: Format>(slab: Slab<M>) -> Result<Whole<M, F>, TreeError> {
+    let (root, leaf) = (slab.alloc()?, slab.alloc()?);
+    if let Some(far) = [root, leaf].into_iter().find(|node| *node >= REACH) {
+        return Err(too_far(slab.name(), far));
+    }
+    let mut out = Out::new(slab.medium());
+    let head = |level| Head {
+        level,
+        sibling: 0,
+        low: 0,
+        high: u64::MAX,
+    };
+    F::write_new(&mut out, leaf, &head(0), &[]);
+    F::write_new(&mut out, root, &head(1), &[(0, leaf)]);
+    out.fence();
+    out.store(slab.root(), root);
+    out.flush(slab.root());
+    out.fence();
+    out.done()?;
+    Ok(Whole {
+        root: AtomicU64::new(1 << 32 | u64::from(number_of(root))),
+        inner_nodes: 1.into(),
+        locks: Locks::new(),
+        tally: Tally::of(0),
+        seen: Seen::default(),
+        broken: Broken::default(),
+        latch: Latch::default(),
+        log: F::log(&slab),
+        slab,
+    })
+}
+
+/// Looks at an inner node, finishes what is half done there and between its children, and returns its entries.
+fn settle<M: Medium, F: Format>(
+    recovery: &SlabRecovery<M>,
+    medium: &M,
+    found: &Found,
+    level: u32,
+) -> Result<Entries, TreeError> {
+    let offset = found.offset;
+    let node = Node { medium, offset };
+    let refuse = |reason: &str| damaged(recovery.slab().name(), offset, reason);
+    if !node.is::<F>(level) || (node.low(), node.high()) != (found.low, found.high) {
+        return Err(refuse("it has not the level or the keys that its place needs"));
+    }
+    let facts = F::examine(node).map_err(refuse)?;
+    let mut out = Out::new(medium);
+    if facts.unfinished {
+        F::mend(&mut out, node);
+    }
+    let unsettled = F::unsettled(node).and_then(|child| {
+        let slot = facts.entries.iter().position(|entry| entry.1 == child)?;
+        Some((child, facts.entries.high(slot, found.high)))
+    });
+    let mut entries = facts.entries;
+    if let Some((child, high)) = unsettled
+        && let Some(missing) = settle_child::<M, F>(recovery, &mut out, child, level - 1, high)?
+    {
+        if entries.len() == F::CAPACITY {
+            return Err(refuse("it has no room for a child that it should have"));
+        }
+        F::insert(&mut out, node, missing.0, missing.1);
+        entries.insert(missing);
+    }
+    out.done()?;
+    Ok(entries)
+}
+
+/// Makes a child's keys end where its sibling's begin; returns the sibling, with the least key that belongs to it, if it is one that the parent,
+/// by whom the child's keys end with `high`, does not know.
+fn settle_child<M: Medium, F: Format>(
+    recovery: &SlabRecovery<M>,
+    out: &mut Out<'_, M>,
+    child: u64,
+    level: u32,
+    high: u64,
+) -> Result<Option<(u64, u64)>, TreeError> {
+    let refuse = |node: u64, reason: &str| Err(damaged(recovery.slab().name(), node, reason));
+    let is_place = |offset| recovery.slab().is_node(offset) && offset < REACH;
+    if !is_place(child) {
+        // Naming it will say so.
+        return Ok(None);
+    }
+    let node = out.node(child);
+    let sibling = node.sibling();
+    if sibling == 0 {
+        return Ok(None);
+    }
+    if !is_place(sibling) {
+        return refuse(child, "its sibling is no node");
+    }
+    let right = out.node(sibling);
+    if !right.is::<F>(level) || right.low() <= node.low() {
+        return refuse(sibling, "it is not what a sibling needs to be");
+    }
+    if right.low() <= node.high() {
+        out.store(child + NodeHead::HIGH, right.low() - 1);
+        out.flush(child);
+        out.fence();
+    }
+    Ok((right.low() <= high).then(|| (right.low(), sibling)))
+}

@@ -1,0 +1,112 @@
+//! How many entries there are, counted when that is first asked for.
+//!
+//! One thread counts from the least key on, leaf by leaf, each under its lock. A writer's change counts for itself if its key is one that the thread has passed,
+//! else the thread will meet it; as it has the leaf's lock when it asks, the answer is the same for all keys of that leaf.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use halocline_media::Medium;
+
+use crate::TreeError;
+use crate::count::Count;
+
+use super::format::{Entries, Format};
+use super::tree::Whole;
+
+/// Leaves that are fetched ahead.
+const AHEAD: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Tally {
+    count: Count,
+    /// Entries with keys below this are counted.
+    passed: AtomicU64,
+    /// All are.
+    complete: AtomicBool,
+    counting: Mutex<()>,
+}
+
+impl Tally {
+    /// With so many entries.
+    pub(crate) fn of(entries: u64) -> Tally {
+        Tally {
+            count: Count::new(entries),
+            passed: AtomicU64::new(0),
+            complete: AtomicBool::new(true),
+            counting: Mutex::new(()),
+        }
+    }
+
+    /// With entries that nobody has counted.
+    pub(crate) fn unknown() -> Tally {
+        Tally {
+            complete: AtomicBool::new(false),
+            ..Tally::of(0)
+        }
+    }
+
+    /// There is one more with this key, or one less; the lock of its leaf, of this number, is held.
+    #[inline]
+    pub(crate) fn add(&self, leaf: u32, key: u64, change: i64) {
+        if self.complete.load(Ordering::Relaxed) || key < self.passed.load(Ordering::Relaxed) {
+            self.count.add(leaf, change);
+        }
+    }
+
+    fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.counting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M: Medium, F: Format> Whole<M, F> {
+    /// How many entries there are; leaves that are damaged have none.
+    pub(crate) fn entries(&self) -> u64 {
+        let tally = &self.tally;
+        if !tally.complete.load(Ordering::Acquire) {
+            let _counting = tally.one_at_a_time();
+            while !tally.complete.load(Ordering::Acquire) {
+                let passed = tally.passed.load(Ordering::Relaxed);
+                if self.count_family(passed).is_err() {
+                    // An inner node is damaged: what is below cannot be counted.
+                    tally.complete.store(true, Ordering::Release);
+                }
+            }
+        }
+        tally.count.get()
+    }
+
+    /// Counts from a key on, until the parent of its leaf has no more or others come in between.
+    fn count_family(&self, from: u64) -> Result<(), TreeError> {
+        let family = self.family(from)?;
+        let first = family.entries.child(from);
+        for child in first..family.entries.len() {
+            if let Some(ahead) = family.entries.get(child + AHEAD) {
+                self.at(ahead.1).fetch();
+            }
+            let passed = self.tally.passed.load(Ordering::Relaxed);
+            let leaf = self.number(family.entries[child].1);
+            let high = family.high(child);
+            let visited = self.seen.has(leaf) || self.visit(leaf).is_ok();
+            let locked = self.locks.lock(leaf);
+            let node = self.node(leaf);
+            let known = self.broken.reason(leaf).is_none();
+            if visited && known && !(node.is::<F>(0) && node.covers(passed) && node.high() == high) {
+                locked.unchanged();
+                // Others came in between, or the leaf is damaged.
+                return self.leaf_for(passed).map(drop);
+            }
+            if visited && known {
+                let entries = Entries::of::<F, M>(node);
+                let counted = entries.len() - entries.rank(passed);
+                self.tally.count.add(leaf, counted as i64);
+            }
+            match high.checked_add(1) {
+                Some(next) => self.tally.passed.store(next, Ordering::Relaxed),
+                None => self.tally.complete.store(true, Ordering::Release),
+            }
+            locked.unchanged();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,318 @@
+//! The tree as a whole: creating, opening, reading one key.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use halocline_media::Medium;
+use halocline_pool::{Pool, Slab, SlabOptions};
+
+use crate::TreeError;
+use crate::TreeStats;
+use crate::broken::Broken;
+use crate::latch::Latch;
+use crate::locks::{Backoff, Locks};
+
+use super::format::Format;
+use super::layout::NODE;
+use super::node::{Node, REACH, is_place, number_of, offset_of};
+use super::recover;
+use super::seen::Seen;
+use super::tally::Tally;
+
+/// A tree of nodes of one format.
+#[derive(Debug)]
+pub(crate) struct Whole<M: Medium, F: Format> {
+    pub(crate) slab: Slab<M>,
+    /// The root's number, and above it its level.
+    pub(super) root: AtomicU64,
+    pub(super) inner_nodes: AtomicU64,
+    pub(super) locks: Locks,
+    pub(super) tally: Tally,
+    pub(super) seen: Seen,
+    pub(super) broken: Broken,
+    pub(super) latch: Latch,
+    pub(super) log: F::Log,
+}
+
+impl<M: Medium, F: Format> Whole<M, F> {
+    pub(crate) fn create(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Whole<M, F>, TreeError> {
+        let slab = SlabOptions {
+            node_size: NODE as u32,
+            owner: F::OWNER,
+            chunk,
+        };
+        drop(pool.create_slab(name, &slab)?);
+        Self::open(pool, name, false)
+    }
+
+    pub(crate) fn open(pool: &Pool<M>, name: &str, unsynced: bool) -> Result<Whole<M, F>, TreeError> {
+        recover::recover(match unsynced {
+            true => pool.open_slab_unsynced(name, F::OWNER)?,
+            false => pool.open_slab(name, F::OWNER)?,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: u64) -> Result<Option<u64>, TreeError> {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Some(at) = self.try_descend(key, 0)? {
+                let found = F::find(self.node(at.number), key);
+                if self.locks.validate(at.number, at.version) {
+                    return Ok(found.map(|(_, value)| value));
+                }
+            }
+            backoff.wait();
+        }
+    }
+
+    pub(crate) fn stats(&self) -> TreeStats {
+        let slab = self.slab.stats();
+        let inner_nodes = self.inner_nodes.load(Ordering::Relaxed);
+        TreeStats {
+            entries: self.entries(),
+            leaves: slab.used.saturating_sub(inner_nodes),
+            inner_nodes,
+            height: self.root().1,
+            dram_bytes: self.locks.bytes() + self.seen.bytes(),
+            slow_bytes: slab.bytes,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.slab.name()
+    }
+
+    /// The root's number and its level.
+    #[inline(always)]
+    pub(super) fn root(&self) -> (u32, u32) {
+        let root = self.root.load(Ordering::Acquire);
+        (root as u32, (root >> 32) as u32)
+    }
+
+    pub(super) fn set_root(&self, number: u32, level: u32) {
+        let root = u64::from(level) << 32 | u64::from(number);
+        self.root.store(root, Ordering::Release);
+    }
+
+    /// A node by its number.
+    #[inline(always)]
+    pub(super) fn node(&self, number: u32) -> Node<'_, M> {
+        self.at(offset_of(number))
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(&self, offset: u64) -> Node<'_, M> {
+        Node {
+            medium: self.slab.medium(),
+            offset,
+        }
+    }
+
+    /// The number of a node that a link leads to; that of no node if there can be none.
+    #[inline(always)]
+    pub(super) fn number(&self, link: u64) -> u32 {
+        match is_place(link, self.slab.medium().len()) {
+            true => number_of(link),
+            false => 0,
+        }
+    }
+
+    /// # Errors
+    /// [`TreeError::Damaged`] if the node was found to be.
+    #[inline(always)]
+    pub(super) fn intact(&self, number: u32) -> Result<(), TreeError> {
+        match self.broken.reason(number) {
+            None => Ok(()),
+            Some(reason) => Err(damaged(self.name(), offset_of(number), &reason)),
+        }
+    }
+
+    /// Takes note that a node is damaged.
+    #[cold]
+    pub(super) fn damaged(&self, number: u32, reason: &str) -> TreeError {
+        self.broken.add(number, reason.to_owned());
+        damaged(self.name(), offset_of(number), reason)
+    }
+
+    /// Takes a node from the pool.
+    pub(super) fn take(&self) -> Result<u64, TreeError> {
+        let node = self.slab.alloc()?;
+        if node < REACH {
+            return Ok(node);
+        }
+        self.slab.free(node);
+        Err(too_far(self.name(), node))
+    }
+}
+
+pub(super) fn damaged(name: &str, node: u64, reason: &str) -> TreeError {
+    TreeError::Damaged {
+        name: name.to_owned(),
+        node,
+        reason: reason.to_owned(),
+    }
+}
+
+pub(super) fn too_far(name: &str, node: u64) -> TreeError {
+    TreeError::TooFar {
+        name: name.to_owned(),
+        node,
+        most: REACH,
+    }
+}
+
+/// A tree of one format, as it is used.
+macro_rules! stored_tree {
+    ($(#[$doc:meta])* $tree:ident, $format:ty) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $tree<M: halocline_media::Medium = halocline_media::AnyMedium>(
+            pub(crate) $crate::whole::Whole<M, $format>,
+        );
+
+        impl<M: halocline_media::Medium> $tree<M> {
+            /// Creates an empty tree as an object of this name, which takes at least `chunk` bytes of the pool at a time, rounded up to whole
+            /// blocks of 4 KiB.
+            ///
+            /// # Errors
+            /// [`TreeError::Pool`], as [`Pool::create_slab`](halocline_pool::Pool::create_slab).
+            pub fn create(
+                pool: &halocline_pool::Pool<M>,
+                name: &str,
+                chunk: u64,
+            ) -> Result<Self, $crate::TreeError> {
+                Ok($tree($crate::whole::Whole::create(pool, name, chunk)?))
+            }
+
+            /// Opens a tree: reads its inner nodes, about a twentieth of it, and finishes what a crash has left half done between nodes. Leaves are
+            /// looked at when they are first visited, and counted when their number is first asked for
+            /// ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)), which reads all of them once.
+            ///
+            /// # Errors
+            /// [`TreeError::Pool`], as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if a link leads to no node;
+            /// [`TreeError::Damaged`] if an inner node is.
+            pub fn open(pool: &halocline_pool::Pool<M>, name: &str) -> Result<Self, $crate::TreeError> {
+                Ok($tree($crate::whole::Whole::open(pool, name, false)?))
+            }
+
+            /// As [`open`](Self::open), also if the machine went down before all was synced
+            /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)): any part of what was written since the last sync
+            /// may be missing. [`check`](crate::OrderedIndex::check) the tree.
+            ///
+            /// # Errors
+            /// As [`open`](Self::open).
+            pub fn open_unsynced(
+                pool: &halocline_pool::Pool<M>,
+                name: &str,
+            ) -> Result<Self, $crate::TreeError> {
+                Ok($tree($crate::whole::Whole::open(pool, name, true)?))
+            }
+
+            /// The object's name.
+            pub fn name(&self) -> &str {
+                self.0.name()
+            }
+
+            /// Makes all that was written survive power loss, on every medium.
+            ///
+            /// # Errors
+            /// [`TreeError::Pool`] if the disk fails.
+            pub fn sync(&self) -> Result<(), $crate::TreeError> {
+                Ok(self.0.slab.sync()?)
+            }
+        }
+
+        impl<M: halocline_media::Medium> $crate::kind::Stored<M> for $tree<M> {
+            const OWNER: [u8; 8] = <$format as $crate::whole::Format>::OWNER;
+
+            fn create_stored(
+                pool: &halocline_pool::Pool<M>,
+                name: &str,
+                chunk: u64,
+            ) -> Result<Self, $crate::TreeError> {
+                Self::create(pool, name, chunk)
+            }
+
+            fn open_stored(
+                pool: &halocline_pool::Pool<M>,
+                name: &str,
+                unsynced: bool,
+            ) -> Result<Self, $crate::TreeError> {
+                Ok($tree($crate::whole::Whole::open(pool, name, unsynced)?))
+            }
+        }
+
+        impl<M: halocline_media::Medium> $crate::OrderedIndex for $tree<M> {
+            #[inline]
+            fn get(&self, key: u64) -> Result<Option<u64>, $crate::TreeError> {
+                self.0.get(key)
+            }
+
+            fn get_batch(
+                &self,
+                keys: &[u64],
+                values: &mut [Option<u64>],
+            ) -> Result<(), $crate::TreeError> {
+                self.0.batch(keys, values)
+            }
+
+            #[inline]
+            fn insert(&self, key: u64, value: u64) -> Result<bool, $crate::TreeError> {
+                Ok(self.0.put(key, value, false)?.is_none())
+            }
+
+            #[inline]
+            fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, $crate::TreeError> {
+                self.0.put(key, value, true)
+            }
+
+            fn update(&self, key: u64, value: u64) -> Result<Option<u64>, $crate::TreeError> {
+                self.0.replace(key, value)
+            }
+
+            fn remove(&self, key: u64) -> Result<Option<u64>, $crate::TreeError> {
+                self.0.take_out(key)
+            }
+
+            fn scan(
+                &self,
+                from: u64,
+                count: usize,
+                into: &mut Vec<(u64, u64)>,
+            ) -> Result<(), $crate::TreeError> {
+                self.0.scan_up(from, count, into)
+            }
+
+            fn scan_back(
+                &self,
+                from: u64,
+                count: usize,
+                into: &mut Vec<(u64, u64)>,
+            ) -> Result<(), $crate::TreeError> {
+                self.0.scan_down(from, count, into)
+            }
+
+            fn bulk_load(
+                &mut self,
+                entries: &mut dyn Iterator<Item = (u64, u64)>,
+                fill: f64,
+            ) -> Result<u64, $crate::TreeError> {
+                self.0.load(entries, fill)
+            }
+
+            fn len(&self) -> u64 {
+                self.0.entries()
+            }
+
+            fn check(&self) -> Result<$crate::CheckReport, $crate::TreeError> {
+                self.0.examine_all()
+            }
+
+            fn stats(&self) -> $crate::TreeStats {
+                self.0.stats()
+            }
+        }
+    };
+}
+
+pub(crate) use stored_tree;

@@ -1,0 +1,96 @@
+//! Inserts and updates.
+
+use halocline_media::Medium;
+
+use crate::TreeError;
+use crate::locks::{Backoff, Locked};
+
+use super::format::Format;
+use super::grow::Spare;
+use super::node::Out;
+use super::tree::Whole;
+
+impl<M: Medium, F: Format> Whole<M, F> {
+    /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
+    #[inline]
+    pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
+        self.latch.check(self.name())?;
+        match self.put_into_leaf(key, value, replace)? {
+            Some(before) => Ok(before),
+            None => self.put_and_split(key, value, replace),
+        }
+    }
+
+    /// As [`put`](Whole::put), if the leaf has room; nothing if not.
+    #[inline]
+    fn put_into_leaf(&self, key: u64, value: u64, replace: bool) -> Result<Option<Option<u64>>, TreeError> {
+        let (number, locked) = self.lock_leaf(key)?;
+        let node = self.node(number);
+        let mut out = Out::new(self.slab.medium());
+        if let Some((at, before)) = F::find(node, key) {
+            if replace {
+                F::set_value(&mut out, node, at, value);
+            } else {
+                locked.unchanged();
+            }
+            self.latch.keep(out.done())?;
+            return Ok(Some(Some(before)));
+        }
+        if F::count(node) == F::CAPACITY {
+            locked.unchanged();
+            return Ok(None);
+        }
+        F::insert(&mut out, node, key, value);
+        self.tally.add(number, key, 1);
+        self.latch.keep(out.done())?;
+        Ok(Some(None))
+    }
+
+    #[cold]
+    fn put_and_split(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
+        let mut spare = Spare::new(self);
+        let mut backoff = Backoff::default();
+        loop {
+            // Without any lock, as the pool may have to grow.
+            spare.fill()?;
+            if self.make_room(key, value, &mut spare)? {
+                return Ok(None);
+            }
+            if let Some(before) = self.put_into_leaf(key, value, replace)? {
+                return Ok(before);
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Replaces the value of a key that is there.
+    pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
+        self.latch.check(self.name())?;
+        let (number, locked) = self.lock_leaf(key)?;
+        let node = self.node(number);
+        let Some((at, before)) = F::find(node, key) else {
+            locked.unchanged();
+            return Ok(None);
+        };
+        let mut out = Out::new(self.slab.medium());
+        F::set_value(&mut out, node, at, value);
+        self.latch.keep(out.done())?;
+        Ok(Some(before))
+    }
+
+    /// Locks the leaf that a key belongs to.
+    #[inline]
+    pub(super) fn lock_leaf(&self, key: u64) -> Result<(u32, Locked<'_>), TreeError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let at = self.leaf_for(key)?;
+            let locked = self.locks.lock(at.number);
+            let node = self.node(at.number);
+            if node.is::<F>(0) && node.covers(key) {
+                return Ok((at.number, locked));
+            }
+            locked.unchanged();
+            backoff.wait();
+        }
+    }
+}
