@@ -175,7 +175,7 @@ macro_rules! stored_tree {
             /// blocks of 4 KiB.
             ///
             /// # Errors
-            /// [`TreeError::Pool`], as [`Pool::create_slab`](halocline_pool::Pool::create_slab).
+            /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::create_slab`](halocline_pool::Pool::create_slab).
             pub fn create(
                 pool: &halocline_pool::Pool<M>,
                 name: &str,
@@ -189,8 +189,8 @@ macro_rules! stored_tree {
             /// ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)), which reads all of them once.
             ///
             /// # Errors
-            /// [`TreeError::Pool`], as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if a link leads to no node;
-            /// [`TreeError::Damaged`] if an inner node is.
+            /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if a link leads to no node;
+            /// [`TreeError::Damaged`](crate::TreeError::Damaged) if an inner node is.
             pub fn open(pool: &halocline_pool::Pool<M>, name: &str) -> Result<Self, $crate::TreeError> {
                 Ok($tree($crate::whole::Whole::open(pool, name, false)?))
             }
@@ -216,7 +216,7 @@ macro_rules! stored_tree {
             /// Makes all that was written survive power loss, on every medium.
             ///
             /// # Errors
-            /// [`TreeError::Pool`] if the disk fails.
+            /// [`TreeError::Pool`](crate::TreeError::Pool) if the disk fails.
             pub fn sync(&self) -> Result<(), $crate::TreeError> {
                 Ok(self.0.slab.sync()?)
             }
