@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use halocline_media::{
-    AnyMedium, Clock, Device, DeviceProfile, Dram, EmulatedSpec, FileMedium, FileOptions, LINE, Medium, PAGE,
-    Tracked,
+    AnyMedium, Clock, Counting, Device, DeviceProfile, Dram, EmulatedSpec, FileMedium, FileOptions, LINE,
+    Medium, PAGE, Tracked,
 };
 
 const MIB: u64 = 1 << 20;
 
 /// Opens the same medium anew, as another process would; `None` where that is impossible.
-type Again = Box<dyn Fn(bool) -> Option<AnyMedium>>;
+type Again = Box<dyn Fn(bool) -> Option<Box<dyn Medium>>>;
 
 struct Backing {
     name: &'static str,
-    medium: AnyMedium,
+    medium: Box<dyn Medium>,
     again: Again,
     _folder: Option<tempfile::TempDir>,
 }
@@ -34,30 +34,24 @@ fn file_backing(name: &'static str, options: FileOptions) -> Backing {
     )
     .unwrap();
     let again: Again = Box::new(move |read_only| {
-        Some(
-            FileMedium::open(
-                &path,
-                &FileOptions {
-                    read_only,
-                    ..options.clone()
-                },
-            )
-            .unwrap()
-            .into(),
-        )
+        let options = FileOptions {
+            read_only,
+            ..options.clone()
+        };
+        Some(Box::new(FileMedium::open(&path, &options).unwrap()))
     });
     Backing {
         name,
-        medium: medium.into(),
+        medium: Box::new(medium),
         again,
         _folder: Some(folder),
     }
 }
 
-fn memory_backing(name: &'static str, medium: AnyMedium) -> Backing {
+fn memory_backing(name: &'static str, medium: impl Medium) -> Backing {
     Backing {
         name,
-        medium,
+        medium: Box::new(medium),
         again: Box::new(|_| None),
         _folder: None,
     }
@@ -74,12 +68,17 @@ fn device() -> Arc<Device> {
 
 fn backings() -> Vec<Backing> {
     vec![
-        memory_backing("dram", Dram::new(0).unwrap().into()),
+        memory_backing("dram", Dram::new(0).unwrap()),
+        memory_backing("counting", Counting::new(Dram::new(0).unwrap())),
+        memory_backing(
+            "counting, any",
+            Counting::new(AnyMedium::from(Dram::new(0).unwrap())),
+        ),
         memory_backing(
             "emulated",
             AnyMedium::from(Dram::new(0).unwrap()).emulated(device()),
         ),
-        memory_backing("tracked", Tracked::new(0).unwrap().into()),
+        memory_backing("tracked", Tracked::new(0).unwrap()),
         file_backing("page cache", FileOptions::default()),
         file_backing(
             "page cache, strict",
@@ -108,7 +107,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-fn loaded(medium: &AnyMedium, offset: u64, len: usize) -> Vec<u8> {
+fn loaded(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
     let mut into = vec![0xEE; len];
     medium.load(offset, &mut into);
     into
@@ -117,7 +116,7 @@ fn loaded(medium: &AnyMedium, offset: u64, len: usize) -> Vec<u8> {
 #[test]
 fn what_is_stored_is_loaded_at_every_alignment_and_length() {
     on_each(|backing| {
-        let medium = &backing.medium;
+        let medium = &*backing.medium;
         medium.grow(MIB).unwrap();
         for len in (0..40).chain([
             63, 64, 65, 2047, 2048, 2049, 4096, 16_383, 16_384, 16_450, 300_001,
@@ -142,7 +141,7 @@ fn what_is_stored_is_loaded_at_every_alignment_and_length() {
 #[test]
 fn words_are_little_endian_and_atomic() {
     on_each(|backing| {
-        let medium = &backing.medium;
+        let medium = &*backing.medium;
         medium.grow(PAGE).unwrap();
         medium.store_u64(64, 0x0102_0304_0506_0708);
         assert_eq!(medium.load_u64(64), 0x0102_0304_0506_0708);
@@ -174,7 +173,7 @@ fn words_are_little_endian_and_atomic() {
 #[test]
 fn growth_moves_nothing_and_brings_zeroes() {
     on_each(|backing| {
-        let medium = &backing.medium;
+        let medium = &*backing.medium;
         medium.grow(100).unwrap();
         assert_eq!(medium.len(), PAGE);
         medium.store(0, &bytes(4096));
@@ -198,7 +197,7 @@ fn growth_moves_nothing_and_brings_zeroes() {
 #[test]
 fn flushes_of_every_alignment_are_taken() {
     on_each(|backing| {
-        let medium = &backing.medium;
+        let medium = &*backing.medium;
         medium.grow(MIB).unwrap();
         for (offset, len) in [
             (0, 0),
@@ -224,7 +223,7 @@ fn flushes_of_every_alignment_are_taken() {
 #[test]
 fn what_is_out_of_range_panics_and_touches_nothing() {
     on_each(|backing| {
-        let medium = &backing.medium;
+        let medium = &*backing.medium;
         medium.grow(PAGE).unwrap();
         let calls: [(&str, &dyn Fn()); 9] = [
             ("load", &|| medium.load(PAGE - 1, &mut [0; 2])),
@@ -253,13 +252,13 @@ fn what_is_out_of_range_panics_and_touches_nothing() {
 #[test]
 fn another_mapping_sees_stores_and_after_a_refresh_growth() {
     on_each(|backing| {
-        let medium = &backing.medium;
+        let medium = &*backing.medium;
         medium.grow(PAGE).unwrap();
         let Some(other) = (backing.again)(true) else {
             return;
         };
         medium.store(10, b"seen at once");
-        assert_eq!(loaded(&other, 10, 12), b"seen at once");
+        assert_eq!(loaded(&*other, 10, 12), b"seen at once");
         medium.grow(4 * MIB).unwrap();
         medium.store_u64(3 * MIB, 77);
         assert_eq!(other.len(), PAGE);
