@@ -27,10 +27,11 @@
 //! ```
 //!
 //! The crates beneath are modules here: [`pool`] for the file, [`columns`] for tables, [`elf`] for the index alone,
-//! [`media`] for the memory it all lies on.
+//! [`ordered`] for ordered trees, [`media`] for the memory it all lies on.
 
 pub use halocline_columns as columns;
 pub use halocline_elf as elf;
 pub use halocline_engine::*;
 pub use halocline_media as media;
+pub use halocline_ordered as ordered;
 pub use halocline_pool as pool;

@@ -4,15 +4,19 @@
 
 mod make;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use halocline::ordered::{self, Range, TreeKind};
+use halocline::pool::{Pool, PoolOptions};
 use halocline::{CompactOptions, Database, DatabaseOptions};
 use tempfile::TempDir;
 
 const V1: &[u8] = include_bytes!("v1.pool.zst");
 const V2: &[u8] = include_bytes!("v2.pool.zst");
+const V3: &[u8] = include_bytes!("v3.pool.zst");
 const METADATA_3: &[u8] = include_bytes!("v2-metadata-3.pool.zst");
 /// Bytes of the largest pool here, unpacked.
 const MAX_BYTES: usize = 16 << 20;
@@ -293,6 +297,54 @@ async fn defaults_and_clustered_indexes_answer_as_ever() {
         .unwrap();
     let answer = ask(&database, "SELECT * FROM marks WHERE id = 6000").await;
     assert_eq!(answer, ["6000|plain|1.5|2020-02-29|NULL|7"]);
+}
+
+const V3_ANSWERS: Answers = &[(
+    "SELECT count(*), sum(id), min(name), max(name) FROM small",
+    &["501|125751|log|name 4"],
+)];
+
+/// What the trees of version 3 hold: of the one that was written to, and of the one that was loaded.
+fn trees() -> [(&'static str, BTreeMap<u64, u64>); 2] {
+    let mut kv: BTreeMap<u64, u64> = (0..4001).map(|number| (number * 7919 % 4001, number)).collect();
+    let third = |key: u64| (2000..=4000).contains(&key) && (key - 2000).is_multiple_of(3);
+    kv.retain(|key, _| !((1000..2000).contains(key) || third(*key)));
+    kv.extend((0..100).map(|key| (key, key + 1_000_000)));
+    kv.insert(u64::MAX, 1);
+    let mut wide: BTreeMap<u64, u64> = (0..3000).map(|number| (number * 3, number)).collect();
+    wide.extend((0..500).map(|number| (number * 6 + 1, 7)));
+    [("tree/kv", kv), ("tree/wide", wide)]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn version_3_answers_as_ever() {
+    let (_directory, path) = unpack(V3);
+    let database = open(&path, true);
+    compare(&database, V3_ANSWERS).await;
+    assert_eq!(database.info().unwrap().pool.format_version, 3);
+    drop(database);
+    let pool = Pool::open(&path, &PoolOptions::default()).unwrap();
+    let kinds: Vec<TreeKind> = ordered::trees(&pool).unwrap().iter().map(|tree| tree.1).collect();
+    assert_eq!(kinds, [TreeKind::Lb, TreeKind::Lb4]);
+    for (name, entries) in trees() {
+        let tree = ordered::open_tree(&pool, name).unwrap();
+        assert!(tree.check().unwrap().is_intact(), "{name}");
+        let found: Result<Vec<_>, _> = Range::new(&*tree, ..).collect();
+        assert_eq!(found.unwrap(), entries.into_iter().collect::<Vec<_>>(), "{name}");
+        assert_eq!(
+            tree.get(6).unwrap(),
+            Some(if name == "tree/kv" { 1_000_006 } else { 2 })
+        );
+        for key in 20_000..21_000 {
+            assert!(tree.insert(key, key).unwrap());
+        }
+        assert_eq!(tree.remove(20_500).unwrap(), Some(20_500));
+        assert!(tree.check().unwrap().is_intact(), "{name}");
+    }
+    pool.close().unwrap();
+    let database = open(&path, false);
+    database.sql("VACUUM FULL small").await.unwrap();
+    compare(&database, V3_ANSWERS).await;
 }
 
 /// Makes the newest golden pool; it must not exist. See `README.md` beside the files.

@@ -4,13 +4,19 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
+use halocline::ordered::{TreeKind, create_tree_in};
+use halocline::pool::{Pool, PoolOptions};
 use halocline::{Database, DatabaseOptions};
 
 /// A golden pool: its file and the statements that it was made by. Fixed: changing them changes no file.
 type Recipe = (&'static str, &'static [&'static str]);
 
 /// All of them, the newest last.
-const RECIPES: [Recipe; 2] = [("v2.pool.zst", ORDERS), ("v2-metadata-3.pool.zst", MARKS)];
+const RECIPES: [Recipe; 3] = [
+    ("v2.pool.zst", ORDERS),
+    ("v2-metadata-3.pool.zst", MARKS),
+    ("v3.pool.zst", SMALL),
+];
 
 const ORDERS: &[&str] = &[
     "CREATE TABLE orders (id bigint NOT NULL, month int, day date, amount decimal(10,2), region varchar)",
@@ -48,6 +54,41 @@ const MARKS: &[&str] = &[
     "UPDATE marks SET kind = DEFAULT WHERE id = 3",
 ];
 
+/// The pool of version 3 has trees beside it.
+const SMALL: &[&str] = &[
+    "CREATE TABLE small (id bigint NOT NULL, name varchar)",
+    "INSERT INTO small SELECT i, 'name ' || (i % 5) FROM generate_series(1, 500) AS s(i)",
+    "CREATE INDEX by_id ON small USING elf (id)",
+    "INSERT INTO small VALUES (501, 'log')",
+];
+
+/// Least bytes that a tree takes of the pool at a time.
+const CHUNK: u64 = 16 << 10;
+
+/// A tree whose nodes were split, emptied and merged, and one that was loaded in bulk.
+fn make_trees(path: &Path) {
+    let pool = Pool::open(path, &PoolOptions::default()).unwrap();
+    let tree = create_tree_in(&pool, "tree/kv", TreeKind::Lb, CHUNK).unwrap();
+    for number in 0..4001 {
+        assert!(tree.insert(number * 7919 % 4001, number).unwrap());
+    }
+    for key in (1000..2000).chain((2000..4001).step_by(3)) {
+        tree.remove(key).unwrap().unwrap();
+    }
+    for key in 0..100 {
+        tree.update(key, key + 1_000_000).unwrap().unwrap();
+    }
+    tree.insert(u64::MAX, 1).unwrap();
+    let mut wide = create_tree_in(&pool, "tree/wide", TreeKind::Lb4, CHUNK).unwrap();
+    let entries = (0..3000).map(|number| (number * 3, number));
+    wide.bulk_load(&mut entries.into_iter(), 0.8).unwrap();
+    for number in 0..500 {
+        wide.insert(number * 6 + 1, 7).unwrap();
+    }
+    drop((tree, wide));
+    pool.close().unwrap();
+}
+
 /// Makes the newest one in a directory where it is not.
 pub(crate) async fn make(directory: &Path) {
     let (name, statements) = RECIPES[RECIPES.len() - 1];
@@ -68,6 +109,9 @@ pub(crate) async fn make(directory: &Path) {
     }
     database.sync().unwrap();
     drop(database);
+    if name.starts_with("v3") {
+        make_trees(&path);
+    }
     let packed = zstd::bulk::compress(&std::fs::read(&path).unwrap(), 19).unwrap();
     file.write_all(&packed).unwrap();
 }

@@ -5,20 +5,21 @@ use std::path::Path;
 
 use heed::byteorder::BigEndian;
 use heed::types::U64;
-use heed::{Database, Env, EnvOpenOptions, RwTxn};
+use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, RwTxn};
 
 use super::super::store::{Store, next, value};
 use super::{COMMIT, failed};
 use crate::BenchError;
 
-type Entries = Database<U64<BigEndian>, U64<BigEndian>>;
+type Entries = Database<'static, U64<BigEndian>, U64<BigEndian>>;
 
 /// Bytes of the map for an entry, what is written anew before old pages are free included, and at least.
 const MAP: (usize, usize) = (256, 1 << 30);
 
 /// An environment with one database.
 pub(super) struct Lmdb {
-    environment: Env,
+    /// It stays open to the end of the process, as its database refers to it.
+    environment: &'static Env,
     entries: Entries,
 }
 
@@ -31,9 +32,13 @@ impl Lmdb {
             // SAFETY: the directory was just made for this store, under a random name; nobody else opens its files or
             // changes them while they are mapped.
             let environment = unsafe { options.open(path)? };
-            let mut writing = environment.write_txn()?;
-            let entries = environment.create_database(&mut writing, None)?;
-            writing.commit()?;
+            let environment: &'static Env = Box::leak(Box::new(environment));
+            let entries = environment
+                .create_databases_and_commit(environment.write_txn()?, |opener, writing| {
+                    let created = opener.create_database(writing, None);
+                    created.map(CommitOrAbort::<_, ()>::Commit)
+                })?
+                .unwrap_commit();
             Ok(Self { environment, entries })
         };
         open().map_err(fail)
