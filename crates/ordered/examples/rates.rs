@@ -4,7 +4,7 @@
 //! cargo run --release -p halocline-ordered --example rates -- [KEYS] [FOLDER] [TREE] [still] [count]
 //! ```
 //! Loads KEYS (10,000,000) random keys by inserts into a tree in FOLDER (/dev/shm), on a file that is taken for DAX, so that
-//! every flush is really executed; then measures each operation, one thread unless it says two. TREE is `lb`, `lb2`, `lb4`, `fp`, `fast-fair` …; `still`: an `lb` that moves no
+//! every flush is really executed; then measures each operation, one thread unless it says two. TREE is `lb`, `lb2`, `lb4`, `fp`, `wb`, `fast-fair`; `still`: an `lb` that moves no
 //! entries. `count` counts lines and fences, which takes some time itself.
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use halocline_media::Medium;
 use halocline_pool::Pool;
 
-use crate::{FastFair, FpTree, LbTree, OrderedIndex, TreeError};
+use crate::{FastFair, FpTree, LbTree, OrderedIndex, TreeError, WbTree};
 
 /// Which tree: written and parsed as its [`name`](TreeKind::name).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +25,8 @@ pub enum TreeKind {
     Fp,
     /// [`FastFair`].
     FastFair,
+    /// [`WbTree`].
+    Wb,
 }
 
 impl TreeKind {
@@ -35,6 +37,7 @@ impl TreeKind {
         TreeKind::Lb4,
         TreeKind::Fp,
         TreeKind::FastFair,
+        TreeKind::Wb,
     ];
 
     /// Its name.
@@ -45,6 +48,7 @@ impl TreeKind {
             TreeKind::Lb4 => "lb4",
             TreeKind::Fp => "fp",
             TreeKind::FastFair => "fast-fair",
+            TreeKind::Wb => "wb",
         }
     }
 }
@@ -108,6 +112,7 @@ fn maker<M: Medium>(kind: TreeKind) -> Maker<M> {
         TreeKind::Lb4 => Maker::of::<LbTree<M, 4>>(kind),
         TreeKind::Fp => Maker::of::<FpTree<M>>(kind),
         TreeKind::FastFair => Maker::of::<FastFair<M>>(kind),
+        TreeKind::Wb => Maker::of::<WbTree<M>>(kind),
     }
 }
 

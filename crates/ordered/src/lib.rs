@@ -47,6 +47,7 @@ mod latch;
 mod lb;
 mod locks;
 mod range;
+mod wb;
 mod whole;
 
 pub use error::TreeError;
@@ -56,6 +57,7 @@ pub use index::{CheckReport, OrderedIndex, Problem, TreeStats};
 pub use kind::{TreeKind, create_tree, create_tree_in, open_tree, open_tree_unsynced, tree_kind, trees};
 pub use lb::{LbOptions, LbTree};
 pub use range::Range;
+pub use wb::WbTree;
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ mod fair;
 mod fp;
 mod lb;
 mod mistakes;
+mod wb;
 mod whole;
 mod workload;
 
@@ -46,6 +47,7 @@ tree_tests! {
     lb4: lb::Lb<4, true>;
     fptree: fp::Fp;
     fast_fair: fair::FastFairKind;
+    wb_tree: wb::WbKind;
 }
 
 macro_rules! whole_tests {
@@ -65,4 +67,5 @@ macro_rules! whole_tests {
 
 whole_tests! {
     whole_fast_fair: fair::FastFairKind;
+    whole_wb: wb::WbKind;
 }

@@ -139,6 +139,11 @@ impl<M: Medium> Slab<M> {
         self.nodes().is_node(offset)
     }
 
+    /// The offset of the node in which an offset lies, if it lies in one, in use or not.
+    pub fn node_at(&self, offset: u64) -> Option<u64> {
+        self.nodes().node_at(offset)
+    }
+
     /// Numbers about it.
     pub fn stats(&self) -> SlabStats {
         self.nodes().stats()

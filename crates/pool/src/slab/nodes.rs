@@ -116,6 +116,14 @@ impl Nodes {
         self.locate(offset).is_some()
     }
 
+    /// The node in which an offset lies.
+    pub(super) fn node_at(&self, offset: u64) -> Option<u64> {
+        let after = self.chunks.partition_point(|chunk| chunk.start <= offset);
+        let chunk = &self.chunks[after.checked_sub(1)?];
+        let node = (offset - chunk.start) / self.node_size;
+        (node < chunk.count).then_some(chunk.start + node * self.node_size)
+    }
+
     pub(super) fn has_free(&self) -> bool {
         self.used < self.capacity
     }
@@ -159,6 +167,8 @@ mod tests {
         nodes.add(1 << 20, (1 << 20) + 70 * 256, 70 * 256);
         nodes.add(4096, 4096 + 3 * 256 + 100, 4096);
         assert!(nodes.set(4096 + 256) && !nodes.set(4096 + 256));
+        assert_eq!(nodes.node_at(4096 + 3 * 256 - 1), Some(4096 + 2 * 256));
+        assert_eq!((nodes.node_at(4096 + 3 * 256), nodes.node_at(4095)), (None, None));
         assert!(!nodes.set(4096 + 3 * 256) && !nodes.set(4097) && !nodes.set(0));
         let mut taken = BTreeSet::new();
         while let Some(offset) = nodes.take() {

@@ -1,0 +1,146 @@
+//! The wB+-Tree: its rules broken on purpose. What it has in common with other trees on the slow tier is in `whole`.
+
+use std::sync::Arc;
+
+use halocline_media::{Medium, Tracked};
+use halocline_pool::Pool;
+
+use super::crash::inserts;
+use super::mistakes::{Rule, noticed};
+use super::whole;
+use super::workload::{Do, Kind, Needless, run};
+use crate::wb::mistake::{self, Mistake};
+use crate::wb::{Wb, key_offset};
+use crate::whole::Whole;
+use crate::{TreeError, WbTree};
+
+pub(crate) struct WbKind;
+
+impl<M: Medium> Kind<M> for WbKind {
+    type Tree = WbTree<M>;
+
+    const LEAF: u64 = 28;
+
+    // Slot array and bitmap are in one line, whose stores arrive in order: the paper's first step, and its second one for the slot
+    // array, do what that does anyway. That is a fence and two flushes of each insert, two of both of each removal. A new node's
+    // pairs and copies are durable with the next fence; a log that is cleared late says what is there already.
+    const NEEDLESS: Needless = Needless {
+        inserts: 3 * 14,
+        splits: 2 + 3 * 4,
+        changes: 3 * 4 + 2 * 3,
+        empty_leaves: 28 * 4 + 43,
+        loads: 3 + 4,
+    };
+
+    fn create(pool: &Pool<M>) -> Self::Tree {
+        WbTree::create(pool, "tree", 8 << 10).unwrap()
+    }
+
+    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+        WbTree::open(pool, "tree")
+    }
+}
+
+impl whole::Inside for WbKind {
+    type Nodes = Wb;
+
+    const NEEDLESS_ABOVE: usize = 23;
+
+    fn whole(tree: &WbTree<Tracked>) -> &Whole<Tracked, Wb> {
+        &tree.0
+    }
+
+    fn key_offset(slot: usize) -> u64 {
+        key_offset(slot)
+    }
+}
+
+impl Rule for Mistake {
+    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
+        mistake::with(self, run)
+    }
+}
+
+fn found(mistake: Mistake, setup: &[Do], operations: &[Do]) {
+    noticed::<WbKind>(mistake, setup, operations);
+}
+
+fn some() -> Vec<Do> {
+    inserts([50, 20, 90, 40, 10, 70])
+}
+
+fn full() -> Vec<Do> {
+    inserts((1..=28).map(|key| key * 10))
+}
+
+#[test]
+fn changes_of_a_node_out_of_order() {
+    for mistake in [
+        Mistake::EntryUnflushed,
+        Mistake::BitmapUnfenced,
+        Mistake::SlotsStillCount,
+        Mistake::SlotsNotMended,
+    ] {
+        found(mistake, &some(), &inserts([30, 5, 100]));
+    }
+    for mistake in [Mistake::SlotsStillCount, Mistake::RemoveUnfenced] {
+        found(mistake, &some(), &[Do::Remove(20), Do::Remove(10)]);
+    }
+    found(Mistake::UpdateUnfenced, &some(), &[Do::Update(20, 1)]);
+}
+
+#[test]
+fn splits_out_of_order() {
+    for mistake in [
+        Mistake::NewUnflushed,
+        Mistake::LogCountsEarly,
+        Mistake::LogAppliedEarly,
+        Mistake::LogClearedEarly,
+        Mistake::LogNotCleared,
+        Mistake::LogsIgnored,
+    ] {
+        for key in [5, 275] {
+            found(mistake, &full(), &inserts([key, 7]));
+        }
+    }
+}
+
+#[test]
+fn joins_out_of_order() {
+    let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
+    let setup = inserts((1..=58).map(|key| key * 10));
+    for mistake in [
+        Mistake::CopiesUnflushed,
+        Mistake::LogCountsEarly,
+        Mistake::LogAppliedEarly,
+        Mistake::LogClearedEarly,
+        Mistake::LogsIgnored,
+    ] {
+        let operations: Vec<Do> = removals(1..=28).chain([Do::Insert(1)]).collect();
+        found(mistake, &setup, &operations);
+    }
+}
+
+#[test]
+fn loads_not_durable() {
+    found(Mistake::LoadUnfenced, &[], &[Do::Load(150)]);
+}
+
+#[test]
+fn a_log_of_words_that_are_in_no_node_is_refused() {
+    for (count, offset) in [(16, 0), (1, 8), (1, 1 << 40)] {
+        let medium = Arc::new(Tracked::new(0).unwrap());
+        let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+        let mut tree = <WbKind as Kind<Tracked>>::create(&pool);
+        run(&mut tree, &full(), |_| (), |_| ());
+        let log = tree.0.slab.root() + 64;
+        drop(tree);
+        medium.store_u64(log, count);
+        medium.store_u64(log + 16, offset);
+        let error = <WbKind as Kind<Tracked>>::open(&pool).map(drop).unwrap_err();
+        assert!(
+            matches!(error, TreeError::Damaged { node, .. } if node == log),
+            "{error}"
+        );
+    }
+}

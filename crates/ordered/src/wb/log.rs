@@ -1,0 +1,138 @@
+//! Redo logs: words that are stored together, or none of them after a crash.
+//!
+//! Order: (1) the pairs of offsets and values; (2) how many there are, by which the log counts; (3) the words where they belong;
+//! (4) the count, 0. Each is durable before the next. The nodes that are changed are locked from (1) to (4), so a log that is found
+//! says nothing about words that others have changed since.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use halocline_media::{LINE, Medium};
+use halocline_pool::SlabRecovery;
+
+use crate::TreeError;
+use crate::whole::Out;
+
+use super::layout::{LOG, LOGS, LOGS_AT, PAIRS, pair_offset};
+use super::mistake::{Mistake, made};
+
+/// The logs of a tree, and who has one.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    /// Offset of the first.
+    at: u64,
+    used: [Mutex<()>; LOGS],
+    /// They are tried in turns.
+    turn: AtomicUsize,
+}
+
+impl Logs {
+    /// Those in a slab with this root.
+    pub(super) fn new(root: u64) -> Logs {
+        Logs {
+            at: root + LOGS_AT,
+            used: Default::default(),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    /// A log that nobody has, and its offset. Whoever has one waits for nobody.
+    fn take(&self) -> (MutexGuard<'_, ()>, u64) {
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let place = |turn: usize| (first + turn) % LOGS;
+        for turn in 0..LOGS {
+            let guard = match self.used[place(turn)].try_lock() {
+                Ok(guard) => guard,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => continue,
+            };
+            return (guard, self.at + place(turn) as u64 * LOG);
+        }
+        let guard = self.used[place(0)].lock().unwrap_or_else(PoisonError::into_inner);
+        (guard, self.at + place(0) as u64 * LOG)
+    }
+
+    /// Stores all of these words, durably. What they lead to has been flushed.
+    pub(super) fn commit<M: Medium>(&self, out: &mut Out<'_, M>, pairs: &[(u64, u64)]) {
+        debug_assert!(pairs.len() <= PAIRS);
+        let (_taken, log) = self.take();
+        for (pair, (offset, value)) in pairs.iter().enumerate() {
+            out.store(log + pair_offset(pair), *offset);
+            out.store(log + pair_offset(pair) + 8, *value);
+        }
+        flush(out, log, pair_offset(pairs.len()));
+        if !made(Mistake::LogCountsEarly) {
+            out.fence();
+        }
+        out.store(log, pairs.len() as u64);
+        out.flush(log);
+        if !made(Mistake::LogAppliedEarly) {
+            out.fence();
+        }
+        apply(out, pairs);
+        if !made(Mistake::LogClearedEarly) {
+            out.fence();
+        }
+        out.store(log, 0);
+        if !made(Mistake::LogNotCleared) {
+            out.flush(log);
+        }
+        out.fence();
+    }
+}
+
+/// Stores and flushes words.
+fn apply<M: Medium>(out: &mut Out<'_, M>, pairs: &[(u64, u64)]) {
+    let mut line = None;
+    for (offset, value) in pairs {
+        let next = offset / LINE;
+        if let Some(line) = line.filter(|line| *line != next) {
+            out.flush(line * LINE);
+        }
+        out.store(*offset, *value);
+        line = Some(next);
+    }
+    line.into_iter().for_each(|line| out.flush(line * LINE));
+}
+
+fn flush<M: Medium>(out: &mut Out<'_, M>, offset: u64, len: u64) {
+    for line in 0..len.div_ceil(LINE) {
+        out.flush(offset + line * LINE);
+    }
+}
+
+/// Applies and clears the logs that count.
+///
+/// # Errors
+/// [`TreeError::Damaged`] if one makes no sense, [`TreeError::Media`].
+pub(super) fn replay<M: Medium>(recovery: &SlabRecovery<M>) -> Result<(), TreeError> {
+    let slab = recovery.slab();
+    let medium = slab.medium();
+    for number in 0..LOGS {
+        let log = slab.root() + LOGS_AT + number as u64 * LOG;
+        let count = medium.load_u64(log);
+        if count == 0 || made(Mistake::LogsIgnored) {
+            continue;
+        }
+        let pairs: Vec<(u64, u64)> = (0..PAIRS.min(count as usize))
+            .map(|pair| log + pair_offset(pair))
+            .map(|at| (medium.load_u64(at), medium.load_u64(at + 8)))
+            .collect();
+        let fits = |offset: u64| offset.is_multiple_of(8) && slab.node_at(offset).is_some();
+        if count > PAIRS as u64 || !pairs.iter().all(|pair| fits(pair.0)) {
+            return Err(TreeError::Damaged {
+                name: slab.name().to_owned(),
+                node: log,
+                reason: "it is a log of words that are in no node".to_owned(),
+            });
+        }
+        let mut out = Out::new(medium);
+        apply(&mut out, &pairs);
+        out.fence();
+        out.store(log, 0);
+        out.flush(log);
+        out.fence();
+        out.done()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! The format of the wB+-Tree's nodes, and changes within one.
+
+use halocline_media::Medium;
+use halocline_pool::{Slab, SlabRecovery};
+
+use crate::TreeError;
+use crate::whole::{Entries, Facts, Format, Head, Node, NodeHead, Out, Split};
+
+use super::layout::{
+    ENTRIES, VALID, bitmap, entry_offset, free_entry, key_at, value_at, with_bitmap, write_entry,
+};
+use super::log::{self, Logs};
+use super::mistake::{Mistake, made};
+use super::several;
+use super::slots::Slots;
+
+/// Unsorted entries, a bitmap and a slot array.
+#[derive(Debug)]
+pub(crate) enum Wb {}
+
+/// The rank of the last entry whose key is not greater than `key`; 0 if there is none such. Halves the ranks without a branch.
+#[inline(always)]
+fn last_up_to<M: Medium>(node: Node<'_, M>, slots: &Slots, key: u64) -> usize {
+    let count = count_of(node);
+    let mut rank = 0;
+    for step in [16, 8, 4, 2, 1] {
+        let probe = (rank + step).min(ENTRIES - 1);
+        let up_to = (probe < count) & (key_at(node, slots.entry(probe)) <= key);
+        rank += (probe - rank) * usize::from(up_to);
+    }
+    rank
+}
+
+#[inline(always)]
+fn count_of<M: Medium>(node: Node<'_, M>) -> usize {
+    bitmap(node.meta()).count_ones() as usize
+}
+
+/// How many entries have keys below this one.
+#[inline]
+pub(super) fn rank_of<M: Medium>(node: Node<'_, M>, key: u64) -> usize {
+    let slots = Slots::of(node);
+    let last = last_up_to(node, &slots, key);
+    let below = last < count_of(node) && key_at(node, slots.entry(last)) < key;
+    last + usize::from(below)
+}
+
+/// Stores a slot array, which does not count meanwhile, and then the bitmap, by which it counts. What was flushed before is durable
+/// when the bitmap is stored.
+#[inline]
+fn publish<M: Medium>(
+    out: &mut Out<'_, M>,
+    node: Node<'_, M>,
+    used: u64,
+    slots: &Slots,
+    entry: Option<(usize, (u64, u64))>,
+) {
+    let head = node.offset + NodeHead::META;
+    let meta = node.meta();
+    if !made(Mistake::SlotsStillCount) {
+        out.store(head, meta & !VALID);
+        out.flush(head);
+        out.fence();
+    }
+    if let Some((entry, (key, value))) = entry {
+        if made(Mistake::EntryUnflushed) {
+            out.store(node.offset + entry_offset(entry), key);
+            out.store(node.offset + entry_offset(entry) + 8, value);
+        } else {
+            write_entry(out, node, entry, (key, value));
+        }
+    }
+    slots.store(out, node);
+    out.flush(head);
+    if !made(Mistake::BitmapUnfenced) {
+        out.fence();
+    }
+    out.store(head, with_bitmap(meta, used) | VALID);
+    out.flush(head);
+}
+
+impl Format for Wb {
+    const OWNER: [u8; 8] = *b"wb-tree1";
+    const TAG: u16 = 0xB377;
+    const CAPACITY: usize = ENTRIES;
+    type Log = Logs;
+
+    fn log<M: Medium>(slab: &Slab<M>) -> Logs {
+        Logs::new(slab.root())
+    }
+
+    fn replay<M: Medium>(recovery: &SlabRecovery<M>) -> Result<(), TreeError> {
+        log::replay(recovery)
+    }
+
+    #[inline(always)]
+    fn count<M: Medium>(node: Node<'_, M>) -> usize {
+        count_of(node)
+    }
+
+    #[inline(always)]
+    fn find<M: Medium>(node: Node<'_, M>, key: u64) -> Option<(usize, u64)> {
+        let slots = Slots::of(node);
+        let rank = last_up_to(node, &slots, key);
+        let entry = slots.entry(rank);
+        let there = key_at(node, entry) == key && rank < count_of(node);
+        there.then(|| (entry, value_at(node, entry)))
+    }
+
+    #[inline(always)]
+    fn child<M: Medium>(node: Node<'_, M>, key: u64) -> u64 {
+        let slots = Slots::of(node);
+        value_at(node, slots.entry(last_up_to(node, &slots, key)))
+    }
+
+    #[inline(always)]
+    fn each<M: Medium>(node: Node<'_, M>, mut take: impl FnMut(u64, u64)) {
+        let slots = Slots::of(node);
+        for rank in 0..count_of(node) {
+            let entry = slots.entry(rank);
+            take(key_at(node, entry), value_at(node, entry));
+        }
+    }
+
+    fn write_new<M: Medium>(out: &mut Out<'_, M>, offset: u64, head: &Head, entries: &[(u64, u64)]) {
+        let node = out.node(offset);
+        out.store(offset + NodeHead::SIBLING, head.sibling);
+        out.store(offset + NodeHead::HIGH, head.high);
+        out.store(offset + NodeHead::LOW, head.low);
+        Slots::in_order().store(out, node);
+        let flushed = !made(Mistake::NewUnflushed);
+        for (entry, (key, value)) in entries.iter().enumerate() {
+            let at = offset + entry_offset(entry);
+            out.store(at, *key);
+            out.store(at + 8, *value);
+            // Four entries to a line.
+            if flushed && (entry % 4 == 3 || entry + 1 == entries.len()) {
+                out.flush(at);
+            }
+        }
+        let meta = with_bitmap(head.meta::<Self>(), (1 << entries.len()) - 1);
+        out.store(offset + NodeHead::META, meta | VALID);
+        out.flush(offset);
+    }
+
+    #[inline]
+    fn insert<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, key: u64, value: u64) {
+        let used = bitmap(node.meta());
+        let entry = free_entry(used);
+        let mut slots = Slots::of(node);
+        slots.insert(rank_of(node, key), used.count_ones() as usize, entry);
+        publish(out, node, used | 1 << entry, &slots, Some((entry, (key, value))));
+        out.fence();
+    }
+
+    #[inline]
+    fn set_value<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize, value: u64) {
+        let at = node.offset + entry_offset(at);
+        out.store(at + 8, value);
+        out.flush(at);
+        if !made(Mistake::UpdateUnfenced) {
+            out.fence();
+        }
+    }
+
+    #[inline]
+    fn remove<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize) {
+        let used = bitmap(node.meta());
+        let mut slots = Slots::of(node);
+        slots.remove(rank_of(node, key_at(node, at)), used.count_ones() as usize);
+        publish(out, node, used & !(1 << at), &slots, None);
+        if !made(Mistake::RemoveUnfenced) {
+            out.fence();
+        }
+    }
+
+    fn split<M: Medium>(out: &mut Out<'_, M>, logs: &Logs, split: &Split<'_, '_, M>) {
+        several::split(out, logs, split);
+    }
+
+    fn join<M: Medium>(
+        out: &mut Out<'_, M>,
+        logs: &Logs,
+        parent: Node<'_, M>,
+        left: Node<'_, M>,
+        right: Node<'_, M>,
+    ) {
+        several::join(out, logs, parent, left, right);
+    }
+
+    fn examine<M: Medium>(node: Node<'_, M>) -> Result<Facts, &'static str> {
+        let meta = node.meta();
+        let used = bitmap(meta);
+        let unfinished = meta & VALID == 0;
+        let slots = match unfinished {
+            true => sorted(node),
+            false => Slots::of(node),
+        };
+        let mut listed = 0;
+        let mut entries = Entries::new();
+        for rank in 0..used.count_ones() as usize {
+            let entry = slots.raw(rank);
+            if entry >= ENTRIES || listed >> entry & 1 == 1 {
+                return Err("its slot array is none");
+            }
+            listed |= 1 << entry;
+            let key = key_at(node, entry);
+            if entries.last().is_some_and(|last| last.0 >= key) {
+                return Err("its keys are not in order");
+            }
+            if key < node.low() || key > node.high() {
+                return Err("a key belongs to another node");
+            }
+            entries.push((key, value_at(node, entry)));
+        }
+        if listed != used {
+            return Err("its slot array and its bitmap are of different entries");
+        }
+        let inner = node.level::<Self>() != Some(0);
+        if inner && entries.first().is_none_or(|first| first.0 != node.low()) {
+            return Err("its first child is not where its keys begin");
+        }
+        Ok(Facts {
+            entries,
+            unfinished: unfinished && !made(Mistake::SlotsNotMended),
+        })
+    }
+
+    fn mend<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>) {
+        let slots = sorted(node);
+        publish(out, node, bitmap(node.meta()), &slots, None);
+        out.fence();
+    }
+
+    fn unsettled<M: Medium>(_: Node<'_, M>) -> Option<u64> {
+        None
+    }
+
+    fn load_unfenced() -> bool {
+        made(Mistake::LoadUnfenced)
+    }
+}
+
+/// The slot array that a node's entries should have.
+fn sorted<M: Medium>(node: Node<'_, M>) -> Slots {
+    let used = bitmap(node.meta());
+    let mut entries: Vec<(u64, usize)> = (0..ENTRIES)
+        .filter(|entry| used >> entry & 1 == 1)
+        .map(|entry| (key_at(node, entry), entry))
+        .collect();
+    entries.sort_unstable();
+    let mut slots = Slots::in_order();
+    for (rank, (_, entry)) in entries.iter().enumerate() {
+        slots.insert(rank, rank, *entry);
+    }
+    slots
+}

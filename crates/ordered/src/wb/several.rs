@@ -1,0 +1,101 @@
+//! What changes several nodes: the new node, or the entries that are copied, are in places that do not count; all that makes them count is
+//! one list of words for a log.
+
+use halocline_media::Medium;
+
+use crate::whole::{Entries, Format, Head, Node, NodeHead, Out, Split};
+
+use super::layout::{bitmap, entry_offset, free_entry, slots_offset, with_bitmap, write_entry};
+use super::log::Logs;
+use super::mistake::{Mistake, made};
+use super::nodes::{Wb, rank_of};
+use super::slots::Slots;
+
+/// Words to store.
+#[derive(Default)]
+struct Words(Vec<(u64, u64)>);
+
+impl Words {
+    /// A node's bitmap and slot array.
+    fn order<M: Medium>(&mut self, node: Node<'_, M>, bitmap: u64, slots: &Slots) {
+        let meta = with_bitmap(node.meta(), bitmap);
+        self.0.push((node.offset + NodeHead::META, meta));
+        for (word, value) in slots.words().into_iter().enumerate() {
+            self.0.push((node.offset + slots_offset(word), value));
+        }
+    }
+
+    /// Where a node's keys end, and what is right of it.
+    fn end<M: Medium>(&mut self, node: Node<'_, M>, high: u64, sibling: u64) {
+        self.0.push((node.offset + NodeHead::HIGH, high));
+        self.0.push((node.offset + NodeHead::SIBLING, sibling));
+    }
+}
+
+pub(super) fn split<M: Medium>(out: &mut Out<'_, M>, logs: &Logs, split: &Split<'_, '_, M>) {
+    let Split {
+        parent, node, new, ..
+    } = *split;
+    let head = Head {
+        level: split.level,
+        sibling: node.sibling(),
+        low: split.bound,
+        high: node.high(),
+    };
+    Wb::write_new(out, new, &head, &split.moved());
+
+    let mut words = Words::default();
+    let mut slots = Slots::of(node);
+    let mut used = (0..split.middle).fold(0, |used, rank| used | 1 << slots.entry(rank));
+    if let Some((key, value)) = split.stays() {
+        let entry = free_entry(used);
+        used |= 1 << entry;
+        slots.insert(split.entries.rank(key), split.middle, entry);
+        let at = node.offset + entry_offset(entry);
+        words.0.extend([(at, key), (at + 8, value)]);
+    }
+    words.end(node, split.bound - 1, new);
+    words.order(node, used, &slots);
+
+    let mut slots = Slots::of(parent);
+    let used = bitmap(parent.meta());
+    let entry = free_entry(used);
+    write_entry(out, parent, entry, (split.bound, new));
+    slots.insert(rank_of(parent, split.bound), used.count_ones() as usize, entry);
+    words.order(parent, used | 1 << entry, &slots);
+    logs.commit(out, &words.0);
+}
+
+pub(super) fn join<M: Medium>(
+    out: &mut Out<'_, M>,
+    logs: &Logs,
+    parent: Node<'_, M>,
+    left: Node<'_, M>,
+    right: Node<'_, M>,
+) {
+    let mut words = Words::default();
+    words.end(left, right.high(), right.sibling());
+    let mut slots = Slots::of(left);
+    let mut used = bitmap(left.meta());
+    for (key, value) in Entries::of::<Wb, M>(right).iter() {
+        let entry = free_entry(used);
+        let count = used.count_ones() as usize;
+        if made(Mistake::CopiesUnflushed) {
+            out.store(left.offset + entry_offset(entry), *key);
+            out.store(left.offset + entry_offset(entry) + 8, *value);
+        } else {
+            write_entry(out, left, entry, (*key, *value));
+        }
+        slots.insert(count, count, entry);
+        used |= 1 << entry;
+    }
+    words.order(left, used, &slots);
+
+    let mut slots = Slots::of(parent);
+    let used = bitmap(parent.meta());
+    let rank = rank_of(parent, right.low());
+    let gone = 1 << slots.entry(rank);
+    slots.remove(rank, used.count_ones() as usize);
+    words.order(parent, used & !gone, &slots);
+    logs.commit(out, &words.0);
+}
