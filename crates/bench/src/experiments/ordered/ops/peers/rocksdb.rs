@@ -24,7 +24,7 @@ impl Rocks {
         let commit = |keys: &[u64]| {
             let mut batch = WriteBatch::default();
             keys.iter().for_each(|key| change(&mut batch, *key));
-            self.0.write_opt(&batch, &durable)
+            self.0.write_opt(batch, &durable)
         };
         keys.chunks(COMMIT).try_for_each(commit).map_err(fail)
     }
