@@ -37,7 +37,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
             }
         };
         let (root, leaf) = (path.nodes[path.height as usize], path.nodes[0]);
-        if path.height > 1 || self.entries() > 0 || F::count(self.node(root)) > 1 {
+        if path.height > 1 || !self.is_empty() || F::count(self.node(root)) > 1 {
             return Err(TreeError::NotEmpty {
                 name: self.name().to_owned(),
                 entries: self.entries(),

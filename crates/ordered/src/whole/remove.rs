@@ -85,7 +85,8 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 return self.shrink_root(&path, version, entries[0].1);
             }
             let child = entries.child(key);
-            let count = F::count(self.at(entries[child].1));
+            let count_of = |child: usize| F::count(self.node(self.number(entries[child].1)));
+            let count = count_of(child);
             let few = count == 0 || level > 1 && count <= Self::FEW;
             if !few || entries.len() < 2 {
                 continue;
@@ -103,8 +104,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 right: self.number(entries[left + 1].1),
                 level: level - 1,
             };
-            let total = F::count(self.at(entries[left].1)) + F::count(self.at(entries[left + 1].1));
-            if total <= F::CAPACITY {
+            if count_of(left) + count_of(left + 1) <= F::CAPACITY {
                 return self.join(&pair);
             }
             if level == 1 {

@@ -90,6 +90,15 @@ impl<M: Medium, F: Format> Whole<M, F> {
         }
     }
 
+    /// Whether there are no entries; counts none.
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut some = Vec::new();
+        match self.scan_up(0, 1, &mut some) {
+            Ok(()) => some.is_empty(),
+            Err(_) => self.entries() == 0,
+        }
+    }
+
     /// Reads the leaf that a key belongs to, probably the one that a link leads to; returns the keys that belong to it, from and to. Nothing if
     /// something has come in between, and then what was taken does not count.
     #[inline]

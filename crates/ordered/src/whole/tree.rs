@@ -304,6 +304,10 @@ macro_rules! stored_tree {
                 self.0.entries()
             }
 
+            fn is_empty(&self) -> bool {
+                self.0.is_empty()
+            }
+
             fn check(&self) -> Result<$crate::CheckReport, $crate::TreeError> {
                 self.0.examine_all()
             }
