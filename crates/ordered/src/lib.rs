@@ -46,7 +46,9 @@ mod kind;
 mod latch;
 mod lb;
 mod locks;
+mod mistake;
 mod range;
+mod sched;
 mod wb;
 mod whole;
 

@@ -5,6 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::mistake::{Mistake, made};
+use crate::sched;
+
 /// How many: little enough to stay in the CPU's cache.
 const STRIPES: usize = 1 << 14;
 
@@ -42,6 +45,7 @@ impl Locks {
     /// The version of a leaf that is about to be read; nothing if it is being changed.
     #[inline(always)]
     pub(crate) fn read(&self, leaf: u32) -> Option<u64> {
+        sched::point();
         let version = self.version(leaf).load(Ordering::Acquire);
         version.is_multiple_of(2).then_some(version)
     }
@@ -49,8 +53,9 @@ impl Locks {
     /// Whether all that was read since the version was is of one state of the leaf.
     #[inline(always)]
     pub(crate) fn validate(&self, leaf: u32, version: u64) -> bool {
+        sched::point();
         fence(Ordering::Acquire);
-        self.version(leaf).load(Ordering::Relaxed) == version
+        self.version(leaf).load(Ordering::Relaxed) == version || made(Mistake::LeafUnvalidated)
     }
 
     /// Waits for the lock of a leaf. Who holds one must not wait for another.
@@ -68,6 +73,7 @@ impl Locks {
     /// The lock of a leaf, if nobody has it.
     #[inline(always)]
     pub(crate) fn try_lock(&self, leaf: u32) -> Option<Locked<'_>> {
+        sched::point();
         let version = self.version(leaf);
         let before = version.load(Ordering::Relaxed);
         let taken = before.is_multiple_of(2)
@@ -122,6 +128,7 @@ impl Locked<'_> {
     /// Lets go of a leaf that is as it was.
     #[inline]
     pub(crate) fn unchanged(self) {
+        sched::point();
         self.version.store(self.before, Ordering::Release);
         std::mem::forget(self);
     }
@@ -130,6 +137,7 @@ impl Locked<'_> {
 impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
+        sched::point();
         self.version.store(self.before + 2, Ordering::Release);
     }
 }
@@ -141,6 +149,9 @@ pub(crate) struct Backoff(u32);
 impl Backoff {
     #[cold]
     pub(crate) fn wait(&mut self) {
+        if sched::wait() {
+            return;
+        }
         self.0 += 1;
         if self.0.is_multiple_of(64) {
             std::thread::yield_now();

@@ -1,6 +1,7 @@
 //! Many threads on one tree: histories of each key are checked for linearizability, ranges for what they must and must not see.
 
-use std::collections::BTreeMap;
+mod history;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -11,47 +12,11 @@ use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use history::{Event, linearizable};
+
 fn tree(kind: TreeKind) -> Box<dyn OrderedIndex> {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
     create_tree(&pool, "tree", kind).unwrap()
-}
-
-/// What an operation did to its key, and when, by a clock that all threads share.
-#[derive(Debug, Clone, Copy)]
-struct Event {
-    key: u64,
-    start: u64,
-    end: u64,
-    /// What it found there.
-    before: Option<u64>,
-    /// What was there after it.
-    after: Option<u64>,
-}
-
-/// Whether the operations on one key, sorted by their starts, can be put in an order that respects both their times and their
-/// results. Few overlap, so the search is short.
-fn linearizable(events: &[Event], done: &mut [bool], first: usize, value: Option<u64>) -> bool {
-    let left =
-        |done: &[bool]| -> Vec<usize> { (first..events.len()).filter(|at| !done[*at]).take(64).collect() };
-    let candidates = left(done);
-    let Some(horizon) = candidates.iter().map(|at| events[*at].end).min() else {
-        return true;
-    };
-    // Whatever starts after one that is not done has ended must wait for that.
-    for at in candidates
-        .iter()
-        .copied()
-        .filter(|at| events[*at].start <= horizon)
-    {
-        if events[at].before == value {
-            done[at] = true;
-            if linearizable(events, done, candidates[0], events[at].after) {
-                return true;
-            }
-            done[at] = false;
-        }
-    }
-    false
 }
 
 /// Threads do what comes to their minds on a few keys, and say what they found.
@@ -113,16 +78,9 @@ fn history(tree: &dyn OrderedIndex, threads: u64, operations: u64, keys: u64, se
 fn histories_are_linearizable(kind: TreeKind) {
     for (keys, operations, seed) in [(1, 300, 1), (40, 4_000, 2), (2_000, 30_000, 3)] {
         let tree = tree(kind);
-        let mut by_key: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
-        for event in history(&*tree, 4, operations, keys, seed) {
-            by_key.entry(event.key).or_default().push(event);
-        }
-        for (key, mut events) in by_key {
-            events.sort_unstable_by_key(|event| event.start);
-            let mut done = vec![false; events.len()];
-            let fine = linearizable(&events, &mut done, 0, None);
-            assert!(fine, "key {key} of {keys}, seed {seed}, {kind}: {events:?}");
-        }
+        let events = history(&*tree, 4, operations, keys, seed);
+        let result = linearizable(events, |_| None);
+        result.unwrap_or_else(|history| panic!("{kind}, seed {seed}, {history}"));
         let report = tree.check().unwrap();
         assert!(report.is_intact(), "seed {seed}: {:?}", report.problems);
         assert_eq!(report.entries, tree.len());

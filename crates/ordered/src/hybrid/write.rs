@@ -5,6 +5,7 @@ use halocline_media::Medium;
 use crate::TreeError;
 use crate::inner::Place;
 use crate::locks::{Backoff, Locked};
+use crate::mistake::{Mistake, made};
 
 use super::leaves::{Entry, Leaves};
 use super::tree::Hybrid;
@@ -134,7 +135,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     #[inline(always)]
     pub(super) fn lock_current(&self, place: &Place) -> Option<Locked<'_>> {
         let locked = self.locks.lock(place.leaf);
-        if self.inner.is_current(place) {
+        if self.inner.is_current(place) || made(Mistake::WriterUnchecked) {
             return Some(locked);
         }
         locked.unchanged();

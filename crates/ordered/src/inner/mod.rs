@@ -19,6 +19,7 @@ use halocline_media::{HugeArena, MediaError};
 
 use crate::kernel::has_vectors;
 use crate::locks::Backoff;
+use crate::sched;
 
 pub(crate) use node::{CHILDREN, KEYS, LockedNode, Node};
 
@@ -164,6 +165,7 @@ impl Inner {
         let root = self.root.load(Ordering::Acquire);
         let node = self.arena.get(root as u32 as usize)?;
         let version = node.read()?;
+        sched::point();
         (self.root.load(Ordering::Acquire) == root).then_some((
             root as u32,
             (root >> 32) as u32,
@@ -259,6 +261,7 @@ impl Inner {
     }
 
     fn set_root(&self, root: u32, height: u32) {
+        sched::point();
         self.root
             .store(u64::from(height) << 32 | u64::from(root), Ordering::Release);
     }

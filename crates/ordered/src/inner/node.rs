@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use zerocopy::FromZeros;
 
 use crate::kernel::{BOUNDS, above};
+use crate::mistake::{Mistake, made};
+use crate::sched;
 
 /// Keys of a node: what fits six lines.
 pub(crate) const KEYS: usize = BOUNDS;
@@ -39,6 +41,7 @@ impl Node {
     /// The version of a node that is about to be read; nothing if it is being changed.
     #[inline(always)]
     pub(crate) fn read(&self) -> Option<u64> {
+        sched::point();
         let version = self.version.load(Ordering::Acquire);
         version.is_multiple_of(2).then_some(version)
     }
@@ -46,13 +49,15 @@ impl Node {
     /// Whether all that was read since the version was is of one state of the node.
     #[inline(always)]
     pub(crate) fn validate(&self, version: u64) -> bool {
+        sched::point();
         fence(Ordering::Acquire);
-        self.version.load(Ordering::Relaxed) == version
+        self.version.load(Ordering::Relaxed) == version || made(Mistake::NodeUnvalidated)
     }
 
     /// Locks the node if it still has this version.
     #[inline]
     pub(crate) fn lock(&self, version: u64) -> Option<LockedNode<'_>> {
+        sched::point();
         let taken = self
             .version
             .compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed);
@@ -82,11 +87,13 @@ impl Node {
     /// Which child holds the key. All keys are compared, without a branch, so that their lines are waited for together.
     #[inline(always)]
     pub(crate) fn search(&self, key: u64, vectors: bool) -> usize {
+        sched::point();
         (KEYS - above(&self.keys, key, vectors)).min(self.count())
     }
 
     #[inline(always)]
     pub(crate) fn child(&self, slot: usize) -> u32 {
+        sched::point();
         self.children[slot].load(Ordering::Relaxed)
     }
 
@@ -115,6 +122,7 @@ pub(crate) struct LockedNode<'a> {
 impl LockedNode<'_> {
     /// Lets go of a node that is as it was.
     pub(crate) fn unchanged(self) {
+        sched::point();
         self.node.version.store(self.before, Ordering::Release);
         std::mem::forget(self);
     }
@@ -136,6 +144,7 @@ impl LockedNode<'_> {
             node.keys[at + 1].store(node.key(at), Ordering::Relaxed);
             node.children[at + 2].store(node.child(at + 1), Ordering::Relaxed);
         }
+        sched::point();
         node.keys[slot].store(key, Ordering::Relaxed);
         node.children[slot + 1].store(child, Ordering::Relaxed);
         node.count.store(count as u32 + 1, Ordering::Relaxed);
@@ -150,6 +159,7 @@ impl LockedNode<'_> {
             node.keys[at - 1].store(node.key(at), Ordering::Relaxed);
             node.children[at].store(node.child(at + 1), Ordering::Relaxed);
         }
+        sched::point();
         node.keys[count - 1].store(u64::MAX, Ordering::Relaxed);
         node.count.store(count as u32 - 1, Ordering::Relaxed);
     }
@@ -167,6 +177,7 @@ impl LockedNode<'_> {
         for (slot, key) in node.keys.iter().zip(keys_then_none) {
             slot.store(key, Ordering::Relaxed);
         }
+        sched::point();
         for (slot, child) in node.children.iter().zip(children) {
             slot.store(*child, Ordering::Relaxed);
         }
@@ -177,6 +188,7 @@ impl LockedNode<'_> {
 impl Drop for LockedNode<'_> {
     #[inline]
     fn drop(&mut self) {
+        sched::point();
         self.node.version.store(self.before + 2, Ordering::Release);
     }
 }

@@ -8,11 +8,13 @@ use halocline_media::{MediaError, Medium, MediumKind, Tracked};
 use halocline_pool::{ObjectKind, Pool, PoolError, SlabOptions};
 
 use super::workload::{Kind, contents};
+use crate::sched;
 use crate::{
     LbOptions, LbTree, OrderedIndex, TreeError, TreeKind, create_tree_in, open_tree, tree_kind, trees,
 };
 
-/// Tracked memory that does not grow beyond a length, and whose fences fail after so many.
+/// Tracked memory that does not grow beyond a length, and whose fences fail after so many. Where threads are modelled, another one
+/// may go on at each access.
 pub(crate) struct Limited {
     medium: Tracked,
     most: AtomicU64,
@@ -20,7 +22,7 @@ pub(crate) struct Limited {
 }
 
 impl Limited {
-    fn new() -> Arc<Limited> {
+    pub(crate) fn new() -> Arc<Limited> {
         Arc::new(Limited {
             medium: Tracked::new(0).unwrap(),
             most: AtomicU64::new(u64::MAX),
@@ -57,6 +59,7 @@ impl Medium for Limited {
     }
 
     fn load_u64(&self, offset: u64) -> u64 {
+        sched::point();
         self.medium.load_u64(offset)
     }
 
@@ -75,6 +78,7 @@ impl Medium for Limited {
     }
 
     fn store_u64(&self, offset: u64, value: u64) {
+        sched::point();
         self.medium.store_u64(offset, value);
     }
 

@@ -26,3 +26,9 @@ impl Rule for crate::hybrid::mistake::Mistake {
         crate::hybrid::mistake::with(self, run)
     }
 }
+
+impl Rule for crate::mistake::Mistake {
+    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
+        crate::mistake::with(self, run)
+    }
+}

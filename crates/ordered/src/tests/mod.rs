@@ -1,4 +1,4 @@
-//! Tests that need a look inside: crashes, mistakes, failures.
+//! Tests that need a look inside: crashes, mistakes, failures, threads in every order.
 //!
 //! A tree is put through all of it by a type that implements [`Kind`](workload::Kind) in a file of its own here, and a line of
 //! `tree_tests` below. The file also has the tree's own scenarios and its mistakes: a list by `halocline_pool::mistakes!` in the
@@ -11,6 +11,7 @@ mod fair;
 mod fp;
 mod lb;
 mod mistakes;
+pub(crate) mod models;
 mod wb;
 mod whole;
 mod workload;
@@ -29,6 +30,9 @@ macro_rules! tree_tests {
             tree_tests!(@ $kind: crash, bulk_loads);
             tree_tests!(@ $kind: crash, long_random_runs);
             tree_tests!(@ $kind: failures, a_full_pool_changes_nothing);
+            tree_tests!(@ $kind: models, threads_and_splits);
+            tree_tests!(@ $kind: models, threads_and_empty_leaves);
+            tree_tests!(@ $kind: models, threads_and_inner_nodes);
             tree_tests!(@ $kind: failures, a_medium_that_fails_takes_no_more_and_can_be_read);
         }
     )+};

@@ -1,0 +1,10 @@
+//! Rules of optimistic locking that a test can break, to prove that it would notice.
+
+halocline_pool::mistakes! {
+    /// A reader does not look whether the leaf has changed while it was read.
+    LeafUnvalidated,
+    /// Nobody looks whether an inner node has changed since it was read.
+    NodeUnvalidated,
+    /// A writer does not look whether its key still belongs to the leaf that it has locked.
+    WriterUnchecked,
+}

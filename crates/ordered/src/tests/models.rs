@@ -1,0 +1,267 @@
+//! A few threads on a small tree, in thousands of orders that a scheduler picks: at each access to what they share another one may go
+//! on. What they find must be linearizable, key by key, and the tree intact.
+//!
+//! Accesses happen in the order of the schedule, as if each were sequentially consistent. A tree whose threads wait for each other must
+//! do so by [`Backoff`](crate::locks::Backoff), and must not touch shared memory while it has a `std` lock.
+
+#[path = "../../tests/history/mod.rs"]
+mod history;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use halocline_pool::Pool;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, FailurePersistence, Runner};
+
+use super::failures::Limited;
+use super::mistakes::Rule;
+use super::workload::{Contents, Do, Kind, run, states};
+use crate::mistake::Mistake;
+use crate::{OrderedIndex, Range};
+use history::{Event, linearizable};
+
+thread_local! {
+    /// Whether threads are being modelled. They are coroutines of one real thread.
+    static MODELLED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Another thread may go on here.
+#[inline]
+pub(crate) fn point() {
+    if MODELLED.get() && !std::thread::panicking() {
+        shuttle::thread::sleep(Duration::ZERO);
+    }
+}
+
+/// Another thread goes on here; false if none is modelled.
+pub(crate) fn wait() -> bool {
+    let modelled = MODELLED.get() && !std::thread::panicking();
+    if modelled {
+        shuttle::thread::yield_now();
+    }
+    modelled
+}
+
+/// What one thread does.
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Insert(u64),
+    Remove(u64),
+    Update(u64),
+    Get(u64),
+    Batch(u64),
+    /// All of it, upward and downward.
+    Scan,
+}
+
+use Op::{Batch, Get, Insert, Remove, Scan, Update};
+
+impl Op {
+    fn key(self) -> Option<u64> {
+        match self {
+            Insert(key) | Remove(key) | Update(key) | Get(key) | Batch(key) => Some(key),
+            Scan => None,
+        }
+    }
+
+    /// Does it, and says what the key's value was before and after; nothing if that is not known.
+    fn run(self, tree: &dyn OrderedIndex, fresh: u64) -> Option<(Option<u64>, Option<u64>)> {
+        match self {
+            Insert(key) => tree.insert(key, fresh).unwrap().then_some((None, Some(fresh))),
+            Remove(key) => Some((tree.remove(key).unwrap(), None)),
+            Update(key) => {
+                let before = tree.update(key, fresh).unwrap();
+                Some((before, before.map(|_| fresh)))
+            }
+            Get(key) => {
+                let found = tree.get(key).unwrap();
+                Some((found, found))
+            }
+            Batch(key) => {
+                let mut found = [None];
+                tree.get_batch(&[key], &mut found).unwrap();
+                Some((found[0], found[0]))
+            }
+            Scan => None,
+        }
+    }
+}
+
+/// Threads, and what is done before they start.
+#[derive(Debug, Clone)]
+struct Model {
+    setup: Vec<Do>,
+    threads: Vec<Vec<Op>>,
+}
+
+impl Model {
+    /// One schedule.
+    fn run<K: Kind<Limited>>(&self)
+    where
+        K::Tree: 'static,
+    {
+        MODELLED.set(false);
+        let pool = Pool::create_on(Limited::new()).unwrap();
+        let mut tree = K::create(&pool);
+        run(&mut tree, &self.setup, |_| (), |_| ());
+        let before = states(&self.setup).pop().unwrap_or_default();
+        let stay: Contents = before
+            .iter()
+            .filter(|(key, _)| !self.threads.iter().flatten().any(|op| op.key() == Some(**key)))
+            .map(|(key, value)| (*key, *value))
+            .collect();
+        let shared = Arc::new((tree, stay, AtomicU64::new(1 << 32), Mutex::new(Vec::new())));
+        MODELLED.set(true);
+        let threads: Vec<_> = self
+            .threads
+            .iter()
+            .cloned()
+            .map(|ops| {
+                let shared = Arc::clone(&shared);
+                shuttle::thread::spawn(move || {
+                    let (tree, stay, clock, events) = &*shared;
+                    ops.into_iter()
+                        .for_each(|op| perform(tree, op, stay, clock, events));
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        MODELLED.set(false);
+        let (tree, _, _, events) = &*shared;
+        let events = std::mem::take(&mut *events.lock().unwrap());
+        linearizable(events, |key| before.get(&key).copied()).unwrap_or_else(|history| panic!("{history}"));
+        super::workload::contents(tree).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+
+    /// Many schedules, drawn by a seed.
+    fn explore<K: Kind<Limited>>(&self, schedules: usize, seed: u64) {
+        fn explored<K: Kind<Limited>>(model: &Model, scheduler: impl Scheduler + 'static) {
+            let mut config = Config::new();
+            config.stack_size = 256 << 10;
+            config.failure_persistence = FailurePersistence::None;
+            let model = model.clone();
+            Runner::new(scheduler, config).run(move || model.run::<K>());
+        }
+        explored::<K>(self, RandomScheduler::new_from_seed(seed, schedules / 2));
+        explored::<K>(self, PctScheduler::new_from_seed(seed, 3, schedules / 2));
+    }
+}
+
+fn perform(tree: &impl OrderedIndex, op: Op, stay: &Contents, clock: &AtomicU64, events: &Mutex<Vec<Event>>) {
+    let now = || clock.fetch_add(1, Ordering::SeqCst);
+    let Some(key) = op.key() else {
+        let up: Vec<(u64, u64)> = Range::new(tree, ..).map(Result::unwrap).collect();
+        let mut down: Vec<(u64, u64)> = Range::new(tree, ..).rev().map(Result::unwrap).collect();
+        down.reverse();
+        for found in [up, down] {
+            assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0), "{found:?}");
+            let there = found.iter().filter(|(key, _)| stay.contains_key(key)).copied();
+            assert!(
+                there.eq(stay.iter().map(|(key, value)| (*key, *value))),
+                "{found:?}"
+            );
+        }
+        return;
+    };
+    let start = now();
+    if let Some((before, after)) = op.run(tree, start) {
+        let end = now();
+        let event = Event {
+            key,
+            start,
+            end,
+            before,
+            after,
+        };
+        events.lock().unwrap().push(event);
+    }
+}
+
+/// Schedules of each model, `HALOCLINE_SCHEDULES` of them (400).
+fn schedules() -> usize {
+    let schedules = std::env::var("HALOCLINE_SCHEDULES").ok();
+    schedules.and_then(|count| count.parse().ok()).unwrap_or(400)
+}
+
+fn keys(range: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = u64> {
+    range.map(|key| key * 10)
+}
+
+/// A full leaf is split while others use what stays and what moves.
+fn split<K: Kind<Limited>>() -> Model {
+    let last = K::LEAF * 10;
+    Model {
+        setup: keys(1..=K::LEAF).map(Do::Insert).collect(),
+        threads: vec![
+            vec![Insert(15), Get(last)],
+            vec![Get(last), Batch(last), Get(10), Update(last)],
+            vec![Remove(last), Insert(last), Insert(last - 5)],
+        ],
+    }
+}
+
+/// A leaf becomes empty while others insert into it and read what is beside it; `first` of its parent, or not.
+fn empty_leaf<K: Kind<Limited>>(first: bool) -> Model {
+    let leaf = K::LEAF;
+    let (gone, left) = match first {
+        true => (1..=leaf, 1),
+        false => (leaf + 1..=2 * leaf, leaf + 1),
+    };
+    let fill = keys(1..=2 * leaf + 2).map(Do::Insert);
+    let remove = keys(gone).filter(|key| *key != left * 10).map(Do::Remove);
+    let beside = (leaf + if first { 1 } else { 0 }) * 10;
+    Model {
+        setup: fill.chain(remove).collect(),
+        threads: vec![
+            vec![Remove(left * 10), Insert(left * 10 + 1)],
+            vec![Get(left * 10), Insert(left * 10), Remove(left * 10)],
+            vec![Get(beside), Update(beside), Batch(beside), Scan],
+        ],
+    }
+}
+
+/// Inner nodes are split and joined: so many leaves that the root has two levels below it, or is about to get them.
+fn inner_nodes<K: Kind<Limited>>() -> Model {
+    let leaf = K::LEAF;
+    let last = leaf * 29 * 10;
+    Model {
+        setup: keys(1..=leaf * 29).map(Do::Insert).collect(),
+        threads: vec![
+            vec![Insert(15), Insert(last - 5)],
+            vec![Get(last), Insert(leaf * 10 + 5), Get(10)],
+            vec![Get(leaf * 20), Scan],
+        ],
+    }
+}
+
+pub(crate) fn threads_and_splits<K: Kind<Limited>>() {
+    split::<K>().explore::<K>(schedules(), 1);
+}
+
+pub(crate) fn threads_and_empty_leaves<K: Kind<Limited>>() {
+    empty_leaf::<K>(true).explore::<K>(schedules(), 2);
+    empty_leaf::<K>(false).explore::<K>(schedules(), 3);
+}
+
+pub(crate) fn threads_and_inner_nodes<K: Kind<Limited>>() {
+    inner_nodes::<K>().explore::<K>(schedules() / 8, 4);
+}
+
+#[test]
+fn mistakes_of_locking_are_noticed() {
+    use super::lb::Lb;
+    for mistake in [
+        Mistake::LeafUnvalidated,
+        Mistake::NodeUnvalidated,
+        Mistake::WriterUnchecked,
+    ] {
+        let work = || split::<Lb<1, true>>().explore::<Lb<1, true>>(4_000, 5);
+        let result = mistake.broken(|| catch_unwind(AssertUnwindSafe(work)));
+        MODELLED.set(false);
+        assert!(result.is_err(), "{mistake:?}");
+    }
+}
