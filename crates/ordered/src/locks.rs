@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::mistake::{Mistake, made};
 use crate::sched;
 
-/// How many: little enough to stay in the CPU's cache.
-const STRIPES: usize = 1 << 14;
+/// How many, as a power of 2: little enough to stay in the CPU's cache; in tests, so few that leaves share them.
+const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 14 };
 
 /// The versions of all leaves of a tree.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Locked<'a> {
 
 impl Locks {
     pub(crate) fn new() -> Locks {
-        Locks((0..STRIPES).map(|_| AtomicU64::new(0)).collect())
+        Locks((0..1 << STRIPES_LOG).map(|_| AtomicU64::new(0)).collect())
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -34,7 +34,7 @@ impl Locks {
     /// Which number a leaf has; leaves of one number share their version.
     #[inline(always)]
     pub(crate) fn stripe(leaf: u32) -> usize {
-        (leaf.wrapping_mul(0x9E37_79B1) >> 18) as usize
+        (leaf.wrapping_mul(0x9E37_79B1) >> (u32::BITS - STRIPES_LOG)) as usize
     }
 
     #[inline(always)]

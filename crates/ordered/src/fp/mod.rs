@@ -19,4 +19,8 @@ pub(crate) mod mistake;
 mod split;
 mod tree;
 
+#[cfg(test)]
+pub(crate) use layout::LOGS_AT;
+#[cfg(test)]
+pub(crate) use leaves::FpLeaves;
 pub use tree::{FpOptions, FpTree};

@@ -7,6 +7,7 @@ use halocline_media::{LINE, Medium};
 
 use crate::TreeError;
 use crate::inner::Family;
+use crate::locks::Backoff;
 
 use super::leaves::Leaves;
 use super::tree::Hybrid;
@@ -28,7 +29,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         into: &mut Vec<(u64, u64)>,
     ) -> Result<(), TreeError> {
         let wanted = into.len().saturating_add(count);
-        let mut from = from;
+        let (mut from, mut backoff) = (from, Backoff::default());
         'family: loop {
             let family = self.inner.family(from);
             let leaves = family.leaves();
@@ -43,6 +44,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 let start = into.len();
                 if !self.append(&family, slot, into)? {
                     into.truncate(start);
+                    backoff.wait();
                     continue 'family;
                 }
                 let run = sorted(into, start);
@@ -63,7 +65,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         into: &mut Vec<(u64, u64)>,
     ) -> Result<(), TreeError> {
         let wanted = into.len().saturating_add(count);
-        let mut from = from;
+        let (mut from, mut backoff) = (from, Backoff::default());
         'family: loop {
             let family = self.inner.family(from);
             let leaves = family.leaves();
@@ -79,6 +81,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 let start = into.len();
                 if !self.append(&family, slot, into)? {
                     into.truncate(start);
+                    backoff.wait();
                     continue 'family;
                 }
                 let run = sorted(into, start);
@@ -98,7 +101,6 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     fn append(&self, family: &Family, slot: usize, into: &mut Vec<(u64, u64)>) -> Result<bool, TreeError> {
         let number = family.leaves()[slot];
         let Some(version) = self.locks.read(number) else {
-            std::hint::spin_loop();
             return Ok(false);
         };
         if !self.inner.is_current_family(family) {

@@ -17,4 +17,6 @@ pub(crate) mod mistake;
 mod split;
 mod tree;
 
+#[cfg(test)]
+pub(crate) use leaves::LbLeaves;
 pub use tree::{LbOptions, LbTree};

@@ -1,12 +1,17 @@
 //! The FPTree: its rules broken on purpose.
 
-use halocline_media::Medium;
+use std::sync::Arc;
+
+use halocline_media::{Medium, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::inserts;
+use super::hybrid::Inside;
 use super::mistakes::{Rule, noticed};
 use super::workload::{Do, Kind, Needless};
 use crate::fp::mistake::{self, Mistake};
+use crate::fp::{FpLeaves, LOGS_AT};
+use crate::hybrid::Hybrid;
 use crate::hybrid::mistake::Mistake as Shared;
 use crate::{FpOptions, FpTree, TreeError};
 
@@ -33,6 +38,14 @@ impl<M: Medium> Kind<M> for Fp {
 
     fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
         FpTree::open(pool, "tree")
+    }
+}
+
+impl Inside for Fp {
+    type Leaves = FpLeaves;
+
+    fn hybrid(tree: &FpTree<Tracked>) -> &Hybrid<Tracked, FpLeaves> {
+        &tree.0
     }
 }
 
@@ -102,4 +115,30 @@ fn leaves_given_back_too_early() {
 fn loads_not_durable() {
     noticed::<Fp>(Mistake::NewLeafUnflushed, &[], &[Do::Load(150)]);
     noticed::<Fp>(Shared::LoadUnfenced, &[], &[Do::Load(150)]);
+}
+
+#[test]
+fn logs_that_lead_nowhere_keep_a_tree_from_opening() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let tree = <Fp as Kind<Tracked>>::create(&pool);
+    let (log, first) = (tree.0.slab.root() + LOGS_AT, medium.load_u64(tree.0.slab.root()));
+    drop(tree);
+    let open = || FpTree::open(&pool, "tree").map(drop);
+    for (leaf, right) in [
+        (first | 3, first),
+        (first | 1, 0),
+        (7 << 8 | 1, first),
+        (first | 2, first + 8),
+    ] {
+        medium.store_u64(log, leaf);
+        medium.store_u64(log + 8, right);
+        let error = open().unwrap_err();
+        assert!(
+            matches!(error, TreeError::Damaged { node, .. } if node == log),
+            "{error}"
+        );
+    }
+    medium.store_u64(log, 0);
+    open().unwrap();
 }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use halocline_media::{Medium, Tracked};
-use halocline_pool::{Pool, PoolError};
+use halocline_pool::Pool;
 
 use super::crash::{LIMIT, all_needed_but, inserts};
+use super::hybrid::Inside;
 use super::mistakes::{Rule, noticed};
 use super::workload::{Do, Kind, Needless, contents, run, survives};
+use crate::hybrid::Hybrid;
 use crate::hybrid::mistake::Mistake as Shared;
+use crate::lb::LbLeaves;
 use crate::lb::mistake::{self, Mistake};
-use crate::{LbOptions, LbTree, OrderedIndex, TreeError};
+use crate::{LbOptions, LbTree, TreeError};
 
 /// An LB+-Tree of `B` blocks a leaf that moves entries or does not.
 pub(crate) struct Lb<const B: usize, const MOVING: bool>;
@@ -45,6 +48,14 @@ impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
 
     fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
         LbTree::open(pool, "tree", Self::OPTIONS)
+    }
+}
+
+impl<const B: usize, const MOVING: bool> Inside for Lb<B, MOVING> {
+    type Leaves = LbLeaves<B>;
+
+    fn hybrid(tree: &LbTree<Tracked, B>) -> &Hybrid<Tracked, LbLeaves<B>> {
+        &tree.0
     }
 }
 
@@ -193,69 +204,4 @@ fn opens_with_lock_bits() -> bool {
 fn lock_bits_trusted() {
     assert!(opens_with_lock_bits());
     assert!(!mistake::with(Mistake::TrustLockBit, opens_with_lock_bits));
-}
-#[test]
-fn damaged_leaves_are_named_and_refused() {
-    let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
-    let tree: LbTree<Tracked> = LbTree::create(&pool, "tree", Lb::<1, true>::OPTIONS).unwrap();
-    for key in 0..100 {
-        tree.insert(key * 10, key).unwrap();
-    }
-    // Another key in an entry of the leaf that has the key 500.
-    let leaf = tree.0.inner.find(500).leaf;
-    let offset = u64::from(leaf) * 256;
-    let before = medium.load_u64(offset + 16 + 11 * 16);
-    medium.store_u64(offset + 16 + 11 * 16, before ^ 0xFFFF);
-    let report = tree.check().unwrap();
-    assert_eq!(report.problems.len(), 1);
-    assert_eq!(report.problems[0].node, offset);
-    let check = |tree: &LbTree<Tracked>| {
-        let damaged = |result: Result<(), TreeError>| matches!(result, Err(TreeError::Damaged { node, .. }) if node == offset);
-        let mut refused = 0;
-        for key in 0..100 {
-            match tree.get(key * 10) {
-                Ok(found) => assert_eq!(found, Some(key)),
-                Err(error) => {
-                    refused += 1;
-                    assert!(damaged(Err(error)));
-                }
-            }
-        }
-        assert!((7..=14).contains(&refused), "{refused}");
-        assert!(damaged(tree.insert(501, 1).map(drop)) && damaged(tree.remove(500).map(drop)));
-        assert!(damaged(tree.update(500, 1).map(drop)));
-        assert!(damaged(tree.scan(0, 1_000, &mut Vec::new())));
-        assert!(damaged(tree.scan_back(u64::MAX, 1_000, &mut Vec::new())));
-        assert!(damaged(tree.get_batch(&[500], &mut [None])));
-    };
-    check(&tree);
-    drop(tree);
-    let tree: LbTree<Tracked> = LbTree::open(&pool, "tree", Lb::<1, true>::OPTIONS).unwrap();
-    check(&tree);
-    assert_eq!(tree.check().unwrap().problems.len(), 1);
-}
-
-#[test]
-fn broken_links_keep_a_tree_from_opening() {
-    let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
-    let tree: LbTree<Tracked> = LbTree::create(&pool, "tree", Lb::<1, true>::OPTIONS).unwrap();
-    for key in 0..100 {
-        tree.insert(key * 10, key).unwrap();
-    }
-    let first = medium.load_u64(tree.0.slab.root());
-    let link = first + 240 + 8 * (medium.load_u64(first) >> 15 & 1);
-    drop(tree);
-    let right = medium.load_u64(link);
-    for wrong in [first, 3, 1 << 50, right + 8] {
-        medium.store_u64(link, wrong);
-        let error = LbTree::<Tracked>::open(&pool, "tree", Lb::<1, true>::OPTIONS).unwrap_err();
-        assert!(
-            matches!(error, TreeError::Pool(PoolError::NotANode { .. })),
-            "{error}"
-        );
-    }
-    medium.store_u64(link, right);
-    assert!(LbTree::<Tracked>::open(&pool, "tree", Lb::<1, true>::OPTIONS).is_ok());
 }

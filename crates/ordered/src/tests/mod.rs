@@ -9,6 +9,7 @@ mod crash;
 mod failures;
 mod fair;
 mod fp;
+mod hybrid;
 mod lb;
 mod mistakes;
 pub(crate) mod models;
@@ -52,6 +53,23 @@ tree_tests! {
     fptree: fp::Fp;
     fast_fair: fair::FastFairKind;
     wb_tree: wb::WbKind;
+}
+
+macro_rules! hybrid_tests {
+    ($($tree:ident: $kind:ty;)+) => {$(
+        mod $tree {
+            use super::*;
+
+            tree_tests!(@ $kind: hybrid, damaged_leaves_are_named_and_refused);
+            tree_tests!(@ $kind: hybrid, broken_links_keep_a_tree_from_opening);
+        }
+    )+};
+}
+
+hybrid_tests! {
+    hybrid_lb1: lb::Lb<1, true>;
+    hybrid_lb4: lb::Lb<4, true>;
+    hybrid_fp: fp::Fp;
 }
 
 macro_rules! whole_tests {

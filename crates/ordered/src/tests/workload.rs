@@ -1,6 +1,9 @@
 //! Small workloads on a tree whose contents after each operation are known.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
@@ -182,10 +185,11 @@ pub(crate) fn explore<K: Kind<Tracked>>(limit: usize, setup: &[Do], operations: 
         limit,
         ..Explorer::default()
     };
+    let images = Images::default();
     let report = explorer.mutants(
         |medium| prepare::<K>(medium, setup),
         |medium| work::<K>(medium, operations),
-        |medium, crash| check::<K>(medium, crash, &states, setup.len()),
+        |medium, crash| images.count(check::<K>(medium, crash, &states, setup.len())),
     );
     report.unwrap_or_else(|violation| panic!("{violation}"))
 }
@@ -203,10 +207,33 @@ pub(crate) fn survives<K: Kind<Tracked>>(
         seed,
         ..Explorer::default()
     };
+    let images = Images::default();
     let report = explorer.run(
         |medium| prepare::<K>(medium, setup),
         |medium| work::<K>(medium, operations),
-        |medium, crash| check::<K>(medium, crash, &states, setup.len()),
+        |medium, crash| images.count(check::<K>(medium, crash, &states, setup.len())),
     );
     report.map(|report| report.images)
+}
+
+/// How many crash images an exploration has opened. When it ends, the number is appended as a line to the file that
+/// `HALOCLINE_CRASH_COUNT` names, if it does, to be summed up.
+#[derive(Debug, Default)]
+struct Images(Cell<u64>);
+
+impl Images {
+    fn count<T>(&self, result: T) -> T {
+        self.0.update(|count| count + 1);
+        result
+    }
+}
+
+impl Drop for Images {
+    fn drop(&mut self) {
+        if let Some(path) = std::env::var_os("HALOCLINE_CRASH_COUNT") {
+            let file = File::options().create(true).append(true).open(path);
+            file.and_then(|mut file| writeln!(file, "{}", self.0.get()))
+                .unwrap();
+        }
+    }
 }
