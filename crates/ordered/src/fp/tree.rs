@@ -24,7 +24,7 @@ impl Default for FpOptions {
 
 /// An FPTree, with leaves of 56 entries in 1 KiB.
 ///
-/// Costs of one operation: an insert writes two lines and waits for as many fences, about 2.5 and 2.1 on average with splits; an
+/// Costs of one operation: an insert writes two lines and waits for as many fences, about 2.3 and 2.0 on average with splits; an
 /// update the same, or one of each in a full leaf; a removal one of each.
 #[derive(Debug)]
 pub struct FpTree<M: Medium = AnyMedium>(pub(crate) Hybrid<M, FpLeaves>);
