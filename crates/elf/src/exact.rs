@@ -6,10 +6,11 @@ use crate::header::{Header, MAX_DIMS};
 use crate::kernel::{Clustered, dispatch};
 use crate::packed::batch::ExactBatch;
 use crate::packed::batch_middle::{self, MiddleBatch};
+use crate::packed::batch_quarters::QuarterBatch;
 use crate::packed::batch_quick::QuickBatch;
 use crate::packed::exact::Exact;
-use crate::packed::quick::Quick;
-use crate::packed::shortcuts::Start;
+use crate::packed::quick::{self, Quick};
+use crate::packed::shortcuts::Form;
 use crate::place::dynamic::{Dynamic, remember};
 use crate::plan::Plan;
 use crate::sink::Count;
@@ -118,7 +119,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Asks for the list in which an exact match will look, where that is known without waiting.
+    /// Asks for what an exact match will read, where that is known without waiting.
     #[inline(always)]
     fn fetch_exact(&self, dynamic: &Dynamic, point: &[u64]) {
         let copies = dynamic.copies();
@@ -126,11 +127,7 @@ impl<B: Bytes> Elf<B> {
             Some(copies) => self.tree_in(&copies.header, Some(&copies.image)),
             None => self.tree_in(&self.durable, None),
         };
-        if tree.header.shortcuts.dims() > 0
-            && let Start::List(at) = tree.start(point)
-        {
-            tree.view.prefetch(at);
-        }
+        quick::ask_for(tree, point);
     }
 
     #[inline(always)]
@@ -252,6 +249,7 @@ impl<B: Bytes> Elf<B> {
                     out,
                 };
                 match (batch_middle::is_worth(header), clustered) {
+                    _ if header.shortcuts.form == Form::Quartered => dispatch(QuarterBatch(batch)),
                     (true, true) => dispatch(Clustered(MiddleBatch(batch))),
                     (true, false) => dispatch(MiddleBatch(batch)),
                     (false, true) => dispatch(Clustered(batch)),

@@ -16,9 +16,10 @@ use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 8] = *b"HLCLELF\0";
-/// Newest version. An index is written in the oldest that can say what it is: a bucketed one in version 4, another with
-/// shortcuts of form near in version 3, another clustered one in version 2, all others in version 1.
-const VERSION: u16 = 4;
+/// Newest version. An index is written in the oldest that can say what it is: one with quartered shortcuts in version 5,
+/// another bucketed one in version 4, another with shortcuts of form near in version 3, another clustered one in version 2, all
+/// others in version 1.
+const VERSION: u16 = 5;
 /// Beside the layout, since version 2: the index is clustered.
 const CLUSTERED: u16 = 1 << 15;
 /// Beside the layout, since version 4: the bits of a code that are not its bucket's; 0: there are no buckets.
@@ -38,7 +39,7 @@ struct RawHeader {
     /// And whether it is clustered, in the top bit (version 2), and the shift of its buckets (version 4).
     layout: U16,
     dims: U16,
-    /// First depths that the shortcuts stand for (layout `packed`), and their form in the top bit; 0: there are none. The
+    /// First depths that the shortcuts stand for (layout `packed`), and their form in the two top bits; 0: there are none. The
     /// last one is that of the buckets, if there are any.
     shortcut_dims: U16,
     rows: U64,
@@ -121,13 +122,14 @@ impl Header {
             true => (2, CLUSTERED),
             false => (1, 0),
         };
-        let version = match self.shortcuts.form {
-            Form::Direct => version,
-            Form::Near => 3,
-        };
         let (version, shift) = match self.geometry.buckets {
-            Some(buckets) => (VERSION, (buckets.shift as u16) << SHIFT_AT),
+            Some(buckets) => (4, (buckets.shift as u16) << SHIFT_AT),
+            None if self.shortcuts.form == Form::Near => (3, 0),
             None => (version, 0),
+        };
+        let version = match self.shortcuts.form {
+            Form::Quartered => VERSION,
+            Form::Direct | Form::Near => version,
         };
         let mut raw = RawHeader {
             magic: MAGIC,
@@ -236,6 +238,9 @@ impl Header {
         };
         // Before version 3 the same bit stood for a form that is not read any more; searches then start at the root.
         let unread = raw.version.get() < 3 && form == Form::Near;
+        if raw.version.get() < 5 && form == Form::Quartered {
+            return Err(damaged("the header's shortcuts cannot be"));
+        }
         let shortcut_dims = if unread { 0 } else { shortcut_dims };
         let shortcuts = Shortcuts::new(&geometry, shortcut_dims, form, raw.nodes_end.get())
             .filter(|shortcuts| layout == Layout::Packed || shortcuts.dims() == 0)

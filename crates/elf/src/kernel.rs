@@ -65,6 +65,16 @@ pub(crate) trait Kernel: Copy + 'static {
     /// `None` if a code does not fit its field.
     fn tail(geometry: &Geometry, from: usize, point: &[u64]) -> Option<u64>;
 
+    /// Which of the first `count <= 64` records have these bits above the TID, which starts at `at` (byte and shift).
+    fn tails<B: Bytes>(
+        view: View<'_, B>,
+        records: Records,
+        count: usize,
+        at: (usize, u32),
+        bits: u64,
+        tail: u64,
+    ) -> u64;
+
     /// Places and tails of four points of `dims` codes each, row-major in `points`.
     fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet;
 
@@ -136,6 +146,19 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
+    fn tails<B: Bytes>(
+        view: View<'_, B>,
+        records: Records,
+        count: usize,
+        (byte, shift): (usize, u32),
+        bits: u64,
+        tail: u64,
+    ) -> u64 {
+        let equal = |k: usize| (view.u64(records.at + k * records.len + byte) >> shift) & bits == tail;
+        (0..count).fold(0, |mask, k| mask | u64::from(equal(k)) << k)
+    }
+
+    #[inline(always)]
     fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet {
         let mut quartet = Quartet::default();
         for (k, point) in points.chunks_exact(dims).take(4).enumerate() {
@@ -174,6 +197,18 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     #[inline(always)]
     fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64 {
         K::between_head(head, count, wanted)
+    }
+
+    #[inline(always)]
+    fn tails<B: Bytes>(
+        view: View<'_, B>,
+        records: Records,
+        count: usize,
+        at: (usize, u32),
+        bits: u64,
+        tail: u64,
+    ) -> u64 {
+        K::tails(view, records, count, at, bits, tail)
     }
 
     #[inline(always)]
@@ -322,6 +357,11 @@ mod tests {
                 };
                 let mask = rng.random::<u64>() >> rng.random_range(0..64);
                 answers.push(K::filter(view, records, mask, field, wanted));
+                let (tail_at, bits) = (self.geometry.tail_at, u64::MAX >> rng.random_range(4..64));
+                let wanted = at + rng.random_range(0..64) * records.len + tail_at.0;
+                let tail = view.u64(wanted) >> tail_at.1 & bits;
+                let count = rng.random_range(0..=64);
+                answers.push(K::tails(view, records, count, tail_at, bits, tail));
                 let mut tids = vec![];
                 K::tids(
                     view,

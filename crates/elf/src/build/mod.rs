@@ -211,12 +211,13 @@ impl Job<'_> {
         let mut out = Buffered::new(out);
         let nodes_start = header_len(unbucketed.dims()) as u64;
         out.skip(nodes_start as usize).map_err(ElfError::Write)?;
-        let mut places = Places::new(geometry, 0);
+        let mut places = Places::new(geometry, 0, None);
         let (root, rank_codes) = match self.options.layout {
             _ if records.is_empty() => (nodes_start, vec![vec![]; unbucketed.dims()]),
             Layout::Packed => {
                 let depths = buckets.map_or_else(|| Shortcuts::worth(geometry), |buckets| buckets.depth + 1);
-                places = Places::new(geometry, depths);
+                let quarters = packed::regular::quarters(geometry, &lists, records, depths);
+                places = Places::new(geometry, depths, quarters);
                 let spill = self.spill.map(|spill| spill as &dyn Spill);
                 let entries = EntryStack::new(spill, self.options.memory);
                 let root = packed::write::write(

@@ -3,8 +3,10 @@
 use crate::check::Seen;
 use crate::error::ElfError;
 use crate::packed::buckets::Buckets;
-use crate::packed::node::{Inner, Leaf, Node, Tree};
+use crate::packed::node::{Inner, Leaf, Node, SMALL_LEAF, Tree};
 use crate::packed::places::{Content, Places, place};
+use crate::packed::quarters::IRREGULAR;
+use crate::packed::shortcuts::Form;
 use crate::{Result, Tid};
 use halocline_media::Bytes;
 
@@ -12,10 +14,12 @@ use halocline_media::Bytes;
 pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
     let header = tree.header;
     let mut seen = Seen::new(header.geometry.rows);
+    let shortcuts = &header.shortcuts;
+    let quarters = (shortcuts.form == Form::Quartered).then_some(shortcuts.quarters);
     let mut check = Check {
         tree,
         seen: &mut seen,
-        places: Places::new(&header.geometry, header.shortcuts.dims()),
+        places: Places::new(&header.geometry, shortcuts.dims(), quarters),
         codes: vec![],
         last: vec![],
         rows: 0,
@@ -56,7 +60,14 @@ impl<B: Bytes> Check<'_, '_, B> {
         }
         if depth == self.places.dims && depth > 0 {
             let place = place(self.tree.geometry(), self.codes.iter().copied());
-            self.places.set(place, Content::List(at as u64));
+            let counts = match (self.places.quarters, &node) {
+                (Some(quarters), Node::Leaf(leaf)) if leaf.rows <= SMALL_LEAF => {
+                    let code = |k| self.tree.view.uint(leaf.values + k, 1);
+                    quarters.counts((0..leaf.rows).map(code))
+                }
+                _ => IRREGULAR,
+            };
+            self.places.set(place, Content::List(at as u64, counts));
         }
         match node {
             Node::Leaf(leaf) => {
@@ -147,7 +158,17 @@ impl<B: Bytes> Check<'_, '_, B> {
             {
                 return Err(ElfError::damaged(record, "a code is not of its list's bucket"));
             }
-            let (used, len) = (geometry.record_bits[depth], leaf.records.len);
+            let (mut used, len) = (geometry.record_bits[depth], leaf.records.len);
+            if let Some(quarters) = self.places.quarters.filter(|_| depth == self.places.dims) {
+                let low = quarters.low;
+                if view.u64(record + low.byte) >> low.shift & low.mask != row[depth] & low.mask {
+                    return Err(ElfError::damaged(
+                        record,
+                        "a record has not the lowest bits of its value",
+                    ));
+                }
+                used = quarters.record_bits();
+            }
             if used % 8 != 0 && view.u8(record + len - 1) >> (used % 8) != 0 {
                 return Err(ElfError::damaged(record, "a record has bits beyond its fields"));
             }

@@ -8,6 +8,7 @@
 
 use crate::header::Header;
 use crate::packed::node::{Inner, LINK_LEN, Leaf, Node, SPLIT, SPLIT_HEADER, Tree};
+use crate::packed::quartet::Weights;
 use crate::packed::shortcuts::{Form, Shortcuts};
 use crate::view::{Image, PAD, View, count_of};
 use crate::{ElfError, Result};
@@ -169,6 +170,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         let mut header = tree.header.clone();
         header.root = root as u64;
         header.nodes_end = (from + bytes.len() - PAD) as u64;
+        header.weights = Weights::all(&header.geometry, &shortcuts);
         header.shortcuts = shortcuts;
         let bytes = Arc::new(bytes);
         Ok((Arc::new(Image { from, bytes }), Arc::new(header)))

@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod batch_middle;
+pub(crate) mod batch_quarters;
 pub(crate) mod batch_quick;
 pub(crate) mod buckets;
 pub(crate) mod check;
@@ -12,9 +13,12 @@ pub(crate) mod image;
 pub(crate) mod inner;
 pub(crate) mod node;
 pub(crate) mod places;
+pub(crate) mod quarters;
 pub(crate) mod quartet;
 pub(crate) mod quick;
+pub(crate) mod regular;
 pub(crate) mod select;
+pub(crate) mod select_quarters;
 pub(crate) mod shortcuts;
 pub(crate) mod starts;
 pub(crate) mod write;

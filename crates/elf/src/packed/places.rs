@@ -1,15 +1,17 @@
 //! Making the array of [`Shortcuts`].
 //!
-//! The array of a bucketed tree has many places and is always of form near, so its lines are made one after the other: places
-//! are set in ascending order.
+//! The array of a bucketed tree has many places and is never of form direct, so its lines are made one after the other: places
+//! are set in ascending order. So are those of an array that was decided to be quartered.
 
 use crate::geometry::Geometry;
+use crate::packed::quarters::Quarters;
 use crate::packed::shortcuts::{
-    ABOVE, BUCKET_PLACES, Form, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, PLACES, ROWS, Shortcuts,
+    ABOVE, BUCKET_PLACES, Form, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, PLACES, QUARTERED, ROWS,
+    Shortcuts,
 };
 
-/// One in so many lines of form near may have a list that is too far away.
-const REGULAR: usize = 8;
+/// One in so many lines of form near or quartered may have a list that is too far away.
+pub(crate) const REGULAR: usize = 8;
 
 /// What a place says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,15 +21,15 @@ pub(crate) enum Content {
     Nothing,
     /// The rows are in a leaf list further up.
     Above,
-    /// The list at this offset.
-    List(u64),
+    /// The list at this offset, and what its place says of its quarters.
+    List(u64, u16),
 }
 
 impl Content {
     /// The same in an array of lists that starts at `base`.
     pub(crate) fn moved(self, base: u64) -> Self {
         match self {
-            Self::List(at) => Self::List(base + at),
+            Self::List(at, counts) => Self::List(base + at, counts),
             other => other,
         }
     }
@@ -46,16 +48,19 @@ pub(crate) fn place(geometry: &Geometry, codes: impl IntoIterator<Item = u64>) -
 pub(crate) struct Places {
     /// Dimensions of the array.
     pub(crate) dims: usize,
+    /// If it is to be quartered.
+    pub(crate) quarters: Option<Quarters>,
     places: Vec<Content>,
-    /// Of a bucketed tree, instead of the places.
+    /// Of a bucketed tree or a quartered array, instead of the places.
     lines: Option<Lines>,
 }
 
-/// Lines of form near, of which the last one is being made.
+/// Lines of form near or quartered, of which the last one is being made.
 #[derive(Debug)]
 struct Lines {
+    quartered: bool,
     bytes: Vec<u8>,
-    line: [Content; NEAR],
+    line: Vec<Content>,
     /// The first place of that line.
     first: usize,
     /// Places of the array.
@@ -63,8 +68,19 @@ struct Lines {
 }
 
 impl Lines {
+    fn new(quartered: bool, places: usize) -> Self {
+        let width = if quartered { QUARTERED } else { NEAR };
+        Self {
+            quartered,
+            bytes: Vec::with_capacity(places.div_ceil(width) * LINE),
+            line: vec![Content::Nothing; width],
+            first: 0,
+            places,
+        }
+    }
+
     fn set(&mut self, place: usize, content: Content) {
-        while place >= self.first + NEAR && self.first < self.places {
+        while place >= self.first + self.line.len() && self.first < self.places {
             self.next();
         }
         // One that is past may only come of damage, which its finder reports.
@@ -76,10 +92,15 @@ impl Lines {
     }
 
     fn next(&mut self) {
-        let left = (self.places - self.first).min(NEAR);
-        line(&self.line[..left], &mut self.bytes);
-        self.line = [Content::Nothing; NEAR];
-        self.first += NEAR;
+        let width = self.line.len();
+        let left = (self.places - self.first).min(width);
+        if self.quartered {
+            quartered_line(&self.line[..left], &mut self.bytes);
+        } else {
+            line(&self.line[..left], &mut self.bytes);
+        }
+        self.line.fill(Content::Nothing);
+        self.first += width;
     }
 
     fn finish(&mut self) -> Vec<u8> {
@@ -94,23 +115,23 @@ impl Places {
     /// Bytes of DRAM for the places of so many rows at most, and for their bytes.
     pub(crate) fn memory(rows: usize) -> usize {
         let all = (rows / ROWS as usize).min(PLACES as usize) * (size_of::<Content>() + size_of::<u64>());
-        let lines = (rows / ROWS as usize).min(BUCKET_PLACES as usize).div_ceil(NEAR) * LINE;
+        let lines = (rows / ROWS as usize)
+            .min(BUCKET_PLACES as usize)
+            .div_ceil(QUARTERED)
+            * LINE;
         all.max(lines)
     }
 
-    pub(crate) fn new(geometry: &Geometry, dims: usize) -> Self {
+    /// Of form quartered with `quarters`.
+    pub(crate) fn new(geometry: &Geometry, dims: usize, quarters: Option<Quarters>) -> Self {
         let sizes = geometry.max_codes[..dims].iter().map(|&max| max as usize + 1);
         let places = if dims == 0 { 0 } else { sizes.product() };
-        let bucketed = dims > 0 && geometry.is_of_buckets(dims - 1);
+        let in_order = quarters.is_some() || dims > 0 && geometry.is_of_buckets(dims - 1);
         Self {
             dims,
-            places: vec![Content::Nothing; if bucketed { 0 } else { places }],
-            lines: bucketed.then(|| Lines {
-                bytes: Vec::with_capacity(places.div_ceil(NEAR) * LINE),
-                line: [Content::Nothing; NEAR],
-                first: 0,
-                places,
-            }),
+            quarters,
+            places: vec![Content::Nothing; if in_order { 0 } else { places }],
+            lines: in_order.then(|| Lines::new(quarters.is_some(), places)),
         }
     }
 
@@ -122,11 +143,16 @@ impl Places {
         }
     }
 
-    /// Shape and bytes of the array behind lists that end at `nodes_end`, with the zeros before it. Of form near if nearly all
-    /// lines can be.
+    /// Shape and bytes of the array behind lists that end at `nodes_end`, with the zeros before it. Unless it is quartered, of
+    /// form near if nearly all lines can be.
     pub(crate) fn finish(&mut self, geometry: &Geometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
         let dims = self.dims;
         let shape = |form| Shortcuts::new(geometry, dims, form, nodes_end).unwrap_or_default();
+        if self.quarters.is_some() {
+            let quartered = shape(Form::Quartered);
+            let (bytes, _) = self.bytes(&quartered, nodes_end);
+            return (quartered, bytes);
+        }
         let near = shape(Form::Near);
         let (bytes, far) = self.bytes(&near, nodes_end);
         if geometry.buckets.is_some() || far * REGULAR <= self.places.len().div_ceil(NEAR) {
@@ -157,7 +183,7 @@ impl Places {
             let word = match *content {
                 Content::Nothing => NOWHERE,
                 Content::Above => ABOVE,
-                Content::List(at) => at,
+                Content::List(at, _) => at,
             };
             bytes.extend_from_slice(&word.to_le_bytes()[..shape.unit]);
         }
@@ -168,22 +194,51 @@ impl Places {
 /// Appends a line of form near; `false` if one of its lists is too far from the first: searches for it start at the root.
 fn line(places: &[Content], bytes: &mut Vec<u8>) -> bool {
     let end = bytes.len() + LINE;
-    let lists = places.iter().filter_map(|content| match *content {
-        Content::List(at) => Some(at),
-        _ => None,
-    });
-    let base = lists.min().unwrap_or_default();
+    let base = lowest(places);
     bytes.extend_from_slice(&base.to_le_bytes());
     let mut far = false;
     for content in places {
         let near = match *content {
             Content::Nothing => NEAR_NOWHERE,
             Content::Above => NEAR_ABOVE,
-            Content::List(at) => u16::try_from(at - base).unwrap_or(NEAR_ABOVE).min(NEAR_ABOVE),
+            Content::List(at, _) => distance(at, base),
         };
         far |= near == NEAR_ABOVE && *content != Content::Above;
         bytes.extend_from_slice(&near.to_le_bytes());
     }
     bytes.resize(end, 0);
     !far
+}
+
+/// Appends a line of form quartered; searches for a list that is too far from the first one start at the root.
+fn quartered_line(places: &[Content], bytes: &mut Vec<u8>) {
+    let end = bytes.len() + LINE;
+    let base = lowest(places) / LINE as u64;
+    bytes.extend_from_slice(&(base as u32).to_le_bytes());
+    for content in places {
+        let (near, counts) = match *content {
+            Content::Nothing => (NEAR_NOWHERE, 0),
+            Content::Above => (NEAR_ABOVE, 0),
+            Content::List(at, counts) => match distance(at, base * LINE as u64) {
+                NEAR_ABOVE => (NEAR_ABOVE, 0),
+                near => (near, counts),
+            },
+        };
+        bytes.extend_from_slice(&near.to_le_bytes());
+        bytes.extend_from_slice(&counts.to_le_bytes());
+    }
+    bytes.resize(end, 0);
+}
+
+/// The lowest offset of a list.
+fn lowest(places: &[Content]) -> u64 {
+    let lists = places.iter().filter_map(|content| match *content {
+        Content::List(at, _) => Some(at),
+        _ => None,
+    });
+    lists.min().unwrap_or_default()
+}
+
+fn distance(at: u64, base: u64) -> u16 {
+    u16::try_from(at - base).unwrap_or(NEAR_ABOVE).min(NEAR_ABOVE)
 }

@@ -1,7 +1,7 @@
 //! What a batch of searches needs to know of points, computed for four at a time.
 
 use crate::geometry::Geometry;
-use crate::packed::shortcuts::Shortcuts;
+use crate::packed::shortcuts::{Form, Shortcuts};
 
 /// What a dimension's code adds to a point's place and tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +50,15 @@ impl Weights {
             && (1..dims).contains(&depth)
             && shortcuts.level.value_len == 1
             && shortcuts.level.tail_mask.is_some_and(|mask| mask < NO_TAIL);
+        // Behind quartered places the records tell of the list's own codes too.
+        let first = depth + usize::from(shortcuts.form != Form::Quartered);
         let weight = |dim: usize| Weight {
             stride: shortcuts.stride(dim),
-            shift: if dim > depth { geometry.table.tail[dim] } else { 64 },
+            shift: if dim >= first {
+                geometry.table.tail[dim]
+            } else {
+                64
+            },
             max: geometry.max_codes[dim],
         };
         let four = |first: usize| {

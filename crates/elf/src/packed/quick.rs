@@ -1,5 +1,5 @@
-//! The usual exact match in layout `packed`: a shortcut to a leaf list of up to 127 one-byte values, of which one or two are
-//! equal.
+//! The usual exact match in layout `packed`: a quartered shortcut to a few records, or a shortcut to a leaf list of up to 127
+//! one-byte values, of which one or two are equal.
 //!
 //! The CPU overlaps the cache misses of one search with those of the next only as far as its reorder buffer reaches, and
 //! not beyond a branch that is mispredicted once its line has come. So this is few instructions, without a branch whose
@@ -7,10 +7,11 @@
 //! read back whole has to wait until the search has retired. Whatever is not usual is left to exact.rs.
 
 use crate::header::Header;
-use crate::kernel::{Kernel, Search};
+use crate::kernel::{Kernel, Records, Search};
 use crate::packed::exact::{HEAD, Run};
 use crate::packed::node::Tree;
-use crate::packed::shortcuts::{ABOVE, NOWHERE};
+use crate::packed::quarters::{IRREGULAR, Sums};
+use crate::packed::shortcuts::{ABOVE, Form};
 use crate::tids::Tids;
 use crate::view::{Image, View};
 use halocline_media::Bytes;
@@ -27,6 +28,8 @@ pub(crate) struct Quick<'a, 'p, B> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words(u64, u64);
 
+/// What a shortcut says up to this is no list.
+const NO_LIST: usize = ABOVE as usize;
 /// Bits of an offset: more than any address has.
 const OFFSET_BITS: u32 = 48;
 
@@ -69,14 +72,21 @@ impl<B: Bytes> Search for &Quick<'_, '_, B> {
             header: self.header,
         };
         let shortcuts = &self.header.shortcuts;
-        let at = match shortcuts.place(self.point) {
-            Some(place) => shortcuts.word(view, shortcuts.offset(place)),
-            None => NOWHERE,
+        let Some(place) = shortcuts.place(self.point) else {
+            return Words::NONE;
+        };
+        let offset = shortcuts.offset(place);
+        let (at, counts) = match shortcuts.form {
+            Form::Quartered => shortcuts.quartered(view, offset),
+            Form::Direct | Form::Near => (shortcuts.word(view, offset), IRREGULAR),
         };
         if at <= ABOVE {
             return if at == ABOVE { Words::UNUSUAL } else { Words::NONE };
         }
         let at = at as usize;
+        if counts != IRREGULAR {
+            return quartered::<B, K>(tree, at, counts, self.point);
+        }
         // Nothing else is waited for: the record may be in any line of a short leaf list.
         view.prefetch(at + 64);
         view.prefetch(at + 128);
@@ -106,4 +116,63 @@ impl<B: Bytes> Search for &Quick<'_, '_, B> {
             Words::new(Run { at: 0, ..run }, run.at as u32)
         }
     }
+}
+
+/// Asks for what is read of the slow tier first, where that is known without waiting.
+#[inline(always)]
+pub(crate) fn ask_for<B: Bytes>(tree: Tree<'_, B>, point: &[u64]) {
+    let shortcuts = &tree.header.shortcuts;
+    let Some(place) = shortcuts.place(point).filter(|_| shortcuts.dims() > 0) else {
+        return;
+    };
+    let offset = shortcuts.offset(place);
+    let (at, counts) = match shortcuts.form {
+        Form::Quartered => shortcuts.quartered(tree.view, offset),
+        Form::Direct | Form::Near => (shortcuts.word(tree.view, offset), IRREGULAR),
+    };
+    match (at as usize, counts) {
+        (..=NO_LIST, _) => {}
+        (at, IRREGULAR) => tree.view.prefetch(at),
+        (at, counts) => tree.view.prefetch(quarter(tree, at, counts, point).0),
+    }
+}
+
+/// The first record, and how many, of the list at `at` that are in the quarter of the point's code.
+#[inline(always)]
+fn quarter<B: Bytes>(tree: Tree<'_, B>, at: usize, counts: u16, point: &[u64]) -> (usize, usize) {
+    let shortcuts = &tree.header.shortcuts;
+    let quarters = &shortcuts.quarters;
+    let quarter = quarters.quarter(quarters.rest(point[shortcuts.dims()]));
+    let sums = Sums::new(counts);
+    let part = sums.part(quarter, quarter);
+    let first = at + 1 + sums.rows() + part.first * shortcuts.level.record_len;
+    (first, part.end - part.first)
+}
+
+/// Looks for a point in the quarter of the list at `at` that has its code.
+#[inline(always)]
+fn quartered<B: Bytes, K: Kernel>(tree: Tree<'_, B>, at: usize, counts: u16, point: &[u64]) -> Words {
+    let (view, geometry, shortcuts) = (tree.view, tree.geometry(), &tree.header.shortcuts);
+    let (quarters, depth, len) = (&shortcuts.quarters, shortcuts.dims(), shortcuts.level.record_len);
+    let (first, count) = quarter(tree, at, counts, point);
+    // Nothing is waited for before both lines are on their way.
+    view.prefetch(first + count * len);
+    let Some(tail) = K::tail(geometry, depth, point) else {
+        return Words::NONE;
+    };
+    if count == 0 {
+        return Words::NONE;
+    }
+    view.touch(first, count * len);
+    let (bits, records) = (quarters.tail_mask, Records { at: first, len });
+    let equal = K::tails(view, records, count, geometry.tail_at, bits, tail & bits);
+    let run = Run {
+        at: first + (equal.trailing_zeros() as usize & 63) * len,
+        len: len as u32,
+        count: equal.count_ones(),
+    };
+    if run.count == 0 {
+        return Words::NONE;
+    }
+    Words::new(run, view.u32(run.at) & geometry.tid_mask)
 }

@@ -10,6 +10,7 @@
 use crate::geometry::Level;
 use crate::kernel::{Between, Kernel, Records, Search, low_bits};
 use crate::packed::node::{INNER_HEADER, Inner, Leaf, Node, Tree};
+use crate::packed::select_quarters::Slice;
 use crate::packed::starts::starts;
 use crate::plan::{Plan, Set, Test};
 use crate::sink::Sink;
@@ -75,6 +76,7 @@ pub(crate) struct Subtrees {
 #[derive(Debug, Default)]
 struct Scratch {
     frontier: Vec<usize>,
+    slices: Vec<Slice>,
     pieces: Vec<Piece>,
     candidates: Vec<Candidates>,
 }
@@ -94,14 +96,16 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
         let geometry = self.tree.geometry();
         let Scratch {
             mut frontier,
+            mut slices,
             mut pieces,
             mut candidates,
         } = SCRATCH.take();
         frontier.clear();
+        slices.clear();
         pieces.clear();
         candidates.clear();
         let mut depth = self.depth;
-        if depth == 0 && starts(self.tree, self.plan, &mut frontier) {
+        if depth == 0 && starts(self.tree, self.plan, &mut frontier, &mut slices) {
             depth = self.tree.header.shortcuts.dims();
         } else {
             frontier.extend_from_slice(self.from);
@@ -126,9 +130,12 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
         if depth > self.depth {
             walk.ask_for_first(depth);
         }
-        let result = walk.levels::<K>(&mut pieces, depth);
+        let query = walk.query(depth);
+        let result = walk.slices::<K>(&slices, &query);
+        let result = result.and_then(|()| walk.levels::<K>(&mut pieces, depth));
         SCRATCH.set(Scratch {
             frontier: walk.frontier,
+            slices,
             pieces,
             candidates: walk.candidates,
         });
@@ -187,11 +194,11 @@ struct Piece {
     entry: usize,
 }
 
-struct Walk<'a, 'p, B, S> {
-    tree: Tree<'a, B>,
+pub(super) struct Walk<'a, 'p, B, S> {
+    pub(super) tree: Tree<'a, B>,
     plan: &'p Plan,
     sink: &'p mut S,
-    counts: Option<&'p AgedCounts>,
+    pub(super) counts: Option<&'p AgedCounts>,
     /// A stack of frontiers.
     frontier: Vec<usize>,
     /// Children of one level before they are searched.
@@ -204,8 +211,8 @@ struct Walk<'a, 'p, B, S> {
 
 /// What is asked of the lists of one level.
 #[derive(Debug, Clone, Copy)]
-struct Query<'p> {
-    level: Level,
+pub(super) struct Query<'p> {
+    pub(super) level: Level,
     /// Bounds of the level's own test.
     between: Between,
     set: Option<&'p Set>,
@@ -458,7 +465,19 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     /// Up to 64 neighbouring records, of which those of `mask` have passed the level's own test. Emits those that pass the
     /// others too. In a clustered index the first of them is that of `row`.
     #[inline(always)]
-    fn window<K: Kernel>(
+    fn window<K: Kernel>(&mut self, records: Records, mask: u64, row: u64, query: &Query<'p>) -> Result<()> {
+        let last = 63 - mask.leading_zeros().min(63) as usize;
+        let first = mask.trailing_zeros() as usize;
+        self.tree.view.touch(
+            records.at + first * records.len,
+            (last + 1).saturating_sub(first) * records.len,
+        );
+        self.tested::<K>(records, mask, row, query)
+    }
+
+    /// [`window`](Self::window) for records that have been touched.
+    #[inline(always)]
+    pub(super) fn tested<K: Kernel>(
         &mut self,
         records: Records,
         mut mask: u64,
@@ -466,12 +485,6 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         query: &Query<'p>,
     ) -> Result<()> {
         let view = self.tree.view;
-        let last = 63 - mask.leading_zeros().min(63) as usize;
-        let first = mask.trailing_zeros() as usize;
-        view.touch(
-            records.at + first * records.len,
-            (last + 1).saturating_sub(first) * records.len,
-        );
         for dim in query.rest.iter().map(|&dim| usize::from(dim)) {
             let field = self.tree.geometry().fields[dim];
             mask = match &self.plan.tests[dim] {

@@ -5,11 +5,13 @@
 //! list further up. Exact matches start here: one load that waits for no other instead of one for each level. The array is
 //! so short ([`PLACES`]) that it stays in the CPU's caches, and small beside the lists ([`ROWS`]).
 //!
-//! It has one of two forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring places are
+//! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring places are
 //! near each other; a line of [`NEAR`] places holds the offset of the nearest to the start, and each place two bytes to add
-//! to it. Half of the bytes, and still two loads from one line.
+//! to it. Half of the bytes, and still two loads from one line. *Quartered*: a line has [`QUARTERED`] such places, and each of them
+//! two bytes more that tell where in the list a code is (quarters.rs).
 
 use crate::geometry::{Geometry, Level};
+use crate::packed::quarters::Quarters;
 use crate::view::View;
 use halocline_media::Bytes;
 
@@ -25,7 +27,11 @@ pub(crate) const NEAR: usize = 28;
 pub(crate) const BASE: usize = 8;
 /// Bytes of a line.
 pub(crate) const LINE: usize = BASE + 2 * NEAR;
-/// A near place from which no list is reached: no row starts so.
+/// Places of a line of form quartered.
+pub(crate) const QUARTERED: usize = 15;
+/// Bytes of such a line before its places: the offset to which they are added, in units of [`LINE`] bytes.
+pub(crate) const QUARTERED_BASE: usize = 4;
+/// A near or quartered place from which no list is reached: no row starts so.
 pub(crate) const NEAR_NOWHERE: u16 = u16::MAX;
 /// The same: the rows are in a leaf list further up, or too far away.
 pub(crate) const NEAR_ABOVE: u16 = u16::MAX - 1;
@@ -34,7 +40,7 @@ pub(crate) const NOWHERE: u64 = 0;
 /// Instead of an offset: the rows are in a leaf list further up, or the place cannot tell.
 pub(crate) const ABOVE: u64 = 1;
 
-const _: () = assert!(LINE == 64);
+const _: () = assert!(LINE == 64 && QUARTERED_BASE + 4 * QUARTERED == LINE);
 
 /// Where a search for one tuple starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,27 +61,31 @@ pub(crate) enum Form {
     Direct,
     /// As distances from the offset of their line.
     Near,
+    /// As distances and counts of rows.
+    Quartered,
 }
 
 impl Form {
     /// Beside the number of dimensions in the header.
     const NEAR: u16 = 1 << 15;
+    const QUARTERED: u16 = 1 << 14;
 
     pub(crate) fn bit(self) -> u16 {
         match self {
             Self::Direct => 0,
             Self::Near => Self::NEAR,
+            Self::Quartered => Self::QUARTERED,
         }
     }
 
     /// Dimensions and form as the header has them.
     pub(crate) fn split(stored: u16) -> (usize, Self) {
-        let form = if stored & Self::NEAR == 0 {
-            Self::Direct
-        } else {
-            Self::Near
+        let form = match stored & (Self::NEAR | Self::QUARTERED) {
+            0 => Self::Direct,
+            Self::QUARTERED => Self::Quartered,
+            _ => Self::Near,
         };
-        (usize::from(stored & !Self::NEAR), form)
+        (usize::from(stored & !form.bit()), form)
     }
 }
 
@@ -85,6 +95,8 @@ pub(crate) struct Shortcuts {
     /// Offset of the array.
     pub(crate) at: usize,
     pub(crate) form: Form,
+    /// Of form quartered.
+    pub(crate) quarters: Quarters,
     /// Codes of each dimension; no dimension: no array.
     sizes: Vec<u64>,
     /// What the lists look like to which it leads.
@@ -124,7 +136,13 @@ impl Shortcuts {
         let bucketed = geometry.buckets.is_some_and(|buckets| buckets.depth + 1 == dims);
         let most = if bucketed { BUCKET_PLACES } else { PLACES };
         let unit = (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1);
+        let quarters = match form {
+            Form::Quartered if nodes_end >> 32 < LINE as u64 => Quarters::possible(geometry, dims)?,
+            Form::Quartered => return None,
+            Form::Direct | Form::Near => Quarters::default(),
+        };
         (places <= most).then_some(Self {
+            quarters,
             at: nodes_end.checked_next_multiple_of(64)? as usize,
             form,
             level: *geometry.levels.get(sizes.len())?,
@@ -161,6 +179,7 @@ impl Shortcuts {
         let len = match self.form {
             Form::Direct => places * self.unit,
             Form::Near => places.div_ceil(NEAR) * LINE,
+            Form::Quartered => places.div_ceil(QUARTERED) * LINE,
         };
         (self.at + len) as u64
     }
@@ -188,18 +207,22 @@ impl Shortcuts {
         (!beyond).then_some(place as usize)
     }
 
-    /// Offset of a place: of its two bytes in form near.
+    /// Offset of a place: of its two bytes in form near, of its four in form quartered.
     #[inline(always)]
     pub(crate) fn offset(&self, place: usize) -> usize {
         self.at.wrapping_add(match self.form {
             Form::Direct => place.wrapping_mul(self.unit),
             Form::Near => place / NEAR * LINE + BASE + place % NEAR * 2,
+            Form::Quartered => place / QUARTERED * LINE + QUARTERED_BASE + place % QUARTERED * 4,
         })
     }
 
     /// What the place at an offset says: an offset, or one of [`NOWHERE`] and [`ABOVE`], which are smaller.
     #[inline(always)]
     pub(crate) fn word<B: Bytes>(&self, view: View<'_, B>, at: usize) -> u64 {
+        if self.form == Form::Quartered {
+            return self.quartered(view, at).0;
+        }
         if self.form == Form::Direct {
             view.touch(at, self.unit);
             return view.u64(at) & self.place_mask;
@@ -213,6 +236,21 @@ impl Shortcuts {
             NEAR_ABOVE => ABOVE,
             distance => base.wrapping_add(u64::from(distance)),
         }
+    }
+
+    /// In form quartered, what the place at an offset says, and the counts of rows if that is a list.
+    #[inline(always)]
+    pub(crate) fn quartered<B: Bytes>(&self, view: View<'_, B>, at: usize) -> (u64, u16) {
+        let line = at & !(LINE - 1);
+        view.touch(line, LINE);
+        let base = u64::from(view.u32(line)) * LINE as u64;
+        let place = view.u32(at);
+        let list = match place as u16 {
+            NEAR_NOWHERE => NOWHERE,
+            NEAR_ABOVE => ABOVE,
+            distance => base + u64::from(distance),
+        };
+        (list, (place >> 16) as u16)
     }
 
     /// Where the search for a tuple starts.

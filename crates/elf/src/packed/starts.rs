@@ -4,8 +4,11 @@
 //! miss that waits for the one before. They are not asked where there are so many combinations that going down
 //! the tree is less work.
 
+use crate::kernel::Between;
 use crate::packed::node::Tree;
-use crate::packed::shortcuts::{ABOVE, NOWHERE};
+use crate::packed::quarters::IRREGULAR;
+use crate::packed::select_quarters::Slice;
+use crate::packed::shortcuts::{ABOVE, Form, NOWHERE};
 use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
@@ -20,8 +23,13 @@ const AHEAD: usize = 64;
 const LINE: usize = 64;
 
 /// Appends the lists of dimension [`Shortcuts::dims`](crate::packed::shortcuts::Shortcuts::dims) in which a selection
-/// goes on; `false` if it has to start at the root, and then nothing is appended.
-pub(crate) fn starts<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, lists: &mut Vec<usize>) -> bool {
+/// goes on, as slices where quarters tell enough of them; `false` if it has to start at the root, and then nothing is appended.
+pub(crate) fn starts<B: Bytes>(
+    tree: Tree<'_, B>,
+    plan: &Plan,
+    lists: &mut Vec<usize>,
+    slices: &mut Vec<Slice>,
+) -> bool {
     let shortcuts = &tree.header.shortcuts;
     let depth = shortcuts.dims();
     let Some(tests) = plan.tests.get(..depth).filter(|tests| !tests.is_empty()) else {
@@ -38,7 +46,8 @@ pub(crate) fn starts<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, lists: &mut Vec<u
     if count > MOST || count > FEW && rows(tree, tests) < ROWS * count as f64 {
         return false;
     }
-    let (view, before) = (tree.view, lists.len());
+    let (view, before) = (tree.view, (lists.len(), slices.len()));
+    let bounds = Bounds::new(tree, plan);
     let places = Places::new(tree, tests);
     let (mut asked, mut line) = (Places::new(tree, tests), usize::MAX);
     let mut ask = |most: usize| {
@@ -53,16 +62,69 @@ pub(crate) fn starts<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, lists: &mut Vec<u
     ask(AHEAD);
     for place in places {
         ask(1);
-        match shortcuts.word(view, shortcuts.offset(place)) {
-            NOWHERE => {}
-            ABOVE => {
-                lists.truncate(before);
+        let at = shortcuts.offset(place);
+        let (list, counts) = match &bounds {
+            Some(_) => shortcuts.quartered(view, at),
+            None => (shortcuts.word(view, at), IRREGULAR),
+        };
+        match (list, &bounds) {
+            (NOWHERE, _) => {}
+            (ABOVE, _) => {
+                lists.truncate(before.0);
+                slices.truncate(before.1);
                 return false;
             }
-            at => lists.push(at as usize),
+            (list, Some(bounds)) if counts != IRREGULAR => {
+                slices.push(bounds.slice(list as usize, counts, place as u64));
+            }
+            (list, _) => lists.push(list as usize),
         }
     }
     true
+}
+
+/// The test of the lists behind quartered shortcuts.
+struct Bounds {
+    between: Between,
+    /// Values of the depth of buckets, and the bits of a code that are not its bucket's; 1 and 0 if there are none.
+    buckets: u64,
+    shift: u32,
+    /// The largest part of a code that is not its bucket's.
+    most: u64,
+}
+
+impl Bounds {
+    /// `None` if the lists' values have to be looked at.
+    fn new<B: Bytes>(tree: Tree<'_, B>, plan: &Plan) -> Option<Self> {
+        let (shortcuts, geometry) = (&tree.header.shortcuts, tree.geometry());
+        let depth = shortcuts.dims();
+        let between = match plan.tests.get(depth) {
+            Some(Test::Between(between)) if shortcuts.form == Form::Quartered => *between,
+            _ => return None,
+        };
+        let (buckets, shift) = match geometry.buckets {
+            Some(buckets) => (geometry.max_codes[buckets.depth] + 1, buckets.shift),
+            None => (1, 0),
+        };
+        Some(Self {
+            between,
+            buckets,
+            shift,
+            most: shortcuts.quarters.most(),
+        })
+    }
+
+    /// The rows in question of the list of this place, which has some unless the index is damaged.
+    fn slice(&self, at: usize, counts: u16, place: u64) -> Slice {
+        let from = (place % self.buckets) << self.shift;
+        let within = |code: u64| code.saturating_sub(from).min(self.most) as u8;
+        Slice {
+            at,
+            counts,
+            lo: within(self.between.lo),
+            hi: within(self.between.hi()),
+        }
+    }
 }
 
 /// Codes that pass a test.

@@ -11,6 +11,7 @@ use crate::packed::entries::EntryStack;
 use crate::packed::inner::{self, Entry, List};
 use crate::packed::node::{LARGE_LEAF, SMALL_LEAF};
 use crate::packed::places::{Content, Places, place};
+use crate::packed::quarters::{IRREGULAR, Quarters};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 use std::collections::VecDeque;
@@ -41,6 +42,7 @@ pub(crate) fn write<const W: usize>(
         differ: &differ,
         records,
         shortcut_dims: places.dims,
+        quarters: places.quarters,
     };
     let mut plan = vec![];
     source.plan(0, records.len(), 0, &mut plan);
@@ -160,6 +162,8 @@ struct Source<'a, const W: usize> {
     records: &'a [Record<W>],
     /// First dimensions that the shortcuts stand for.
     shortcut_dims: usize,
+    /// If they are quartered.
+    quarters: Option<Quarters>,
 }
 
 /// What one task has written; positions count from the start of `bytes`.
@@ -196,7 +200,13 @@ impl<const W: usize> Source<'_, W> {
         let codes = |row: usize| (0..self.shortcut_dims).map(move |dim| self.code(row, dim));
         let place = |row: usize| place(self.geometry, codes(row));
         if depth == self.shortcut_dims && depth > 0 {
-            note(place(start), Content::List(at));
+            let counts = match self.quarters {
+                Some(quarters) if leaf && end - start <= SMALL_LEAF => {
+                    quarters.counts((start..end).map(|row| self.code(row, depth)))
+                }
+                _ => IRREGULAR,
+            };
+            note(place(start), Content::List(at, counts));
         } else if depth < self.shortcut_dims && leaf {
             (start..end).for_each(|row| note(place(row), Content::Above));
         }
@@ -371,7 +381,10 @@ impl<const W: usize> Source<'_, W> {
     #[inline(always)]
     fn records_with_tids(&self, start: usize, end: usize, depth: usize, bytes: &mut Vec<u8>) {
         let len = self.geometry.levels[depth].record_len;
-        let below = self.geometry.record_bits[depth];
+        let below = match self.quarters {
+            Some(quarters) if depth == self.shortcut_dims => quarters.record_bits(),
+            _ => self.geometry.record_bits[depth],
+        };
         let mask: Record<W> = std::array::from_fn(|word| match below.saturating_sub(word * 64) {
             0 => 0,
             bits => u64::MAX >> (64 - bits.min(64)),

@@ -31,6 +31,8 @@ const BYTES_A_COUNT: u64 = 256;
 const PRIOR: f32 = 64.0;
 /// The share of the budget for lists, one in so many parts, where there are tuples too.
 const LISTS: u64 = 2;
+/// What is left for tuples in any case, one part in so many.
+const TUPLES: u64 = 5;
 /// Bytes beside the shortcuts without which lists are not worth a copy.
 const BESIDE_SHORTCUTS: u64 = 1 << 20;
 /// Least share of exact matches that tuples must answer to be looked up.
@@ -75,7 +77,7 @@ impl Dynamic {
         let budget = budget - 2 * counts.bytes() as u64;
         let shortcuts = header.shortcuts.end().saturating_sub(header.shortcuts.at as u64);
         let least = shortcuts + BESIDE_SHORTCUTS;
-        let beside_tuples = if least <= budget - budget / LISTS {
+        let beside_tuples = if least <= budget - budget / TUPLES {
             least.max(budget / LISTS)
         } else {
             budget / LISTS
