@@ -220,25 +220,26 @@ mod x86 {
             bits: u64,
             tail: u64,
         ) -> u64 {
-            // Whole groups of eight are loaded: up to seven records beyond the last one.
-            let end = count.next_multiple_of(8).max(8);
-            let Some(from) = view.pointer(records.at + byte, (end - 1) * records.len + 8) else {
+            let Some(last) = count.checked_sub(1) else {
+                return 0;
+            };
+            let Some(from) = view.pointer(records.at + byte, last * records.len + 8) else {
                 return Portable::tails(view, records, count, (byte, shift), bits, tail);
             };
             let mut mask = 0;
             let mut k = 0;
             while k < count {
-                // SAFETY: the lanes read eight bytes of the records `k..k + 8`, none beyond `end`, all within what `pointer`
+                // SAFETY: every lane reads eight bytes of a record up to `last` (the index is capped), all within what `pointer`
                 // has checked; the offsets are at most 64 * 520 and fit an i32. This code runs below `run` only, on a CPU
                 // with these features.
                 let equal = unsafe {
                     let shift = _mm_cvtsi32_si128(shift as i32);
                     let (bits, tail) = (_mm256_set1_epi64x(bits as i64), _mm256_set1_epi64x(tail as i64));
-                    let lanes =
-                        _mm_mullo_epi32(_mm_setr_epi32(0, 1, 2, 3), _mm_set1_epi32(records.len as i32));
+                    let (len, last) = (_mm_set1_epi32(records.len as i32), _mm_set1_epi32(last as i32));
                     let four = |first: usize| {
-                        let from = from.add(first * records.len);
-                        let x = _mm256_i32gather_epi64::<1>(from.cast(), lanes);
+                        let lane = _mm_add_epi32(_mm_set1_epi32(first as i32), _mm_setr_epi32(0, 1, 2, 3));
+                        let offset = _mm_mullo_epi32(_mm_min_epi32(lane, last), len);
+                        let x = _mm256_i32gather_epi64::<1>(from.cast(), offset);
                         let x = _mm256_and_si256(_mm256_srl_epi64(x, shift), bits);
                         _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(x, tail))) as u32
                     };

@@ -91,3 +91,12 @@ fn version_4_has_buckets() {
     );
     answers(&elf, &many());
 }
+
+#[test]
+fn version_5_has_quarters() {
+    let bytes = include_bytes!("golden/quarters-v5.elf");
+    assert_eq!(bytes[8], 5);
+    let elf = open(bytes);
+    assert!(!elf.is_clustered());
+    answers(&elf, &many());
+}

@@ -19,6 +19,9 @@ const MOST: u64 = 1 << 14;
 const ROWS: f64 = 4.0;
 /// Combinations whose places are asked for before the first of them is read.
 const AHEAD: usize = 64;
+/// Quarters are of use if a range has one in so many of their codes: with fewer, the values of a list tell of most of the records
+/// that they need not be read.
+const WIDE: u64 = 4;
 /// Bytes of a place's line.
 const LINE: usize = 64;
 
@@ -102,6 +105,9 @@ impl Bounds {
             Some(Test::Between(between)) if shortcuts.form == Form::Quartered => *between,
             _ => return None,
         };
+        if between.span.saturating_add(1).saturating_mul(WIDE) <= shortcuts.quarters.low.mask {
+            return None;
+        }
         let (buckets, shift) = match geometry.buckets {
             Some(buckets) => (geometry.max_codes[buckets.depth] + 1, buckets.shift),
             None => (1, 0),
