@@ -1,7 +1,6 @@
 //! Range matches behind quartered shortcuts: of each list the records of a few quarters, without its values.
 
 use crate::Result;
-use crate::geometry::Field;
 use crate::kernel::{Between, Kernel, Records, low_bits};
 use crate::packed::quarters::{Part, Quarters, Sums};
 use crate::packed::select::{Query, Walk};
@@ -83,30 +82,31 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     fn between<K: Kernel>(&self, slice: &Slice, records: Records, part: Part) -> u64 {
         let quarters = &self.tree.header.shortcuts.quarters;
         let (lo, hi) = (u64::from(slice.lo), u64::from(slice.hi));
-        let low: Field = quarters.low;
-        let (from, to) = (lo & low.mask, hi & low.mask);
-        let mut mask = low_bits(part.end) & !low_bits(part.first);
-        let one = quarters.quarter(lo) == quarters.quarter(hi);
-        let mut keep = |of: Part, from: u64, to: u64| {
-            if to - from < low.mask {
-                let rows = low_bits(of.end) & !low_bits(of.first);
-                let wanted = Between {
-                    lo: from,
-                    span: to - from,
-                };
-                let kept = K::filter(self.tree.view, records, rows, low, wanted);
-                mask = mask & !rows | kept;
-            }
-        };
-        if one {
-            keep(part, from, to);
-        } else {
-            let sums = Sums::new(slice.counts);
-            let of = |code: u64| sums.part(quarters.quarter(code), quarters.quarter(code));
-            keep(of(lo), from, low.mask);
-            keep(of(hi), 0, to);
+        let (first, last) = (quarters.quarter(lo), quarters.quarter(hi));
+        let low = quarters.low.mask;
+        let (from, to) = (lo & low, hi & low);
+        let mask = low_bits(part.end) & !low_bits(part.first);
+        if first == last {
+            return self.edge::<K>(records, mask, part, from, to);
         }
-        mask
+        let sums = Sums::new(slice.counts);
+        let mask = self.edge::<K>(records, mask, sums.part(first, first), from, low);
+        self.edge::<K>(records, mask, sums.part(last, last), 0, to)
+    }
+
+    /// The mask without those rows of a quarter whose codes end in other bits than `from..=to`.
+    #[inline(always)]
+    fn edge<K: Kernel>(&self, records: Records, mask: u64, of: Part, from: u64, to: u64) -> u64 {
+        let low = self.tree.header.shortcuts.quarters.low;
+        if to - from >= low.mask {
+            return mask;
+        }
+        let rows = low_bits(of.end) & !low_bits(of.first);
+        let wanted = Between {
+            lo: from,
+            span: to - from,
+        };
+        mask & !rows | K::filter(self.tree.view, records, rows, low, wanted)
     }
 }
 
