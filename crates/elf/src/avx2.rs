@@ -110,21 +110,23 @@ mod x86 {
             if mask.count_ones() < 4 || !narrow {
                 return Portable::filter(view, records, mask, field, wanted);
             }
-            let Some(from) = view.pointer(records.at + field.byte, (end - 1) * records.len + 4) else {
+            // Records before the first may lie in lines that nobody has asked for.
+            let mut k = mask.trailing_zeros() as usize;
+            let start = records.at + k * records.len + field.byte;
+            let Some(from) = view.pointer(start, (end - 1 - k) * records.len + 4) else {
                 return Portable::filter(view, records, mask, field, wanted);
             };
-            let mut kept = 0;
-            let mut k = 0;
+            let (first, mut kept) = (k, 0);
             while k < end {
-                // SAFETY: every lane reads the four bytes of a record below `end` (the index is capped at `end - 1`),
-                // all within what `pointer` has checked; `end * records.len` is at most 64 * 520 and fits an i32. This
-                // code runs below `run` only, on a CPU with these features.
+                // SAFETY: every lane reads the four bytes of a record from `first` on and below `end` (the index is capped at
+                // `end - 1 - first`), all within what `pointer` has checked; `end * records.len` is at most 64 * 520 and fits an
+                // i32. This code runs below `run` only, on a CPU with these features.
                 let hits = unsafe {
                     let lane = _mm256_add_epi32(
-                        _mm256_set1_epi32(k as i32),
+                        _mm256_set1_epi32((k - first) as i32),
                         _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
                     );
-                    let lane = _mm256_min_epi32(lane, _mm256_set1_epi32(end as i32 - 1));
+                    let lane = _mm256_min_epi32(lane, _mm256_set1_epi32((end - 1 - first) as i32));
                     let offset = _mm256_mullo_epi32(lane, _mm256_set1_epi32(records.len as i32));
                     let x = _mm256_i32gather_epi32::<1>(from.cast(), offset);
                     let x = _mm256_srl_epi32(x, _mm_cvtsi32_si128(field.shift as i32));

@@ -150,7 +150,7 @@ fn refused(sound: &[u8]) {
         open(&newer),
         Err(ElfError::NewerVersion {
             found: 9,
-            supported: 4
+            supported: 5
         })
     ));
     for len in (64..sound.len()).step_by(7) {
