@@ -50,9 +50,10 @@ pub(super) struct Sum {
 impl Sum {
     pub(super) fn add(&mut self, key: u64, value: u64) {
         self.entries += 1;
-        self.sum = self
-            .sum
-            .wrapping_add(key.wrapping_mul(31) ^ value.rotate_left(17));
+        // Mixed before it is added, so that two entries that have exchanged their values differ in their sum.
+        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(value);
+        let mixed = (mixed ^ mixed >> 32).wrapping_mul(0x7FB5_D329_728E_A185);
+        self.sum = self.sum.wrapping_add(mixed ^ mixed >> 29);
     }
 }
 
