@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+mod generate;
 mod kv;
 mod space;
 mod tiers;
@@ -15,6 +16,7 @@ use halocline_media::{EmulatedError, EmulatedSpec};
 use crate::size;
 
 pub(crate) use advise::AdviseArgs;
+pub(crate) use generate::{Benchmark, GenerateArgs};
 pub(crate) use kv::{KvArgs, KvCommand, LoadArgs, ScanArgs};
 pub(crate) use space::{CompactArgs, VacuumArgs};
 pub(crate) use tiers::TierArgs;
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     Kv(KvArgs),
     /// Drop a table (with its indexes) or an index
     Drop(DropArgs),
+    /// Write the tables of a public benchmark to Parquet files
+    Generate(GenerateArgs),
     /// Run an experiment, or list them
     Bench(BenchArgs),
     /// Print a completion script for a shell

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Home, assert_error, stderr, stdout};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "demo",
     "import",
     "index",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 13] = [
     "advise",
     "kv",
     "drop",
+    "generate",
     "bench",
     "completions",
 ];
@@ -56,6 +57,7 @@ fn every_command_has_help() {
         "compact",
         "vacuum",
         "kv",
+        "generate",
         "bench",
         "completions",
     ] {

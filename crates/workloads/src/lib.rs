@@ -4,6 +4,8 @@
 //! - [`Zipf`]: skewed row choice after Gray et al. (SIGMOD'94), and [`queries`] made of it: exact match, range and
 //!   partial match;
 //! - [`TpchTable`]: the TPC-H tables as Arrow batches, and [`write_tpch_parquet`];
+//! - [`SsbTable`]: the tables of the Star Schema Benchmark as Arrow batches, [`write_ssb_parquet`], the thirteen
+//!   [`ssb_queries`], and [`TblReader`] for the files of the public generator;
 //! - [`WideSpec`]: rows with long strings, all different;
 //! - [`tpch_selections`] and [`tpch_q6_sql`]: the selections over `lineitem` that TPC-H asks for;
 //! - [`ConjunctionGenerator`]: random conjunctions over `lineitem` with a wanted selectivity.
@@ -19,6 +21,7 @@ pub mod queries;
 mod rng;
 mod sample;
 mod selection;
+mod ssb;
 mod tpch;
 mod tpch_sql;
 mod uniform;
@@ -27,11 +30,14 @@ mod zipf;
 
 pub use conjunctions::ConjunctionGenerator;
 pub use literal::Literal;
-pub use parquet_file::{ParquetCompression, ParquetOptions, write_parquet, write_tpch_parquet};
+pub use parquet_file::{
+    ParquetCompression, ParquetOptions, write_parquet, write_ssb_parquet, write_tpch_parquet,
+};
 pub use queries::RangeQuery;
 pub use rng::SplitMix64;
 pub use sample::LineitemSample;
 pub use selection::{Condition, Predicate, Selection};
+pub use ssb::{SsbQuery, SsbTable, TblError, TblReader, ssb_queries};
 pub use tpch::TpchTable;
 pub use tpch_sql::{lineitem_selection_columns, tpch_q6_sql, tpch_selections};
 pub use uniform::{UniformSpec, UniformTable};

@@ -12,13 +12,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use crate::TpchTable;
+use crate::{SsbTable, TpchTable};
 
 /// How pages are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,9 +99,54 @@ pub fn write_tpch_parquet(
     table: TpchTable,
     scale_factor: f64,
     options: &ParquetOptions,
+    progress: impl FnMut(u64),
+) -> Result<u64, ParquetError> {
+    let source = Source {
+        schema: table.schema(),
+        rows: table.approximate_rows(scale_factor),
+        part: &|part, parts| table.reader(scale_factor, part, parts),
+    };
+    write_parts(path, &source, options, progress)
+}
+
+/// [`write_tpch_parquet`] for a table of the Star Schema Benchmark.
+///
+/// # Errors
+/// Whatever the file system or the Parquet encoder reports.
+///
+/// # Panics
+/// As [`SsbTable::reader`].
+pub fn write_ssb_parquet(
+    path: &Path,
+    table: SsbTable,
+    scale_factor: f64,
+    options: &ParquetOptions,
+    progress: impl FnMut(u64),
+) -> Result<u64, ParquetError> {
+    let source = Source {
+        schema: table.schema(),
+        rows: table.approximate_rows(scale_factor),
+        part: &|part, parts| table.reader(scale_factor, part, parts),
+    };
+    write_parts(path, &source, options, progress)
+}
+
+/// A generator whose table can be made in parts.
+struct Source<'a> {
+    schema: SchemaRef,
+    /// About how many rows there are.
+    rows: u64,
+    /// One of so many parts.
+    part: &'a (dyn Fn(u32, u32) -> Box<dyn RecordBatchReader + Send> + Sync),
+}
+
+fn write_parts(
+    path: &Path,
+    source: &Source<'_>,
+    options: &ParquetOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<u64, ParquetError> {
-    let rows = table.approximate_rows(scale_factor).max(1);
+    let rows = source.rows.max(1);
     let parts = rows.div_ceil(options.row_group_rows.max(1) as u64).max(1) as u32;
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     let threads = if options.threads == 0 {
@@ -109,7 +155,7 @@ pub fn write_tpch_parquet(
         options.threads
     }
     .min(parts as usize);
-    let writer = ArrowWriter::try_new(create(path)?, table.schema(), Some(options.properties()))?;
+    let writer = ArrowWriter::try_new(create(path)?, source.schema.clone(), Some(options.properties()))?;
     let (mut file, factory) = writer.into_serialized_writer()?;
 
     let next_part = AtomicU32::new(0);
@@ -124,7 +170,7 @@ pub fn write_tpch_parquet(
                     if part >= parts {
                         return;
                     }
-                    let encoded = encode_row_group(factory, part, table.reader(scale_factor, part, parts));
+                    let encoded = encode_row_group(factory, part, (source.part)(part, parts));
                     if sender.send((part, encoded)).is_err() {
                         return; // the writer failed and left
                     }
@@ -227,6 +273,27 @@ mod tests {
         let (groups, read) = read_back(&path);
         assert_eq!(groups, 5);
         assert_eq!(concatenated(&read), concatenated(&generated));
+    }
+
+    #[test]
+    fn tables_of_the_star_schema_benchmark_are_written_likewise() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lineorder.parquet");
+        let options = ParquetOptions {
+            row_group_rows: 4096,
+            threads: 3,
+            ..Default::default()
+        };
+        let rows = write_ssb_parquet(&path, SsbTable::Lineorder, 0.003, &options, |_| {}).unwrap();
+        let generated: Vec<_> = SsbTable::Lineorder
+            .reader(0.003, 0, 1)
+            .map(Result::unwrap)
+            .collect();
+        let (groups, read) = read_back(&path);
+        assert_eq!(groups, 5);
+        let read = concatenated(&read);
+        assert_eq!(read.num_rows() as u64, rows);
+        assert_eq!(read, concatenated(&generated));
     }
 
     #[test]

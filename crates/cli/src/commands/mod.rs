@@ -4,6 +4,7 @@ mod advise;
 mod bench;
 mod check;
 mod compact;
+mod generate;
 mod import;
 mod info;
 mod internal;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
         Command::Advise(args) => advise::advise(&args),
         Command::Kv(args) => kv::kv(&args),
         Command::Drop(args) => drop_object(&args),
+        Command::Generate(args) => generate::generate(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Completions(args) => completions(&args),
         Command::Internal(command) => internal::run(&command),
