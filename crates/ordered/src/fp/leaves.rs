@@ -26,13 +26,23 @@ impl Leaves for FpLeaves {
 
     /// The first line: which other one is needed, it tells.
     #[inline(always)]
-    fn fetch<M: Medium>(at: At<'_, M>) {
+    fn fetch<M: Medium>(at: At<'_, M>, _key: u64) {
         at.medium.prefetch(at.offset);
     }
 
     #[inline(always)]
-    fn fetch_entry<M: Medium>(at: At<'_, M>, head: &Head, key: u64) {
-        let same = head.matches(key);
+    fn fetch_to_put<M: Medium>(at: At<'_, M>, key: u64) {
+        Self::fetch(at, key);
+    }
+
+    #[inline(always)]
+    fn fetch_head<M: Medium>(at: At<'_, M>, key: u64) {
+        Self::fetch(at, key);
+    }
+
+    #[inline(always)]
+    fn fetch_entry<M: Medium>(at: At<'_, M>, key: u64) {
+        let same = Leaf(at).head().matches(key);
         if same != 0 {
             let slot = same.trailing_zeros() as usize;
             at.medium.prefetch(at.offset + entry_offset(slot));
@@ -84,8 +94,8 @@ impl Leaves for FpLeaves {
     }
 
     #[inline]
-    fn replace<M: Medium>(&self, at: At<'_, M>, head: &Head, entry: Entry<usize>) -> Result<(), MediaError> {
-        Leaf(at).replace(head, entry)
+    fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<usize>) -> Result<(), MediaError> {
+        Leaf(at).replace(&Leaf(at).head(), entry)
     }
 
     #[inline]

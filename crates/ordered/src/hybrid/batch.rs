@@ -13,12 +13,9 @@ const GROUP: usize = 16;
 
 /// How far one key is.
 #[derive(Debug)]
-struct Step<L: Leaves> {
+struct Step {
     /// The inner node that was read last, its version, and the child that was found there.
     place: Place,
-    /// The leaf's version.
-    leaf_version: u64,
-    head: L::Head,
     /// Whether nothing has come in between.
     valid: bool,
 }
@@ -33,15 +30,13 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     }
 
     fn group(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        let mut steps: [Step<L>; GROUP] = std::array::from_fn(|_| Step {
+        let mut steps: [Step; GROUP] = std::array::from_fn(|_| Step {
             place: Place {
                 node: 0,
                 version: 0,
                 slot: 0,
                 leaf: 0,
             },
-            leaf_version: 0,
-            head: L::Head::default(),
             valid: false,
         });
         let steps = &mut steps[..keys.len()];
@@ -65,11 +60,14 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 }
             }
         }
-        for step in steps.iter() {
-            L::fetch(self.at(step.place.leaf));
+        for (step, key) in steps.iter().zip(keys) {
+            L::fetch_head(self.at(step.place.leaf), *key);
         }
-        for (step, key) in steps.iter_mut().zip(keys) {
-            self.read_head(step, *key);
+        for (step, key) in steps.iter().zip(keys) {
+            // What is read of a leaf must be one.
+            if step.valid && self.inner.is_current(&step.place) {
+                L::fetch_entry(self.at(step.place.leaf), *key);
+            }
         }
         for ((step, key), value) in steps.iter().zip(keys).zip(values) {
             *value = match self.finish(step, *key) {
@@ -83,7 +81,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// One level down.
     #[inline(always)]
-    fn descend(&self, step: &mut Step<L>, key: u64) {
+    fn descend(&self, step: &mut Step, key: u64) {
         let above = &step.place;
         let index = above.leaf;
         let Some(node) = self.inner.node(index).filter(|_| step.valid) else {
@@ -101,34 +99,13 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         };
     }
 
-    /// Reads the leaf's head and asks for the line in which the entry may be.
-    #[inline(always)]
-    fn read_head(&self, step: &mut Step<L>, key: u64) {
-        let number = step.place.leaf;
-        let Some(version) = self.locks.read(number).filter(|_| step.valid) else {
-            step.valid = false;
-            return;
-        };
-        step.valid = self.inner.is_current(&step.place);
-        if !step.valid {
-            return;
-        }
-        step.leaf_version = version;
-        let at = self.at(number);
-        step.head = L::head(at);
-        L::fetch_entry(at, &step.head, key);
-    }
-
     /// The value, or nothing if something has come in between.
     #[inline(always)]
-    fn finish(&self, step: &Step<L>, key: u64) -> Option<Option<u64>> {
-        if !step.valid {
-            return None;
+    fn finish(&self, step: &Step, key: u64) -> Option<Option<u64>> {
+        if step.valid {
+            self.read_leaf(&step.place, key)
+        } else {
+            None
         }
-        let at = self.at(step.place.leaf);
-        let value = L::find(at, &step.head, key).map(|slot| L::value(at, slot));
-        self.locks
-            .validate(step.place.leaf, step.leaf_version)
-            .then_some(value)
     }
 }

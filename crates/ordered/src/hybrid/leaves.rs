@@ -54,8 +54,15 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     /// A place for an entry.
     type Slot: Copy + PartialEq + fmt::Debug;
 
-    /// Asks for what finding a key needs.
-    fn fetch<M: Medium>(at: At<'_, M>);
+    /// Asks for what finding a key most likely needs, to be waited for once.
+    fn fetch<M: Medium>(at: At<'_, M>, key: u64);
+
+    /// Asks for what inserting a key most likely needs.
+    fn fetch_to_put<M: Medium>(at: At<'_, M>, key: u64);
+
+    /// Asks for the line that tells where the entry of a key is: less than [`fetch`](Leaves::fetch), for who has other things to do
+    /// before he waits for [the entry](Leaves::fetch_entry).
+    fn fetch_head<M: Medium>(at: At<'_, M>, key: u64);
 
     /// Asks for all of it.
     #[inline]
@@ -65,8 +72,8 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
         }
     }
 
-    /// Asks for the entry that a key's fingerprint is the same as.
-    fn fetch_entry<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64);
+    /// Asks for the entry that a key's fingerprint is the same as, if it is in another line.
+    fn fetch_entry<M: Medium>(at: At<'_, M>, key: u64);
 
     fn head<M: Medium>(at: At<'_, M>) -> Self::Head;
 
@@ -74,6 +81,12 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     fn count(head: &Self::Head) -> u32;
 
     fn find<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) -> Option<Self::Slot>;
+
+    /// As [`find`](Leaves::find), without a head, of which no more is read than is needed.
+    #[inline(always)]
+    fn locate<M: Medium>(at: At<'_, M>, key: u64) -> Option<Self::Slot> {
+        Self::find(at, &Self::head(at), key)
+    }
 
     fn value<M: Medium>(at: At<'_, M>, slot: Self::Slot) -> u64;
 
@@ -96,12 +109,7 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     ) -> Result<bool, MediaError>;
 
     /// Replaces the value of an entry.
-    fn replace<M: Medium>(
-        &self,
-        at: At<'_, M>,
-        head: &Self::Head,
-        entry: Entry<Self::Slot>,
-    ) -> Result<(), MediaError>;
+    fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<Self::Slot>) -> Result<(), MediaError>;
 
     /// Removes an entry.
     fn clear<M: Medium>(&self, at: At<'_, M>, head: &Self::Head, slot: Self::Slot) -> Result<(), MediaError>;

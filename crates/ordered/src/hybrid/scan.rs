@@ -7,6 +7,7 @@ use halocline_media::{LINE, Medium};
 
 use crate::TreeError;
 use crate::inner::Family;
+use crate::kernel::{RANKED, ranks};
 use crate::locks::Backoff;
 
 use super::leaves::Leaves;
@@ -47,7 +48,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                     backoff.wait();
                     continue 'family;
                 }
-                let run = sorted(into, start);
+                let run = sorted(into, start, self.inner.vectors());
                 let below = run.partition_point(|(key, _)| *key < from);
                 into.drain(start..start + below);
                 match family.high(slot).checked_add(1) {
@@ -84,7 +85,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                     backoff.wait();
                     continue 'family;
                 }
-                let run = sorted(into, start);
+                let run = sorted(into, start, self.inner.vectors());
                 let below = run.partition_point(|(key, _)| *key <= from);
                 into.truncate(start + below);
                 into[start..].reverse();
@@ -120,25 +121,22 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     }
 }
 
-/// Up to so many entries are sorted by insertion.
-const FEW: usize = 16;
-
 /// Sorts what was appended.
 #[inline]
-fn sorted(entries: &mut [(u64, u64)], start: usize) -> &[(u64, u64)] {
+fn sorted(entries: &mut [(u64, u64)], start: usize, vectors: bool) -> &[(u64, u64)] {
     let run = &mut entries[start..];
-    if run.len() > FEW {
+    let count = run.len();
+    if count > RANKED {
         run.sort_unstable_by_key(|(key, _)| *key);
         return run;
     }
-    for at in 1..run.len() {
-        let entry = run[at];
-        let mut to = at;
-        while to > 0 && run[to - 1].0 > entry.0 {
-            run[to] = run[to - 1];
-            to -= 1;
-        }
-        run[to] = entry;
+    let (mut keys, mut unsorted) = ([u64::MAX; RANKED], [(0, 0); RANKED]);
+    unsorted[..count].copy_from_slice(run);
+    for (key, entry) in keys.iter_mut().zip(&*run) {
+        *key = entry.0;
+    }
+    for (entry, rank) in unsorted[..count].iter().zip(ranks(&keys, vectors)) {
+        run[rank as usize] = *entry;
     }
     run
 }

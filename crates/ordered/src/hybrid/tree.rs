@@ -89,13 +89,19 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     #[inline(always)]
     fn try_get(&self, place: &Place, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
-        L::fetch(at);
+        L::fetch(at, key);
+        self.read_leaf(place, key)
+    }
+
+    /// The same of a leaf whose lines were asked for.
+    #[inline(always)]
+    pub(super) fn read_leaf(&self, place: &Place, key: u64) -> Option<Option<u64>> {
+        let at = self.at(place.leaf);
         let version = self.locks.read(place.leaf)?;
         if !self.inner.is_current(place) {
             return None;
         }
-        let head = L::head(at);
-        let value = L::find(at, &head, key).map(|slot| L::value(at, slot));
+        let value = L::locate(at, key).map(|slot| L::value(at, slot));
         self.locks.validate(place.leaf, version).then_some(value)
     }
 }

@@ -39,7 +39,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 Some(_) => self.inner.find_with_room(key)?,
             };
             let at = self.at(place.leaf);
-            L::fetch(at);
+            L::fetch_to_put(at, key);
             let Some(locked) = self.lock_current(&place) else {
                 backoff.wait();
                 continue;
@@ -50,7 +50,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 let before = L::value(at, slot);
                 if replace {
                     let entry = Entry { key, value, slot };
-                    self.latch.keep(self.leaves.replace(at, &head, entry))?;
+                    self.latch.keep(self.leaves.replace(at, entry))?;
                 } else {
                     locked.unchanged();
                 }
@@ -103,8 +103,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         self.latch.check(self.name())?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);
-        let head = L::head(at);
-        match L::find(at, &head, key) {
+        match L::locate(at, key) {
             None => {
                 locked.unchanged();
                 Ok(None)
@@ -112,7 +111,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
             Some(slot) => {
                 let before = L::value(at, slot);
                 let entry = Entry { key, value, slot };
-                self.latch.keep(self.leaves.replace(at, &head, entry))?;
+                self.latch.keep(self.leaves.replace(at, entry))?;
                 Ok(Some(before))
             }
         }
@@ -123,6 +122,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         let mut backoff = Backoff::default();
         loop {
             let place = self.inner.find(key);
+            L::fetch(self.at(place.leaf), key);
             if let Some(locked) = self.lock_current(&place) {
                 self.intact(place.leaf)?;
                 return Ok((place, locked));

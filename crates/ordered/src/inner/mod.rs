@@ -118,6 +118,12 @@ impl Inner {
         u64::from(spare.next) - spare.freed.len() as u64
     }
 
+    /// Whether the CPU has the vector instructions that kernels use.
+    #[inline(always)]
+    pub(crate) fn vectors(&self) -> bool {
+        self.vectors
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.nodes() * size_of::<Node>() as u64
     }

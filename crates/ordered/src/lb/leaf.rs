@@ -78,16 +78,28 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     /// Where the entry of a key is.
     #[inline(always)]
     pub(crate) fn find(&self, headers: &[Header; B], key: u64) -> Option<Slot> {
-        let wanted = fingerprint(key);
-        for (block, header) in headers.iter().enumerate() {
-            let mut same = header.matches(wanted);
-            while same != 0 {
-                let at = (block, same.trailing_zeros() as usize);
-                if self.key(at) == key {
-                    return Some(at);
-                }
-                same &= same - 1;
+        (0..B).find_map(|block| self.find_in(block, headers[block], key))
+    }
+
+    /// The same, if it is not known which entries there are: the other blocks' headers are read if it is not where it is likely to be.
+    #[inline(always)]
+    pub(crate) fn locate(&self, key: u64) -> Option<Slot> {
+        let home = home::<B>(key);
+        let others = (1..B).map(|next| (home + next) % B);
+        std::iter::once(home)
+            .chain(others)
+            .find_map(|block| self.find_in(block, self.header(block), key))
+    }
+
+    #[inline(always)]
+    fn find_in(&self, block: usize, header: Header, key: u64) -> Option<Slot> {
+        let mut same = header.matches(fingerprint(key));
+        while same != 0 {
+            let at = (block, same.trailing_zeros() as usize);
+            if self.key(at) == key {
+                return Some(at);
             }
+            same &= same - 1;
         }
         None
     }
@@ -124,7 +136,7 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
         moving: bool,
     ) -> Result<bool, MediaError> {
         let Some((block, line)) = (if moving {
-            best_line(headers)
+            best_line(headers, home::<B>(key))
         } else {
             any_line(headers, key)
         }) else {
@@ -236,16 +248,28 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     }
 }
 
-/// The block and line for an entry: that of a header, or else the one with most room; nothing if there is none.
+/// The block in which the entry of a key is looked for first, and put if there is room: other bits of the hash than the
+/// fingerprint. A matter of speed alone: an entry may be in any block.
 #[inline(always)]
-fn best_line<const B: usize>(headers: &[Header; B]) -> Option<(usize, usize)> {
-    let room = |(block, line): (usize, usize)| (headers[block].free() & LINES[line]).count_ones();
-    if let Some(block) = (0..B).find(|block| room((*block, 0)) > 0) {
-        return Some((block, 0));
-    }
-    let lines = (0..B).flat_map(|block| (1..4).map(move |line| (block, line)));
-    let best = lines.max_by_key(|at| (room(*at), std::cmp::Reverse(*at)))?;
-    (room(best) > 0).then_some(best)
+pub(crate) fn home<const B: usize>(key: u64) -> usize {
+    const { assert!(B.is_power_of_two()) };
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % B
+}
+
+/// The block and line for an entry: in its home, or else in the block with most room; there the header's line, or else the one with
+/// most room; nothing if there is none.
+#[inline(always)]
+fn best_line<const B: usize>(headers: &[Header; B], home: usize) -> Option<(usize, usize)> {
+    let block = match headers[home].free() {
+        0 => (0..B).max_by_key(|block| headers[*block].free().count_ones())?,
+        _ => home,
+    };
+    let room = |line: &usize| (headers[block].free() & LINES[*line]).count_ones();
+    let line = match room(&0) {
+        0 => (1..4).rev().max_by_key(room)?,
+        _ => 0,
+    };
+    (room(&line) > 0).then_some((block, line))
 }
 
 /// The block and line of any free slot, drawn by the key: an insert that knows nothing of lines.
@@ -259,12 +283,12 @@ fn any_line<const B: usize>(headers: &[Header; B], key: u64) -> Option<(usize, u
     Some((block, line_of(slot)))
 }
 
-/// The order in which entries are put into a leaf that is flushed only where there are any: the line of the links, which is
+/// The order in which a block's slots are filled in a leaf that is flushed only where there are entries: the line of the links, which is
 /// flushed anyway, another line, and the header's, so that the fourth line stays free as long as possible.
-const COMPACT: [&[usize]; 2] = [&[11, 12, 13, 3, 4, 5, 6], &[0, 1, 2, 7, 8, 9, 10]];
+const COMPACT: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 0, 1, 2, 7, 8, 9, 10];
 
-/// The order in which they are put into one that is filled: the header's line last, as entries to come cost least there.
-const FULL: [&[usize]; 2] = [&[11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10], &[0, 1, 2]];
+/// The order in one that is filled: the header's line last, as entries to come cost least there.
+const FULL: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2];
 
 /// A leaf that nobody knows yet.
 impl<M: Medium, const B: usize> Leaf<'_, M, B> {
@@ -281,15 +305,19 @@ impl<M: Medium, const B: usize> Leaf<'_, M, B> {
         } else {
             Mistake::NewLeafUnflushed
         });
-        let mut slots = order
-            .iter()
-            .flat_map(|slots| (0..B).flat_map(|block| slots.iter().map(move |slot| (block, *slot))));
         let mut headers = [Header::default(); B];
+        let mut taken = [0; B];
         let mut lines = [[false; 4]; B];
         lines[0][3] = true;
-        for ((key, value), at) in entries.zip(&mut slots) {
-            let (block, slot) = at;
-            self.store_entry(at, key, value);
+        for (key, value) in entries {
+            let home = home::<B>(key);
+            let with_room = (0..B)
+                .map(|next| (home + next) % B)
+                .find(|block| taken[*block] < SLOTS);
+            let Some(block) = with_room else { break };
+            let slot = order[taken[block]];
+            taken[block] += 1;
+            self.store_entry((block, slot), key, value);
             headers[block] = headers[block].with(slot, fingerprint(key));
             lines[block][line_of(slot)] = true;
         }

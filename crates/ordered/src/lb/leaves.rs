@@ -7,7 +7,7 @@ use crate::hybrid::{At, Entry, Hybrid, Leaves, Refused, Split};
 use crate::kernel::fingerprint;
 
 use super::layout::{BLOCK, Header, SLOTS, entry_offset};
-use super::leaf::{Leaf, Slot};
+use super::leaf::{Leaf, Slot, home};
 use super::mistake::{Mistake, made};
 use super::tree::LbOptions;
 
@@ -40,21 +40,37 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     type Head = Heads<B>;
     type Slot = Slot;
 
-    /// All its lines, so that an entry's does not have to be waited for after the header's.
+    /// All lines of the block, so that an entry's does not have to be waited for after the header's.
     #[inline(always)]
-    fn fetch<M: Medium>(at: At<'_, M>) {
-        Self::fetch_all(at);
+    fn fetch<M: Medium>(at: At<'_, M>, key: u64) {
+        let block = at.offset + home::<B>(key) as u64 * BLOCK;
+        for line in 0..BLOCK / LINE {
+            at.medium.prefetch(block + line * LINE);
+        }
+    }
+
+    /// The other headers too: the key must not be in their blocks.
+    #[inline(always)]
+    fn fetch_to_put<M: Medium>(at: At<'_, M>, key: u64) {
+        Self::fetch(at, key);
+        let home = home::<B>(key);
+        for block in (0..B).filter(|block| *block != home) {
+            at.medium.prefetch(at.offset + block as u64 * BLOCK);
+        }
     }
 
     #[inline(always)]
-    fn fetch_entry<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) {
-        let wanted = fingerprint(key);
-        for (block, header) in head.0.iter().enumerate() {
-            let same = header.matches(wanted);
-            if same > 0b111 {
-                let line = entry_offset(same.trailing_zeros() as usize) / LINE * LINE;
-                at.medium.prefetch(at.offset + block as u64 * BLOCK + line);
-            }
+    fn fetch_head<M: Medium>(at: At<'_, M>, key: u64) {
+        at.medium.prefetch(at.offset + home::<B>(key) as u64 * BLOCK);
+    }
+
+    #[inline(always)]
+    fn fetch_entry<M: Medium>(at: At<'_, M>, key: u64) {
+        let block = home::<B>(key);
+        let same = Leaf::<M, B>::from(at).header(block).matches(fingerprint(key));
+        if same > 0b111 {
+            let line = entry_offset(same.trailing_zeros() as usize) / LINE * LINE;
+            at.medium.prefetch(at.offset + block as u64 * BLOCK + line);
         }
     }
 
@@ -71,6 +87,11 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     #[inline(always)]
     fn find<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) -> Option<Slot> {
         Leaf::from(at).find(&head.0, key)
+    }
+
+    #[inline(always)]
+    fn locate<M: Medium>(at: At<'_, M>, key: u64) -> Option<Slot> {
+        Leaf::<M, B>::from(at).locate(key)
     }
 
     #[inline(always)]
@@ -110,12 +131,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline]
-    fn replace<M: Medium>(
-        &self,
-        at: At<'_, M>,
-        _head: &Self::Head,
-        entry: Entry<Slot>,
-    ) -> Result<(), MediaError> {
+    fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<Slot>) -> Result<(), MediaError> {
         Leaf::<M, B>::from(at).set_value(entry.slot, entry.value)
     }
 
