@@ -4,32 +4,34 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::locks::Locks;
 
-const SHARDS: usize = 64;
-
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard(AtomicI64);
-
-/// A counter in parts, one for some of the leaves each.
+/// A counter in parts, one for all leaves that share a lock: who has the lock is the only one to change it, so that it takes no atomic
+/// addition, which would wait until the fence before it is over, and keep all that comes after it waiting too.
 #[derive(Debug)]
-pub(crate) struct Count(Box<[Shard]>);
+pub(crate) struct Count {
+    start: u64,
+    changes: Box<[AtomicI64]>,
+}
 
 impl Count {
     pub(crate) fn new(start: u64) -> Count {
-        let count = Count((0..SHARDS).map(|_| Shard::default()).collect());
-        count.add(0, start as i64);
-        count
+        let changes = (0..Locks::STRIPES).map(|_| AtomicI64::new(0)).collect();
+        Count { start, changes }
     }
 
+    /// The caller has the lock of the leaf.
     #[inline]
     pub(crate) fn add(&self, leaf: u32, change: i64) {
-        self.0[Locks::stripe(leaf) % SHARDS]
-            .0
-            .fetch_add(change, Ordering::Relaxed);
+        let part = &self.changes[Locks::stripe(leaf)];
+        part.store(part.load(Ordering::Relaxed) + change, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> u64 {
-        let sum: i64 = self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).sum();
-        sum.max(0) as u64
+        let change: i64 = self.changes.iter().map(|part| part.load(Ordering::Relaxed)).sum();
+        self.start.saturating_add_signed(change)
+    }
+
+    /// Bytes of DRAM.
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val(&*self.changes) as u64
     }
 }

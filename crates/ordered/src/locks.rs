@@ -9,7 +9,7 @@ use crate::mistake::{Mistake, made};
 use crate::sched;
 
 /// How many, as a power of 2: little enough to stay in the CPU's cache; in tests, so few that leaves share them.
-const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 14 };
+const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 12 };
 
 /// The versions of all leaves of a tree.
 #[derive(Debug)]
@@ -23,8 +23,11 @@ pub(crate) struct Locked<'a> {
 }
 
 impl Locks {
+    /// How many versions there are.
+    pub(crate) const STRIPES: usize = 1 << STRIPES_LOG;
+
     pub(crate) fn new() -> Locks {
-        Locks((0..1 << STRIPES_LOG).map(|_| AtomicU64::new(0)).collect())
+        Locks((0..Self::STRIPES).map(|_| AtomicU64::new(0)).collect())
     }
 
     pub(crate) fn bytes(&self) -> u64 {

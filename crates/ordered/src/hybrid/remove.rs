@@ -31,8 +31,8 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         };
         let value = L::value(at, slot);
         let result = self.leaves.clear(at, &head, slot);
-        drop(locked);
         self.count.add(place.leaf, -1);
+        drop(locked);
         self.latch.keep(result)?;
         if L::count(&head) == 1 {
             self.give_back(key)?;

@@ -188,7 +188,7 @@ impl<M: Medium, L: Leaves> OrderedIndex for Hybrid<M, L> {
             leaves: slab.used,
             inner_nodes: self.inner.nodes(),
             height: self.inner.height(),
-            dram_bytes: self.inner.bytes() + self.locks.bytes(),
+            dram_bytes: self.inner.bytes() + self.locks.bytes() + self.count.bytes(),
             slow_bytes: slab.bytes,
         }
     }
