@@ -83,7 +83,8 @@ fn splits_of_leaves_by_what_is_in_the_first_line() {
         }
     }
     let setup = [full([10, 20, 30]), inserts((1..=14).map(|key| key * 10 + 3))].concat();
-    for key in [5, 135, 75, 160] {
+    // The last goes to the first block of a leaf of its own, whose header is needed then.
+    for key in [5, 135, 75, 164] {
         // The least keys of the new leaf go, and must not come back from the old one.
         let removals = [75, 80, 83, 90, 93]
             .into_iter()
@@ -118,7 +119,8 @@ fn empty_leaves_of_two_blocks() {
         .chain(first.filter(|key| key % 280 != 0).map(Do::Remove))
         .collect();
     let operations: Vec<Do> = [0, 280, 560].map(Do::Remove).into_iter().chain(later).collect();
-    all_needed_but::<Lb<2, true>>(9, &setup, &operations);
+    // What a removal writes to a leaf that is given back at once, or taken over, is written again.
+    all_needed_but::<Lb<2, true>>(12, &setup, &operations);
 }
 
 const SOME: [u64; 5] = [50, 20, 90, 40, 10];
