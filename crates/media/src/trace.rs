@@ -1,5 +1,7 @@
 //! What a workload did to a tracked medium, in order.
 
+use crate::LINE;
+
 /// One call, as it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -26,4 +28,14 @@ pub(crate) struct Trace {
     pub(crate) start: Vec<u8>,
     /// What was done.
     pub(crate) events: Vec<Event>,
+}
+
+/// The lines that a range overlaps.
+pub(crate) fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = u64> {
+    let end = if len == 0 {
+        offset / LINE
+    } else {
+        (offset + len).div_ceil(LINE)
+    };
+    offset / LINE..end
 }

@@ -5,14 +5,24 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, Trace, lines_of};
 use crate::{Dram, MediaError, Medium, MediumKind};
 
 /// Memory that records what is done to it. It behaves as DAX: a fence is durable.
 #[derive(Debug)]
 pub struct Tracked {
     memory: Dram,
-    trace: Mutex<Option<Trace>>,
+    notes: Mutex<Notes>,
+}
+
+/// What is being recorded.
+#[derive(Debug, Default)]
+enum Notes {
+    #[default]
+    Nothing,
+    Trace(Trace),
+    /// The lines that are stored to, some of them more than once.
+    Lines(Vec<u64>),
 }
 
 impl Tracked {
@@ -23,7 +33,7 @@ impl Tracked {
     pub fn new(len: u64) -> Result<Tracked, MediaError> {
         Ok(Tracked {
             memory: Dram::new(len)?,
-            trace: Mutex::new(None),
+            notes: Mutex::default(),
         })
     }
 
@@ -58,30 +68,56 @@ impl Tracked {
 
     /// Starts recording; the present contents count as durable.
     pub(crate) fn start_recording(&self) {
-        let mut trace = self.lock();
-        *trace = Some(Trace {
+        let mut notes = self.lock();
+        *notes = Notes::Trace(Trace {
             start: self.image(),
             events: Vec::new(),
         });
     }
 
-    /// As [`start_recording`](Tracked::start_recording), for one who knows the present contents.
-    pub(crate) fn start_recording_events(&self) {
-        *self.lock() = Some(Trace::default());
-    }
-
     /// Stops recording and hands out what was recorded.
     pub(crate) fn stop_recording(&self) -> Trace {
-        self.lock().take().unwrap_or_default()
+        match std::mem::take(&mut *self.lock()) {
+            Notes::Trace(trace) => trace,
+            Notes::Nothing | Notes::Lines(_) => Trace::default(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Trace>> {
-        self.trace.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Starts to note which lines are stored to, and nothing else.
+    pub(crate) fn start_noting_lines(&self) {
+        *self.lock() = Notes::Lines(Vec::new());
     }
 
-    fn note(&self, trace: &mut Option<Trace>, event: impl FnOnce() -> Event) {
-        if let Some(trace) = trace {
+    /// Stops that and hands out the lines, some of them more than once.
+    pub(crate) fn stop_noting_lines(&self) -> Vec<u64> {
+        match std::mem::take(&mut *self.lock()) {
+            Notes::Lines(lines) => lines,
+            Notes::Nothing | Notes::Trace(_) => Vec::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, notes: &mut Notes, event: impl FnOnce() -> Event) {
+        if let Notes::Trace(trace) = notes {
             trace.events.push(event());
+        }
+    }
+
+    fn note_store(&self, notes: &mut Notes, offset: u64, bytes: &[u8]) {
+        match notes {
+            Notes::Nothing => {}
+            Notes::Trace(trace) => trace.events.push(Event::Store {
+                offset,
+                bytes: bytes.into(),
+            }),
+            Notes::Lines(noted) => {
+                let last = noted.last().copied();
+                let lines = lines_of(offset, bytes.len() as u64);
+                noted.extend(lines.skip_while(|line| last == Some(*line)));
+            }
         }
     }
 }
@@ -96,12 +132,12 @@ impl Medium for Tracked {
     }
 
     fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        let mut trace = self.lock();
+        let mut notes = self.lock();
         let old_len = self.len();
         self.memory.grow(new_len)?;
         let len = self.len();
         if len > old_len {
-            self.note(&mut trace, || Event::Grow { len });
+            self.note(&mut notes, || Event::Grow { len });
         }
         Ok(())
     }
@@ -135,21 +171,15 @@ impl Medium for Tracked {
     }
 
     fn store(&self, offset: u64, bytes: &[u8]) {
-        let mut trace = self.lock();
+        let mut notes = self.lock();
         self.memory.store(offset, bytes);
-        self.note(&mut trace, || Event::Store {
-            offset,
-            bytes: bytes.into(),
-        });
+        self.note_store(&mut notes, offset, bytes);
     }
 
     fn store_u64(&self, offset: u64, value: u64) {
-        let mut trace = self.lock();
+        let mut notes = self.lock();
         self.memory.store_u64(offset, value);
-        self.note(&mut trace, || Event::Store {
-            offset,
-            bytes: value.to_le_bytes().into(),
-        });
+        self.note_store(&mut notes, offset, &value.to_le_bytes());
     }
 
     fn flush(&self, offset: u64, len: u64) {

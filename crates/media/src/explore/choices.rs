@@ -1,6 +1,6 @@
 //! Which combinations of arrived stores to try at one crash point.
 
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use rand::seq::index;
 use rand::{Rng, SeedableRng};
 
@@ -31,7 +31,7 @@ pub(crate) fn choose(states: &[u32], limit: usize, seed: u64) -> Choices {
             exhaustive: true,
         };
     }
-    let mut rng = StdRng::seed_from_u64(seed);
+    let mut rng = SmallRng::seed_from_u64(seed);
     let nothing = vec![0; states.len()];
     let everything: Vec<u32> = states.iter().map(|count| count - 1).collect();
     let mut list = vec![nothing.clone(), everything.clone()];
@@ -70,7 +70,7 @@ fn all(states: &[u32], possible: usize) -> Vec<Vec<u32>> {
 }
 
 /// Nothing, everything or any state, each as likely.
-pub(super) fn draw(count: u32, rng: &mut StdRng) -> u32 {
+pub(super) fn draw(count: u32, rng: &mut impl Rng) -> u32 {
     match rng.random_range(0..3) {
         0 => 0,
         1 => count - 1,

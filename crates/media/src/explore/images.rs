@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::model::{CrashModel, Line, lines_of};
-use crate::trace::Event;
+use super::model::{CrashModel, Line};
 use crate::{LINE, MediaError, Medium, Tracked};
 
 /// Media that hold crash images, one after the other: as images differ in few lines from what is durable, one
@@ -22,16 +21,18 @@ impl Images {
     }
 
     /// A medium with the durable bytes of `model`, except for `lines`, and the length `len`.
-    pub(crate) fn open(
+    pub(crate) fn open<'a>(
         &mut self,
         model: &CrashModel,
-        lines: &[(u64, Line)],
+        lines: impl Iterator<Item = (u64, &'a Line)>,
         len: u64,
     ) -> Result<Arc<Tracked>, MediaError> {
         let kept = self.kept.take().filter(|kept| kept.len() == len);
         let medium = match kept {
             Some(kept) => {
-                for line in self.differ.drain(..) {
+                self.differ.sort_unstable();
+                self.differ.dedup();
+                for line in self.differ.drain(..).take_while(|line| line * LINE < len) {
                     kept.store(line * LINE, &model.line(line));
                 }
                 kept
@@ -45,9 +46,9 @@ impl Images {
         };
         for (line, contents) in lines {
             medium.store(line * LINE, contents);
-            self.differ.push(*line);
+            self.differ.push(line);
         }
-        medium.start_recording_events();
+        medium.start_noting_lines();
         Ok(medium)
     }
 
@@ -57,11 +58,7 @@ impl Images {
         if Arc::get_mut(&mut medium).is_none() {
             return;
         }
-        for event in medium.stop_recording().events {
-            if let Event::Store { offset, bytes } = event {
-                self.differ.extend(lines_of(offset, bytes.len() as u64));
-            }
-        }
+        self.differ.append(&mut medium.stop_noting_lines());
         self.kept = Some(medium);
     }
 }

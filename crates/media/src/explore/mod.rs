@@ -36,21 +36,19 @@ mod model;
 mod moment;
 mod mutation;
 mod report;
+mod walk;
 
-use std::collections::HashSet;
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use images::Images;
-use model::{CrashModel, ImageHash, Line, LineStates};
+use walk::Walk;
 
 pub use moment::{CrashImage, Recorder};
 pub use mutation::Mutation;
 pub use report::{ArrivedLine, Crash, CrashPoint, MutantReport, Report, Violation};
 
+use crate::Tracked;
 use crate::trace::{Event, Trace};
-use crate::{LINE, Tracked};
 
 /// How to explore. The default tries up to 4096 images at each crash point.
 #[derive(Debug, Clone)]
@@ -75,9 +73,6 @@ impl Default for Explorer {
     }
 }
 
-/// Images that passed: their hash, length, the number of operations acknowledged, the one in flight.
-type Passed = HashSet<(ImageHash, u64, usize, Option<u64>)>;
-
 impl Explorer {
     /// Prepares an empty medium with `setup`, runs `workload` on it and calls `check` with every image (or a
     /// sample, see [`limit`](Explorer::limit)) that a crash may leave at any moment of the workload.
@@ -98,7 +93,16 @@ impl Explorer {
         workload: impl FnOnce(&Arc<Tracked>),
         mut check: impl FnMut(Arc<Tracked>, &Crash<'_>) -> Result<(), E>,
     ) -> Result<Report, Box<Violation>> {
-        self.explore(&record(setup, workload), &mut Passed::default(), &mut check)
+        let trace = record(setup, workload);
+        let events = match self.mutation {
+            Some(mutation) => mutation.apply(&trace.events),
+            None => trace.events.iter().collect(),
+        };
+        let mut walk = Walk::new(self, &trace, &mut check);
+        for event in events {
+            walk.step(event)?;
+        }
+        walk.end()
     }
 
     /// As [`run`](Explorer::run), and then once more for each flush and each fence of the workload with that
@@ -116,58 +120,48 @@ impl Explorer {
         mut check: impl FnMut(Arc<Tracked>, &Crash<'_>) -> Result<(), E>,
     ) -> Result<MutantReport, Box<Violation>> {
         let trace = record(setup, workload);
-        let mut passed = Passed::default();
-        let unchanged = Explorer {
+        let explorer = Explorer {
             mutation: None,
             ..self.clone()
+        };
+        let mut walk = Walk::new(&explorer, &trace, &mut check);
+        // What is durable and pending at each fence: a mutant that has come to the same has nothing new to show.
+        let mut known = Vec::new();
+        for event in &trace.events {
+            if matches!(event, Event::Fence) {
+                known.push(walk.signature());
+            }
+            walk.step(event)?;
         }
-        .explore(&trace, &mut passed, &mut check)?;
         let mut report = MutantReport {
-            unchanged,
+            unchanged: walk.end()?,
             ..MutantReport::default()
         };
-        for (mutation, matters, call) in mutation::each_left_out(&trace) {
-            let mutated = Explorer {
-                mutation: Some(mutation),
-                ..self.clone()
-            };
-            if !matters {
-                report.idle.push((mutation, call));
-            } else if mutated.explore(&trace, &mut passed, &mut check).is_ok() {
-                report.missed.push((mutation, call));
-            } else {
-                report.caught += 1;
+        report.images = report.unchanged.images;
+        walk.rewind(&trace);
+        let mut position = 0;
+        for call in mutation::calls(&trace) {
+            trace.events[position..call.at]
+                .iter()
+                .for_each(|event| walk.skip(event));
+            position = call.at;
+            let listed = (call.left_out, call.text);
+            if !call.matters {
+                report.idle.push(listed);
+                continue;
+            }
+            match walk.fork(call.left_out, &trace.events[call.at..], &known) {
+                (images, Ok(())) => {
+                    report.images += images;
+                    report.missed.push(listed);
+                }
+                (images, Err(_)) => {
+                    report.images += images;
+                    report.caught += 1;
+                }
             }
         }
         Ok(report)
-    }
-
-    fn explore<E: Display>(
-        &self,
-        trace: &Trace,
-        passed: &mut Passed,
-        check: &mut impl FnMut(Arc<Tracked>, &Crash<'_>) -> Result<(), E>,
-    ) -> Result<Report, Box<Violation>> {
-        let events = match self.mutation {
-            Some(mutation) => mutation.apply(&trace.events),
-            None => trace.events.iter().collect(),
-        };
-        let mut walk = Walk {
-            explorer: self,
-            hash: ImageHash::of(&trace.start),
-            model: CrashModel::new(trace.start.clone()),
-            images: Images::default(),
-            acknowledged: Vec::new(),
-            in_flight: None,
-            report: Report::default(),
-            passed,
-            check,
-        };
-        for event in events {
-            walk.step(event)?;
-        }
-        walk.crash(CrashPoint::End, None)?;
-        Ok(walk.report)
     }
 }
 
@@ -177,173 +171,4 @@ fn record(setup: impl FnOnce(&Arc<Tracked>), workload: impl FnOnce(&Arc<Tracked>
     medium.start_recording();
     workload(&medium);
     medium.stop_recording()
-}
-
-/// A walk through a trace, with what is durable, pending and acknowledged at the present event.
-struct Walk<'a, C> {
-    explorer: &'a Explorer,
-    model: CrashModel,
-    /// Of the durable bytes.
-    hash: ImageHash,
-    images: Images,
-    acknowledged: Vec<u64>,
-    in_flight: Option<u64>,
-    report: Report,
-    passed: &'a mut Passed,
-    check: &'a mut C,
-}
-
-impl<C, E: Display> Walk<'_, C>
-where
-    C: FnMut(Arc<Tracked>, &Crash<'_>) -> Result<(), E>,
-{
-    fn step(&mut self, event: &Event) -> Result<(), Box<Violation>> {
-        match event {
-            Event::Fence => {
-                self.crash(CrashPoint::Fence(self.report.fences), None)?;
-                self.report.fences += 1;
-            }
-            Event::Grow { len } => {
-                self.crash(CrashPoint::Grow(self.report.growths), Some(*len))?;
-                self.report.growths += 1;
-            }
-            Event::Sync => {
-                self.crash(CrashPoint::Sync(self.report.syncs), None)?;
-                self.report.syncs += 1;
-            }
-            Event::Flush { .. } => self.report.flushes += 1,
-            Event::Begin { operation } => self.in_flight = Some(*operation),
-            Event::Acknowledge { operation } => {
-                self.acknowledged.push(*operation);
-                self.in_flight = None;
-            }
-            Event::Store { .. } => {}
-        }
-        let changed = self.model.apply(event);
-        for (line, old) in &changed {
-            self.hash.replace(*line, old, &self.model.line(*line));
-        }
-        self.images
-            .durable_changed(changed.into_iter().map(|(line, _)| line));
-        Ok(())
-    }
-
-    /// Tries the images of a crash here; `grown` is the length after a growth that may have happened or not.
-    fn crash(&mut self, point: CrashPoint, grown: Option<u64>) -> Result<(), Box<Violation>> {
-        let lines = self.model.open_lines();
-        let lens: Vec<u64> = std::iter::once(self.model.durable().len() as u64)
-            .chain(grown)
-            .collect();
-        let mut states = vec![lens.len() as u32];
-        states.extend(lines.iter().map(|line| line.contents.len() as u32));
-        let seed = self.explorer.seed.wrapping_add(self.report.points as u64);
-        let choices = choices::choose(&states, self.explorer.limit, seed);
-        self.report.points += 1;
-        self.report.sampled_points += usize::from(!choices.exhaustive);
-        self.report.possible = self.report.possible.saturating_add(choices.possible);
-        for choice in &choices.list {
-            if let Some((len, arrived)) = choice.split_first() {
-                self.image(point, lens[*len as usize], &lines, arrived)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Tries one image: of `lines`, those contents that `arrived` picks.
-    fn image(
-        &mut self,
-        point: CrashPoint,
-        len: u64,
-        lines: &[LineStates],
-        arrived: &[u32],
-    ) -> Result<(), Box<Violation>> {
-        let mut hash = self.hash;
-        let mut changed: Vec<(u64, Line)> = Vec::new();
-        for (line, arrived) in lines.iter().zip(arrived).filter(|(_, arrived)| **arrived > 0) {
-            let contents = line.contents[*arrived as usize];
-            hash.replace(line.line, &line.contents[0], &contents);
-            changed.push((line.line, contents));
-        }
-        if !self
-            .passed
-            .insert((hash, len, self.acknowledged.len(), self.in_flight))
-        {
-            self.report.repeated += 1;
-            return Ok(());
-        }
-        self.report.images += 1;
-        let medium = self
-            .images
-            .open(&self.model, &changed, len)
-            .unwrap_or_else(|error| panic!("{error}"));
-        let crash = Crash {
-            point,
-            acknowledged: &self.acknowledged,
-            in_flight: self.in_flight,
-        };
-        let result = catch_unwind(AssertUnwindSafe(|| (self.check)(Arc::clone(&medium), &crash)));
-        let message = match result {
-            Ok(Ok(())) => {
-                self.images.give_back(medium);
-                return Ok(());
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(panic) => panic_message(panic.as_ref()),
-        };
-        // A mutant may fail with an image that the unchanged workload never leaves: it has not passed.
-        self.passed
-            .remove(&(hash, len, self.acknowledged.len(), self.in_flight));
-        let mut image = self.model.durable().to_vec();
-        image.resize(len as usize, 0);
-        for (line, contents) in &changed {
-            let from = (line * LINE) as usize;
-            image[from..from + contents.len()].copy_from_slice(contents);
-        }
-        Err(Box::new(self.violation(message, point, image, lines, arrived)))
-    }
-
-    fn violation(
-        &self,
-        message: String,
-        point: CrashPoint,
-        image: Vec<u8>,
-        lines: &[LineStates],
-        arrived: &[u32],
-    ) -> Violation {
-        let mut violation = Violation {
-            message,
-            point,
-            acknowledged: self.acknowledged.clone(),
-            in_flight: self.in_flight,
-            arrived: Vec::new(),
-            missing: Vec::new(),
-            seed: self.explorer.seed,
-            mutation: self.explorer.mutation,
-            image,
-        };
-        for (line, arrived) in lines.iter().zip(arrived) {
-            let offset = line.line * LINE;
-            match arrived {
-                0 => violation.missing.push(offset),
-                _ => {
-                    let of = line.contents.len() as u32 - 1;
-                    violation.arrived.push(ArrivedLine {
-                        offset,
-                        arrived: *arrived,
-                        of,
-                    });
-                }
-            }
-        }
-        violation
-    }
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!(
-        "panic: {}",
-        text.unwrap_or_else(|| "without a message".to_string())
-    )
 }

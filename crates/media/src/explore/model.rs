@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::LINE;
-use crate::trace::Event;
+use crate::trace::{Event, lines_of};
 
 /// The bytes of one line.
 pub(crate) type Line = [u8; LINE as usize];
 
 /// A part of one word, stored at once.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 struct Piece {
     at: u8,
     len: u8,
@@ -32,7 +32,7 @@ impl Piece {
 
 /// Stores to one line that may or may not have arrived, oldest first; the first `flushed` of them are
 /// flushed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 struct Pending {
     pieces: Vec<Piece>,
     flushed: usize,
@@ -49,7 +49,7 @@ pub(crate) struct LineStates {
 }
 
 /// What is durable and what is pending, at some point of a trace.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct CrashModel {
     durable: Vec<u8>,
     pending: BTreeMap<u64, Pending>,
@@ -77,6 +77,16 @@ impl CrashModel {
             contents.copy_from_slice(durable);
         }
         contents
+    }
+
+    /// The lines in which the durable bytes may differ from the other's, with all that only one of them has.
+    pub(crate) fn durable_differs(&self, other: &CrashModel) -> impl Iterator<Item = u64> {
+        let (own, _) = self.durable.as_chunks::<{ LINE as usize }>();
+        let (others, _) = other.durable.as_chunks::<{ LINE as usize }>();
+        let (both, all) = (own.len().min(others.len()), own.len().max(others.len()));
+        let pairs = (0..).zip(own.iter().zip(others));
+        let differ = pairs.filter(|(_, (own, other))| own != other);
+        differ.map(|(line, _)| line).chain(both as u64..all as u64)
     }
 
     /// Takes an event in; returns the lines whose durable contents it may have changed, with what they were.
@@ -109,6 +119,13 @@ impl CrashModel {
             }
         });
         states.filter(|states| states.contents.len() > 1).collect()
+    }
+
+    /// A hash of what is pending: of two models with the same durable bytes and the same hash, all that may follow is the same.
+    pub(crate) fn pending_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.pending.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Whether a fence now would change what is durable.
@@ -177,15 +194,6 @@ impl CrashModel {
     }
 }
 
-pub(crate) fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = u64> {
-    let end = if len == 0 {
-        offset / LINE
-    } else {
-        (offset + len).div_ceil(LINE)
-    };
-    offset / LINE..end
-}
-
 /// A hash of a whole image that can be updated line by line: the sum of the hashes of its lines, of which
 /// zeroed ones count nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -204,8 +212,17 @@ impl ImageHash {
 
     /// Replaces one line.
     pub(crate) fn replace(&mut self, line: u64, old: &Line, new: &Line) {
-        self.0 = self.0.wrapping_sub(hash_line(line, old));
-        self.add(line, new);
+        *self = self.with(ImageHash::difference(line, old, new));
+    }
+
+    /// The hash of an image that differs from this one in a line, by the line's [`difference`](ImageHash::difference).
+    pub(crate) fn with(self, difference: ImageHash) -> ImageHash {
+        ImageHash(self.0.wrapping_add(difference.0))
+    }
+
+    /// What another content of one line adds to the hash of an image.
+    pub(crate) fn difference(line: u64, old: &Line, new: &Line) -> ImageHash {
+        ImageHash(hash_line(line, new).wrapping_sub(hash_line(line, old)))
     }
 
     fn add(&mut self, line: u64, contents: &Line) {

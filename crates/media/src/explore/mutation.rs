@@ -58,26 +58,42 @@ fn is_fence(event: &Event) -> bool {
     matches!(event, Event::Fence)
 }
 
-/// Every flush and every fence of a trace, with whether it does anything there and what it is, for people.
-pub(crate) fn each_left_out(trace: &Trace) -> Vec<(Mutation, bool, String)> {
+/// A flush or fence of a trace.
+pub(crate) struct Call {
+    /// Which event it is.
+    pub(crate) at: usize,
+    /// The mistake of leaving it out.
+    pub(crate) left_out: Mutation,
+    /// Whether it does anything there.
+    pub(crate) matters: bool,
+    /// What it is, for people.
+    pub(crate) text: String,
+}
+
+/// Every flush and every fence of a trace.
+pub(crate) fn calls(trace: &Trace) -> Vec<Call> {
     let mut model = CrashModel::new(trace.start.clone());
     let (mut flushes, mut fences, mut operation) = (0, 0, None);
     let mut list = Vec::new();
-    for event in &trace.events {
-        let during = operation.map_or_else(String::new, |operation| format!(" in operation {operation}"));
+    for (at, event) in trace.events.iter().enumerate() {
+        let during = || operation.map_or_else(String::new, |operation| format!(" in operation {operation}"));
         match event {
             Event::Flush { offset, len } => {
-                let text = format!("flush {flushes} ({len} bytes at {offset}{during})");
-                list.push((
-                    Mutation::SkipFlush(flushes),
-                    model.flush_matters(*offset, *len),
-                    text,
-                ));
+                list.push(Call {
+                    at,
+                    left_out: Mutation::SkipFlush(flushes),
+                    matters: model.flush_matters(*offset, *len),
+                    text: format!("flush {flushes} ({len} bytes at {offset}{})", during()),
+                });
                 flushes += 1;
             }
             Event::Fence => {
-                let text = format!("fence {fences}{during}");
-                list.push((Mutation::SkipFence(fences), model.fence_matters(), text));
+                list.push(Call {
+                    at,
+                    left_out: Mutation::SkipFence(fences),
+                    matters: model.fence_matters(),
+                    text: format!("fence {fences}{}", during()),
+                });
                 fences += 1;
             }
             Event::Begin { operation: begun } => operation = Some(*begun),

@@ -191,6 +191,8 @@ impl Violation {
 pub struct MutantReport {
     /// The report of the workload as it is.
     pub unchanged: Report,
+    /// Images opened and checked, of the workload as it is and of its mutants, each counted once.
+    pub images: usize,
     /// Mutants the check noticed.
     pub caught: usize,
     /// Mutants it did not notice: either the flush or fence is not needed, or the check is too weak. With the
@@ -203,7 +205,8 @@ pub struct MutantReport {
 
 impl fmt::Display for MutantReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {} mutants caught", self.unchanged, self.caught)?;
+        write!(f, "{}; {} mutants caught, ", self.unchanged, self.caught)?;
+        write!(f, "{} images in all", self.images)?;
         for (list, name) in [(&self.missed, "missed"), (&self.idle, "idle")] {
             for (_, call) in list {
                 write!(f, "\n  {name}: {call}")?;

@@ -9,6 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
+use super::images;
 use super::workload::{Contents, Do, Kind, contents, explore, survives};
 use crate::TreeError;
 
@@ -62,7 +63,8 @@ pub(crate) fn creation<K: Kind<Tracked>>() {
         },
         check,
     );
-    report.unwrap_or_else(|violation| panic!("{violation}"));
+    let report = report.unwrap_or_else(|violation| panic!("{violation}"));
+    images::count(report.images);
 }
 
 /// Into a tree of one leaf, until that is full.
@@ -169,14 +171,13 @@ fn random(seed: u64, count: usize, keys: u64) -> Vec<Do> {
     operations
 }
 
-/// Runs of random operations, `HALOCLINE_CRASH_RUNS` of them (4).
+/// Runs of random operations, `HALOCLINE_CRASH_RUNS` of them (24), on few keys and on many.
 pub(crate) fn long_random_runs<K: Kind<Tracked>>() {
     let runs = std::env::var("HALOCLINE_CRASH_RUNS").ok();
-    let runs: u64 = runs.and_then(|runs| runs.parse().ok()).unwrap_or(4);
-    for run in 0..runs {
-        let seed = 1_000_000 + run;
-        let operations = random(seed, 400, 120);
-        let result = survives::<K>(24, seed, &[], &operations);
+    let runs: usize = runs.and_then(|runs| runs.parse().ok()).unwrap_or(24);
+    for (seed, keys) in (1_000_000..).zip([120, 60, 300].into_iter().cycle()).take(runs) {
+        let operations = random(seed, 400, keys);
+        let result = survives::<K>(48, seed, &[], &operations);
         result.unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
     }
 }

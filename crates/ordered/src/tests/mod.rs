@@ -10,6 +10,7 @@ mod failures;
 mod fair;
 mod fp;
 mod hybrid;
+mod images;
 mod lb;
 mod mistakes;
 pub(crate) mod models;
@@ -17,26 +18,52 @@ mod wb;
 mod whole;
 mod workload;
 
+/// Hands the names of all crash scenarios on to a macro.
+macro_rules! crash_scenarios {
+    ($macro:ident!($($args:tt)*)) => {
+        $macro! {
+            $($args)*
+            creation
+            inserts_into_a_leaf
+            splits
+            growth_and_decline
+            updates_and_removals
+            empty_leaves
+            bulk_loads
+            long_random_runs
+        }
+    };
+}
+
+macro_rules! names {
+    ($($name:ident)+) => { [$(stringify!($name)),+] };
+}
+
+macro_rules! crash_tests {
+    ($kind:ty: $($test:ident)+) => {$(
+        #[test]
+        fn $test() {
+            images::scenario(SCENARIOS, crash::$test::<$kind>);
+        }
+    )+};
+}
+
 macro_rules! tree_tests {
-    ($($tree:ident: $kind:ty;)+) => {$(
-        mod $tree {
+    ($($tree:ident: $kind:ty;)+) => {
+        /// Crash scenarios of all trees.
+        const SCENARIOS: usize = names!($($tree)+).len() * crash_scenarios!(names!()).len();
+
+        $(mod $tree {
             use super::*;
 
-            tree_tests!(@ $kind: crash, creation);
-            tree_tests!(@ $kind: crash, inserts_into_a_leaf);
-            tree_tests!(@ $kind: crash, splits);
-            tree_tests!(@ $kind: crash, growth_and_decline);
-            tree_tests!(@ $kind: crash, updates_and_removals);
-            tree_tests!(@ $kind: crash, empty_leaves);
-            tree_tests!(@ $kind: crash, bulk_loads);
-            tree_tests!(@ $kind: crash, long_random_runs);
+            crash_scenarios!(crash_tests!($kind:));
             tree_tests!(@ $kind: failures, a_full_pool_changes_nothing);
             tree_tests!(@ $kind: models, threads_and_splits);
             tree_tests!(@ $kind: models, threads_and_empty_leaves);
             tree_tests!(@ $kind: models, threads_and_inner_nodes);
             tree_tests!(@ $kind: failures, a_medium_that_fails_takes_no_more_and_can_be_read);
-        }
-    )+};
+        })+
+    };
     (@ $kind:ty: $module:ident, $test:ident) => {
         #[test]
         fn $test() {

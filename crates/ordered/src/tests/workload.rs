@@ -1,15 +1,13 @@
 //! Small workloads on a tree whose contents after each operation are known.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
 use halocline_media::{Medium, Tracked};
 use halocline_pool::Pool;
 
+use super::images;
 use crate::{OrderedIndex, Range, TreeError};
 
 pub(crate) type Contents = BTreeMap<u64, u64>;
@@ -185,13 +183,14 @@ pub(crate) fn explore<K: Kind<Tracked>>(limit: usize, setup: &[Do], operations: 
         limit,
         ..Explorer::default()
     };
-    let images = Images::default();
     let report = explorer.mutants(
         |medium| prepare::<K>(medium, setup),
         |medium| work::<K>(medium, operations),
-        |medium, crash| images.count(check::<K>(medium, crash, &states, setup.len())),
+        |medium, crash| check::<K>(medium, crash, &states, setup.len()),
     );
-    report.unwrap_or_else(|violation| panic!("{violation}"))
+    let report = report.unwrap_or_else(|violation| panic!("{violation}"));
+    images::count(report.images);
+    report
 }
 
 /// The same once, as the tree is.
@@ -200,40 +199,17 @@ pub(crate) fn survives<K: Kind<Tracked>>(
     seed: u64,
     setup: &[Do],
     operations: &[Do],
-) -> Result<usize, Box<Violation>> {
+) -> Result<(), Box<Violation>> {
     let states = states(&[setup, operations].concat());
     let explorer = Explorer {
         limit,
         seed,
         ..Explorer::default()
     };
-    let images = Images::default();
     let report = explorer.run(
         |medium| prepare::<K>(medium, setup),
         |medium| work::<K>(medium, operations),
-        |medium, crash| images.count(check::<K>(medium, crash, &states, setup.len())),
+        |medium, crash| check::<K>(medium, crash, &states, setup.len()),
     );
-    report.map(|report| report.images)
-}
-
-/// How many crash images an exploration has opened. When it ends, the number is appended as a line to the file that
-/// `HALOCLINE_CRASH_COUNT` names, if it does, to be summed up.
-#[derive(Debug, Default)]
-struct Images(Cell<u64>);
-
-impl Images {
-    fn count<T>(&self, result: T) -> T {
-        self.0.update(|count| count + 1);
-        result
-    }
-}
-
-impl Drop for Images {
-    fn drop(&mut self) {
-        if let Some(path) = std::env::var_os("HALOCLINE_CRASH_COUNT") {
-            let file = File::options().create(true).append(true).open(path);
-            file.and_then(|mut file| writeln!(file, "{}", self.0.get()))
-                .unwrap();
-        }
-    }
+    report.map(|report| images::count(report.images))
 }
