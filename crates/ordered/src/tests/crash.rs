@@ -171,10 +171,10 @@ fn random(seed: u64, count: usize, keys: u64) -> Vec<Do> {
     operations
 }
 
-/// Runs of random operations, `HALOCLINE_CRASH_RUNS` of them (24), on few keys and on many.
+/// Runs of random operations, `HALOCLINE_CRASH_RUNS` of them (64), on few keys and on many.
 pub(crate) fn long_random_runs<K: Kind<Tracked>>() {
     let runs = std::env::var("HALOCLINE_CRASH_RUNS").ok();
-    let runs: usize = runs.and_then(|runs| runs.parse().ok()).unwrap_or(24);
+    let runs: usize = runs.and_then(|runs| runs.parse().ok()).unwrap_or(64);
     for (seed, keys) in (1_000_000..).zip([120, 60, 300].into_iter().cycle()).take(runs) {
         let operations = random(seed, 400, keys);
         let result = survives::<K>(48, seed, &[], &operations);

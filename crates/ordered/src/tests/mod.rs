@@ -106,8 +106,9 @@ macro_rules! whole_tests {
 
             tree_tests!(@ $kind: whole, changes_of_inner_nodes);
             tree_tests!(@ $kind: whole, damaged_leaves_are_named_and_refused);
-            tree_tests!(@ $kind: whole, damaged_inner_nodes_are_refused);
-            tree_tests!(@ $kind: whole, broken_links_keep_a_tree_from_opening);
+            tree_tests!(@ $kind: whole, damaged_inner_nodes_are_named_and_refused);
+            tree_tests!(@ $kind: whole, broken_links_are_named_and_refused);
+            tree_tests!(@ $kind: whole, a_damaged_root_is_named);
             tree_tests!(@ $kind: whole, a_count_among_writers);
             tree_tests!(@ $kind: whole, opening_writes_nothing);
         }

@@ -133,52 +133,113 @@ pub(crate) fn damaged_leaves_are_named_and_refused<K: Inside>() {
     assert!(intact < 2_000 && tree.len() == intact);
 }
 
-/// An inner node that contradicts itself or its parent is refused as soon as it is met, and keeps a tree from opening.
-pub(crate) fn damaged_inner_nodes_are_refused<K: Inside>() {
+/// One inner node, above 1,000, is damaged: what is below it is refused, in the tree as it is and after it is opened again, and the rest can be
+/// read and written; `check` names that node alone. When it is as it was, all is there.
+fn refuses_what_is_below<K: Inside>(
+    (medium, pool, mut tree): (Arc<Tracked>, Pool<Tracked>, K::Tree),
+    node: u64,
+    (at, wrong): (u64, u64),
+    noticed: bool,
+) {
+    let right = medium.load_u64(at);
+    let below = K::whole(&tree).node_for(1_000, 0).unwrap();
+    medium.store_u64(at, wrong);
+    for key in [10_000, 20_000] {
+        if noticed {
+            assert!(is_damaged(tree.get(1_000), node));
+        }
+        let entries = tree.len();
+        let report = tree.check().unwrap();
+        let named: Vec<u64> = report.problems.iter().map(|problem| problem.node).collect();
+        assert_eq!(named, [node], "{at}: {:?}", report.problems);
+        let mut refused = 0;
+        for key in 0..2_003 {
+            match tree.get(key) {
+                Ok(found) => assert_eq!(found.is_some(), key * 1_717 % 2_003 < 2_000, "{key}"),
+                Err(error) => {
+                    refused += 1;
+                    assert!(is_damaged(Err::<(), _>(error), node));
+                }
+            }
+        }
+        assert!((50..=1_500).contains(&refused), "{refused}");
+        // At first they were counted before.
+        assert!(
+            !noticed || key == 10_000 || entries == report.entries,
+            "{entries}"
+        );
+        assert!(is_damaged(tree.insert(1_000, 1), node) && is_damaged(tree.remove(1_000), node));
+        assert!(is_damaged(tree.update(1_000, 1), node));
+        assert!(is_damaged(tree.scan(0, 3_000, &mut Vec::new()), node));
+        assert!(is_damaged(tree.scan_back(2_500, 3_000, &mut Vec::new()), node));
+        assert!(is_damaged(tree.get_batch(&[1_000], &mut [None]), node));
+        for key in key..key + 500 {
+            assert!(tree.insert(key, key).unwrap());
+        }
+        (key..key + 500)
+            .step_by(2)
+            .for_each(|key| _ = tree.remove(key).unwrap());
+        drop(tree);
+        tree = K::open(&pool).unwrap();
+    }
+    drop(tree);
+    medium.store_u64(at, right);
+    let tree = K::open(&pool).unwrap();
+    assert_eq!(contents(&tree).unwrap().len(), 2_500);
+    assert_eq!(K::whole(&tree).node_for(1_000, 0).unwrap(), below);
+}
+
+pub(crate) fn damaged_inner_nodes_are_named_and_refused<K: Inside>() {
     for (at, wrong) in [
         (NodeHead::META, 7),
-        (NodeHead::LOW, 1_200),
-        (NodeHead::HIGH, 900),
+        (NodeHead::LOW, 1_010),
+        (NodeHead::LOW, 1_900),
+        (NodeHead::HIGH, 990),
         (NodeHead::SIBLING, 3),
     ] {
-        let (medium, pool, tree) = grown::<K>();
-        let node = node_of::<K>(&tree, 1_000, 1);
-        let offset = node.offset;
-        medium.store_u64(offset + at, wrong);
-        if at != NodeHead::SIBLING {
-            assert!(tree.get(1_000).is_err(), "{at}");
-        }
-        assert!(!tree.check().unwrap().is_intact());
-        assert!(tree.get(1_000).is_err(), "{at}");
-        drop(tree);
-        if at != NodeHead::SIBLING {
-            assert!(is_damaged(K::open(&pool), offset), "{at}");
-        }
+        let grown = grown::<K>();
+        let node = node_of::<K>(&grown.2, 1_000, 1).offset;
+        refuses_what_is_below::<K>(grown, node, (node + at, wrong), at != NodeHead::SIBLING);
     }
 }
 
-/// Links of an inner node that lead nowhere, or twice to a node.
-pub(crate) fn broken_links_keep_a_tree_from_opening<K: Inside>() {
-    let (medium, pool, tree) = grown::<K>();
-    let node = node_of::<K>(&tree, 1_000, 1);
-    let mut slots = Vec::new();
-    K::Nodes::each(node, |key, link| slots.push((key, link)));
-    let other = slots[1].1;
-    let at = (0..30).map(|slot| node.offset + K::key_offset(slot) + 8);
-    let at = at
-        .into_iter()
-        .find(|at| medium.load_u64(*at) == slots[0].1)
-        .unwrap();
-    drop(tree);
-    let right = medium.load_u64(at);
-    for wrong in [other, 3, 1 << 50, right + 8] {
-        medium.store_u64(at, wrong);
-        let error = K::open(&pool).map(drop).unwrap_err();
-        let refused = matches!(error, TreeError::Pool(PoolError::NotANode { .. }));
-        assert!(refused, "{error}");
+/// Links of an inner node that lead nowhere, or to the child of another one.
+pub(crate) fn broken_links_are_named_and_refused<K: Inside>() {
+    for number in 0..5 {
+        let grown = grown::<K>();
+        let node = node_of::<K>(&grown.2, 1_000, 1).offset;
+        let right = node_of::<K>(&grown.2, 1_000, 0).offset;
+        let others = [10, 1_900].map(|key| node_of::<K>(&grown.2, key, 0).offset);
+        let links = (0..K::Nodes::CAPACITY).map(|slot| node + K::key_offset(slot) + 8);
+        let link = links.into_iter().find(|at| grown.0.load_u64(*at) == right);
+        let wrong = [others[0], others[1], 3, 1 << 50, right + 8][number];
+        // From a leaf on the left the siblings lead where the link should, until it is noticed.
+        refuses_what_is_below::<K>(grown, node, (link.unwrap(), wrong), number > 0);
     }
-    medium.store_u64(at, right);
-    assert_eq!(contents(&K::open(&pool).unwrap()).unwrap().len(), 2_000);
+}
+
+/// A root that is none can be opened, and no more; a link to none cannot.
+pub(crate) fn a_damaged_root_is_named<K: Inside>() {
+    let (medium, pool, tree) = grown::<K>();
+    let (link, root) = (
+        K::whole(&tree).slab.root(),
+        medium.load_u64(K::whole(&tree).slab.root()),
+    );
+    drop(tree);
+    medium.store_u64(root, 0);
+    let tree = K::open(&pool).unwrap();
+    assert!(is_damaged(tree.get(7), root) && is_damaged(tree.insert(7, 7), root));
+    let report = tree.check().unwrap();
+    assert_eq!(report.problems.len(), 1);
+    assert_eq!(report.problems[0].node, root);
+    assert_eq!((tree.len(), tree.is_empty()), (0, false));
+    drop(tree);
+    medium.store_u64(link, 3);
+    let error = K::open(&pool).map(drop).unwrap_err();
+    assert!(
+        matches!(error, TreeError::Pool(PoolError::NotANode { .. })),
+        "{error}"
+    );
 }
 
 /// Entries are counted while others write.

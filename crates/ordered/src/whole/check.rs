@@ -5,12 +5,14 @@ use halocline_media::Medium;
 use crate::{CheckReport, Problem, TreeError};
 
 use super::format::Format;
-use super::node::{number_of, offset_of};
+use super::node::{Node, number_of, offset_of};
 use super::tree::Whole;
 
 /// A node that is to be looked at, and what its place needs it to be.
 struct Due {
     link: u64,
+    /// Whose link it is: the parent, or 0.
+    parent: u64,
     level: u32,
     low: u64,
     high: u64,
@@ -28,6 +30,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         let mut inner_nodes = 0;
         let mut due = vec![Due {
             link: offset_of(root),
+            parent: 0,
             level: height,
             low: 0,
             high: u64::MAX,
@@ -39,12 +42,11 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 0 => report.leaves += 1,
                 _ => inner_nodes += 1,
             }
-            if let Err(reason) = self.look_at(&next, &mut report, &mut due) {
-                self.broken.add(number_of(next.link), reason.clone());
-                report.problems.push(Problem {
-                    node: next.link,
-                    reason,
-                });
+            if let Err(problem) = self.look_at(&next, &mut report, &mut due) {
+                self.broken.add(number_of(problem.node), problem.reason.clone());
+                if !report.problems.contains(&problem) {
+                    report.problems.push(problem);
+                }
             }
         }
         let used = self.slab.stats().used;
@@ -59,38 +61,52 @@ impl<M: Medium, F: Format> Whole<M, F> {
     }
 
     /// Looks at a node; what is below it is due next.
-    fn look_at(&self, due: &Due, report: &mut CheckReport, more: &mut Vec<Due>) -> Result<(), String> {
+    fn look_at(&self, due: &Due, report: &mut CheckReport, more: &mut Vec<Due>) -> Result<(), Problem> {
+        let damaged = |node: u64, reason: &str| Problem {
+            node,
+            reason: reason.to_owned(),
+        };
+        let wrong = |reason: &str| damaged(due.link, reason);
         let number = self.number(due.link);
         if number == 0 || !self.slab.is_node(due.link) {
-            return Err("there is no node".to_owned());
+            return Err(damaged(due.parent, "one of its links leads to no node"));
         }
         if let Some(reason) = self.broken.reason(number) {
-            return Err(reason);
+            return Err(wrong(&reason));
         }
         let node = self.node(number);
-        if !node.is::<F>(due.level) {
-            return Err("it is not of the level that its parent needs".to_owned());
+        if !node.is::<F>(due.level) || (node.low(), node.high()) != (due.low, due.high) {
+            return Err(match self.is_in_place(number) {
+                true if due.parent != 0 => damaged(due.parent, "one of its links leads to no child of it"),
+                _ => wrong("it has not the level or the keys that its parent says"),
+            });
         }
         if due.level == 0 && !self.seen.has(number) {
             self.visit(number).map_err(|error| match error {
-                TreeError::Damaged { reason, .. } => reason,
-                other => other.to_string(),
+                TreeError::Damaged { reason, .. } => wrong(&reason),
+                other => wrong(&other.to_string()),
             })?;
         }
-        let facts = F::examine(node)?;
+        let facts = F::examine(node).map_err(wrong)?;
         if facts.unfinished {
-            return Err("something is half done in it".to_owned());
+            return Err(wrong("something is half done in it"));
         }
-        if (node.low(), node.high()) != (due.low, due.high) {
-            return Err("its keys are not those that its parent says".to_owned());
-        }
-        // The leftmost child of the aunt is the sibling of the last child; the aunt herself is looked at later.
-        let aunts_first = || match self.number(due.aunt) {
-            0 => 0,
-            _ => F::child(self.at(due.aunt), 0),
+        // If it has no sister, the leftmost child of the aunt is its sibling. Sister and aunt are looked at later: if they are not what
+        // they should be, this node is not to blame.
+        let next = match due.sister {
+            None if due.aunt == 0 => Some(0),
+            None => self
+                .next(due.aunt, due.level + 1, due.high)
+                .filter(|aunt| F::examine(*aunt).is_ok())
+                .map(|aunt| F::child(aunt, 0)),
+            Some(sister) => Some(sister),
         };
-        if node.sibling() != due.sister.unwrap_or_else(aunts_first) {
-            return Err("its sibling is not the next node".to_owned());
+        let next = match next {
+            Some(0) | None => next,
+            Some(next) => self.next(next, due.level, due.high).map(|next| next.offset),
+        };
+        if next.is_some_and(|next| node.sibling() != next) {
+            return Err(wrong("its sibling is not the next node"));
         }
         if due.level == 0 {
             report.entries += facts.entries.len() as u64;
@@ -99,6 +115,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         for (child, (low, link)) in facts.entries.iter().enumerate().rev() {
             more.push(Due {
                 link: *link,
+                parent: due.link,
                 level: due.level - 1,
                 low: *low,
                 high: facts.entries.high(child, due.high),
@@ -107,5 +124,16 @@ impl<M: Medium, F: Format> Whole<M, F> {
             });
         }
         Ok(())
+    }
+
+    /// The node of a level that a link leads to, if its head makes sense there: its keys begin behind this one.
+    fn next(&self, link: u64, level: u32, behind: u64) -> Option<Node<'_, M>> {
+        let number = self.number(link);
+        let node = self.node(number);
+        let fits = number != 0
+            && !self.broken.has(number)
+            && node.is::<F>(level)
+            && Some(node.low()) == behind.checked_add(1);
+        fits.then_some(node)
     }
 }

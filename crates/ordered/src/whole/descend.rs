@@ -64,6 +64,8 @@ impl<M: Medium, F: Format> Whole<M, F> {
         };
         let mut at = At { number, version };
         let mut from = None;
+        // The least key that belongs to a sibling: beyond the node it is the sibling of.
+        let mut least = 0;
         loop {
             self.intact(at.number)?;
             if level == 0 && !self.seen.has(at.number) {
@@ -71,10 +73,14 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 return Ok(None);
             }
             let node = self.node(at.number);
-            if !node.is::<F>(level) || key < node.low() {
-                return self.contradiction(from, at);
+            let low = node.low();
+            if !node.is::<F>(level) || key < low || low < least {
+                return self.contradiction(from, at, from);
             }
-            let link = if key > node.high() {
+            let high = node.high();
+            least = 0;
+            let link = if key > high {
+                least = high + 1;
                 node.sibling()
             } else if level == down_to {
                 passing(at.number, level);
@@ -86,7 +92,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
             };
             let number = self.number(link);
             if number == 0 {
-                return self.contradiction(from, at);
+                return self.contradiction(from, at, None);
             }
             self.node(number).fetch();
             let Some(version) = self.locks.read(number) else {
@@ -100,9 +106,11 @@ impl<M: Medium, F: Format> Whole<M, F> {
         }
     }
 
-    /// A node does not make sense where it is: others came in between, or it is damaged.
+    /// A node to which a link of `from` has led (none leads to the root) does not make sense there: others came in between, or it is
+    /// damaged; or `other` is, if all other links lead to it as it is.
     #[cold]
-    fn contradiction(&self, from: Option<At>, at: At) -> Result<Option<At>, TreeError> {
+    fn contradiction(&self, from: Option<At>, at: At, other: Option<At>) -> Result<Option<At>, TreeError> {
+        let culprit = other.filter(|_| self.is_in_place(at.number)).unwrap_or(at);
         let still = |at: At| self.locks.validate(at.number, at.version);
         let linked = match from {
             Some(from) => still(from),
@@ -110,11 +118,57 @@ impl<M: Medium, F: Format> Whole<M, F> {
         };
         match linked && still(at) {
             true => Err(self.damaged(
-                at.number,
+                culprit.number,
                 "it has not the level, the keys or the links that its place needs",
             )),
             false => Ok(None),
         }
+    }
+
+    /// Whether the parent that the links lead to by a node's own level and keys says the same of it: then a link that says something
+    /// else is wrong.
+    pub(super) fn is_in_place(&self, number: u32) -> bool {
+        let node = self.node(number);
+        let (Some(level), low) = (node.level::<F>(), node.low()) else {
+            return false;
+        };
+        let (mut at, mut above) = self.root();
+        while above > level {
+            let parent = self.node(at);
+            if self.broken.has(at) || !parent.is::<F>(above) || !parent.covers(low) {
+                return false;
+            }
+            let entries = Entries::of::<F, M>(parent);
+            let child = entries.child(low);
+            above -= 1;
+            match entries.get(child) {
+                Some(entry) if above == level => {
+                    let keys = (entry.0, entries.high(child, parent.high()));
+                    return entry.1 == node.offset && keys == (low, node.high());
+                }
+                Some(entry) => at = self.number(entry.1),
+                None => return false,
+            }
+        }
+        number != 0 && number == at
+    }
+
+    /// The last key that is out of reach together with one, as a damaged node is on the way to it.
+    pub(super) fn damage_ends(&self, key: u64) -> u64 {
+        let (mut at, mut level) = self.root();
+        let mut high = u64::MAX;
+        while level > 0 && !self.broken.has(at) {
+            let node = self.node(at);
+            let entries = Entries::of::<F, M>(node);
+            let child = entries.child(key);
+            if !node.is::<F>(level) || !node.covers(key) || entries.is_empty() {
+                break;
+            }
+            high = entries.high(child, high).max(key);
+            at = self.number(entries[child].1);
+            level -= 1;
+        }
+        high
     }
 
     /// The leaf that a key belongs to.

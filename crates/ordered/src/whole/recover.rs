@@ -17,7 +17,7 @@ use super::layout::{Head, NodeHead, TOP};
 use super::node::{Node, Out, REACH, number_of};
 use super::seen::Seen;
 use super::tally::Tally;
-use super::tree::{Whole, damaged, too_far};
+use super::tree::{Whole, too_far};
 
 /// Inner nodes that are fetched ahead.
 const AHEAD: usize = 8;
@@ -30,7 +30,11 @@ struct Found {
     high: u64,
 }
 
-/// Opens a tree on its slab. Inner nodes are a twentieth of a tree, so one thread reads them.
+/// A damaged node, and what is wrong with it.
+type Damage = (u64, &'static str);
+
+/// Opens a tree on its slab. Inner nodes are a twentieth of a tree, so one thread reads them. A damaged one is taken note of, and what is
+/// below it is not reached.
 pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Result<Whole<M, F>, TreeError> {
     let medium = Arc::clone(recovery.slab().shared_medium());
     F::replay(&recovery)?;
@@ -38,17 +42,21 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
     if root == 0 {
         return begin(recovery.finish());
     }
-    keep(&mut recovery, root)?;
+    recovery.keep(root)?;
+    within_reach(&recovery, root)?;
     let medium = &*medium;
-    let level = Node { medium, offset: root }.level::<F>();
-    let Some(height) = level.filter(|level| (1..TOP).contains(level)) else {
-        return Err(damaged(recovery.slab().name(), root, "it is no root"));
-    };
+    let broken = Broken::default();
     let mut nodes = vec![Found {
         offset: root,
         low: 0,
         high: u64::MAX,
     }];
+    let level = Node { medium, offset: root }.level::<F>();
+    let height = level.filter(|level| (1..TOP).contains(level)).unwrap_or_else(|| {
+        broken.add(number_of(root), "it is no root".to_owned());
+        nodes.clear();
+        1
+    });
     let (mut inner_nodes, mut last) = (0, 0);
     for level in (1..=height).rev() {
         let mut below = Vec::with_capacity(if level > 1 { nodes.len() * F::CAPACITY } else { 0 });
@@ -57,21 +65,40 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
                 let offset = ahead.offset;
                 Node { medium, offset }.fetch();
             }
-            let entries = settle::<M, F>(&recovery, medium, found, level)?;
+            let mut damage = |(node, reason): Damage| broken.add(number_of(node), reason.to_owned());
+            let Some(entries) = settle::<M, F>(&recovery, medium, found, level, &mut damage)? else {
+                continue;
+            };
             for (child, (low, offset)) in entries.iter().enumerate() {
-                keep(&mut recovery, *offset)?;
-                last = last.max(number_of(*offset));
+                let child = Found {
+                    offset: *offset,
+                    low: *low,
+                    high: entries.high(child, found.high),
+                };
+                if recovery.keep(child.offset).is_err() {
+                    let other = named_before::<M, F>(&recovery, medium, &child, &nodes[..at]);
+                    damage((
+                        other.unwrap_or(found.offset),
+                        "one of its links leads to no child of it",
+                    ));
+                    if other.is_none() {
+                        continue;
+                    }
+                    below.retain(|below: &Found| below.offset != child.offset);
+                }
+                within_reach(&recovery, child.offset)?;
+                last = last.max(number_of(child.offset));
                 if level > 1 {
-                    below.push(Found {
-                        offset: *offset,
-                        low: *low,
-                        high: entries.high(child, found.high),
-                    });
+                    below.push(child);
                 }
             }
         }
         inner_nodes += nodes.len() as u64;
         nodes = below;
+    }
+    if broken.any() {
+        // Nobody knows what is below.
+        recovery.keep_all();
     }
     let slab = recovery.finish();
     Ok(Whole {
@@ -80,16 +107,32 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
         locks: Locks::new(),
         tally: Tally::unknown(),
         seen: Seen::none_up_to(last),
-        broken: Broken::default(),
+        broken,
         latch: Latch::default(),
         log: F::log(&slab),
         slab,
     })
 }
 
-/// Names a node.
-fn keep<M: Medium>(recovery: &mut SlabRecovery<M>, offset: u64) -> Result<(), TreeError> {
-    recovery.keep(offset)?;
+/// A link leads to a node that was named before. Says which node it was named by, if that was wrong as the node belongs here.
+fn named_before<M: Medium, F: Format>(
+    recovery: &SlabRecovery<M>,
+    medium: &M,
+    child: &Found,
+    parents: &[Found],
+) -> Option<u64> {
+    let node = |offset| Node { medium, offset };
+    let here = node(child.offset);
+    let fits = recovery.slab().is_node(child.offset) && (here.low(), here.high()) == (child.low, child.high);
+    let names = |parent: &&Found| {
+        let entries = Entries::of::<F, M>(node(parent.offset));
+        entries.iter().any(|entry| entry.1 == child.offset)
+    };
+    let parent = parents.iter().filter(|_| fits).find(names);
+    parent.map(|parent| parent.offset)
+}
+
+fn within_reach<M: Medium>(recovery: &SlabRecovery<M>, offset: u64) -> Result<(), TreeError> {
     match offset < REACH {
         true => Ok(()),
         false => Err(too_far(recovery.slab().name(), offset)),
@@ -129,52 +172,67 @@ fn begin<M: Medium, F: Format>(slab: Slab<M>) -> Result<Whole<M, F>, TreeError> 
     })
 }
 
-/// Looks at an inner node, finishes what is half done there and between its children, and returns its entries.
+/// Looks at an inner node, finishes what is half done there and between its children, and returns its entries; nothing if it is damaged.
 fn settle<M: Medium, F: Format>(
     recovery: &SlabRecovery<M>,
     medium: &M,
     found: &Found,
     level: u32,
-) -> Result<Entries, TreeError> {
+    damage: &mut impl FnMut(Damage),
+) -> Result<Option<Entries>, TreeError> {
     let offset = found.offset;
     let node = Node { medium, offset };
-    let refuse = |reason: &str| damaged(recovery.slab().name(), offset, reason);
+    let mut refuse = |reason: &'static str| {
+        damage((offset, reason));
+        Ok(None)
+    };
     if !node.is::<F>(level) || (node.low(), node.high()) != (found.low, found.high) {
-        return Err(refuse("it has not the level or the keys that its place needs"));
+        return refuse("it has not the level or the keys that its place needs");
     }
-    let facts = F::examine(node).map_err(refuse)?;
+    let facts = match F::examine(node) {
+        Ok(facts) => facts,
+        Err(reason) => return refuse(reason),
+    };
     let mut out = Out::new(medium);
     if facts.unfinished {
         F::mend(&mut out, node);
     }
     let unsettled = F::unsettled(node).and_then(|child| {
         let slot = facts.entries.iter().position(|entry| entry.1 == child)?;
-        Some((child, facts.entries.high(slot, found.high)))
+        let next = facts.entries.get(slot + 1).map_or(0, |next| next.1);
+        Some((child, next, facts.entries.high(slot, found.high)))
     });
     let mut entries = facts.entries;
-    if let Some((child, high)) = unsettled
-        && let Some(missing) = settle_child::<M, F>(recovery, &mut out, child, level - 1, high)?
-    {
-        if entries.len() == F::CAPACITY {
-            return Err(refuse("it has no room for a child that it should have"));
+    if let Some((child, next, high)) = unsettled {
+        match settle_child::<M, F>(recovery, &mut out, child, level - 1, high) {
+            Err((node, reason)) if node != next => damage((child, reason)),
+            Err(sibling) => damage(sibling),
+            Ok(Some(_)) if entries.len() == F::CAPACITY => {
+                return refuse("it has no room for a child that it should have");
+            }
+            Ok(Some(missing)) => {
+                F::insert(&mut out, node, missing.0, missing.1);
+                entries.insert(missing);
+            }
+            Ok(None) => {}
         }
-        F::insert(&mut out, node, missing.0, missing.1);
-        entries.insert(missing);
     }
     out.done()?;
-    Ok(entries)
+    Ok(Some(entries))
 }
 
 /// Makes a child's keys end where its sibling's begin; returns the sibling, with the least key that belongs to it, if it is one that the parent,
 /// by whom the child's keys end with `high`, does not know.
+///
+/// # Errors
+/// If one of the two is damaged: the child, or maybe the sibling. Nothing was done.
 fn settle_child<M: Medium, F: Format>(
     recovery: &SlabRecovery<M>,
     out: &mut Out<'_, M>,
     child: u64,
     level: u32,
     high: u64,
-) -> Result<Option<(u64, u64)>, TreeError> {
-    let refuse = |node: u64, reason: &str| Err(damaged(recovery.slab().name(), node, reason));
+) -> Result<Option<(u64, u64)>, Damage> {
     let is_place = |offset| recovery.slab().is_node(offset) && offset < REACH;
     if !is_place(child) {
         // Naming it will say so.
@@ -186,11 +244,14 @@ fn settle_child<M: Medium, F: Format>(
         return Ok(None);
     }
     if !is_place(sibling) {
-        return refuse(child, "its sibling is no node");
+        return Err((child, "its sibling is no node"));
     }
     let right = out.node(sibling);
     if !right.is::<F>(level) || right.low() <= node.low() {
-        return refuse(sibling, "it is not what a sibling needs to be");
+        return Err((
+            sibling,
+            "its sibling's level or keys are not a sibling's, or it is a sibling and its own are not",
+        ));
     }
     if right.low() <= node.high() {
         out.store(child + NodeHead::HIGH, right.low() - 1);

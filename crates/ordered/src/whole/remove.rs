@@ -82,7 +82,10 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 return Ok(None);
             }
             if level == path.height && level > 1 && entries.len() == 1 {
-                return self.shrink_root(&path, version, entries[0].1);
+                return match self.is_usable(self.number(entries[0].1))? {
+                    true => self.shrink_root(&path, version, entries[0].1),
+                    false => Ok(Some(false)),
+                };
             }
             let child = entries.child(key);
             let count_of = |child: usize| F::count(self.node(self.number(entries[child].1)));
@@ -104,6 +107,9 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 right: self.number(entries[left + 1].1),
                 level: level - 1,
             };
+            if !(self.is_usable(pair.left)? && self.is_usable(pair.right)?) {
+                continue;
+            }
             if count_of(left) + count_of(left + 1) <= F::CAPACITY {
                 return self.join(&pair);
             }
@@ -128,16 +134,21 @@ impl<M: Medium, F: Format> Whole<M, F> {
         Ok(Some(false))
     }
 
+    /// Whether a node is none that was found damaged; if it is a leaf, it is visited.
+    fn is_usable(&self, number: u32) -> Result<bool, TreeError> {
+        let visited = match self.seen.has(number) {
+            false => self.visit(number),
+            true => Ok(()),
+        };
+        match visited.and_then(|()| self.intact(number)) {
+            Ok(()) => Ok(true),
+            Err(TreeError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Joins two nodes, and gives the right one back.
     fn join(&self, pair: &Pair) -> Result<Option<bool>, TreeError> {
-        if pair.level == 0 {
-            for leaf in [pair.left, pair.right] {
-                self.intact(leaf)?;
-                if !self.seen.has(leaf) {
-                    self.visit(leaf)?;
-                }
-            }
-        }
         let Some(locked) = self.locks.try_lock_all([pair.parent, pair.left, pair.right]) else {
             return Ok(None);
         };

@@ -54,13 +54,21 @@ impl Tally {
         }
     }
 
+    /// Entries with keys up to this are counted.
+    fn pass(&self, high: u64) {
+        match high.checked_add(1) {
+            Some(next) => self.passed.store(next, Ordering::Relaxed),
+            None => self.complete.store(true, Ordering::Release),
+        }
+    }
+
     fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
         self.counting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<M: Medium, F: Format> Whole<M, F> {
-    /// How many entries there are; leaves that are damaged have none.
+    /// How many entries there are; nodes that are damaged have none.
     pub(crate) fn entries(&self) -> u64 {
         let tally = &self.tally;
         if !tally.complete.load(Ordering::Acquire) {
@@ -68,8 +76,8 @@ impl<M: Medium, F: Format> Whole<M, F> {
             while !tally.complete.load(Ordering::Acquire) {
                 let passed = tally.passed.load(Ordering::Relaxed);
                 if self.count_family(passed).is_err() {
-                    // An inner node is damaged: what is below cannot be counted.
-                    tally.complete.store(true, Ordering::Release);
+                    // An inner node is damaged: what is below cannot be counted, and nobody can change it.
+                    tally.pass(self.damage_ends(passed));
                 }
             }
         }
@@ -101,10 +109,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 let counted = entries.len() - entries.rank(passed);
                 self.tally.count.add(leaf, counted as i64);
             }
-            match high.checked_add(1) {
-                Some(next) => self.tally.passed.store(next, Ordering::Relaxed),
-                None => self.tally.complete.store(true, Ordering::Release),
-            }
+            self.tally.pass(high);
             locked.unchanged();
         }
         Ok(())

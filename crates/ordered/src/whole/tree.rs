@@ -188,9 +188,13 @@ macro_rules! stored_tree {
             /// looked at when they are first visited, and counted when their number is first asked for
             /// ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)), which reads all of them once.
             ///
+            /// A damaged inner node, or one with a link that leads elsewhere, does not keep a tree from opening: whatever needs what is below it
+            /// is refused ([`TreeError::Damaged`](crate::TreeError::Damaged)), and everything else goes on, in nodes that are taken from
+            /// the pool anew.
+            ///
             /// # Errors
-            /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if a link leads to no node;
-            /// [`TreeError::Damaged`](crate::TreeError::Damaged) if an inner node is.
+            /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if there is no root;
+            /// [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is.
             pub fn open(pool: &halocline_pool::Pool<M>, name: &str) -> Result<Self, $crate::TreeError> {
                 Ok($tree($crate::whole::Whole::open(pool, name, false)?))
             }

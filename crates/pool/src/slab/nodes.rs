@@ -112,6 +112,14 @@ impl Nodes {
         fresh
     }
 
+    /// Takes note that all nodes are in use.
+    pub(super) fn set_all(&mut self) {
+        for chunk in &mut self.chunks {
+            chunk.bits.fill(u64::MAX);
+        }
+        self.used = self.capacity;
+    }
+
     pub(super) fn is_node(&self, offset: u64) -> bool {
         self.locate(offset).is_some()
     }

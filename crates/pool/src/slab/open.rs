@@ -201,8 +201,7 @@ impl<M: Medium> SlabRecovery<M> {
     /// # Errors
     /// [`PoolError::NotANode`] if there is no node at this offset or it was named before: the link is damaged.
     pub fn keep(&mut self, offset: u64) -> Result<(), PoolError> {
-        let nodes = self.slab.nodes.get_mut();
-        let nodes = nodes.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let nodes = self.nodes();
         if nodes.set(offset) {
             return Ok(());
         }
@@ -216,6 +215,17 @@ impl<M: Medium> SlabRecovery<M> {
             offset,
             reason,
         })
+    }
+
+    /// Says that links are lost, so that any node may be in use: all that are there count as such, and new ones are taken from the
+    /// pool.
+    pub fn keep_all(&mut self) {
+        self.nodes().set_all();
+    }
+
+    fn nodes(&mut self) -> &mut Nodes {
+        let nodes = self.slab.nodes.get_mut();
+        nodes.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// All nodes in use are named: the others are free.
