@@ -5,7 +5,7 @@
 
 use crate::accept::{self, accept};
 use crate::bytes_array::for_each_bytes;
-use crate::chunk::encode_keys;
+use crate::chunk::encode_packed;
 use crate::dictionary::Dictionary;
 use crate::directory::{ColumnEntries, encode, headers};
 use crate::draft::{Draft, DraftSegment};
@@ -135,7 +135,7 @@ impl Constant {
     /// The header and chunk entries of a column of `rows` rows.
     fn column(&self, rows: u64, chunk_rows: u64) -> (ColumnHeader, Vec<ChunkEntry>) {
         let null: &[u32] = if self.key.is_none() { &[0] } else { &[] };
-        let of_one_row = encode_keys(&mut [self.key.unwrap_or(0)], null).entry;
+        let of_one_row = encode_packed(&mut [self.key.unwrap_or(0)], null).entry;
         let entry = |chunk: u64| {
             let rows = (rows - chunk * chunk_rows).min(chunk_rows) as u32;
             ChunkEntry {

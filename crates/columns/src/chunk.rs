@@ -1,14 +1,24 @@
-//! Chunks of packed keys: encoding one, and reading its blocks.
+//! Chunks of keys: encoding one, and reading its blocks.
 //!
-//! Invariant: a packed value p of a chunk is a key `min + p` when the chunk has no NULL; with NULLs, p equal to the
-//! entry's marker is NULL and other values are `min + p - 1` (marker 0) or `min + p` (any other marker).
+//! Invariant: a local value v of a chunk is the key `min + v` when the chunk has no NULL; with NULLs, v equal to the
+//! entry's marker is NULL and other values are `min + v - 1` (marker 0) or `min + v` (any other marker). How local
+//! values are stored is decided in `encoding/`.
 
+use crate::encoding::choice;
+use crate::encoding::list::List;
+use crate::encoding::packed::{self, Packed};
+use crate::encoding::plain::Plain;
+use crate::encoding::runs::Runs;
+use crate::encoding::steps::Steps;
 use crate::error::damaged;
-use crate::format::{ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, ChunkEntry, ENCODING_PACKED};
+use crate::format::{
+    ALIGN, BLOCK, ChunkEntry, ENCODING_DICTIONARY, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS,
+    ENCODING_STEPS, checksum,
+};
 use crate::kernel::{self, Lane, with_lane};
 use crate::{ColumnsError, Result};
 use std::ops::Range;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 /// A chunk as the writer hands it on: `entry` lacks its place (`part`, `offset`).
 #[derive(Debug, Default)]
@@ -19,6 +29,14 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
+    fn new(mut entry: ChunkEntry, words: Vec<u64>) -> Self {
+        entry.len = (words.len() * 8) as u64;
+        if !words.is_empty() {
+            entry.checksum = checksum(words.as_bytes());
+        }
+        Self { entry, words }
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         self.words.as_bytes()
     }
@@ -29,30 +47,60 @@ pub(crate) fn width_of(value: u64) -> usize {
     (u64::BITS - value.leading_zeros()) as usize
 }
 
-/// Appends `values` (up to a block, the rest zero) packed in `width` bits.
-pub(crate) fn pack_block(width: usize, values: &[u64], words: &mut Vec<u64>) {
-    fn lanes<L: Lane>(width: usize, values: &[u64], out: &mut [u8]) {
-        let mut block = [L::default(); BLOCK];
-        for (lane, value) in block.iter_mut().zip(values) {
-            *lane = L::truncate(*value);
-        }
-        let out = <[L]>::mut_from_bytes(out).expect("words are aligned for every lane");
-        kernel::pack(width, &block, out);
-    }
-    if width == 0 {
-        return;
-    }
-    let start = words.len();
-    words.resize(start + width * BLOCK_BYTES_PER_BIT / 8, 0);
-    let out = words[start..].as_mut_bytes();
-    with_lane!(width, L => lanes::<L>(width, values, out));
+/// Encodes one chunk, each key in as many bits: quickly, for what is soon encoded anew, and for constants. `nulls` are
+/// the rows (sorted) that are NULL; their keys are ignored. All keys are overwritten.
+///
+/// # Panics
+/// If there is no row.
+pub(crate) fn encode_packed(keys: &mut [u64], nulls: &[u32]) -> Encoded {
+    let entry = to_local(keys, nulls);
+    Encoded::new(entry, packed::encode(usize::from(entry.width), keys))
 }
 
-/// Encodes one chunk. `nulls` are the rows (sorted) that are NULL; their keys are ignored (and overwritten).
+/// Encodes one chunk as suits it best. All keys are overwritten.
 ///
 /// # Panics
 /// If there is no row.
 pub(crate) fn encode_keys(keys: &mut [u64], nulls: &[u32]) -> Encoded {
+    let mut entry = to_local(keys, nulls);
+    if nulls.len() == keys.len() {
+        return Encoded::new(entry, Vec::new());
+    }
+    let chosen = choice::encode(usize::from(entry.width), keys);
+    entry.encoding = chosen.encoding;
+    // NULL was counted as a value.
+    let distinct = chosen
+        .distinct
+        .saturating_sub(usize::from(!nulls.is_empty()))
+        .max(1);
+    entry.distinct = u16::try_from(distinct).unwrap_or(u16::MAX);
+    Encoded::new(entry, chosen.words)
+}
+
+/// Encodes one chunk in a certain way; `None` if its keys cannot be encoded so.
+#[cfg(test)]
+pub(crate) fn encode_as(encoding: u8, keys: &[u64], nulls: &[u32]) -> Option<Encoded> {
+    let mut keys = keys.to_vec();
+    let mut entry = to_local(&mut keys, nulls);
+    entry.encoding = encoding;
+    Some(Encoded::new(
+        entry,
+        choice::encode_as(encoding, entry.width.into(), &keys)?,
+    ))
+}
+
+/// All encodings of keys.
+#[cfg(test)]
+pub(crate) const ENCODINGS: [u8; 5] = [
+    ENCODING_PACKED,
+    ENCODING_PLAIN,
+    ENCODING_DICTIONARY,
+    ENCODING_STEPS,
+    ENCODING_RUNS,
+];
+
+/// Turns keys into local values; what is returned says how wide they are and what they mean.
+fn to_local(keys: &mut [u64], nulls: &[u32]) -> ChunkEntry {
     let mut entry = ChunkEntry {
         rows: keys.len() as u32,
         nulls: nulls.len() as u32,
@@ -60,10 +108,8 @@ pub(crate) fn encode_keys(keys: &mut [u64], nulls: &[u32]) -> Encoded {
         ..Default::default()
     };
     if nulls.len() == keys.len() {
-        return Encoded {
-            entry,
-            words: Vec::new(),
-        };
+        keys.fill(0);
+        return entry;
     }
     // A key that is surely a value stands in for the NULLs, so that they widen nothing.
     let first_value = (0u32..).zip(nulls).take_while(|(row, null)| row == *null).count();
@@ -86,25 +132,12 @@ pub(crate) fn encode_keys(keys: &mut [u64], nulls: &[u32]) -> Encoded {
             }
         }
     }
-    let width = width_of(largest);
-    entry.width = width as u8;
-    let mut words = Vec::with_capacity(keys.len().div_ceil(BLOCK) * width * BLOCK_BYTES_PER_BIT / 8);
-    let mut nulls = nulls;
-    for (block, keys) in keys.chunks_mut(BLOCK).enumerate() {
-        for key in keys.iter_mut() {
-            *key = (*key - min) + shift;
-        }
-        let end = (block + 1) * BLOCK;
-        let here = nulls.partition_point(|&row| (row as usize) < end);
-        for &row in &nulls[..here] {
-            keys[row as usize % BLOCK] = entry.null_marker;
-        }
-        nulls = &nulls[here..];
-        pack_block(width, keys, &mut words);
+    entry.width = width_of(largest) as u8;
+    keys.iter_mut().for_each(|key| *key = (*key - min) + shift);
+    for &row in nulls {
+        keys[row as usize] = entry.null_marker;
     }
-    entry.len = (words.len() * 8) as u64;
-    entry.checksum = crate::format::checksum(words.as_bytes());
-    Encoded { entry, words }
+    entry
 }
 
 /// An offset from `min` that no key has, not 0. A chunk has far fewer rows than there are offsets.
@@ -120,23 +153,30 @@ fn unused_offset(keys: &[u64], min: u64) -> u64 {
     gap.unwrap_or(offsets.len()) as u64
 }
 
-/// A chunk of packed keys, checked and ready to be read.
+/// How the local values of a chunk lie in its bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PackedChunk<'a> {
-    pub(crate) entry: &'a ChunkEntry,
-    bytes: &'a [u8],
+pub(crate) enum Body<'a> {
+    Packed(Packed<'a>),
+    Plain(Plain<'a>),
+    List(List<'a>),
+    Steps(Steps<'a>),
+    Runs(Runs<'a>),
 }
 
-impl<'a> PackedChunk<'a> {
+/// A chunk of keys, checked and ready to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeysChunk<'a> {
+    pub(crate) entry: &'a ChunkEntry,
+    body: Body<'a>,
+}
+
+impl<'a> KeysChunk<'a> {
     /// Checks that `bytes` are what `entry` says. O(1).
     ///
     /// # Errors
     /// What is wrong with them.
     pub(crate) fn new(entry: &'a ChunkEntry, bytes: &'a [u8]) -> Result<Self, &'static str> {
         let width = usize::from(entry.width);
-        if entry.encoding != ENCODING_PACKED {
-            return Err("unknown encoding of packed values");
-        }
         if width > 64 || entry.nulls > entry.rows || entry.min > entry.max {
             return Err("chunk entry contradicts itself");
         }
@@ -148,16 +188,23 @@ impl<'a> PackedChunk<'a> {
         {
             return Err("chunk bounds do not fit its width");
         }
-        let blocks = (entry.rows as usize).div_ceil(BLOCK);
-        if bytes.len() != blocks * width * BLOCK_BYTES_PER_BIT {
-            return Err("chunk has the wrong length");
-        }
         if !bytes.is_empty() && !(bytes.as_ptr() as usize).is_multiple_of(align_of::<u64>()) {
             return Err("chunk is not aligned");
         }
-        Ok(Self { entry, bytes })
+        let rows = entry.rows as usize;
+        let body = match entry.encoding {
+            ENCODING_PACKED => Packed::new(width, rows, bytes).map(Body::Packed),
+            ENCODING_PLAIN => Plain::new(width, rows, bytes).map(Body::Plain),
+            ENCODING_DICTIONARY => List::new(width, rows, bytes).map(Body::List),
+            ENCODING_STEPS => Steps::new(width, rows, bytes).map(Body::Steps),
+            ENCODING_RUNS => Runs::new(width, rows, bytes).map(Body::Runs),
+            _ => return Err("unknown encoding of keys"),
+        };
+        let body = body.ok_or("chunk has the wrong length")?;
+        Ok(Self { entry, body })
     }
 
+    /// Bits of a local value: decides the lane it is read in.
     pub(crate) fn width(&self) -> usize {
         usize::from(self.entry.width)
     }
@@ -166,43 +213,86 @@ impl<'a> PackedChunk<'a> {
         self.entry.rows as usize
     }
 
-    /// What to add to a packed value to get its key (wrapping).
+    /// How its local values are stored.
+    pub(crate) fn body(&self) -> &Body<'a> {
+        &self.body
+    }
+
+    /// What to add to a local value to get its key (wrapping).
     pub(crate) fn key_base(&self) -> u64 {
         let shifted = self.entry.nulls > 0 && self.entry.null_marker == 0;
         self.entry.min.wrapping_sub(u64::from(shifted))
     }
 
-    /// The packed value that means NULL.
+    /// The local value that means NULL.
     pub(crate) fn null(&self) -> Option<u64> {
         (self.entry.nulls > 0).then_some(self.entry.null_marker)
     }
 
-    /// The bytes of a packed block.
-    pub(crate) fn block(&self, block: usize) -> &'a [u8] {
-        let len = self.width() * BLOCK_BYTES_PER_BIT;
-        &self.bytes[block * len..(block + 1) * len]
+    /// Bytes that surely are read for rows of a block.
+    pub(crate) fn block_bytes(&self, block: usize) -> &'a [u8] {
+        match &self.body {
+            Body::Packed(packed) => packed.block(block),
+            Body::Plain(plain) => with_lane!(self.width(), L => plain.block::<L>(block).as_bytes()),
+            Body::List(list) => list.positions().block(block),
+            Body::Steps(steps) => steps.steps().block(block),
+            Body::Runs(runs) => with_lane!(self.width(), L => runs.bytes::<L>(block)),
+        }
     }
 
-    /// A packed block as lanes of type `L`, which must be the lane of the chunk's width.
-    pub(crate) fn lanes<L: Lane>(&self, block: usize) -> &'a [L] {
-        <[L]>::ref_from_bytes(self.block(block)).expect("alignment was checked")
+    /// The local values of a block, in the lane of the chunk's width; those beyond the chunk's rows mean nothing.
+    pub(crate) fn read_block<L: Lane>(&self, block: usize, out: &mut [L; BLOCK]) {
+        match &self.body {
+            Body::Packed(packed) => packed.unpack(block, out),
+            Body::Plain(plain) => out.copy_from_slice(plain.block(block)),
+            Body::List(list) => list.read(block, out),
+            Body::Steps(steps) => steps.read(block, out),
+            Body::Runs(runs) => runs.read(block, out),
+        }
     }
 
-    /// Calls `each` with the packed values of `rows`, block by block.
+    /// The local value of a row, in the lane of the chunk's width.
+    pub(crate) fn value<L: Lane>(&self, row: usize) -> L {
+        match &self.body {
+            Body::Packed(packed) => {
+                kernel::unpack_one(packed.width(), packed.lanes::<L>(row / BLOCK), row % BLOCK)
+            }
+            Body::Plain(plain) => plain.block(row / BLOCK)[row % BLOCK],
+            Body::List(list) => list.get(row),
+            Body::Steps(steps) => steps.get(row),
+            Body::Runs(runs) => runs.get(row),
+        }
+    }
+
+    /// Rows wanted of one block from which on the whole block is read (measured with `examples/scan_speed.rs`).
+    pub(crate) fn whole_from(&self) -> usize {
+        match self.body {
+            Body::Packed(_) | Body::List(_) => 48,
+            Body::Plain(_) => usize::MAX,
+            Body::Steps(_) => 2,
+            Body::Runs(_) => 4,
+        }
+    }
+
+    /// Calls `each` with the local values of `rows`, block by block.
     pub(crate) fn for_each_block<L: Lane>(&self, rows: Range<usize>, mut each: impl FnMut(&[L])) {
         let mut values = [L::default(); BLOCK];
         let mut row = rows.start;
         while row < rows.end {
             let (block, start) = (row / BLOCK, row % BLOCK);
             let end = (rows.end - block * BLOCK).min(BLOCK);
-            kernel::unpack(self.width(), self.lanes::<L>(block), &mut values);
-            each(&values[start..end]);
+            if let Body::Plain(plain) = &self.body {
+                each(&plain.block(block)[start..end]);
+            } else {
+                self.read_block(block, &mut values);
+                each(&values[start..end]);
+            }
             row = block * BLOCK + end;
         }
     }
 
-    /// Calls `each` with the position (in `rows`) and packed value of single rows of this chunk. `rows` are
-    /// offset by `first`, the number of the chunk's first row. A block with many of them is unpacked as a whole.
+    /// Calls `each` with the local values of single rows of this chunk. `rows` are offset by `first`, the number of
+    /// the chunk's first row. A block with many of them is read as a whole.
     pub(crate) fn for_each_row<L: Lane>(&self, rows: &[u32], first: usize, mut each: impl FnMut(L)) {
         let mut values = [L::default(); BLOCK];
         let mut rest = rows;
@@ -212,28 +302,20 @@ impl<'a> PackedChunk<'a> {
                 .iter()
                 .take_while(|&&row| (row as usize - first) / BLOCK == block)
                 .count();
-            let lanes = self.lanes::<L>(block);
-            if run >= UNPACK_WHOLE {
-                kernel::unpack(self.width(), lanes, &mut values);
+            if run >= self.whole_from() {
+                self.read_block(block, &mut values);
                 rest[..run]
                     .iter()
                     .for_each(|&row| each(values[(row as usize - first) % BLOCK]));
             } else {
-                for &row in &rest[..run] {
-                    each(kernel::unpack_one(
-                        self.width(),
-                        lanes,
-                        (row as usize - first) % BLOCK,
-                    ));
-                }
+                rest[..run]
+                    .iter()
+                    .for_each(|&row| each(self.value(row as usize - first)));
             }
             rest = &rest[run..];
         }
     }
 }
-
-/// Rows wanted of one block from which on the whole block is unpacked (measured with `examples/scan_speed.rs`).
-const UNPACK_WHOLE: usize = 48;
 
 /// The bytes of a chunk within its part.
 ///
@@ -259,7 +341,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn keys_of(chunk: &PackedChunk<'_>, rows: Range<usize>) -> Vec<Option<u64>> {
+    fn keys_of(chunk: &KeysChunk<'_>, rows: Range<usize>) -> Vec<Option<u64>> {
         let mut keys = Vec::new();
         with_lane!(chunk.width(), L => chunk.for_each_block::<L>(rows, |values| {
             keys.extend(values.iter().map(|&value| {
@@ -277,11 +359,27 @@ mod tests {
             .filter(|(_, key)| key.is_none())
             .map(|(row, _)| row)
             .collect();
-        let encoded = encode_keys(&mut keys, &nulls);
+        let as_each = ENCODINGS
+            .iter()
+            .filter_map(|&encoding| encode_as(encoding, &keys, &nulls));
+        for encoded in as_each.collect::<Vec<_>>() {
+            check_encoded(&encoded, expected, range.clone());
+        }
+        check_encoded(&encode_packed(&mut keys.clone(), &nulls), expected, range.clone());
+        let chosen = encode_keys(&mut keys, &nulls);
+        assert!(
+            chosen.bytes().len()
+                <= encode_as(ENCODING_PACKED, &keys, &[]).map_or(0, |packed| packed.bytes().len()),
+            "never larger than packed"
+        );
+        check_encoded(&chosen, expected, range);
+    }
+
+    fn check_encoded(encoded: &Encoded, expected: &[Option<u64>], range: Range<usize>) {
         let values = || expected.iter().flatten();
         assert_eq!(encoded.entry.min, values().min().copied().unwrap_or(0));
         assert_eq!(encoded.entry.max, values().max().copied().unwrap_or(0));
-        let chunk = PackedChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
+        let chunk = KeysChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
         assert_eq!(keys_of(&chunk, range.clone()), &expected[range.clone()]);
         let rows: Vec<u32> = range.map(|row| row as u32 + 77).collect();
         let mut single = Vec::new();
@@ -301,15 +399,23 @@ mod tests {
             low in any::<u64>(),
             seed in proptest::collection::vec(proptest::option::weighted(0.9, any::<u64>()), 1..3000),
             all in any::<bool>(),
+            sorted in any::<bool>(),
+            few in prop_oneof![Just(u64::MAX), 1u64..300],
+            repeat in 1usize..600,
             from in 0usize..3000,
             len in 0usize..3000,
         ) {
             let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
             let low = if width == 64 { 0 } else { low.min(u64::MAX - mask) };
-            let keys: Vec<Option<u64>> = seed
+            let spread = |key: u64| low + ((key % few) & mask) * (mask / few).max(1);
+            let mut keys: Vec<Option<u64>> = seed
                 .iter()
-                .map(|key| if all { Some(low + (key.unwrap_or(7) & mask)) } else { key.map(|key| low + (key & mask)) })
+                .map(|key| if all { Some(key.unwrap_or(7)) } else { *key }.map(spread))
                 .collect();
+            if sorted {
+                keys.sort_unstable();
+            }
+            let keys: Vec<Option<u64>> = (0..keys.len()).map(|row| keys[row / repeat]).collect();
             let from = from.min(keys.len());
             let to = (from + len).min(keys.len());
             check(&keys, from..to);

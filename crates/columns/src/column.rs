@@ -1,6 +1,6 @@
 //! One column of one segment: its chunks, zone maps and codes. Reading values is in `scan.rs`.
 
-use crate::chunk::{PackedChunk, bytes_of};
+use crate::chunk::{KeysChunk, bytes_of};
 use crate::dictionary::Dictionary;
 use crate::error::damaged;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
@@ -240,7 +240,7 @@ impl Column {
     }
 
     /// The entry of a chunk of keys, its bounds checked against the column's.
-    fn keys_entry(&self, chunk: usize) -> Result<&ChunkEntry> {
+    pub(crate) fn keys_entry(&self, chunk: usize) -> Result<&ChunkEntry> {
         let (entry, header) = (self.entry(chunk)?, self.header());
         let valued = entry.nulls < entry.rows;
         if valued && (entry.min < header.min || entry.max > header.max || entry.min > entry.max) {
@@ -269,10 +269,10 @@ impl Column {
     }
 
     /// A chunk of keys or ranks, checked.
-    pub(crate) fn packed(&self, chunk: usize) -> Result<PackedChunk<'_>> {
+    pub(crate) fn packed(&self, chunk: usize) -> Result<KeysChunk<'_>> {
         let entry = self.keys_entry(chunk)?;
         let bytes = self.chunk_bytes(chunk, entry)?;
-        PackedChunk::new(entry, bytes).map_err(|what| damaged(self.place(chunk), what))
+        KeysChunk::new(entry, bytes).map_err(|what| damaged(self.place(chunk), what))
     }
 
     /// A chunk of strings, checked.

@@ -8,7 +8,7 @@
 use crate::Result;
 use crate::accept::{accept, keys};
 use crate::bytes_array::for_each_bytes;
-use crate::chunk::{Encoded, PackedChunk, encode_keys};
+use crate::chunk::{Encoded, KeysChunk, encode_keys, encode_packed};
 use crate::dictionary::Dictionary;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
 use crate::interner::Interner;
@@ -40,7 +40,11 @@ impl PendingKeys {
     }
 
     fn encode(&mut self) -> Encoded {
-        let encoded = encode_keys(&mut self.keys, &self.nulls);
+        self.encode_with(encode_keys)
+    }
+
+    fn encode_with(&mut self, encode: fn(&mut [u64], &[u32]) -> Encoded) -> Encoded {
+        let encoded = encode(&mut self.keys, &self.nulls);
         self.keys.clear();
         self.nulls.clear();
         encoded
@@ -218,7 +222,9 @@ impl ColumnWriter {
                 let encoded = pending.encode();
                 self.make_ready(chunk, encoded);
             }
-            State::Interned(pending) => self.backlog.push_back((chunk, Backlog::Memory(pending.encode()))),
+            State::Interned(pending) => self
+                .backlog
+                .push_back((chunk, Backlog::Memory(pending.encode_with(encode_packed)))),
             State::Strings(pending) => {
                 let encoded = pending.encode();
                 self.make_ready(chunk, encoded);
@@ -300,7 +306,7 @@ impl ColumnWriter {
                 Backlog::Memory(encoded) => (&encoded.entry, encoded.bytes()),
                 Backlog::Spilled(entry, scratch, range) => (entry, read(*scratch, range.clone())),
             };
-            let chunk = PackedChunk::new(entry, chunk).expect("this writer encoded the chunk");
+            let chunk = KeysChunk::new(entry, chunk).expect("this writer encoded the chunk");
             let mut ids = Vec::with_capacity(chunk.rows());
             with_lane!(chunk.width(), L => {
                 chunk.for_each_block::<L>(0..chunk.rows(), |values| {

@@ -77,13 +77,14 @@ impl Draft {
         self.meta.next_segment
     }
 
-    /// A segment with the next id.
-    pub(crate) fn new_segment(&mut self, rows: u64, extents: Vec<ExtentRef>) -> DraftSegment {
+    /// A segment of this format with the next id.
+    pub(crate) fn new_segment(&mut self, rows: u64, format: u32, extents: Vec<ExtentRef>) -> DraftSegment {
         let id = self.meta.next_segment;
         self.meta.next_segment += 1;
         let meta = SegmentMeta {
             id,
             rows,
+            format,
             extents: extents.len(),
             deleted: 0,
         };

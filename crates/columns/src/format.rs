@@ -110,8 +110,8 @@ pub(crate) struct ChunkEntry {
     pub encoding: u8,
     /// Bits per packed value.
     pub width: u8,
-    /// Zero.
-    pub reserved: [u8; 2],
+    /// Distinct values of the chunk, NULL not counted, about: 0 = unknown, 65535 = so many or more.
+    pub distinct: u16,
 }
 
 /// `value - min` (+ 1 beside NULLs) in `width` bits, in blocks of [`BLOCK`]; width 0 takes no bytes.
@@ -120,6 +120,33 @@ pub(crate) const ENCODING_PACKED: u8 = 0;
 pub(crate) const ENCODING_RAW: u8 = 1;
 /// Strings, compressed one by one with the chunk's symbol table (FSST).
 pub(crate) const ENCODING_FSST: u8 = 2;
+/// Local values in lanes, in the order of the rows, in blocks of [`BLOCK`]. This one and the following are of format 2.
+pub(crate) const ENCODING_PLAIN: u8 = 3;
+/// Positions in a sorted list of the chunk's local values.
+pub(crate) const ENCODING_DICTIONARY: u8 = 4;
+/// Steps between local values that ascend in every block.
+pub(crate) const ENCODING_STEPS: u8 = 5;
+/// Runs of equal local values.
+pub(crate) const ENCODING_RUNS: u8 = 6;
+
+/// Segments whose chunks are packed keys and strings.
+pub(crate) const FORMAT_PACKED: u32 = 1;
+/// Segments with any encoding.
+pub(crate) const FORMAT_ENCODED: u32 = 2;
+
+/// Start of a chunk of keys with a list, steps or runs; its sections follow, each starting at a multiple of [`ALIGN`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub(crate) struct KeysHeader {
+    /// Values in the list, or runs.
+    pub count: u32,
+    /// Bits per packed position or step.
+    pub width: u32,
+    /// What to add to each packed step.
+    pub step: u64,
+    /// Zero.
+    pub reserved: [u64; 6],
+}
 
 /// Start of a chunk of strings; sections follow in the order of the fields, each starting at a multiple of [`ALIGN`].
 #[repr(C)]
@@ -163,6 +190,7 @@ const _: () = {
     assert!(size_of::<SegmentHeader>() == 64 && offset_of!(SegmentHeader, rows) == 16);
     assert!(size_of::<ColumnHeader>() == 128 && offset_of!(ColumnHeader, kind) == 80);
     assert!(size_of::<ChunkEntry>() == 64 && offset_of!(ChunkEntry, rows) == 48);
+    assert!(size_of::<KeysHeader>() == 64 && offset_of!(KeysHeader, step) == 8);
     assert!(size_of::<StringsHeader>() == 64 && size_of::<DictionaryHeader>() == 64);
 };
 

@@ -1,6 +1,6 @@
 //! `docs/format.md` says what the code does: every table of this crate's structures, row by row.
 
-use crate::format::{ChunkEntry, ColumnHeader, DictionaryHeader, SegmentHeader, StringsHeader};
+use crate::format::{ChunkEntry, ColumnHeader, DictionaryHeader, KeysHeader, SegmentHeader, StringsHeader};
 use std::mem::offset_of;
 
 const DOCUMENT: &str = include_str!("../../../docs/format.md");
@@ -42,7 +42,8 @@ fn structures_are_as_documented() {
     compare!(SegmentHeader: magic, checksum, rows, chunk_rows, columns, parts, reserved);
     compare!(ColumnHeader: min, max, nulls, distinct, entries, entries_checksum, bytes, dictionary_offset,
         dictionary_len, dictionary_part, chunks, kind, reserved);
-    compare!(ChunkEntry: offset, len, min, max, null_marker, checksum, rows, nulls, part, encoding, width, reserved);
+    compare!(ChunkEntry: offset, len, min, max, null_marker, checksum, rows, nulls, part, encoding, width, distinct);
+    compare!(KeysHeader: count, width, step, reserved);
     compare!(StringsHeader: symbols, offset_width, bases_at, offsets_at, validity_at, bytes_at, bytes_len, reserved);
     compare!(DictionaryHeader: magic, count, bytes_len, offset_bytes, reserved);
 }

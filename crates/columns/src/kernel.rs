@@ -18,11 +18,11 @@ use fastlanes::BitPacking;
 use fsst::{Decompressor, ESCAPE_CODE};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// An unsigned integer that blocks are packed in.
-pub(crate) trait Lane:
-    BitPacking + FromBytes + IntoBytes + Immutable + Copy + Default + Ord + Send + Sync + 'static
+/// An unsigned integer that blocks are packed in. Public for [`Code`](crate::Code) alone.
+pub trait Lane:
+    BitPacking + FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Default + Ord + Send + Sync + 'static
 {
     /// Bits of the lane.
     const BITS: usize;
@@ -30,6 +30,10 @@ pub(crate) trait Lane:
     fn widen(self) -> u64;
     /// The low bits of `value`.
     fn truncate(value: u64) -> Self;
+    /// The sum, wrapping.
+    fn plus(self, other: Self) -> Self;
+    /// The difference, wrapping.
+    fn minus(self, other: Self) -> Self;
     /// Whether `self - lo <= span`, wrapping: `lo <= self <= lo + span` in one comparison.
     fn within(self, lo: Self, span: Self) -> bool;
 }
@@ -44,6 +48,14 @@ macro_rules! lane {
         #[inline(always)]
         fn truncate(value: u64) -> Self {
             value as $t
+        }
+        #[inline(always)]
+        fn plus(self, other: Self) -> Self {
+            self.wrapping_add(other)
+        }
+        #[inline(always)]
+        fn minus(self, other: Self) -> Self {
+            self.wrapping_sub(other)
         }
         #[inline(always)]
         fn within(self, lo: Self, span: Self) -> bool {
@@ -224,6 +236,30 @@ fn and_within_avx2<L: Lane>(values: &[L; BLOCK], lo: L, span: L, keep: &mut [u8;
     and_within_body(values, lo, span, keep);
 }
 
+/// `codes[i] = min(values[i] + shift, most)`, wrapping.
+#[inline(always)]
+fn shift_body<L: Lane, C: Lane>(values: &[L; BLOCK], shift: C, most: C, codes: &mut [C; BLOCK]) {
+    for (code, value) in codes.iter_mut().zip(values) {
+        *code = C::truncate(value.widen()).plus(shift).min(most);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn shift_avx2<L: Lane, C: Lane>(values: &[L; BLOCK], shift: C, most: C, codes: &mut [C; BLOCK]) {
+    shift_body(values, shift, most, codes);
+}
+
+/// `codes[i] = min(values[i] + shift, most)`, wrapping; with AVX2 where the machine has it.
+pub(crate) fn shift<L: Lane, C: Lane>(values: &[L; BLOCK], shift: C, most: C, codes: &mut [C; BLOCK]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the machine has AVX2.
+        return unsafe { shift_avx2(values, shift, most, codes) };
+    }
+    shift_body(values, shift, most, codes);
+}
+
 /// `keep[i] &= lo <= values[i] <= lo + span`, as bytes 0 and 1; with AVX2 where the machine has it.
 pub(crate) fn and_within<L: Lane>(values: &[L; BLOCK], lo: L, span: L, keep: &mut [u8; BLOCK]) {
     #[cfg(target_arch = "x86_64")]
@@ -273,6 +309,17 @@ mod tests {
             fast.iter().filter(|&&keep| keep == 1).count(),
             values.iter().filter(|v| (100..=350).contains(*v)).count()
         );
+    }
+
+    #[test]
+    fn shift_loops_agree() {
+        let values: [u16; BLOCK] = std::array::from_fn(|i| (i * 37 % 1000) as u16);
+        let (mut fast, mut plain) = ([0u32; BLOCK], [0; BLOCK]);
+        shift(&values, 70_000, 70_900, &mut fast);
+        shift_body(&values, 70_000, 70_900, &mut plain);
+        assert_eq!(fast, plain);
+        let expected = |value: &u16| (u32::from(*value) + 70_000).min(70_900);
+        assert!(fast.iter().copied().eq(values.iter().map(expected)));
     }
 
     #[test]

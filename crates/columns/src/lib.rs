@@ -46,6 +46,7 @@ mod bytes_array;
 mod check;
 mod chunk;
 mod cluster;
+mod codes;
 mod column;
 mod column_writer;
 pub mod compact;
@@ -55,6 +56,7 @@ mod dictionary;
 mod dictionary_writer;
 mod directory;
 mod draft;
+mod encoding;
 mod error;
 mod format;
 #[cfg(test)]
@@ -85,6 +87,7 @@ pub use add_column::add_column;
 pub use alter::{
     TableProperties, create_table, delete_rows, rename_column, rename_table, set_cluster, truncate,
 };
+pub use codes::{BLOCK_ROWS, ChunkInfo, Code, CodeReader, Encoding};
 pub use column::Column;
 pub use defaults::set_default;
 pub use dictionary::Dictionary;

@@ -1,17 +1,20 @@
 //! Which rows of a block are kept, and the conditions on packed values that decide it.
 //!
-//! A condition on codes is first moved into a chunk's own packed values ([`Local`]), so that blocks are compared as
-//! they are unpacked, in their narrow lanes, without being turned into codes.
+//! A condition on codes is first moved into a chunk's own local values ([`Local`]), and on into positions where the
+//! chunk has a list of its values. So blocks are compared as they are unpacked, in their narrow lanes, runs are compared
+//! once each, and blocks of ascending values by their ends.
 
-use crate::chunk::PackedChunk;
+use crate::CodePredicate;
+use crate::chunk::{Body, KeysChunk, width_of};
+use crate::encoding::runs::spread;
 use crate::format::BLOCK;
-use crate::kernel::{Lane, and_within};
-use crate::{CodePredicate, kernel};
+use crate::kernel::{Lane, and_within, with_lane};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// One byte per row of a block: 1 = keep.
 pub(crate) type Keep = [u8; BLOCK];
 
-/// A condition on the packed values of one chunk.
+/// A condition on the local values of one chunk, or on positions in its list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Local {
     Nothing,
@@ -22,7 +25,7 @@ pub(crate) enum Local {
     },
     /// One of a few values.
     Few(Vec<u64>),
-    /// A bit per packed value: 1 = keep.
+    /// A bit per value: 1 = keep.
     Table(Vec<u64>),
     /// One of many values, sorted; with a bit for each remainder of a value by [`FILTER`], to pass most others by.
     Many(Vec<u64>, Box<[u64; FILTER / 64]>),
@@ -36,11 +39,11 @@ const TABLE_WIDTH: usize = 21;
 const FILTER: usize = 1 << 14;
 
 impl Local {
-    /// Moves `predicate` into the packed values of `chunk`. `shift` is what to add to a packed value (not NULL) to get
+    /// Moves `predicate` into the local values of `chunk`. `shift` is what to add to a local value (not NULL) to get
     /// its code, `zone` the smallest and largest code of the chunk's values (NULL apart).
     pub(crate) fn new(
         predicate: &CodePredicate,
-        chunk: &PackedChunk<'_>,
+        chunk: &KeysChunk<'_>,
         shift: u64,
         zone: (u64, u64),
     ) -> Self {
@@ -99,12 +102,12 @@ impl Local {
     }
 
     /// Adds or excludes the chunk's NULLs, so far not thought of.
-    fn and_null(self, chunk: &PackedChunk<'_>, null: Option<u64>) -> Self {
+    fn and_null(self, chunk: &KeysChunk<'_>, null: Option<u64>) -> Self {
         let Some(marker) = chunk.null() else { return self };
         match (self, null) {
             (Self::All, Some(_)) => Self::All,
             (Self::All, None) if marker == 0 => Self::Within { lo: 1, hi: u64::MAX },
-            // NULL is packed right below the smallest value.
+            // NULL is stored right below the smallest value.
             (Self::Within { lo: 1, hi }, Some(0)) => Self::Within { lo: 0, hi },
             (Self::Nothing, Some(marker)) if chunk.entry.nulls == chunk.entry.rows => {
                 debug_assert_eq!(marker, 0);
@@ -133,7 +136,7 @@ impl Local {
     }
 
     /// Share of the rows that it keeps, roughly, for the order of conditions.
-    pub(crate) fn selectivity(&self, chunk: &PackedChunk<'_>) -> f64 {
+    pub(crate) fn selectivity(&self, chunk: &KeysChunk<'_>) -> f64 {
         let domain = (chunk.entry.max - chunk.entry.min) as f64 + 1.0;
         let kept = match self {
             Self::Nothing => 0.0,
@@ -145,18 +148,90 @@ impl Local {
         (kept / domain).min(1.0)
     }
 
-    /// Clears `keep` for the rows of a block that do not match. `values` is room for the unpacked block.
-    pub(crate) fn apply<L: Lane>(
-        &self,
-        chunk: &PackedChunk<'_>,
-        block: usize,
-        values: &mut [L; BLOCK],
-        keep: &mut Keep,
-    ) {
-        if matches!(self, Self::All) {
-            return;
+    /// The same condition on what the chunk stores for each row: on positions, if it has a list.
+    pub(crate) fn stored(self, chunk: &KeysChunk<'_>) -> Self {
+        let Body::List(list) = chunk.body() else {
+            return self;
+        };
+        with_lane!(chunk.width(), L => self.on_positions(list.values::<L>()))
+    }
+
+    /// The same condition on positions in a sorted list of values.
+    fn on_positions<L: Lane>(self, list: &[L]) -> Self {
+        let below = |value: u64| list.partition_point(|other| other.widen() < value) as u64;
+        match self {
+            Self::Within { lo, hi } => {
+                let end = hi.checked_add(1).map_or(list.len() as u64, below);
+                match (below(lo), end) {
+                    (lo, end) if lo >= end => Self::Nothing,
+                    (0, end) if end == list.len() as u64 => Self::All,
+                    (lo, end) => Self::Within { lo, hi: end - 1 },
+                }
+            }
+            Self::Few(values) | Self::Many(values, _) => {
+                let find = |value: &u64| list.binary_search_by_key(value, |other| other.widen()).ok();
+                let positions: Vec<u64> = values.iter().filter_map(find).map(|at| at as u64).collect();
+                Self::one_of(positions, width_of(list.len() as u64))
+            }
+            Self::Table(table) => {
+                let kept = (0u64..)
+                    .zip(list)
+                    .filter(|(_, value)| bit(&table, value.widen() as usize) == 1);
+                Self::one_of(
+                    kept.map(|(position, _)| position).collect(),
+                    width_of(list.len() as u64),
+                )
+            }
+            same => same,
         }
-        kernel::unpack(chunk.width(), chunk.lanes::<L>(block), values);
+    }
+
+    /// Clears `keep` for the rows of a block that do not match. The condition must be [`stored`](Self::stored). `room`
+    /// is room for a block in 64-bit lanes.
+    pub(crate) fn apply(&self, chunk: &KeysChunk<'_>, block: usize, room: &mut [u64], keep: &mut Keep) {
+        match chunk.body() {
+            Body::List(list) => with_lane!(list.positions().width(), P => {
+                let positions = lanes::<P>(room);
+                list.positions().unpack(block, positions);
+                self.compare(positions, keep);
+            }),
+            Body::Plain(plain) => with_lane!(chunk.width(), L => self.compare(plain.block::<L>(block), keep)),
+            Body::Runs(runs) => with_lane!(chunk.width(), L => {
+                let (lengths, values) = runs.of_block::<L>(block);
+                let (runs, kept) = (lanes::<L>(room), &mut [1; BLOCK]);
+                let count = values.len().min(BLOCK);
+                runs[..count].copy_from_slice(&values[..count]);
+                self.compare(runs, kept);
+                let mut rows = [0; BLOCK];
+                spread(lengths, &kept[..count], &mut rows, |kept| kept);
+                keep.iter_mut().zip(rows).for_each(|(keep, row)| *keep &= row);
+            }),
+            Body::Steps(steps) => with_lane!(chunk.width(), L => {
+                if !self.beyond(steps.first::<L>(block).widen(), keep) {
+                    let values = lanes::<L>(room);
+                    steps.read(block, values);
+                    self.compare(values, keep);
+                }
+            }),
+            Body::Packed(packed) => with_lane!(chunk.width(), L => {
+                let values = lanes::<L>(room);
+                packed.unpack(block, values);
+                self.compare(values, keep);
+            }),
+        }
+    }
+
+    /// Whether no value of a block can match because all of them are at least `smallest`; clears `keep` then.
+    fn beyond(&self, smallest: u64, keep: &mut Keep) -> bool {
+        let beyond = matches!(self, Self::Within { hi, .. } if *hi < smallest);
+        if beyond {
+            keep.fill(0);
+        }
+        beyond
+    }
+
+    /// Clears `keep` for the values that do not match.
+    fn compare<L: Lane>(&self, values: &[L; BLOCK], keep: &mut Keep) {
         match self {
             Self::All => {}
             Self::Nothing => keep.fill(0),
@@ -196,6 +271,13 @@ impl Local {
     }
 }
 
+/// Room for a block of lanes, in words.
+pub(crate) fn lanes<L: Lane>(room: &mut [u64]) -> &mut [L; BLOCK] {
+    let bytes = &mut room.as_mut_bytes()[..BLOCK * size_of::<L>()];
+    let lanes = <[L]>::mut_from_bytes(bytes).expect("words are aligned for every lane");
+    lanes.try_into().expect("the length is that of a block")
+}
+
 fn set_bit(bits: &mut [u64], at: usize) {
     bits[at / 64] |= 1 << (at % 64);
 }
@@ -221,8 +303,7 @@ pub(crate) fn to_bits(keep: &Keep) -> [u64; BLOCK / 64] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::encode_keys;
-    use crate::kernel::with_lane;
+    use crate::chunk::{ENCODINGS, Encoded, encode_as};
     use proptest::prelude::*;
 
     #[test]
@@ -246,16 +327,18 @@ mod tests {
             others in proptest::collection::vec(any::<prop::sample::Index>(), 0..20),
             kind in 0..6,
             around in 0u64..3,
+            sorted in any::<bool>(),
+            repeat in 1usize..600,
+            few in prop_oneof![Just(u64::MAX), 1u64..300],
         ) {
             let mask = if width == 64 { u64::MAX >> 1 } else { (1 << width) - 1 };
             // Codes of this chunk lie `below` above the column's smallest.
             let mut codes: Vec<u64> = seed.iter().map(|code| match code {
                 None if has_null => 0,
-                code => (code.unwrap_or(3) & mask) + below + u64::from(has_null),
+                // Few values are spread over all of the width.
+                code => ((code.unwrap_or(3) % few) & mask) * (mask / few).max(1) + below + u64::from(has_null),
             }).collect();
             codes.sort_unstable();
-            let turn = a.index(codes.len());
-            codes.rotate_left(turn);
             let pick = |index: prop::sample::Index| codes[index.index(codes.len())];
             let (lo, hi) = (pick(a).min(pick(b)).saturating_sub(around), pick(a).max(pick(b)) + around);
             let set = CodePredicate::set(others.iter().map(|&index| pick(index).saturating_sub(around)).collect());
@@ -267,19 +350,39 @@ mod tests {
                 4 => CodePredicate::range(0, hi),
                 _ => set,
             };
+            if !sorted {
+                let mut rng = halocline_workloads::SplitMix64::new(lo ^ hi);
+                rng.shuffle(&mut codes);
+            }
+            let codes: Vec<u64> = (0..codes.len() * 2).map(|row| codes[row % codes.len() / repeat]).collect();
             let nulls: Vec<u32> =
                 (0u32..).zip(&codes).filter(|(_, code)| has_null && **code == 0).map(|(row, _)| row).collect();
-            // Here keys are codes.
-            let encoded = encode_keys(&mut codes.clone(), &nulls);
-            let chunk = PackedChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
-            let local = Local::new(&predicate, &chunk, chunk.key_base(), (encoded.entry.min, encoded.entry.max));
+            for encoding in ENCODINGS {
+                if let Some(encoded) = encode_as(encoding, &codes, &nulls) {
+                    compare(&encoded, &codes, &predicate);
+                }
+            }
+        }
+    }
+
+    /// Compares what a chunk of these codes (which are keys here) keeps with what it should.
+    fn compare(encoded: &Encoded, codes: &[u64], predicate: &CodePredicate) {
+        let chunk = KeysChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
+        let zone = (encoded.entry.min, encoded.entry.max);
+        let local = Local::new(predicate, &chunk, chunk.key_base(), zone).stored(&chunk);
+        for (block, codes) in codes.chunks(BLOCK).enumerate() {
             let mut keep = [1; BLOCK];
-            with_lane!(chunk.width(), L => local.apply::<L>(&chunk, 0, &mut [L::default(); BLOCK], &mut keep));
+            local.apply(&chunk, block, &mut [0; BLOCK], &mut keep);
             if local == Local::Nothing {
                 keep.fill(0);
             }
             for (row, &code) in codes.iter().enumerate() {
-                prop_assert_eq!(keep[row] == 1, predicate.matches(code), "{:?} {:?} code {}", predicate, local, code);
+                assert_eq!(
+                    keep[row] == 1,
+                    predicate.matches(code),
+                    "{predicate:?} {local:?} encoding {} code {code}",
+                    encoded.entry.encoding
+                );
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use crate::defaults::DefaultMeta;
 use crate::error::damaged;
+use crate::format::{FORMAT_ENCODED, FORMAT_PACKED};
 use crate::types::{parse_type, type_name};
 use crate::{ColumnsError, Result};
 use arrow_array::ArrayRef;
@@ -17,10 +18,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The newest version this program reads: that of tables with defaults.
-pub(crate) const VERSION: u32 = 3;
-/// Version of tables without defaults.
-const WITHOUT_DEFAULTS: u32 = 2;
+/// The newest version this program reads: that of tables with segments of a format beyond the first.
+pub(crate) const VERSION: u32 = 4;
+/// Version of other tables with defaults.
+const WITH_DEFAULTS: u32 = 3;
+/// Version of all others.
+const PLAIN: u32 = 2;
 
 /// Name of a table's object in the pool.
 pub(crate) fn object_name(table: &str) -> String {
@@ -64,6 +67,17 @@ pub(crate) struct SegmentMeta {
     /// Rows that are deleted.
     #[serde(default)]
     pub(crate) deleted: u64,
+    /// A `FORMAT_` constant: which encodings its chunks may have.
+    #[serde(default = "packed", skip_serializing_if = "is_packed")]
+    pub(crate) format: u32,
+}
+
+fn packed() -> u32 {
+    FORMAT_PACKED
+}
+
+fn is_packed(format: &u32) -> bool {
+    *format == FORMAT_PACKED
 }
 
 #[derive(Deserialize)]
@@ -104,7 +118,7 @@ impl TableMeta {
             columns.push(ColumnMeta::new(field)?);
         }
         Ok(Self {
-            v: WITHOUT_DEFAULTS,
+            v: PLAIN,
             uid: new_uid(),
             next_segment: 0,
             columns,
@@ -144,6 +158,14 @@ impl TableMeta {
                 .zip(&mut meta.segments)
                 .for_each(|(id, segment)| segment.id = id);
         }
+        if let Some(segment) = meta
+            .segments
+            .iter()
+            .find(|segment| segment.format > FORMAT_ENCODED)
+        {
+            let what = format!("segment {} has the unknown format {}", segment.id, segment.format);
+            return Err(damaged(place(), what));
+        }
         let ids: BTreeSet<u64> = meta.segments.iter().map(|segment| segment.id).collect();
         let above = ids.last().is_some_and(|&last| last >= meta.next_segment);
         if meta.uid == 0 || above || ids.len() != meta.segments.len() {
@@ -152,10 +174,16 @@ impl TableMeta {
         Ok(meta)
     }
 
-    /// The bytes of the object, of the oldest version that says all of it: a program that knew no defaults would lose them.
+    /// The bytes of the object, of the oldest version that says all of it: a program that knew no defaults would lose
+    /// them, one that does not know an encoding would take it for damage.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
         let has_default = self.columns.iter().any(|column| column.default.is_some());
-        self.v = if has_default { VERSION } else { WITHOUT_DEFAULTS };
+        let is_packed = |segment: &SegmentMeta| segment.format == FORMAT_PACKED;
+        self.v = match has_default {
+            _ if !self.segments.iter().all(is_packed) => VERSION,
+            true => WITH_DEFAULTS,
+            false => PLAIN,
+        };
         serde_json::to_vec(self).expect("plain data always serialises")
     }
 

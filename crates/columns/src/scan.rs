@@ -1,7 +1,7 @@
 //! Reading the values of a column as Arrow arrays: ranges of rows, and single rows.
 
 use crate::bytes_array::BytesBuilder;
-use crate::chunk::PackedChunk;
+use crate::chunk::KeysChunk;
 use crate::column::Column;
 use crate::dictionary::Dictionary;
 use crate::error::damaged;
@@ -26,7 +26,7 @@ enum Wanted<'a> {
 impl Wanted<'_> {
     /// Calls `each` with the packed value of every wanted row, in order.
     #[inline(always)]
-    fn for_each(&self, chunk: &PackedChunk<'_>, mut each: impl FnMut(u64)) {
+    fn for_each(&self, chunk: &KeysChunk<'_>, mut each: impl FnMut(u64)) {
         with_lane!(chunk.width(), L => match self {
             Self::Range(rows) => chunk.for_each_block::<L>(rows.clone(), |values| {
                 values.iter().for_each(|&value| each(value.widen()));
@@ -94,7 +94,7 @@ impl Column {
             let row = rows[i] as usize;
             // What is damaged is told when it is read.
             let chunk = self.packed(row / self.chunk_rows()).ok();
-            chunk.map_or(&[], |chunk| chunk.block(row % self.chunk_rows() / BLOCK))
+            chunk.map_or(&[], |chunk| chunk.block_bytes(row % self.chunk_rows() / BLOCK))
         });
     }
 

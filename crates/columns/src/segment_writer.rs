@@ -9,7 +9,7 @@
 use crate::chunk::Encoded;
 use crate::column_writer::{Backlog, ColumnWriter};
 use crate::directory::{ColumnEntries, encode};
-use crate::format::{ALIGN, ChunkEntry, align_up};
+use crate::format::{ALIGN, ChunkEntry, ENCODING_FSST, FORMAT_ENCODED, FORMAT_PACKED, align_up};
 use crate::physical::Physical;
 use crate::shares::Shares;
 use crate::{Result, TableOptions};
@@ -31,6 +31,8 @@ pub(crate) struct SegmentWriter<'t, M: Medium> {
     chunk_rows: usize,
     /// None before the first row.
     columns: Vec<ColumnWriter>,
+    /// Bytes of the medium's unit, a power of two from a line up.
+    unit: usize,
     parts: Vec<ExtentRef>,
     spilled: Vec<FrozenScratch<'t, M>>,
     rows: u64,
@@ -40,6 +42,8 @@ pub(crate) struct SegmentWriter<'t, M: Medium> {
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) rows: u64,
+    /// A `FORMAT_` constant.
+    pub(crate) format: u32,
     /// Directory and parts.
     pub(crate) extents: Vec<ExtentRef>,
     pub(crate) column_bytes: Vec<u64>,
@@ -55,6 +59,7 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
             chunk_rows: options.chunk_rows,
             options,
             columns: Vec::new(),
+            unit: txn.kind().unit() as usize,
             parts: Vec::new(),
             spilled: Vec::new(),
             rows: 0,
@@ -155,7 +160,7 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
     fn spill(&mut self) -> Result<()> {
         let len = self.sum(ColumnWriter::backlog_bytes);
         let scratch = self.txn.scratch(len as u64)?;
-        let mut at = 0;
+        let mut at = 0usize;
         for backlog in self.columns.iter_mut().flat_map(ColumnWriter::backlog_mut) {
             if let Backlog::Memory(encoded) = backlog {
                 let bytes = encoded.bytes();
@@ -181,10 +186,18 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
                     .map(move |(chunk, e)| (i, chunk, e))
             })
             .collect();
-        let mut at = 0;
+        let mut at = 0usize;
+        let mut gaps = Vec::new();
         let mut place = |len: usize| {
-            let offset = at;
-            at += align_up(len);
+            let align = if len >= UNITS_TO_ALIGN * self.unit {
+                self.unit
+            } else {
+                ALIGN
+            };
+            let offset = at.next_multiple_of(align);
+            gaps.push(at..offset);
+            gaps.push(offset + len..offset + align_up(len));
+            at = offset + align_up(len);
             offset as u64
         };
         let offsets: Vec<u64> = ready
@@ -194,11 +207,10 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
         let more_offsets: Vec<u64> = more.iter().map(|bytes| place(bytes.len())).collect();
         if at > 0 {
             let writer = self.txn.alloc(at as u64)?;
-            let write = |(bytes, offset): (&[u8], u64)| {
-                writer.write_at(offset, bytes);
-                let padding = align_up(bytes.len()) - bytes.len();
-                writer.write_at(offset + bytes.len() as u64, &[0; ALIGN][..padding]);
-            };
+            let write = |(bytes, offset): (&[u8], u64)| writer.write_at(offset, bytes);
+            let zeros = vec![0; self.unit];
+            gaps.iter()
+                .for_each(|gap| writer.write_at(gap.start as u64, &zeros[..gap.len()]));
             let chunks = ready.par_iter().map(|(_, _, encoded)| encoded.bytes());
             chunks.zip(offsets.par_iter().copied()).for_each(write);
             more.iter()
@@ -250,6 +262,13 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
             }
             columns.push((header, Cow::Borrowed(entries)));
         }
+        let encodings = columns
+            .iter()
+            .flat_map(|(_, entries)| entries.iter().map(|entry| entry.encoding));
+        let format = match encodings.max() {
+            Some(newest) if newest > ENCODING_FSST => FORMAT_ENCODED,
+            _ => FORMAT_PACKED,
+        };
         let chunk_rows = self.chunk_rows as u32;
         let directory = encode(self.rows, chunk_rows, self.parts.len() as u32, &columns);
         let column_bytes = columns.iter().map(|(header, _)| header.bytes).collect();
@@ -261,11 +280,15 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
         self.columns.clear();
         Ok(Written {
             rows,
+            format,
             extents,
             column_bytes,
         })
     }
 }
 
+/// Chunks from so many units on begin with one, so that reading them touches as few as can be; for smaller ones the
+/// space between them would be too much.
+const UNITS_TO_ALIGN: usize = 16;
 /// Values from which on a batch is worth spreading over threads.
 const PARALLEL_VALUES: usize = 8192;

@@ -4,17 +4,16 @@
 //! block is left as soon as no row of it is kept. Invariant: rows outside of the range asked for and deleted rows are never
 //! kept.
 
-use crate::chunk::PackedChunk;
+use crate::chunk::KeysChunk;
 use crate::column::Column;
 use crate::format::BLOCK;
-use crate::kernel::{Lane, with_lane};
 use crate::live::Live;
 use crate::mask::{Keep, Local, to_bits};
 use crate::segment::Segment;
 use crate::{CodePredicate, Result};
 use roaring::RoaringBitmap;
 use std::ops::Range;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 /// The kept rows of a block of 1024: row i is bit i % 64 of word i / 64.
 pub type BlockMask = [u64; BLOCK / 64];
@@ -142,7 +141,7 @@ impl Segment {
                 let mut keep: Keep = [1; BLOCK];
                 let mut mask = [0; BLOCK / 64];
                 for (chunk, local) in &conditions {
-                    with_lane!(chunk.width(), L => local.apply(chunk, block, lanes::<L>(&mut room), &mut keep));
+                    local.apply(chunk, block, &mut room, &mut keep);
                     mask = to_bits(&keep);
                     if mask == [0; BLOCK / 64] {
                         break;
@@ -163,7 +162,7 @@ impl Segment {
 fn localise<'a>(
     columns: &[(&'a Column, &CodePredicate)],
     number: usize,
-) -> Result<Option<Vec<(PackedChunk<'a>, Local)>>> {
+) -> Result<Option<Vec<(KeysChunk<'a>, Local)>>> {
     let mut conditions = Vec::with_capacity(columns.len());
     for (column, predicate) in columns {
         let space = column.codes()?;
@@ -174,21 +173,18 @@ fn localise<'a>(
             (space.code(chunk.entry.min), space.code(chunk.entry.max))
         };
         let shift = chunk.key_base().wrapping_add(space.key_to_code());
-        match Local::new(predicate, &chunk, shift, zone) {
+        let local = Local::new(predicate, &chunk, shift, zone);
+        let selectivity = local.selectivity(&chunk);
+        match local.stored(&chunk) {
             Local::Nothing => return Ok(None),
             Local::All => {}
-            local => conditions.push((chunk, local)),
+            local => conditions.push((selectivity, (chunk, local))),
         }
     }
-    conditions.sort_by(|(a, left), (b, right)| left.selectivity(a).total_cmp(&right.selectivity(b)));
-    Ok(Some(conditions))
-}
-
-/// Room for a block of lanes, in words.
-fn lanes<L: Lane>(room: &mut [u64]) -> &mut [L; BLOCK] {
-    let bytes = &mut room.as_mut_bytes()[..BLOCK * size_of::<L>()];
-    let lanes = <[L]>::mut_from_bytes(bytes).expect("words are aligned for every lane");
-    lanes.try_into().expect("the length is that of a block")
+    conditions.sort_by(|(left, _), (right, _)| left.total_cmp(right));
+    Ok(Some(
+        conditions.into_iter().map(|(_, condition)| condition).collect(),
+    ))
 }
 
 /// Clears the bits of rows outside of `rows`; bit 0 is row `first`.

@@ -61,7 +61,8 @@ impl Shares {
 /// Bytes that a row of a column takes before its chunk is full, and more while it is encoded.
 fn row_bytes(physical: Physical, array: &dyn Array) -> (usize, usize) {
     if physical != Physical::Bytes {
-        return (12, 8);
+        // A list of the distinct values and positions in it, and what is encoded.
+        return (12, 24);
     }
     let strings = string_bytes(array) / array.len().max(1);
     // Vectors grow by doubling; encoding compresses into one and copies into another.

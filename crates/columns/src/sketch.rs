@@ -21,11 +21,7 @@ impl Sketch {
     /// Counts a key in.
     #[inline]
     pub(crate) fn add(&mut self, key: u64) {
-        // The finaliser of SplitMix64: every bit of the key reaches every bit of the hash.
-        let mut hash = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        hash ^= hash >> 31;
+        let hash = mix(key);
         let register = &mut self.registers[(hash >> (64 - REGISTER_BITS)) as usize];
         let rank = ((hash << REGISTER_BITS) | (1 << (REGISTER_BITS - 1))).leading_zeros() as u8 + 1;
         if rank > *register {
@@ -45,6 +41,15 @@ impl Sketch {
             estimate as u64
         }
     }
+}
+
+/// The finaliser of SplitMix64: every bit of the key reaches every bit of the hash.
+#[inline]
+pub(crate) fn mix(key: u64) -> u64 {
+    let mut hash = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^ (hash >> 31)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Writing chunks of strings as they are; `strings.rs` has the layout and reads them.
 
-use crate::chunk::{Encoded, pack_block, width_of};
+use crate::chunk::{Encoded, width_of};
+use crate::encoding::packed::pack_block;
 use crate::format::{
     BLOCK, BLOCK_BYTES_PER_BIT, ChunkEntry, ENCODING_FSST, ENCODING_RAW, StringsHeader, align_up, checksum,
 };

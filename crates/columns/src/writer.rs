@@ -174,7 +174,9 @@ impl<'t, M: Medium> TableWriter<'t, M> {
         for (sum, bytes) in stats.column_bytes.iter_mut().zip(&written.column_bytes) {
             *sum += bytes;
         }
-        let segment: DraftSegment = self.draft.new_segment(written.rows, written.extents);
+        let segment: DraftSegment = self
+            .draft
+            .new_segment(written.rows, written.format, written.extents);
         stats.ids.end = segment.meta.id + 1;
         self.draft.segments.insert(self.place, segment);
         self.place += 1;

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use halocline_media::{AnyMedium, Medium};
+use halocline_media::{AnyMedium, Medium, MediumKind};
 
 use crate::PoolError;
 use crate::access::{SlabLock, WriterLock};
@@ -99,6 +99,11 @@ impl<M: Medium> Txn<M> {
             lock,
             _turn: turn,
         })
+    }
+
+    /// What the pool lies on.
+    pub fn kind(&self) -> MediumKind {
+        self.inner.medium.kind()
     }
 
     /// The generation this transaction builds on.

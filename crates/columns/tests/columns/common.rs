@@ -98,6 +98,20 @@ fn draw(rng: &mut SplitMix64, shape: Shape) -> u64 {
     }
 }
 
+/// Leaves numbers as they are, repeats or sorts them, so that chunks get every encoding.
+fn arrange(numbers: &mut [u64], seed: u64) {
+    match seed % 5 {
+        3 => {
+            let repeat = 1 + (seed >> 8) as usize % 400;
+            (0..numbers.len())
+                .rev()
+                .for_each(|row| numbers[row] = numbers[row / repeat]);
+        }
+        4 => numbers.sort_unstable(),
+        _ => {}
+    }
+}
+
 fn string(number: u64) -> String {
     const WORDS: [&str; 8] = ["quick", "", "é", "deposit ", "zz", "quickly", "\u{1F980}", "a"];
     (0..number % 4)
@@ -128,7 +142,8 @@ pub(crate) fn random_array(data_type: &DataType, rows: usize, shape: Shape) -> A
     let mut rng = SplitMix64::new(shape.seed);
     let valid: Vec<bool> = (0..rows).map(|_| rng.below(256) >= shape.nulls).collect();
     let nulls = (shape.nulls > 0).then(|| NullBuffer::from(valid));
-    let numbers: Vec<u64> = (0..rows).map(|_| draw(&mut rng, shape)).collect();
+    let mut numbers: Vec<u64> = (0..rows).map(|_| draw(&mut rng, shape)).collect();
+    arrange(&mut numbers, shape.seed);
     if matches!(data_type, DataType::Boolean) {
         let bits = numbers.iter().map(|number| number & 1 == 1).collect();
         return Arc::new(arrow_array::BooleanArray::new(bits, nulls));

@@ -8,6 +8,8 @@ mod compaction;
 mod crash;
 mod damage;
 mod defaults;
+mod encodings;
+mod golden;
 mod model;
 mod tables;
 mod writing;

@@ -1,0 +1,330 @@
+//! Codes of a column, block by block, for kernels that look at every row.
+
+use crate::chunk::{Body, KeysChunk, width_of};
+use crate::column::Column;
+use crate::encoding::runs::spread;
+use crate::format::{
+    BLOCK, ENCODING_DICTIONARY, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS, ENCODING_STEPS,
+};
+use crate::kernel::{self, Lane, with_lane};
+use crate::mask::lanes;
+use crate::{CodePredicate, Result};
+
+/// Rows of a block; chunks have a whole number of them, but for the last.
+pub const BLOCK_ROWS: usize = BLOCK;
+
+/// An integer that codes are read into: `u8`, `u16`, `u32` or `u64`.
+pub trait Code: Lane {
+    /// The code as 64 bits.
+    #[inline(always)]
+    fn number(self) -> u64 {
+        self.widen()
+    }
+}
+impl Code for u8 {}
+impl Code for u16 {}
+impl Code for u32 {}
+impl Code for u64 {}
+
+/// How the codes of a chunk are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// All rows have the same code, which takes no bytes.
+    Constant,
+    /// The distance from the chunk's smallest code, bit-packed.
+    Packed,
+    /// The same in whole bytes.
+    Plain,
+    /// Bit-packed positions in a sorted list of the chunk's codes.
+    Dictionary,
+    /// Bit-packed steps between codes that ascend.
+    Steps,
+    /// Runs of equal codes.
+    Runs,
+}
+
+/// What is known of a chunk without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChunkInfo {
+    /// Rows.
+    pub rows: usize,
+    /// Rows that are NULL.
+    pub nulls: usize,
+    /// How codes are stored.
+    pub encoding: Encoding,
+    /// Smallest code of a value (not NULL), 0 if there is none: what is stored counts from here.
+    pub base: u64,
+    /// Bits that the distance of a code from `base` needs, with a place for NULL.
+    pub width: u32,
+    /// Smallest and largest code; NULL is code 0.
+    pub zone: (u64, u64),
+    /// Distinct values, NULL not counted, to a few percent; `None` if unknown or at least 65,535.
+    pub distinct: Option<u32>,
+    /// Bytes in the pool.
+    pub bytes: u64,
+}
+
+/// Reads the codes of a column in blocks of 1024 rows, as `C`. Keeps a block of room, and of a chunk that has one the
+/// list of its codes; for one thread.
+///
+/// ```
+/// # use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+/// # use halocline_columns::{Table, TableOptions, TableWriter};
+/// # use halocline_pool::{Pool, PoolOptions};
+/// # use std::sync::Arc;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let pool = Pool::create(directory.path().join("p"), &PoolOptions::default())?;
+/// # let days: ArrayRef = Arc::new(Int32Array::from_iter_values((0..5000).map(|i| 19_920_101 + i / 7)));
+/// # let batch = RecordBatch::try_from_iter([("day", days)])?;
+/// # let txn = pool.begin()?;
+/// # let mut writer = TableWriter::new(&txn, "t", batch.schema(), TableOptions::default())?;
+/// # writer.write(&batch)?;
+/// # writer.finish()?;
+/// # txn.commit()?;
+/// # let table = Table::open(&pool.snapshot()?, "t")?;
+/// let column = table.segments()[0].column(0);
+/// let mut reader = column.code_reader::<u16>()?; // codes need 10 bits: see `Column::code_bits`
+/// let (mut codes, mut sum) = ([0; 1024], 0);
+/// for row in (0..column.rows()).step_by(1024) {
+///     let (chunk, block) = (row / column.chunk_rows(), row % column.chunk_rows() / 1024);
+///     let rows = reader.read(chunk, block, &mut codes)?;
+///     sum += codes[..rows].iter().map(|&code| u64::from(code)).sum::<u64>();
+/// }
+/// assert_eq!(sum, (0..5000).map(|i| i / 7).sum());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct CodeReader<'a, C> {
+    column: &'a Column,
+    key_to_code: u64,
+    max_code: C,
+    /// The chunk that was read last, and its number.
+    open: Option<(usize, Open<'a, C>)>,
+    room: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Open<'a, C> {
+    chunk: KeysChunk<'a>,
+    /// What to add to a local value to get its code.
+    shift: C,
+    /// The codes in the chunk's list, one for each number of as many bits as positions have.
+    list: Vec<C>,
+}
+
+impl Column {
+    /// Bits that its codes need: what [`code_reader`](Self::code_reader) must have at least.
+    ///
+    /// # Errors
+    /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes).
+    pub fn code_bits(&self) -> Result<u32> {
+        Ok(width_of(self.codes()?.max_code()) as u32)
+    }
+
+    /// What is known of a chunk without reading it. O(1).
+    ///
+    /// # Errors
+    /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes), [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk.
+    pub fn chunk_info(&self, chunk: usize) -> Result<ChunkInfo> {
+        let (zone, space) = (self.zone(chunk)?, self.codes()?);
+        let entry = self.keys_entry(chunk)?;
+        let valued = entry.nulls < entry.rows;
+        Ok(ChunkInfo {
+            rows: entry.rows as usize,
+            nulls: entry.nulls as usize,
+            encoding: match entry.encoding {
+                ENCODING_PACKED if entry.width > 0 => Encoding::Packed,
+                ENCODING_PLAIN => Encoding::Plain,
+                ENCODING_DICTIONARY => Encoding::Dictionary,
+                ENCODING_STEPS => Encoding::Steps,
+                ENCODING_RUNS => Encoding::Runs,
+                _ => Encoding::Constant,
+            },
+            base: if valued { space.code(entry.min) } else { 0 },
+            width: entry.width.into(),
+            zone,
+            distinct: (1..u16::MAX)
+                .contains(&entry.distinct)
+                .then_some(entry.distinct.into()),
+            bytes: entry.len,
+        })
+    }
+
+    /// Reads its codes in blocks.
+    ///
+    /// # Errors
+    /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes).
+    ///
+    /// # Panics
+    /// If `C` has fewer bits than [`code_bits`](Self::code_bits).
+    pub fn code_reader<C: Code>(&self) -> Result<CodeReader<'_, C>> {
+        let (bits, space) = (self.code_bits()?, self.codes()?);
+        assert!(
+            bits as usize <= C::BITS,
+            "codes of {bits} bits do not fit {}",
+            C::BITS
+        );
+        Ok(CodeReader {
+            column: self,
+            key_to_code: space.key_to_code(),
+            max_code: C::truncate(space.max_code()),
+            open: None,
+            room: vec![0; BLOCK],
+        })
+    }
+}
+
+impl<'a, C: Code> CodeReader<'a, C> {
+    /// Reads the codes of a block of a chunk; returns how many rows it has, from the first of `codes` on. What is behind
+    /// them means nothing. No code exceeds the column's `max_code`.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk or block.
+    pub fn read(&mut self, chunk: usize, block: usize, codes: &mut [C; BLOCK_ROWS]) -> Result<usize> {
+        self.open(chunk)?;
+        let Some((_, open)) = &self.open else { return Ok(0) };
+        let (chunk, max_code) = (&open.chunk, self.max_code);
+        let rows = rows_of(chunk, block);
+        match chunk.body() {
+            Body::List(list) => with_lane!(list.positions().width(), P => {
+                let positions = lanes::<P>(&mut self.room);
+                list.positions().unpack(block, positions);
+                let list = &open.list[..];
+                for (code, position) in codes.iter_mut().zip(positions) {
+                    *code = list[position.widen() as usize];
+                }
+            }),
+            Body::Runs(runs) => with_lane!(chunk.width(), L => {
+                let (lengths, values) = runs.of_block::<L>(block);
+                spread(lengths, values, codes, |value| open.code(value.widen(), max_code));
+            }),
+            Body::Plain(plain) => {
+                with_lane!(chunk.width(), L => open.codes(plain.block::<L>(block), max_code, codes));
+            }
+            Body::Packed(_) | Body::Steps(_) => with_lane!(chunk.width(), L => {
+                let values = lanes::<L>(&mut self.room);
+                chunk.read_block(block, values);
+                open.codes(values, max_code, codes);
+            }),
+        }
+        Ok(rows)
+    }
+
+    /// Reads the codes of some rows of a block, `rows` counted from its start: few are read one by one, many with their
+    /// block. `codes` gets one for each.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk or block, or a row is outside of the block; if `codes` has not the length of `rows`.
+    pub fn read_rows(&mut self, chunk: usize, block: usize, rows: &[u16], codes: &mut [C]) -> Result<()> {
+        assert_eq!(rows.len(), codes.len(), "one code for each row");
+        self.open(chunk)?;
+        let Some((_, open)) = &self.open else {
+            return Ok(());
+        };
+        let in_block = rows_of(&open.chunk, block);
+        assert!(
+            rows.iter().all(|&row| usize::from(row) < in_block),
+            "row outside of the block"
+        );
+        if rows.len() >= open.chunk.whole_from() {
+            let mut all = [C::default(); BLOCK];
+            self.read(chunk, block, &mut all)?;
+            for (code, &row) in codes.iter_mut().zip(rows) {
+                *code = all[usize::from(row)];
+            }
+            return Ok(());
+        }
+        let (chunk, max_code) = (&open.chunk, self.max_code);
+        with_lane!(chunk.width(), L => {
+            for (code, &row) in codes.iter_mut().zip(rows) {
+                *code = open.code(chunk.value::<L>(block * BLOCK + usize::from(row)).widen(), max_code);
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether any row of a chunk can match, as far as its smallest and largest code tell. O(1), O(log n) for a set.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk.
+    pub fn may_match(&self, chunk: usize, predicate: &CodePredicate) -> Result<bool> {
+        let (lo, hi) = self.column.zone(chunk)?;
+        Ok(match predicate {
+            CodePredicate::Set(codes) => codes
+                .get(codes.partition_point(|&code| code < lo))
+                .is_some_and(|&code| code <= hi),
+            predicate => predicate
+                .bounds()
+                .is_some_and(|(low, high)| low <= hi && high >= lo),
+        })
+    }
+
+    /// Opens a chunk, unless it is the one that is open.
+    fn open(&mut self, number: usize) -> Result<()> {
+        if self.open.as_ref().is_some_and(|(open, _)| *open == number) {
+            return Ok(());
+        }
+        let chunk = self.column.packed(number)?;
+        let shift = C::truncate(chunk.key_base().wrapping_add(self.key_to_code));
+        let list = self.open.take().map_or_else(Vec::new, |(_, open)| open.list);
+        let mut open = Open { chunk, shift, list };
+        open.list.clear();
+        if let Body::List(list) = chunk.body() {
+            with_lane!(chunk.width(), L => for value in list.values::<L>() {
+                let code = open.code(value.widen(), self.max_code);
+                open.list.push(code);
+            });
+            open.list.resize(1 << list.positions().width(), C::default());
+        }
+        self.open = Some((number, open));
+        Ok(())
+    }
+}
+
+impl<C: Code> Open<'_, C> {
+    /// The code of a local value.
+    #[inline(always)]
+    fn code(&self, value: u64, max_code: C) -> C {
+        if Some(value) == self.chunk.null() {
+            return C::default();
+        }
+        C::truncate(value).plus(self.shift).min(max_code)
+    }
+
+    /// The codes of local values.
+    fn codes<L: Lane>(&self, values: &[L; BLOCK], max_code: C, codes: &mut [C; BLOCK]) {
+        match self.chunk.null() {
+            None => kernel::shift(values, self.shift, max_code, codes),
+            Some(_) => {
+                for (code, value) in codes.iter_mut().zip(values) {
+                    *code = self.code(value.widen(), max_code);
+                }
+            }
+        }
+    }
+}
+
+/// Rows of a block of a chunk.
+///
+/// # Panics
+/// If there is no such block.
+fn rows_of(chunk: &KeysChunk<'_>, block: usize) -> usize {
+    assert!(block * BLOCK < chunk.rows(), "there is no block {block}");
+    (chunk.rows() - block * BLOCK).min(BLOCK)
+}

@@ -1,0 +1,246 @@
+//! Columns whose chunks have every encoding, compared with the numbers that they were made of.
+
+use crate::common::{dram_pool, write};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use halocline_columns::{
+    BLOCK_ROWS, Code, CodePredicate, Column, Encoding, Segment, Table, TableOptions, delete_rows,
+};
+use halocline_workloads::SplitMix64;
+use proptest::prelude::*;
+use roaring::RoaringBitmap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Kinds of columns, each after the encoding that its chunks get.
+pub(crate) const KINDS: [Encoding; 6] = [
+    Encoding::Constant,
+    Encoding::Packed,
+    Encoding::Plain,
+    Encoding::Dictionary,
+    Encoding::Steps,
+    Encoding::Runs,
+];
+
+/// The numbers of a column of a kind.
+pub(crate) fn numbers(kind: Encoding, rows: usize, rng: &mut SplitMix64) -> Vec<i64> {
+    let mut last = -1000;
+    (0..rows)
+        .map(|row| {
+            last = match kind {
+                Encoding::Constant => 42,
+                Encoding::Packed => rng.below(1000) as i64 - 500,
+                // Ends of the range of 16 bits keep the width, whatever is drawn.
+                Encoding::Plain => [0, 65_535, rng.below(65_536) as i64][(row % 1024).min(2)],
+                Encoding::Dictionary => rng.below(20) as i64 * 10_000_000_007,
+                Encoding::Steps => last + rng.below(3) as i64,
+                _ if row % 1024 == 0 || rng.below(12) == 0 => rng.next_u64() as i64 >> 30,
+                _ => last,
+            };
+            last
+        })
+        .collect()
+}
+
+pub(crate) fn array(numbers: &[i64], nulls: u64, rng: &mut SplitMix64) -> ArrayRef {
+    let values = numbers
+        .iter()
+        .map(|&number| (rng.below(256) >= nulls).then_some(number));
+    Arc::new(Int64Array::from_iter(values))
+}
+
+fn check_reader<C: Code>(column: &Column, codes: &[u64], rng: &mut SplitMix64) {
+    let mut reader = column.code_reader::<C>().expect("codes");
+    for chunk in 0..column.chunks() {
+        let first = chunk * column.chunk_rows();
+        let codes = &codes[first..(first + column.chunk_rows()).min(codes.len())];
+        for (block, codes) in codes.chunks(BLOCK_ROWS).enumerate() {
+            let mut read = [C::default(); BLOCK_ROWS];
+            assert_eq!(reader.read(chunk, block, &mut read).expect("sound"), codes.len());
+            assert!(
+                read[..codes.len()]
+                    .iter()
+                    .map(|code| code.number())
+                    .eq(codes.iter().copied())
+            );
+            for share in [2, 8, 300] {
+                let rows: Vec<u16> = (0..codes.len() as u16)
+                    .filter(|_| rng.below(share) == 0)
+                    .collect();
+                let mut some = vec![C::default(); rows.len()];
+                reader.read_rows(chunk, block, &rows, &mut some).expect("sound");
+                let expected = rows.iter().map(|&row| codes[usize::from(row)]);
+                assert!(some.iter().map(|code| code.number()).eq(expected));
+            }
+        }
+    }
+}
+
+fn check_column(segment: &Segment, index: usize, values: &Int64Array, rng: &mut SplitMix64) {
+    let column = segment.column(index);
+    let codes: Vec<u64> = {
+        let smallest = values.iter().flatten().min().unwrap_or(0);
+        let shift = u64::from(values.null_count() > 0);
+        values
+            .iter()
+            .map(|value| value.map_or(0, |value| (value - smallest) as u64 + shift))
+            .collect()
+    };
+    let mut read = Vec::new();
+    column.read_codes(0..codes.len(), &mut read).expect("sound");
+    assert_eq!(read, codes);
+    let bits = column.code_bits().expect("codes");
+    for fits in [8, 16, 32, 64].into_iter().filter(|&width| width >= bits) {
+        match fits {
+            8 => check_reader::<u8>(column, &codes, rng),
+            16 => check_reader::<u16>(column, &codes, rng),
+            32 => check_reader::<u32>(column, &codes, rng),
+            _ => check_reader::<u64>(column, &codes, rng),
+        }
+    }
+    let reader = column.code_reader::<u64>().expect("codes");
+    for (chunk, codes) in codes.chunks(column.chunk_rows()).enumerate() {
+        let info = column.chunk_info(chunk).expect("sound");
+        let nulls = values
+            .slice(chunk * column.chunk_rows(), codes.len())
+            .null_count();
+        assert_eq!((info.rows, info.nulls), (codes.len(), nulls));
+        let (low, high) = (codes.iter().min().copied(), codes.iter().max().copied());
+        assert_eq!((Some(info.zone.0), Some(info.zone.1)), (low, high));
+        let distinct: BTreeSet<u64> = codes
+            .iter()
+            .copied()
+            .filter(|&code| nulls == 0 || code > 0)
+            .collect();
+        assert_eq!(info.base, distinct.first().copied().unwrap_or(0));
+        if let Some(about) = info.distinct {
+            let error = (f64::from(about) - distinct.len() as f64).abs();
+            assert!(
+                error <= 2.0 + 0.15 * distinct.len() as f64,
+                "{info:?}: {}",
+                distinct.len()
+            );
+        }
+        let equal = |code: u64| {
+            reader
+                .may_match(chunk, &CodePredicate::Equal(code))
+                .expect("sound")
+        };
+        assert!(codes.iter().all(|&code| equal(code)));
+        assert!(!equal(info.zone.1 + 1));
+    }
+}
+
+fn predicates(codes: &[u64], rng: &mut SplitMix64) -> Vec<CodePredicate> {
+    let mut pick = || codes[rng.below(codes.len() as u64) as usize];
+    let (a, b) = (pick(), pick());
+    vec![
+        CodePredicate::Equal(a),
+        CodePredicate::range(a.min(b), a.max(b)),
+        CodePredicate::range(a.min(b) + 1, (a.max(b) + 1).max(1)),
+        CodePredicate::range(0, a),
+        CodePredicate::range(1, u64::MAX),
+        CodePredicate::set(vec![a, b, pick() + 1]),
+        CodePredicate::set((0..40).map(|_| pick()).collect()),
+    ]
+}
+
+pub(crate) fn table_of(
+    columns: &[ArrayRef],
+    chunk_rows: usize,
+) -> (halocline_pool::Pool<halocline_media::Dram>, Table) {
+    let named = columns
+        .iter()
+        .enumerate()
+        .map(|(i, array)| (format!("c{i}"), array.clone(), true));
+    let batch = RecordBatch::try_from_iter_with_nullable(named).expect("columns of one length");
+    let mut options = TableOptions::default();
+    options.chunk_rows = chunk_rows;
+    let pool = dram_pool();
+    let (table, _) = write(&pool, &[batch], options);
+    (pool, table)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn all_encodings_agree_with_the_numbers(
+        seed in any::<u64>(),
+        rows in 1usize..9000,
+        chunk_rows in prop_oneof![Just(1024), Just(4096), Just(65_536)],
+        nulls in prop_oneof![3 => Just(0u64), 2 => Just(10), 1 => Just(250)],
+        deleted in prop_oneof![Just(0u64), Just(30), Just(200)],
+    ) {
+        let mut rng = SplitMix64::new(seed);
+        let columns: Vec<ArrayRef> =
+            KINDS.iter().map(|&kind| array(&numbers(kind, rows, &mut rng), nulls, &mut rng)).collect();
+        let (pool, table) = table_of(&columns, chunk_rows);
+        prop_assert!(table.check().is_empty(), "{:?}", table.check());
+        let segment = &table.segments()[0];
+        for (i, column) in columns.iter().enumerate() {
+            let values = column.as_any().downcast_ref::<Int64Array>().expect("numbers");
+            check_column(segment, i, values, &mut rng);
+        }
+        let dead: RoaringBitmap = (0..rows as u32).filter(|_| rng.below(256) < deleted).collect();
+        let txn = pool.begin().expect("no other writer");
+        let segment_id = segment.id();
+        delete_rows(&txn, "t", &BTreeMap::from([(segment_id, dead.clone())])).expect("rows");
+        let table = Table::open_in(&txn, "t").expect("there");
+        let Some(segment) = table.segments().first() else {
+            prop_assert_eq!(dead.len(), rows as u64);
+            return Ok(());
+        };
+        let mut codes = vec![Vec::new(); columns.len()];
+        for (i, codes) in codes.iter_mut().enumerate() {
+            segment.column(i).read_codes(0..rows, codes).expect("sound");
+        }
+        for round in 0..7 {
+            let chosen: Vec<usize> = (0..columns.len()).filter(|_| rng.below(2) == 0).collect();
+            let condition = |i: usize| (i, predicates(&codes[i], &mut rng).swap_remove((round + i) % 7));
+            let conditions: Vec<(usize, CodePredicate)> = chosen.into_iter().map(condition).collect();
+            let expected: RoaringBitmap = (0..rows as u32)
+                .filter(|&row| !dead.contains(row))
+                .filter(|&row| conditions.iter().all(|(i, predicate)| predicate.matches(codes[*i][row as usize])))
+                .collect();
+            let found = segment.select(&conditions, 0..rows).expect("sound");
+            prop_assert_eq!(found, expected, "{:?}", conditions);
+        }
+    }
+}
+
+#[test]
+fn each_kind_of_column_gets_its_encoding() {
+    let mut rng = SplitMix64::new(1);
+    for nulls in [0, 10] {
+        let columns: Vec<ArrayRef> = KINDS
+            .iter()
+            .map(|&kind| array(&numbers(kind, 200_000, &mut rng), nulls, &mut rng))
+            .collect();
+        let (_, table) = table_of(&columns, 65_536);
+        for (i, kind) in KINDS.into_iter().enumerate() {
+            let column = table.segments()[0].column(i);
+            let encodings: BTreeSet<String> = (0..column.chunks())
+                .map(|chunk| format!("{:?}", column.chunk_info(chunk).expect("sound").encoding))
+                .collect();
+            let expected = match kind {
+                // A place for NULL takes bits of its own, and values beside NULLs do not ascend.
+                Encoding::Constant | Encoding::Plain | Encoding::Steps | Encoding::Runs if nulls > 0 => {
+                    continue;
+                }
+                kind => format!("{kind:?}"),
+            };
+            assert_eq!(encodings, BTreeSet::from([expected]), "nulls {nulls}");
+        }
+    }
+}
+
+#[test]
+fn only_what_needs_it_is_of_version_4() {
+    let versions = [Encoding::Packed, Encoding::Steps].map(|kind| {
+        let mut rng = SplitMix64::new(2);
+        let (pool, _) = table_of(&[array(&numbers(kind, 5000, &mut rng), 0, &mut rng)], 65_536);
+        let object = pool.snapshot().expect("open").get("table/t").expect("there");
+        String::from_utf8_lossy(object.meta())[..7].to_owned()
+    });
+    assert_eq!(versions, ["{\"v\":2,", "{\"v\":4,"]);
+}

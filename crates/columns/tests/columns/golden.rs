@@ -1,0 +1,81 @@
+//! A table that an earlier build of this program wrote is read for ever: its description and its extents, in a file that
+//! is never made again. Packed segments (format 1) are in the golden pools of the crate `halocline`.
+
+use crate::common::dram_pool;
+use crate::encodings::{KINDS, array, numbers, table_of};
+use arrow_array::ArrayRef;
+use halocline_columns::Table;
+use halocline_pool::ObjectKind;
+use halocline_workloads::SplitMix64;
+use std::path::Path;
+
+/// Segments of format 2 (metadata version 4): a column for each encoding without NULLs, and one with.
+const ENCODED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/encoded-v4.table");
+
+/// The rows of the file.
+fn columns() -> Vec<ArrayRef> {
+    let mut rng = SplitMix64::new(4);
+    let of = |nulls: u64, rng: &mut SplitMix64| {
+        KINDS.map(|kind| {
+            let numbers = numbers(kind, 2500, rng);
+            array(&numbers, nulls, rng)
+        })
+    };
+    [of(0, &mut rng), of(20, &mut rng)].concat()
+}
+
+/// Lengths are four bytes, little-endian.
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (len, rest) = bytes.split_first_chunk::<4>()?;
+    let (taken, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
+    *bytes = rest;
+    Some(taken)
+}
+
+#[test]
+fn encoded_segments_are_read_as_ever() {
+    let file = std::fs::read(ENCODED).expect("a golden table");
+    let mut rest = &file[..];
+    let pool = dram_pool();
+    let txn = pool.begin().expect("no other writer");
+    let meta = take(&mut rest).expect("a description");
+    let mut extents = Vec::new();
+    while let Some(bytes) = take(&mut rest) {
+        let mut writer = txn.alloc(bytes.len() as u64).expect("space");
+        writer.append(bytes);
+        extents.push(writer.finish(bytes.len() as u64).expect("written"));
+    }
+    txn.put("table/t", ObjectKind::TABLE, meta, extents)
+        .expect("a table");
+    let table = Table::open_in(&txn, "t").expect("readable");
+    assert!(table.check().is_empty(), "{:?}", table.check());
+    let segment = &table.segments()[0];
+    let mut encodings = Vec::new();
+    for (i, expected) in columns().iter().enumerate() {
+        let column = segment.column(i);
+        assert_eq!(&column.scan(0..segment.rows()).expect("sound"), expected);
+        encodings.push(column.chunk_info(0).expect("sound").encoding);
+    }
+    assert_eq!(encodings[..KINDS.len()], KINDS);
+}
+
+/// Makes the file; it must not exist.
+#[test]
+#[ignore = "golden tables are made once"]
+fn make() {
+    assert!(!Path::new(ENCODED).exists(), "a golden table is never made again");
+    let (pool, _) = table_of(&columns(), 1024);
+    let snapshot = pool.snapshot().expect("open");
+    let object = snapshot.get("table/t").expect("there");
+    let mut out = Vec::new();
+    put(&mut out, object.meta());
+    for i in 0..object.extent_count() {
+        put(&mut out, &object.extent(i).expect("sound"));
+    }
+    std::fs::write(ENCODED, out).expect("a file");
+}
