@@ -3,8 +3,10 @@
 halocline_pool::mistakes! {
     /// An insert does not flush its entry.
     EntryUnflushed,
-    /// An insert stores the bitmap before entry and slot array are durable.
+    /// An insert stores the bitmap before its entry is durable.
     BitmapUnfenced,
+    /// The slot array counts before it is stored.
+    BitmapFirst,
     /// The slot array is changed while it counts.
     SlotsStillCount,
     /// A removal is acknowledged before it is durable.

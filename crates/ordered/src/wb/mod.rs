@@ -2,7 +2,8 @@
 //! lines; a slot array has the order.
 //!
 //! - *Bitmap and slot array* (3.2 there): one word says which entries are in use and whether the slot array counts. An insert makes
-//!   the slot array not count, writes entry and slot array, and makes both count by one store; each of the three steps is durable before the next. A
+//!   the slot array not count, writes slot array and entry, and makes both count by one store. The paper flushes and fences each of the three steps; here the
+//!   slot array shares a line with the bitmap, whose stores arrive in order, so only the entry needs a fence before the bitmap. A
 //!   slot array that does not count is found again from the entries. An update replaces the word of the value.
 //! - *Redo log*: what changes several nodes, a split or a join, is a list of words to store, in one of a few logs in the slab's root. A log that
 //!   counts is applied, and durably cleared before anyone else changes these nodes; opening applies those it finds.
@@ -21,7 +22,7 @@ pub(crate) use layout::entry_offset as key_offset;
 pub(crate) use nodes::Wb;
 
 crate::whole::stored_tree! {
-    /// A wB+-Tree, with nodes of 512 bytes. An insert flushes four lines and waits for three fences, a removal three of each, an
+    /// A wB+-Tree, with nodes of 512 bytes. An insert flushes two lines and waits for two fences, a removal or an
     /// update one of each. Reads are `O(log n)`; opening reads the inner nodes only.
     WbTree, Wb
 }

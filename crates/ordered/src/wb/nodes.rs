@@ -45,8 +45,8 @@ pub(super) fn rank_of<M: Medium>(node: Node<'_, M>, key: u64) -> usize {
     last + usize::from(below)
 }
 
-/// Stores a slot array, which does not count meanwhile, and then the bitmap, by which it counts. What was flushed before is durable
-/// when the bitmap is stored.
+/// Stores a slot array, which does not count meanwhile, and then the bitmap, by which it counts, and flushes them. They are in one line,
+/// whose stores arrive in order, so only an entry, which is in another one, must be durable before the bitmap is stored.
 #[inline]
 fn publish<M: Medium>(
     out: &mut Out<'_, M>,
@@ -59,9 +59,11 @@ fn publish<M: Medium>(
     let meta = node.meta();
     if !made(Mistake::SlotsStillCount) {
         out.store(head, meta & !VALID);
-        out.flush(head);
-        out.fence();
     }
+    if made(Mistake::BitmapFirst) {
+        out.store(head, with_bitmap(meta, used) | VALID);
+    }
+    slots.store(out, node);
     if let Some((entry, (key, value))) = entry {
         if made(Mistake::EntryUnflushed) {
             out.store(node.offset + entry_offset(entry), key);
@@ -69,11 +71,9 @@ fn publish<M: Medium>(
         } else {
             write_entry(out, node, entry, (key, value));
         }
-    }
-    slots.store(out, node);
-    out.flush(head);
-    if !made(Mistake::BitmapUnfenced) {
-        out.fence();
+        if !made(Mistake::BitmapUnfenced) {
+            out.fence();
+        }
     }
     out.store(head, with_bitmap(meta, used) | VALID);
     out.flush(head);
