@@ -49,6 +49,7 @@ mod locks;
 mod mistake;
 mod range;
 mod sched;
+mod sync;
 mod wb;
 mod whole;
 

@@ -3,10 +3,9 @@
 //! There are far fewer versions than leaves, so several leaves share one, which costs at most a needless retry. A version is
 //! odd while its leaf is locked, and never goes back: a leaf that is freed and used again for other keys has another one.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
 use crate::mistake::{Mistake, made};
 use crate::sched;
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// How many, as a power of 2: little enough to stay in the CPU's cache; in tests, so few that leaves share them.
 const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 12 };
@@ -57,7 +56,10 @@ impl Locks {
     #[inline(always)]
     pub(crate) fn validate(&self, leaf: u32, version: u64) -> bool {
         sched::point();
-        fence(Ordering::Acquire);
+        // What was read under a lock that came later has the lock seen here.
+        if !made(Mistake::ReadUnfenced) {
+            fence(Ordering::Acquire);
+        }
         self.version(leaf).load(Ordering::Relaxed) == version || made(Mistake::LeafUnvalidated)
     }
 
@@ -84,7 +86,9 @@ impl Locks {
                 .compare_exchange(before, before + 1, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok();
         // Readers that see a store made under the lock must see the lock.
-        fence(Ordering::Release);
+        if !made(Mistake::LockUnfenced) {
+            fence(Ordering::Release);
+        }
         // Not `then_some`: a guard that is made is dropped, and unlocks.
         taken.then(|| Locked { version, before })
     }
@@ -141,7 +145,11 @@ impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
         sched::point();
-        self.version.store(self.before + 2, Ordering::Release);
+        let order = match made(Mistake::UnlockUnordered) {
+            true => Ordering::Relaxed,
+            false => Ordering::Release,
+        };
+        self.version.store(self.before + 2, order);
     }
 }
 

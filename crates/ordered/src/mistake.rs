@@ -7,4 +7,10 @@ halocline_pool::mistakes! {
     NodeUnvalidated,
     /// A writer does not look whether its key still belongs to the leaf that it has locked.
     WriterUnchecked,
+    /// What is read of a leaf may be read after its version was looked at again.
+    ReadUnfenced,
+    /// What is stored under a lock may be seen before the lock is.
+    LockUnfenced,
+    /// What was stored under a lock may be seen after it is let go.
+    UnlockUnordered,
 }

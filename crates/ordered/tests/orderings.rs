@@ -1,0 +1,163 @@
+//! `src/locks.rs` with atomics that show every execution the memory model allows, also those of machines with weaker orders than the one
+//! the tests run on: `cargo test -p halocline-ordered --features loom --test orderings`.
+//!
+//! What is locked is two words, stored and read without any order of their own, as the weakest leaf or inner node would be.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+
+use locks::{Backoff, Locks};
+use mistake::Mistake;
+
+#[path = "../src/locks.rs"]
+#[allow(dead_code, reason = "not all of it is modelled")]
+mod locks;
+
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+}
+
+mod sched {
+    use loom::sync::atomic::{AtomicU64, Ordering};
+
+    loom::lazy_static! {
+        /// Stored to and never loaded, so it orders nothing; but of two stores to it loom tries both orders. By itself it does not try that of
+        /// a thread's load and another's store if that one has loaded the word as well in between.
+        static ref POINT: AtomicU64 = AtomicU64::new(0);
+    }
+
+    /// Another thread may go on here.
+    pub(crate) fn point() {
+        POINT.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn wait() -> bool {
+        loom::thread::yield_now();
+        true
+    }
+}
+
+mod mistake {
+    use std::cell::Cell;
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Mistake {
+        LeafUnvalidated,
+        ReadUnfenced,
+        LockUnfenced,
+        UnlockUnordered,
+    }
+
+    thread_local! {
+        /// Modelled threads are coroutines of one real thread.
+        pub(crate) static MADE: Cell<Option<Mistake>> = const { Cell::new(None) };
+    }
+
+    pub(crate) fn made(mistake: Mistake) -> bool {
+        MADE.get() == Some(mistake)
+    }
+}
+
+const LEAF: u32 = 7;
+
+struct Leaf {
+    locks: Locks,
+    words: [AtomicU64; 2],
+}
+
+impl Leaf {
+    fn new() -> Arc<Leaf> {
+        sched::point();
+        Arc::new(Leaf {
+            locks: Locks::new(),
+            words: [AtomicU64::new(0), AtomicU64::new(0)],
+        })
+    }
+
+    /// Adds 1 to both words.
+    fn write(&self) {
+        let _locked = self.locks.lock(LEAF);
+        for word in &self.words {
+            sched::point();
+            word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Both words at one version.
+    fn read(&self) -> [u64; 2] {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Some(version) = self.locks.read(LEAF) {
+                let words = [0, 1].map(|word: usize| {
+                    sched::point();
+                    self.words[word].load(Ordering::Relaxed)
+                });
+                if self.locks.validate(LEAF, version) {
+                    return words;
+                }
+            }
+            backoff.wait();
+        }
+    }
+}
+
+/// A reader beside a writer finds both words as they were before or after.
+fn a_reader_beside_a_writer() {
+    loom::model(|| {
+        let leaf = Leaf::new();
+        let writer = {
+            let leaf = Arc::clone(&leaf);
+            thread::spawn(move || leaf.write())
+        };
+        let [first, second] = leaf.read();
+        assert_eq!(first, second);
+        writer.join().unwrap();
+        assert_eq!(leaf.read(), [1, 1]);
+    });
+}
+
+/// What a writer adds is not lost.
+fn two_writers() {
+    loom::model(|| {
+        let leaf = Leaf::new();
+        let other = {
+            let leaf = Arc::clone(&leaf);
+            thread::spawn(move || leaf.write())
+        };
+        leaf.write();
+        other.join().unwrap();
+        assert_eq!(leaf.read(), [2, 2]);
+    });
+}
+
+#[test]
+fn readers_find_one_state() {
+    a_reader_beside_a_writer();
+}
+
+#[test]
+fn writers_come_one_after_the_other() {
+    two_writers();
+}
+
+#[test]
+fn weaker_orders_are_noticed() {
+    let noticed = |mistake, model: fn()| {
+        mistake::MADE.set(Some(mistake));
+        let result = catch_unwind(AssertUnwindSafe(model));
+        mistake::MADE.set(None);
+        assert!(result.is_err(), "{mistake:?}");
+    };
+    for mistake in [
+        Mistake::LeafUnvalidated,
+        Mistake::ReadUnfenced,
+        Mistake::LockUnfenced,
+        Mistake::UnlockUnordered,
+    ] {
+        noticed(mistake, a_reader_beside_a_writer);
+    }
+    noticed(Mistake::UnlockUnordered, two_writers);
+}
