@@ -112,7 +112,7 @@ struct Open<'a, C> {
     chunk: KeysChunk<'a>,
     /// What to add to a local value to get its code.
     shift: C,
-    /// The codes in the chunk's list, one for each number of as many bits as positions have.
+    /// The codes in the chunk's list, and behind them any others, up to [`list_size`].
     list: Vec<C>,
 }
 
@@ -199,7 +199,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
             Body::List(list) => with_lane!(list.positions().width(), P => {
                 let positions = lanes::<P>(&mut self.room);
                 list.positions().unpack(block, positions);
-                let list = &open.list[..];
+                let list = &open.list[..list_size::<P>(list.positions().width())];
                 for (code, position) in codes.iter_mut().zip(positions) {
                     *code = list[position.widen() as usize];
                 }
@@ -284,13 +284,14 @@ impl<'a, C: Code> CodeReader<'a, C> {
         let shift = C::truncate(chunk.key_base().wrapping_add(self.key_to_code));
         let list = self.open.take().map_or_else(Vec::new, |(_, open)| open.list);
         let mut open = Open { chunk, shift, list };
-        open.list.clear();
         if let Body::List(list) = chunk.body() {
-            with_lane!(chunk.width(), L => for value in list.values::<L>() {
-                let code = open.code(value.widen(), self.max_code);
-                open.list.push(code);
+            let size = with_lane!(list.positions().width(), P => list_size::<P>(list.positions().width()));
+            if open.list.len() < size {
+                open.list.resize(size, C::default());
+            }
+            with_lane!(chunk.width(), L => for (i, value) in list.values::<L>().iter().enumerate() {
+                open.list[i] = open.code(value.widen(), self.max_code);
             });
-            open.list.resize(1 << list.positions().width(), C::default());
         }
         self.open = Some((number, open));
         Ok(())
@@ -318,6 +319,13 @@ impl<C: Code> Open<'_, C> {
             }
         }
     }
+}
+
+/// How long a list must be for every position of so many bits to lie in it: as long as there are numbers in the lane,
+/// so that looking positions up needs no check, unless that is too long.
+#[inline(always)]
+fn list_size<P: Lane>(width: usize) -> usize {
+    if P::BITS <= 16 { 1 << P::BITS } else { 1 << width }
 }
 
 /// Rows of a block of a chunk.
