@@ -1,0 +1,155 @@
+//! Aggregates, one state for each group in a dense array.
+//!
+//! Sums are kept in 128 bits: what a sum of 64 bits that wraps would be is their lower half, and nothing else overflows.
+
+use super::measure::{Measure, Values};
+use crate::{JoinError, Result};
+
+/// So many groups an aggregate keeps at most: 16 bytes each, and as many for counts, by thread.
+pub const MOST_GROUPS: usize = 1 << 20;
+
+/// What is computed of a measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// The sum of its values.
+    Sum,
+    /// How many are not NULL.
+    Count,
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+}
+
+/// A function of a measure. An average is a sum and a count.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Aggregate {
+    /// What is computed.
+    pub function: Function,
+    /// Of what.
+    pub measure: Measure,
+}
+
+/// The states of all groups.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    functions: Vec<Function>,
+    rows: Vec<u64>,
+    states: Vec<State>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    value: i128,
+    /// Values that were not NULL.
+    count: u64,
+}
+
+impl Groups {
+    /// Of so many groups.
+    ///
+    /// # Errors
+    /// [`JoinError::TooManyGroups`].
+    pub(super) fn new(groups: u128, aggregates: &[Aggregate]) -> Result<Groups> {
+        if groups > MOST_GROUPS as u128 {
+            return Err(JoinError::TooManyGroups {
+                groups,
+                most: MOST_GROUPS,
+            });
+        }
+        let functions: Vec<Function> = aggregates.iter().map(|aggregate| aggregate.function).collect();
+        Ok(Groups {
+            rows: vec![0; groups as usize],
+            states: vec![State::default(); groups as usize * functions.len()],
+            functions,
+        })
+    }
+
+    /// Adds a row to each of these groups.
+    #[inline]
+    pub(super) fn add_rows(&mut self, groups: &[u32]) {
+        for group in groups {
+            self.rows[*group as usize] += 1;
+        }
+    }
+
+    /// Adds the values of an aggregate.
+    #[inline]
+    pub(super) fn add(&mut self, aggregate: usize, groups: &[u32], values: &Values) {
+        let (each, states) = (self.functions.len(), &mut self.states[..]);
+        let valid = |row: usize| values.valid.get(row).is_none_or(|valid| *valid);
+        let rows = groups.iter().zip(&values.values).enumerate();
+        match self.functions[aggregate] {
+            Function::Sum | Function::Count => {
+                for (row, (group, value)) in rows {
+                    let (valid, state) = (valid(row), &mut states[*group as usize * each + aggregate]);
+                    state.value += i128::from(if valid { *value } else { 0 });
+                    state.count += u64::from(valid);
+                }
+            }
+            function => {
+                for (row, (group, value)) in rows.filter(|(row, _)| valid(*row)) {
+                    let _ = row;
+                    let state = &mut states[*group as usize * each + aggregate];
+                    state.merge(function, State { value: i128::from(*value), count: 1 });
+                }
+            }
+        }
+    }
+
+    /// Adds those of another thread.
+    pub(super) fn merge(&mut self, other: &Groups) {
+        for (rows, more) in self.rows.iter_mut().zip(&other.rows) {
+            *rows += more;
+        }
+        let each = self.functions.len();
+        for (at, (state, more)) in self.states.iter_mut().zip(&other.states).enumerate() {
+            state.merge(self.functions[at % each], *more);
+        }
+    }
+
+    /// Groups, also those without rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Rows of a group.
+    pub fn rows(&self, group: usize) -> u64 {
+        self.rows[group]
+    }
+
+    /// The sum, least or greatest value of an aggregate; `None` if there was none but NULL. Of a count, nothing that means something.
+    pub fn value(&self, group: usize, aggregate: usize) -> Option<i128> {
+        let state = &self.states[group * self.functions.len() + aggregate];
+        (state.count > 0).then_some(state.value)
+    }
+
+    /// Values of an aggregate that were not NULL.
+    pub fn count(&self, group: usize, aggregate: usize) -> u64 {
+        self.states[group * self.functions.len() + aggregate].count
+    }
+
+    /// Bytes of DRAM.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.rows) + size_of_val(&*self.states)
+    }
+}
+
+impl State {
+    fn merge(&mut self, function: Function, other: State) {
+        if other.count > 0 {
+            self.value = match function {
+                _ if self.count == 0 => other.value,
+                Function::Sum | Function::Count => self.value + other.value,
+                Function::Min => self.value.min(other.value),
+                Function::Max => self.value.max(other.value),
+            };
+            self.count += other.count;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What is aggregated: expressions over integer columns of the fact table.
+//!
+//! Values wrap at the width of the expression's type, as they do in SQL here; a NULL operand makes a NULL.
+
+/// The type an expression is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// 32 bits.
+    W32,
+    /// 64 bits.
+    W64,
+}
+
+impl Width {
+    #[inline(always)]
+    fn wrap(self, value: i64) -> i64 {
+        match self {
+            Width::W32 => i64::from(value as i32),
+            Width::W64 => value,
+        }
+    }
+}
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// A column, by its number in the list of [`StarJoin::measured`](super::StarJoin::measured).
+    Column(usize),
+    /// A constant.
+    Literal(i64),
+    /// A sum.
+    Add(Width, Box<Measure>, Box<Measure>),
+    /// A difference.
+    Subtract(Width, Box<Measure>, Box<Measure>),
+    /// A product.
+    Multiply(Width, Box<Measure>, Box<Measure>),
+}
+
+/// Values of a column or of an expression, one for each selected row; where `valid` is not empty, whether it is not NULL.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Values {
+    pub(super) values: Vec<i64>,
+    pub(super) valid: Vec<bool>,
+}
+
+impl Measure {
+    /// Its values for rows whose columns are these.
+    pub(super) fn evaluate(&self, columns: &[Values], rows: usize) -> Values {
+        match self {
+            Measure::Column(number) => columns[*number].clone(),
+            Measure::Literal(value) => Values {
+                values: vec![*value; rows],
+                valid: Vec::new(),
+            },
+            Measure::Add(width, a, b) => combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_add(b))),
+            Measure::Subtract(width, a, b) => combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_sub(b))),
+            Measure::Multiply(width, a, b) => combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_mul(b))),
+        }
+    }
+}
+
+fn combine(
+    left: &Measure,
+    right: &Measure,
+    columns: &[Values],
+    rows: usize,
+    operator: impl Fn(i64, i64) -> i64,
+) -> Values {
+    let mut left = left.evaluate(columns, rows);
+    let room;
+    let right = match right {
+        Measure::Column(number) => &columns[*number],
+        other => {
+            room = other.evaluate(columns, rows);
+            &room
+        }
+    };
+    for (left, right) in left.values.iter_mut().zip(&right.values) {
+        *left = operator(*left, *right);
+    }
+    if left.valid.is_empty() {
+        left.valid.clone_from(&right.valid);
+    } else {
+        left.valid
+            .iter_mut()
+            .zip(&right.valid)
+            .for_each(|(left, right)| *left &= right);
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nulls_and_overflow() {
+        let column = |values: &[i64], valid: &[bool]| Values {
+            values: values.to_vec(),
+            valid: valid.to_vec(),
+        };
+        let columns = [
+            column(&[1, i64::from(i32::MAX), 3], &[true, true, false]),
+            column(&[4, 2, 6], &[]),
+        ];
+        let of = |measure: Measure| measure.evaluate(&columns, 3);
+        let pair = || (Box::new(Measure::Column(0)), Box::new(Measure::Column(1)));
+        let (a, b) = pair();
+        let product = of(Measure::Multiply(Width::W32, a, b));
+        assert_eq!(product.values[..2], [4, -2]);
+        assert_eq!(product.valid, [true, true, false]);
+        let (a, b) = pair();
+        let product = of(Measure::Multiply(Width::W64, b, a));
+        assert_eq!(product.values[1], 2 * i64::from(i32::MAX));
+        assert_eq!(product.valid, [true, true, false]);
+        let (_, b) = pair();
+        let rest = of(Measure::Subtract(Width::W64, Box::new(Measure::Literal(10)), b));
+        assert_eq!((rest.values, rest.valid), (vec![6, 8, 4], vec![]));
+    }
+}

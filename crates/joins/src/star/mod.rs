@@ -1,0 +1,21 @@
+//! The star join as one pipeline (Shanbhag et al., DaMoN 2020, section 4; selection vectors as in the column stores it builds on).
+//!
+//! For a block of 1024 rows: the fact table's own conditions on packed codes, then one probe after the other, the most selective for
+//! its bytes first, each leaving fewer rows in a *selection vector*; then group numbers and measures of what is left. A column is read only
+//! where rows are left, from the slow tier once, into buffers that fit the CPU's cache.
+//!
+//! Invariant: a row of the fact table takes part once, if it is live, matches the conditions, and each of its keys is in its
+//! dimension; a NULL is in none.
+
+mod aggregate;
+mod dimension;
+mod measure;
+mod pipeline;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use aggregate::{Aggregate, Function, Groups, MOST_GROUPS};
+pub use dimension::{Dimension, DimensionBuilder};
+pub use measure::{Measure, Width};
+pub use run::{Probe, StarJoin, StarStats};

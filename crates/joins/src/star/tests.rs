@@ -1,0 +1,182 @@
+//! The join beside a nested loop over the same rows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
+use halocline_columns::{CodePredicate, Segment, Table, TableOptions, TableWriter};
+use halocline_pool::{Pool, PoolOptions};
+use proptest::prelude::*;
+
+use super::*;
+use crate::JoinError;
+
+/// A row of the fact table: a key, another key, two measures.
+type Row = (Option<i32>, i64, Option<i32>, i32);
+
+fn table_of(rows: &[Row]) -> (tempfile::TempDir, Table) {
+    let directory = tempfile::tempdir().expect("a folder");
+    let pool = Pool::create(directory.path().join("p"), &PoolOptions::default()).expect("a pool");
+    let columns: [(&str, ArrayRef); 4] = [
+        ("a", Arc::new(rows.iter().map(|row| row.0).collect::<Int32Array>())),
+        ("b", Arc::new(rows.iter().map(|row| Some(row.1)).collect::<Int64Array>())),
+        ("x", Arc::new(rows.iter().map(|row| row.2).collect::<Int32Array>())),
+        ("y", Arc::new(rows.iter().map(|row| Some(row.3)).collect::<Int32Array>())),
+    ];
+    let nullable = columns.map(|(name, array)| (name, array, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(nullable).expect("a batch");
+    let txn = pool.begin().expect("a transaction");
+    let mut writer = TableWriter::new(&txn, "t", batch.schema(), TableOptions::default()).expect("a writer");
+    writer.write(&batch).expect("written");
+    writer.finish().expect("finished");
+    txn.commit().expect("committed");
+    let table = Table::open(&pool.snapshot().expect("a snapshot"), "t").expect("a table");
+    (directory, table)
+}
+
+fn dimension_of(rows: &BTreeMap<i64, u32>) -> Arc<Dimension> {
+    let mut builder = DimensionBuilder::new();
+    rows.iter().for_each(|(key, group)| builder.push(*key, *group));
+    Arc::new(builder.finish().expect("unique keys"))
+}
+
+/// Sum, count, least and greatest of `x * y` at 32 bits, and the count of rows, by group.
+type Answer = BTreeMap<u32, (u64, Option<i128>, u64, Option<i128>, Option<i128>)>;
+
+fn brute_force(rows: &[Row], first: &BTreeMap<i64, u32>, second: &BTreeMap<i64, u32>, stride: u32) -> Answer {
+    let mut answer = Answer::new();
+    for (a, b, x, y) in rows {
+        let (Some(left), Some(right)) = (
+            a.and_then(|a| first.get(&i64::from(a))),
+            second.get(b),
+        ) else {
+            continue;
+        };
+        let state = answer.entry(left + right * stride).or_default();
+        state.0 += 1;
+        if let Some(x) = x {
+            let product = i128::from(x.wrapping_mul(*y));
+            state.1 = Some(state.1.unwrap_or(0) + product);
+            state.2 += 1;
+            state.3 = Some(state.3.map_or(product, |least| least.min(product)));
+            state.4 = Some(state.4.map_or(product, |most| most.max(product)));
+        }
+    }
+    answer
+}
+
+fn product(function: Function) -> Aggregate {
+    let (x, y) = (Box::new(Measure::Column(0)), Box::new(Measure::Column(1)));
+    Aggregate {
+        function,
+        measure: Measure::Multiply(Width::W32, x, y),
+    }
+}
+
+fn join_of(first: &Arc<Dimension>, second: &Arc<Dimension>) -> StarJoin {
+    let probe = |column, dimension: &Arc<Dimension>| Probe {
+        column,
+        dimension: Arc::clone(dimension),
+    };
+    let functions = [Function::Sum, Function::Count, Function::Min, Function::Max];
+    StarJoin::new(
+        vec![probe(0, first), probe(1, second)],
+        vec![2, 3],
+        functions.map(product).to_vec(),
+    )
+    .expect("few groups")
+}
+
+fn answer_of(join: &StarJoin, table: &Table, threads: usize) -> (Answer, StarStats) {
+    let segments: Vec<(&Segment, Vec<(usize, CodePredicate)>)> = table
+        .segments()
+        .iter()
+        .inspect(|segment| assert!(join.can_read(segment)))
+        .map(|segment| (segment, vec![]))
+        .collect();
+    let (groups, stats) = join
+        .run(&segments, threads, &AtomicBool::new(false))
+        .expect("joined");
+    let with_rows = (0..groups.len()).filter(|group| groups.rows(*group) > 0);
+    let answer = with_rows.map(|group| {
+        let value = |aggregate| groups.value(group, aggregate);
+        let counted = groups.count(group, 1);
+        (group as u32, (groups.rows(group), value(0), counted, value(2), value(3)))
+    });
+    (answer.collect(), stats)
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let key = prop_oneof![Just(None), (-5..40_i32).prop_map(Some)];
+    let measure = prop_oneof![Just(None), any::<i32>().prop_map(Some), (0..9_i32).prop_map(Some)];
+    proptest::collection::vec((key, -3..3_i64, measure, any::<i32>()), 1..3000)
+}
+
+fn keys() -> impl Strategy<Value = BTreeMap<i64, u32>> {
+    proptest::collection::btree_map(-9..45_i64, 0..6_u32, 0..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn as_a_nested_loop(rows in rows(), first in keys(), second in keys(), far in any::<bool>(), threads in 1..4_usize) {
+        // With a key far away the second dimension is hashed.
+        let mut second = second;
+        if far {
+            second.insert(1 << 40, 0);
+        }
+        let (_directory, table) = table_of(&rows);
+        let (left, right) = (dimension_of(&first), dimension_of(&second));
+        prop_assert_eq!(right.is_dense(), !far);
+        let stride = left.groups().max(1);
+        let (answer, stats) = answer_of(&join_of(&left, &right), &table, threads);
+        prop_assert_eq!(&answer, &brute_force(&rows, &first, &second, stride));
+        let joined: u64 = answer.values().map(|state| state.0).sum();
+        prop_assert!(stats.passed.last().is_none_or(|passed| *passed == joined));
+    }
+}
+
+#[test]
+fn many_chunks_and_threads() {
+    let rows: Vec<Row> = (0..200_000)
+        .map(|i: i32| (Some(i / 1000 % 50), i64::from(i % 7), Some(i % 100), i % 11))
+        .collect();
+    let (_directory, table) = table_of(&rows);
+    // The first key is clustered: some chunks are not looked at.
+    let first = BTreeMap::from([(20, 0), (21, 3), (22, 1)]);
+    let second = (0..5).map(|key| (key, key as u32 % 2)).collect();
+    let join = join_of(&dimension_of(&first), &dimension_of(&second));
+    let wanted = brute_force(&rows, &first, &second, 4);
+    for threads in [1, 2, 5] {
+        let (answer, stats) = answer_of(&join, &table, threads);
+        assert_eq!(answer, wanted);
+        assert!(stats.selected < 30_000, "{stats:?}");
+    }
+}
+
+#[test]
+fn nothing_to_join() {
+    let (_directory, table) = table_of(&[(Some(1), 1, Some(1), 1)]);
+    let none = dimension_of(&BTreeMap::new());
+    let all = dimension_of(&BTreeMap::from([(1, 0)]));
+    assert_eq!(answer_of(&join_of(&none, &all), &table, 2).0, Answer::new());
+    let (answer, _) = answer_of(&join_of(&all, &all), &table, 2);
+    assert_eq!(answer, Answer::from([(0, (1, Some(1), 1, Some(1), Some(1)))]));
+}
+
+#[test]
+fn it_can_be_interrupted_and_refuses_too_many_groups() {
+    let (_directory, table) = table_of(&[(Some(1), 1, Some(1), 1)]);
+    let all = dimension_of(&BTreeMap::from([(1, 0)]));
+    let segments = [(&table.segments()[0], vec![])];
+    let ended = join_of(&all, &all).run(&segments, 1, &AtomicBool::new(true));
+    assert!(matches!(ended, Err(JoinError::Interrupted)));
+    let many = dimension_of(&(0..2000).map(|key| (key, key as u32)).collect());
+    let probe = |column| Probe {
+        column,
+        dimension: Arc::clone(&many),
+    };
+    let error = StarJoin::new(vec![probe(0), probe(1)], vec![], vec![]).expect_err("4 million groups");
+    assert!(matches!(error, JoinError::TooManyGroups { .. }), "{error}");
+}
