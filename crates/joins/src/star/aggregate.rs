@@ -91,7 +91,13 @@ impl Groups {
                 for (row, (group, value)) in rows.filter(|(row, _)| valid(*row)) {
                     let _ = row;
                     let state = &mut states[*group as usize * each + aggregate];
-                    state.merge(function, State { value: i128::from(*value), count: 1 });
+                    state.merge(
+                        function,
+                        State {
+                            value: i128::from(*value),
+                            count: 1,
+                        },
+                    );
                 }
             }
         }

@@ -76,11 +76,12 @@ impl DimensionBuilder {
             });
         let (low, high) = bounds.unwrap_or((0, -1));
         let places = (i128::from(high) - i128::from(low) + 1) as u128;
-        let keys = if places <= SMALL || places <= SPARSE * rows.len() as u128 && places < u128::from(u32::MAX) {
-            Keys::Dense(Dense::of(&rows, low, places as u32, groups > 1)?)
-        } else {
-            Keys::Sparse(Sparse::of(&rows)?)
-        };
+        let keys =
+            if places <= SMALL || places <= SPARSE * rows.len() as u128 && places < u128::from(u32::MAX) {
+                Keys::Dense(Dense::of(&rows, low, places as u32, groups > 1)?)
+            } else {
+                Keys::Sparse(Sparse::of(&rows)?)
+            };
         Ok(Dimension {
             keys,
             rows: rows.len(),
@@ -213,7 +214,11 @@ mod tests {
 
     #[test]
     fn keys_of_a_range_are_dense() {
-        assert!(of(&[(i64::MIN, 0), (i64::MIN + 9, 1)]).expect("unique").is_dense());
+        assert!(
+            of(&[(i64::MIN, 0), (i64::MIN + 9, 1)])
+                .expect("unique")
+                .is_dense()
+        );
         assert!(!of(&[(i64::MIN, 0), (i64::MAX, 1)]).expect("unique").is_dense());
         let none = of(&[]).expect("unique");
         assert_eq!((none.rows(), none.groups()), (0, 0));

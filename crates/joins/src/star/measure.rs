@@ -53,8 +53,12 @@ impl Measure {
                 valid: Vec::new(),
             },
             Measure::Add(width, a, b) => combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_add(b))),
-            Measure::Subtract(width, a, b) => combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_sub(b))),
-            Measure::Multiply(width, a, b) => combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_mul(b))),
+            Measure::Subtract(width, a, b) => {
+                combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_sub(b)))
+            }
+            Measure::Multiply(width, a, b) => {
+                combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_mul(b)))
+            }
         }
     }
 }

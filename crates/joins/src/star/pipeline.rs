@@ -1,6 +1,6 @@
 //! The pipeline over one segment: from blocks of 1024 rows to aggregates.
 
-use halocline_columns::{BLOCK_ROWS, BlockMask, CodeReader, CodePredicate, Column, Segment};
+use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Column, Segment};
 
 use super::aggregate::Groups;
 use super::dimension::{Dense, Dimension, Keys};
@@ -65,7 +65,10 @@ impl<'a> Pipeline<'a> {
         order: &[usize],
     ) -> Result<Option<Self>> {
         let mut conditions = conditions.to_vec();
-        if conditions.iter().any(|(_, predicate)| *predicate == CodePredicate::Nothing) {
+        if conditions
+            .iter()
+            .any(|(_, predicate)| *predicate == CodePredicate::Nothing)
+        {
             return Ok(None);
         }
         let mut probes = Vec::with_capacity(order.len());
@@ -142,7 +145,13 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Runs over what is selected of a block.
-    fn block(&mut self, chunk: usize, block: usize, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
+    fn block(
+        &mut self,
+        chunk: usize,
+        block: usize,
+        groups: &mut Groups,
+        stats: &mut StarStats,
+    ) -> Result<()> {
         stats.selected += self.selection.len as u64;
         for (probe, passed) in self.probes.iter_mut().zip(&mut stats.passed) {
             probe.pass(chunk, block, &mut self.selection, &mut self.few)?;

@@ -130,7 +130,11 @@ impl StarJoin {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut results = vec![work()];
             for other in others {
-                results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                results.push(
+                    other
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                );
             }
             results
         });
@@ -144,7 +148,11 @@ impl StarJoin {
             groups.merge(&more);
             stats.rows += of_thread.rows;
             stats.selected += of_thread.selected;
-            stats.passed.iter_mut().zip(of_thread.passed).for_each(|(all, more)| *all += more);
+            stats
+                .passed
+                .iter_mut()
+                .zip(of_thread.passed)
+                .for_each(|(all, more)| *all += more);
         }
         Ok((groups, stats))
     }
@@ -164,9 +172,9 @@ impl StarJoin {
             let share = probe.dimension.share_of(base, base.saturating_add_unsigned(high));
             let bits = f64::from(column.code_bits().unwrap_or(u32::BITS));
             let waits = match probe.dimension.probe_bytes() {
-                ..=0x4000 => 0.0,
-                ..=0x2_0000 => 8.0,
-                ..=0x40_0000 => 32.0,
+                ..0x4000 => 0.0,
+                0x4000..0x2_0000 => 8.0,
+                0x2_0000..0x40_0000 => 32.0,
                 _ => 128.0,
             };
             let hashed = if probe.dimension.is_dense() { 0.0 } else { 64.0 };

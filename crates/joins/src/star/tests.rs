@@ -19,10 +19,22 @@ fn table_of(rows: &[Row]) -> (tempfile::TempDir, Table) {
     let directory = tempfile::tempdir().expect("a folder");
     let pool = Pool::create(directory.path().join("p"), &PoolOptions::default()).expect("a pool");
     let columns: [(&str, ArrayRef); 4] = [
-        ("a", Arc::new(rows.iter().map(|row| row.0).collect::<Int32Array>())),
-        ("b", Arc::new(rows.iter().map(|row| Some(row.1)).collect::<Int64Array>())),
-        ("x", Arc::new(rows.iter().map(|row| row.2).collect::<Int32Array>())),
-        ("y", Arc::new(rows.iter().map(|row| Some(row.3)).collect::<Int32Array>())),
+        (
+            "a",
+            Arc::new(rows.iter().map(|row| row.0).collect::<Int32Array>()),
+        ),
+        (
+            "b",
+            Arc::new(rows.iter().map(|row| Some(row.1)).collect::<Int64Array>()),
+        ),
+        (
+            "x",
+            Arc::new(rows.iter().map(|row| row.2).collect::<Int32Array>()),
+        ),
+        (
+            "y",
+            Arc::new(rows.iter().map(|row| Some(row.3)).collect::<Int32Array>()),
+        ),
     ];
     let nullable = columns.map(|(name, array)| (name, array, true));
     let batch = RecordBatch::try_from_iter_with_nullable(nullable).expect("a batch");
@@ -47,10 +59,7 @@ type Answer = BTreeMap<u32, (u64, Option<i128>, u64, Option<i128>, Option<i128>)
 fn brute_force(rows: &[Row], first: &BTreeMap<i64, u32>, second: &BTreeMap<i64, u32>, stride: u32) -> Answer {
     let mut answer = Answer::new();
     for (a, b, x, y) in rows {
-        let (Some(left), Some(right)) = (
-            a.and_then(|a| first.get(&i64::from(a))),
-            second.get(b),
-        ) else {
+        let (Some(left), Some(right)) = (a.and_then(|a| first.get(&i64::from(a))), second.get(b)) else {
             continue;
         };
         let state = answer.entry(left + right * stride).or_default();
@@ -102,7 +111,10 @@ fn answer_of(join: &StarJoin, table: &Table, threads: usize) -> (Answer, StarSta
     let answer = with_rows.map(|group| {
         let value = |aggregate| groups.value(group, aggregate);
         let counted = groups.count(group, 1);
-        (group as u32, (groups.rows(group), value(0), counted, value(2), value(3)))
+        (
+            group as u32,
+            (groups.rows(group), value(0), counted, value(2), value(3)),
+        )
     });
     (answer.collect(), stats)
 }
@@ -121,10 +133,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn as_a_nested_loop(rows in rows(), first in keys(), second in keys(), far in any::<bool>(), threads in 1..4_usize) {
-        // With a key far away the second dimension is hashed.
+        // With keys far away the second dimension is hashed.
         let mut second = second;
         if far {
-            second.insert(1 << 40, 0);
+            second.extend([(1 << 40, 0), (-1 << 40, 0)]);
         }
         let (_directory, table) = table_of(&rows);
         let (left, right) = (dimension_of(&first), dimension_of(&second));
