@@ -82,6 +82,36 @@ impl FromStr for Compaction {
     }
 }
 
+/// Whether something is done: it is, unless it is switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Switch(pub(crate) bool);
+
+impl Default for Switch {
+    fn default() -> Self {
+        Self(true)
+    }
+}
+
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0 { "on" } else { "off" })
+    }
+}
+
+impl FromStr for Switch {
+    type Err = DataFusionError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "off" | "false" => Ok(Self(false)),
+            "on" | "true" => Ok(Self(true)),
+            other => Err(DataFusionError::Configuration(format!(
+                "halocline.star_join is on or off, not '{other}'"
+            ))),
+        }
+    }
+}
+
 /// The settings under `halocline.`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
@@ -91,6 +121,8 @@ pub(crate) struct Settings {
     pub(crate) compaction: Compaction,
     /// `halocline.dram_budget`, of all sessions of the database; none: no limit.
     pub(crate) dram_budget: Option<u64>,
+    /// `halocline.star_join`.
+    pub(crate) star_join: Switch,
     /// Notes what is asked of an index, where statements are only planned.
     pub(crate) recorder: Option<Arc<Recorder>>,
 }
@@ -135,10 +167,11 @@ impl ExtensionOptions for Settings {
                 let wrong = |error| DataFusionError::Configuration(format!("halocline.dram_budget: {error}"));
                 self.dram_budget = read_limit(value).map_err(wrong)?;
             }
+            "star_join" => self.star_join = value.parse()?,
             _ => {
                 let text = format!(
-                    "there is no setting halocline.{key}; there are halocline.index, halocline.compaction and \
-                     halocline.dram_budget"
+                    "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
+                     halocline.compaction and halocline.dram_budget"
                 );
                 return Err(DataFusionError::Configuration(text));
             }
@@ -152,6 +185,11 @@ impl ExtensionOptions for Settings {
                 key: "halocline.index".into(),
                 value: Some(self.index.to_string()),
                 description: "When a selection goes through an index: off, auto (by estimated cost) or force",
+            },
+            ConfigEntry {
+                key: "halocline.star_join".into(),
+                value: Some(self.star_join.to_string()),
+                description: "Whether aggregates over star joins become one fused pipeline: on or off",
             },
             ConfigEntry {
                 key: "halocline.compaction".into(),

@@ -27,6 +27,7 @@ mod result;
 mod rules;
 mod session;
 mod size;
+mod star;
 mod statement;
 mod storable;
 #[cfg(test)]

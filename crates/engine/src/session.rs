@@ -15,8 +15,9 @@ use datafusion::sql::sqlparser::ast::{self, Query};
 use crate::advise::Recorder;
 use crate::background::Background;
 use crate::catalog::{CATALOG, Catalog, Externals, PoolCatalogList, SCHEMA};
-use crate::config::{IndexMode, Settings, write_limit};
+use crate::config::{IndexMode, Settings, Switch, write_limit};
 use crate::database::Shared;
+use crate::star::{StarQueryPlanner, StarRule};
 use crate::statement::drop_tables;
 use crate::transaction::{Held, NEVER, Slot, Transaction};
 use crate::{Compaction, EngineError};
@@ -50,6 +51,8 @@ impl Session {
             .with_config(config)
             .with_runtime_env(Arc::clone(&shared.runtime))
             .with_default_features()
+            .with_query_planner(Arc::new(StarQueryPlanner))
+            .with_optimizer_rule(Arc::new(StarRule))
             .build();
         let context = SessionContext::new_with_state(state);
         let files = Arc::new(DynamicListTableFactory::default());
@@ -241,6 +244,7 @@ fn default_of(setting: &str, shared: &Shared) -> Result<Option<Parsed>, EngineEr
     };
     let value = match ours {
         "index" => IndexMode::default().to_string(),
+        "star_join" => Switch::default().to_string(),
         "compaction" => shared.options.compaction.to_string(),
         "dram_budget" => write_limit(shared.default_dram_budget()),
         // Setting it tells which ones there are.

@@ -63,6 +63,20 @@ impl PoolTable {
         }
     }
 
+    /// The table, if all its rows are in segments and none has an address.
+    pub(crate) fn whole(&self) -> Option<Arc<OpenTable>> {
+        let added = self.open.delta.as_ref().map_or(0, |delta| delta.live_rows());
+        (added == 0 && !self.has_addresses()).then(|| Arc::clone(&self.open))
+    }
+
+    /// These filters as conditions on codes, by segment; none if one of them is no such condition.
+    pub(crate) fn conditions(open: &OpenTable, filters: &[Expr]) -> Option<Vec<Vec<(usize, CodePredicate)>>> {
+        let segments = open.table.segments().len();
+        let filters = Filters::read(filters, open, &Translations::default());
+        let rest = filters.rest(&vec![false; filters.conditions.len()], segments);
+        rest.expressions.is_empty().then_some(rest.kernels)
+    }
+
     fn has_addresses(&self) -> bool {
         self.schema.fields().len() > self.open.table.schema().fields().len()
     }

@@ -1,0 +1,88 @@
+//! A star query in the logical plan.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::common::DFSchemaRef;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
+
+use super::shape::Shape;
+
+/// A star query: its inputs are the dimensions.
+#[derive(Debug, Clone)]
+pub(super) struct StarNode {
+    pub(super) shape: Arc<Shape>,
+    pub(super) dimensions: Vec<LogicalPlan>,
+    pub(super) schema: DFSchemaRef,
+    /// What was replaced.
+    pub(super) instead: Arc<LogicalPlan>,
+}
+
+impl PartialEq for StarNode {
+    fn eq(&self, other: &Self) -> bool {
+        self.instead == other.instead && self.dimensions == other.dimensions
+    }
+}
+
+impl Eq for StarNode {}
+
+impl Hash for StarNode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.instead.hash(state);
+    }
+}
+
+impl PartialOrd for StarNode {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.instead.partial_cmp(&other.instead)
+    }
+}
+
+impl UserDefinedLogicalNodeCore for StarNode {
+    fn name(&self) -> &'static str {
+        "StarJoin"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        self.dimensions.iter().collect()
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StarJoin: {}", self.shape)
+    }
+
+    fn with_exprs_and_inputs(&self, _: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
+        Ok(Self {
+            dimensions: inputs,
+            ..self.clone()
+        })
+    }
+
+    /// Of each dimension all: its key and what is grouped by.
+    fn necessary_children_exprs(&self, _: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let all = |plan: &LogicalPlan| (0..plan.schema().fields().len()).collect();
+        Some(self.dimensions.iter().map(all).collect())
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on: Vec<&str> = self.arms.iter().map(|arm| arm.on.as_str()).collect();
+        write!(f, "fact={}, on=[{}]", self.fact.table.name(), on.join(", "))?;
+        match self.filter.as_slice() {
+            [] => Ok(()),
+            filter => write!(f, ", filter=[{}]", filter.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Finds star queries.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Extension, LogicalPlan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use super::node::StarNode;
+use super::shape::Shape;
+use crate::config::Settings;
+
+/// Replaces aggregates over star joins, unless `halocline.star_join` is off.
+#[derive(Debug)]
+pub(crate) struct StarRule;
+
+impl OptimizerRule for StarRule {
+    fn name(&self) -> &'static str {
+        "star_join"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let options = config.options();
+        let wanted = options.extensions.get::<Settings>().is_some_and(|settings| settings.star_join.0);
+        let LogicalPlan::Aggregate(aggregate) = &plan else {
+            return Ok(Transformed::no(plan));
+        };
+        let Some(shape) = wanted.then(|| Shape::of(aggregate)).flatten() else {
+            return Ok(Transformed::no(plan));
+        };
+        let node = StarNode {
+            dimensions: shape.arms.iter().map(|arm| arm.plan.clone()).collect(),
+            shape: Arc::new(shape),
+            schema: Arc::clone(&aggregate.schema),
+            instead: Arc::new(plan),
+        };
+        Ok(Transformed::yes(LogicalPlan::Extension(Extension {
+            node: Arc::new(node),
+        })))
+    }
+}
