@@ -4,6 +4,7 @@ use arrow_schema::Schema;
 use datafusion::error::DataFusionError;
 use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
+use halocline_joins::JoinError;
 use halocline_pool::PoolError;
 
 use crate::import::ImportError;
@@ -21,6 +22,9 @@ pub enum EngineError {
     /// An index could not be built or read.
     #[error(transparent)]
     Elf(ElfError),
+    /// A star join could not be run.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// An input file of an import is not what it should be.
     #[error(transparent)]
     Import(#[from] ImportError),

@@ -7,11 +7,10 @@ use datafusion::catalog::Session;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{
-    DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner, PhysicalPlanningContext,
-};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use super::exec::StarExec;
 use super::node::StarNode;
@@ -46,7 +45,7 @@ impl ExtensionPlanner for StarPlanner {
         session: &dyn Session,
         _: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(node) = (node as &dyn std::any::Any).downcast_ref::<StarNode>() else {
+        let Some(node) = node.as_any().downcast_ref::<StarNode>() else {
             return Ok(None);
         };
         let state = session.as_any().downcast_ref::<SessionState>();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::Column;
+use datafusion::common::{Column, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 use halocline_columns::CodePredicate;
@@ -128,7 +128,7 @@ impl Shape {
 
 impl Dimension {
     fn arm(self, open: &OpenTable) -> Option<Arm> {
-        let (of_fact, key) = self.key?;
+        let (of_fact, key) = self.key.clone()?;
         let column = open.table.schema().index_of(&of_fact.name).ok()?;
         let key_type = self.plan.schema().field_from_column(&key).ok()?.data_type();
         let same = open.table.schema().field(column).data_type() == key_type;

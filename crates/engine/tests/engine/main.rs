@@ -10,6 +10,7 @@ mod explain;
 mod imports;
 mod parallel;
 mod random;
+mod star;
 mod statements;
 mod support;
 mod transactions;
