@@ -57,7 +57,7 @@ async fn small(db: &Database) {
          CAST(v * 1000003 % 17 * 1000000007 AS BIGINT) AS b, \
          CASE WHEN v % 5 = 0 THEN NULL ELSE CAST(v * 7919 % 2000000000 AS INT) END AS x, \
          CAST(v % 100 AS INT) AS y FROM generate_series(1, 20000) AS s(v)",
-        "CREATE TABLE near AS SELECT CAST(v AS INT) AS k, CASE WHEN v % 4 = 0 THEN NULL ELSE 'n' || v % 3 END AS name, \
+        "CREATE TABLE near AS SELECT CAST(v AS INT) AS k, CASE WHEN v % 4 = 0 THEN NULL ELSE 'n' || (v % 3) END AS name, \
          CAST(v % 2 AS INT) AS kind FROM generate_series(3, 40) AS s(v)",
         "CREATE TABLE far AS SELECT CAST(v * 1000000007 AS BIGINT) AS k, CAST(v % 5 AS INT) AS kind \
          FROM generate_series(0, 12) AS s(v)",
