@@ -74,7 +74,9 @@ impl Groups {
         let converter = match &mut self.converter {
             Some(converter) => converter,
             None => {
-                let fields = attributes.iter().map(|array| SortField::new(array.data_type().clone()));
+                let fields = attributes
+                    .iter()
+                    .map(|array| SortField::new(array.data_type().clone()));
                 self.converter.insert(RowConverter::new(fields.collect())?)
             }
         };

@@ -14,9 +14,7 @@ use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExp
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, collect,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, collect};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use halocline_columns::{CodePredicate, Segment};
 use halocline_joins::JoinError;
@@ -149,15 +147,26 @@ impl Run {
         let (probes, attributes): (Vec<_>, Vec<_>) = dimensions
             .into_iter()
             .zip(&exec.shape.arms)
-            .map(|(Read { dimension, attributes }, arm)| {
-                let probe = Probe {
-                    column: arm.column,
-                    dimension: Arc::new(dimension),
-                };
-                (probe, attributes)
-            })
+            .map(
+                |(
+                    Read {
+                        dimension,
+                        attributes,
+                    },
+                    arm,
+                )| {
+                    let probe = Probe {
+                        column: arm.column,
+                        dimension: Arc::new(dimension),
+                    };
+                    (probe, attributes)
+                },
+            )
             .unzip();
-        let groups: Vec<u32> = probes.iter().map(|probe| probe.dimension.groups().max(1)).collect();
+        let groups: Vec<u32> = probes
+            .iter()
+            .map(|probe| probe.dimension.groups().max(1))
+            .collect();
         let aggregates = &exec.shape.aggregates;
         let join = match StarJoin::new(probes, aggregates.measured.clone(), aggregates.aggregates.clone()) {
             Ok(join) => join,
@@ -170,8 +179,9 @@ impl Run {
         let threads = self.context.session_config().target_partitions();
         let joined = tokio::task::spawn_blocking(move || {
             let segments = shape.fact.table.segments().iter().zip(&shape.conditions);
-            let segments: Vec<(&Segment, Vec<(usize, CodePredicate)>)> =
-                segments.map(|(segment, conditions)| (segment, conditions.clone())).collect();
+            let segments: Vec<(&Segment, Vec<(usize, CodePredicate)>)> = segments
+                .map(|(segment, conditions)| (segment, conditions.clone()))
+                .collect();
             join.run(&segments, threads, &ended)
         });
         let (states, stats) = joined
@@ -185,7 +195,9 @@ impl Run {
     /// What the join has done, for EXPLAIN ANALYZE.
     fn note(&self, stats: &StarStats) {
         let count = |name: String, number: u64| {
-            MetricBuilder::new(&self.metrics).global_counter(name).add(number as usize);
+            MetricBuilder::new(&self.metrics)
+                .global_counter(name)
+                .add(number as usize);
         };
         count("rows_fact".into(), stats.rows);
         count("rows_selected".into(), stats.selected);
@@ -218,7 +230,11 @@ impl Run {
             columns.push(output.array(states, &numbers)?);
         }
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(numbers.len()));
-        Ok(RecordBatch::try_new_with_options(self.exec.schema(), columns, &options)?)
+        Ok(RecordBatch::try_new_with_options(
+            self.exec.schema(),
+            columns,
+            &options,
+        )?)
     }
 
     /// The answer of the plan that was replaced.

@@ -49,7 +49,8 @@ impl Flat {
                 }
                 let (mut left, right) = (Flat::of(&join.left)?, Flat::of(&join.right)?);
                 for (a, b) in &join.on {
-                    let (Expr::Column(a), Expr::Column(b)) = (left.resolve(a.clone())?, right.resolve(b.clone())?)
+                    let (Expr::Column(a), Expr::Column(b)) =
+                        (left.resolve(a.clone())?, right.resolve(b.clone())?)
                     else {
                         return None;
                     };
@@ -64,7 +65,9 @@ impl Flat {
             part => {
                 let outputs = part.schema().columns().into_iter();
                 Some(Flat {
-                    outputs: outputs.map(|column| (column.clone(), Expr::Column(column))).collect(),
+                    outputs: outputs
+                        .map(|column| (column.clone(), Expr::Column(column)))
+                        .collect(),
                     parts: vec![part.clone()],
                     ..Flat::default()
                 })
@@ -95,7 +98,10 @@ impl Flat {
 
     /// The one part that all columns of an expression are of; none if there are several, or no column.
     pub(super) fn part_of(&self, expr: &Expr) -> Option<usize> {
-        let mut parts = expr.column_refs().into_iter().map(|column| self.part_with(column));
+        let mut parts = expr
+            .column_refs()
+            .into_iter()
+            .map(|column| self.part_with(column));
         let first = parts.next()??;
         parts.all(|part| part == Some(first)).then_some(first)
     }

@@ -26,7 +26,10 @@ impl OptimizerRule for StarRule {
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let options = config.options();
-        let wanted = options.extensions.get::<Settings>().is_some_and(|settings| settings.star_join.0);
+        let wanted = options
+            .extensions
+            .get::<Settings>()
+            .is_some_and(|settings| settings.star_join.0);
         let LogicalPlan::Aggregate(aggregate) = &plan else {
             return Ok(Transformed::no(plan));
         };

@@ -114,7 +114,10 @@ impl Shape {
             .map(|(part, attribute)| Some((numbers[part]?, attribute)))
             .collect::<Option<Vec<_>>>()?;
         let readable = arms.iter().all(|arm| has_codes(&open, arm.column, u32::BITS))
-            && aggregates.measured.iter().all(|column| has_codes(&open, *column, u64::BITS));
+            && aggregates
+                .measured
+                .iter()
+                .all(|column| has_codes(&open, *column, u64::BITS));
         (readable && !arms.is_empty()).then(|| Shape {
             fact: open,
             conditions,
@@ -179,7 +182,9 @@ fn pool_table(plan: &LogicalPlan) -> Option<(Arc<OpenTable>, Vec<Expr>)> {
 fn has_codes(open: &OpenTable, column: usize, bits: u32) -> bool {
     open.table.segments().iter().all(|segment| {
         let column = segment.column(column);
-        let whole = column.code_space().is_some_and(|space| space.integer_base().is_some());
+        let whole = column
+            .code_space()
+            .is_some_and(|space| space.integer_base().is_some());
         whole && column.code_bits().is_ok_and(|needed| needed <= bits)
     })
 }
