@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
@@ -48,6 +49,9 @@ struct Dimension {
 impl Shape {
     /// Recognises a star query; none if it is another one, or not understood to the last detail.
     pub(super) fn of(aggregate: &Aggregate) -> Option<Shape> {
+        if has_subqueries(&aggregate.input) {
+            return None;
+        }
         let flat = Flat::of(&aggregate.input)?;
         let (fact, open, own) = fact_of(&flat)?;
         let mut dimensions: Vec<Option<Dimension>> = flat
@@ -155,6 +159,23 @@ impl Dimension {
             .project(std::iter::once(Expr::Column(key).alias("key")).chain(attributes))?
             .build()
     }
+}
+
+/// Whether an expression of a plan has a query in it, whose answer DataFusion hands to the plan that it belongs to.
+fn has_subqueries(plan: &LogicalPlan) -> bool {
+    let within = |expr: &Expr| {
+        expr.exists(|node| {
+            Ok(matches!(
+                node,
+                Expr::ScalarSubquery(_)
+                    | Expr::Exists(_)
+                    | Expr::InSubquery(_)
+                    | Expr::OuterReferenceColumn(..)
+            ))
+        })
+    };
+    let found = plan.exists(|node| Ok(node.expressions().iter().any(|expr| within(expr).unwrap_or(true))));
+    found.unwrap_or(true)
 }
 
 /// The largest of the pool's tables among the parts, with the conditions that have been pushed down to it.

@@ -119,6 +119,8 @@ async fn other_stars_agree_too() {
         "SELECT near.kind, count(*) FROM fact JOIN near ON a = near.k JOIN far ON near.kind = far.kind GROUP BY near.kind",
         "SELECT kind, sum(x) FILTER (WHERE y > 3) FROM fact JOIN near ON a = k GROUP BY kind",
         "SELECT sum(x), sum(y) FROM fact WHERE y > 3",
+        "SELECT kind, sum(x) FROM fact JOIN near ON a = k WHERE kind < (SELECT max(kind) FROM far) GROUP BY kind",
+        "SELECT kind, sum(x) FROM fact JOIN near ON a = k WHERE y > (SELECT avg(y) FROM fact) GROUP BY kind",
     ] {
         assert!(!agrees(&db, text).await, "a star: {text}");
     }
