@@ -93,7 +93,7 @@ pub struct ChunkInfo {
 ///     let rows = reader.read(chunk, block, &mut codes)?;
 ///     sum += codes[..rows].iter().map(|&code| u64::from(code)).sum::<u64>();
 /// }
-/// assert_eq!(sum, (0..5000).map(|i| i / 7).sum());
+/// assert_eq!(sum, (0..5000).map(|i| i / 7).sum::<u64>());
 /// # Ok(())
 /// # }
 /// ```
