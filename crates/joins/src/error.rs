@@ -15,6 +15,14 @@ pub enum JoinError {
         /// The key.
         key: i64,
     },
+    /// The columns of a dimension's keys have more combinations of values than 63 bits can number.
+    #[error(
+        "the {columns} columns of a key range over more combinations than 63 bits can number; join by fewer of them"
+    )]
+    KeyTooWide {
+        /// Columns of the key.
+        columns: usize,
+    },
     /// There are more groups than an aggregate keeps.
     #[error("{groups} groups are more than the {most} that a star join keeps; join and group in two steps")]
     TooManyGroups {

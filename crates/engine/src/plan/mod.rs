@@ -14,6 +14,7 @@ mod table;
 mod work;
 mod worker;
 
+pub(crate) use added::AddedRows;
 pub(crate) use conditions::Filters;
 pub(crate) use scan::external;
 pub(crate) use table::{ADDRESS, PoolTable};

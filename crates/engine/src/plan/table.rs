@@ -63,10 +63,9 @@ impl PoolTable {
         }
     }
 
-    /// The table, if all its rows are in segments and none has an address.
-    pub(crate) fn whole(&self) -> Option<Arc<OpenTable>> {
-        let added = self.open.delta.as_ref().map_or(0, |delta| delta.live_rows());
-        (added == 0 && !self.has_addresses()).then(|| Arc::clone(&self.open))
+    /// The table, if its rows have no addresses.
+    pub(crate) fn without_addresses(&self) -> Option<Arc<OpenTable>> {
+        (!self.has_addresses()).then(|| Arc::clone(&self.open))
     }
 
     /// These filters as conditions on codes, by segment; none if one of them is no such condition.

@@ -109,12 +109,11 @@ impl Aggregates {
                 let (measure, from) = self.measure(&cast.expr, schema)?;
                 let to = cast.field.data_type();
                 let narrow = matches!(from, DataType::Int8 | DataType::Int16 | DataType::Int32);
-                let widens = match to {
-                    DataType::Int64 | DataType::Float64 => narrow,
-                    DataType::Int32 => matches!(from, DataType::Int8 | DataType::Int16),
-                    _ => false,
+                let known = match to {
+                    DataType::Float64 => narrow,
+                    to => widens(&from, to),
                 };
-                (widens || *to == from).then(|| (measure, to.clone()))
+                known.then(|| (measure, to.clone()))
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 let (left, data_type) = self.measure(left, schema)?;
@@ -145,6 +144,27 @@ pub(super) fn is_whole(data_type: &DataType) -> bool {
         data_type,
         D::Int8 | D::Int16 | D::Int32 | D::Int64 | D::UInt8 | D::UInt16 | D::UInt32 | D::Date32
     )
+}
+
+/// Whether all values of a type of whole numbers are values of another one.
+pub(super) fn widens(from: &DataType, to: &DataType) -> bool {
+    use DataType as D;
+    let range = |data_type: &DataType| {
+        Some(match data_type {
+            D::Int8 => (-0x80, 0x7F),
+            D::Int16 => (-0x8000, 0x7FFF),
+            D::Int32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+            D::Int64 => (i64::MIN, i64::MAX),
+            D::UInt8 => (0, 0xFF),
+            D::UInt16 => (0, 0xFFFF),
+            D::UInt32 => (0, i64::from(u32::MAX)),
+            _ => return None,
+        })
+    };
+    match (range(from), range(to)) {
+        (Some((low, high)), Some((least, most))) => least <= low && high <= most,
+        _ => from == to,
+    }
 }
 
 impl Output {

@@ -1,102 +1,180 @@
 //! The rows of a dimension as what the join probes, and the attributes of its groups.
 
-use std::collections::HashMap;
+use std::any::Any;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, cast::AsArray, types::Int64Type};
-use arrow_schema::DataType;
-use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::error::Result;
+use arrow_schema::Schema;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
+use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::TryStreamExt;
 use halocline_joins::JoinError;
-use halocline_joins::star::{Dimension, DimensionBuilder};
+use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS};
 
+use super::added::integers;
+use super::arms::Arm;
+use super::run::Interrupt;
+use super::scan::{Coded, DimensionScan};
 use crate::plan::external;
 
 /// A dimension that has been read.
 pub(super) struct Read {
     pub(super) dimension: Dimension,
-    /// The attributes of each group, a value for each of its numbers.
+    /// The attributes of each group, a value for each of its numbers; none if nothing is grouped by.
     pub(super) attributes: Vec<ArrayRef>,
+    /// What it takes of the memory pool.
+    pub(super) memory: MemoryReservation,
+    /// The most that it took on the way.
+    pub(super) peak: usize,
 }
 
-/// Reads a dimension: its first column is the key, the others are attributes. None if two rows have the same key.
+/// Reads a dimension from a plan of its keys and attributes. None if it is no dimension after all: two rows have the same key, or there are more groups
+/// than a join keeps. O(rows).
 ///
 /// # Errors
-/// An attribute is of a type that cannot be compared.
-pub(super) fn read(batches: &[RecordBatch]) -> Result<Option<Read>> {
-    let mut builder = DimensionBuilder::new();
-    let mut groups = Groups::default();
-    for batch in batches {
-        let keys = integers(batch.column(0))?;
-        let keys = keys.as_primitive::<Int64Type>();
-        let numbers = groups.of(&batch.columns()[1..], batch.num_rows())?;
-        for row in (0..batch.num_rows()).filter(|row| keys.is_valid(*row)) {
-            builder.push(keys.value(row), numbers[row]);
+/// The plan fails, or the memory pool has not enough left.
+pub(super) async fn read(
+    arm: &Arm,
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    memory: MemoryReservation,
+) -> Result<Option<Read>> {
+    let mut rows = Rows::new(arm, &plan.schema(), memory)?;
+    if let Some(scan) = (plan.as_ref() as &dyn Any).downcast_ref::<DimensionScan>() {
+        let ended = Interrupt::default();
+        let (scan, heard) = (scan.clone(), ended.flag());
+        let read = SpawnedTask::spawn_blocking(move || {
+            let mut fits = true;
+            scan.for_each(&heard, |coded| {
+                fits = fits && rows.add_coded(&coded)?;
+                Ok(())
+            })?;
+            if fits { rows.finish() } else { Ok(None) }
+        });
+        return read
+            .join_unwind()
+            .await
+            .map_err(|error| DataFusionError::External(Box::new(error)))?;
+    }
+    let mut batches = execute_stream(plan, context)?;
+    while let Some(batch) = batches.try_next().await? {
+        if !rows.add(&batch)? {
+            return Ok(None);
         }
     }
-    match builder.finish() {
-        Ok(dimension) => Ok(Some(Read {
-            dimension,
-            attributes: groups.attributes()?,
-        })),
-        Err(JoinError::DuplicateKey { .. }) => Ok(None),
-        Err(error) => Err(external(error)),
-    }
+    rows.finish()
 }
 
-/// Whole numbers of any type as those of 64 bits.
-fn integers(array: &ArrayRef) -> Result<ArrayRef> {
-    let days;
-    let array = match array.data_type() {
-        DataType::Date32 => {
-            days = arrow_cast::cast(array, &DataType::Int32)?;
-            &days
-        }
-        _ => array,
-    };
-    let wide = arrow_cast::cast(array, &DataType::Int64)?;
-    debug_assert!(wide.as_any().is::<Int64Array>());
-    Ok(wide)
+/// Rows that have been read.
+struct Rows {
+    /// Of the key.
+    columns: usize,
+    builder: DimensionBuilder,
+    most: u64,
+    groups: Option<Box<dyn GroupValues>>,
+    numbers: Vec<usize>,
+    memory: MemoryReservation,
+    peak: usize,
 }
 
-/// Numbers for combinations of attributes, in the order in which they come.
-#[derive(Default)]
-struct Groups {
-    converter: Option<RowConverter>,
-    numbers: HashMap<OwnedRow, u32>,
-    found: Vec<OwnedRow>,
-}
-
-impl Groups {
-    fn of(&mut self, attributes: &[ArrayRef], rows: usize) -> Result<Vec<u32>> {
-        if attributes.is_empty() {
-            return Ok(vec![0; rows]);
-        }
-        let converter = match &mut self.converter {
-            Some(converter) => converter,
-            None => {
-                let fields = attributes
-                    .iter()
-                    .map(|array| SortField::new(array.data_type().clone()));
-                self.converter.insert(RowConverter::new(fields.collect())?)
+impl Rows {
+    fn new(arm: &Arm, schema: &Schema, memory: MemoryReservation) -> Result<Self> {
+        let attributes = &schema.fields()[arm.columns.len()..];
+        let groups = match attributes {
+            [] => None,
+            fields => {
+                let schema = Arc::new(Schema::new(fields.to_vec()));
+                Some(new_group_values(schema, &GroupOrdering::None)?)
             }
         };
-        let encoded = converter.convert_columns(attributes)?;
-        let mut numbers = Vec::with_capacity(rows);
-        for row in &encoded {
-            let row = row.owned();
-            let next = self.found.len() as u32;
-            numbers.push(*self.numbers.entry(row).or_insert_with_key(|row| {
-                self.found.push(row.clone());
-                next
-            }));
-        }
-        Ok(numbers)
+        Ok(Self {
+            builder: match arm.exists {
+                true => DimensionBuilder::new(arm.columns.len()).existence(),
+                false => DimensionBuilder::new(arm.columns.len()),
+            },
+            columns: arm.columns.len(),
+            most: arm.most_rows.unwrap_or(u64::MAX),
+            groups,
+            numbers: Vec::new(),
+            memory,
+            peak: 0,
+        })
     }
 
-    fn attributes(&self) -> Result<Vec<ArrayRef>> {
-        match &self.converter {
-            None => Ok(Vec::new()),
-            Some(converter) => Ok(converter.convert_rows(self.found.iter().map(OwnedRow::row))?),
+    /// Adds rows; false if they cannot be those of a dimension.
+    fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
+        let (keys, attributes) = batch.columns().split_at(self.columns);
+        let keys = keys.iter().map(integers).collect::<Result<Vec<_>>>()?;
+        let keys: Vec<&Int64Array> = keys.iter().map(|keys| keys.as_primitive::<Int64Type>()).collect();
+        self.numbers.clear();
+        if let Some(groups) = &mut self.groups {
+            groups.intern(attributes, &mut self.numbers)?;
         }
+        let mut key = vec![0; self.columns];
+        for row in 0..batch.num_rows() {
+            let number = self.numbers.get(row).map_or(0, |number| *number as u32);
+            if keys.iter().all(|keys| keys.is_valid(row)) {
+                key.iter_mut()
+                    .zip(&keys)
+                    .for_each(|(value, keys)| *value = keys.value(row));
+                self.builder.push(&key, number);
+            }
+        }
+        self.check()
+    }
+
+    /// Adds rows of a segment; false if they cannot be those of a dimension.
+    fn add_coded(&mut self, coded: &Coded) -> Result<bool> {
+        self.numbers.clear();
+        if let Some(groups) = &mut self.groups {
+            groups.intern(&coded.attributes, &mut self.numbers)?;
+        }
+        for (row, key) in coded.keys.chunks_exact(self.columns).enumerate() {
+            let found = coded
+                .found
+                .get(row)
+                .and_then(|found| self.numbers.get(*found as usize));
+            self.builder.push(key, found.map_or(0, |number| *number as u32));
+        }
+        self.check()
+    }
+
+    /// Whether this may still be a dimension.
+    fn check(&mut self) -> Result<bool> {
+        let bytes = self.builder.bytes() + self.groups.as_ref().map_or(0, |groups| groups.size());
+        self.peak = self.peak.max(bytes);
+        self.memory.try_resize(bytes)?;
+        let groups = self.groups.as_ref().map_or(0, |groups| groups.len());
+        Ok(groups <= MOST_GROUPS && self.builder.rows() as u64 <= self.most)
+    }
+
+    fn finish(self) -> Result<Option<Read>> {
+        let made_of = self.memory.size();
+        let dimension = match self.builder.finish() {
+            Ok(dimension) => dimension,
+            Err(JoinError::DuplicateKey { .. } | JoinError::KeyTooWide { .. }) => return Ok(None),
+            Err(error) => return Err(external(error)),
+        };
+        let attributes = match self.groups {
+            Some(mut groups) if !groups.is_empty() => groups.emit(EmitTo::All)?,
+            _ => Vec::new(),
+        };
+        let of_attributes = attributes.iter().map(|array| array.get_array_memory_size());
+        let takes = dimension.bytes() + of_attributes.sum::<usize>();
+        // For a moment there was both what it is made of and what it became.
+        self.memory.try_resize(made_of + takes)?;
+        self.memory.try_resize(takes)?;
+        Ok(Some(Read {
+            dimension,
+            attributes,
+            memory: self.memory,
+            peak: self.peak.max(made_of + takes),
+        }))
     }
 }

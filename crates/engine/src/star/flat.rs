@@ -1,83 +1,194 @@
 //! A tree of joins as a list of parts, what is equal among them, and what is filtered.
+//!
+//! Whatever is not understood is a part as it is. Columns of different parts have different names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan};
+use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, SubqueryAlias};
 
-/// A tree of inner joins, flattened.
+/// A tree of inner and semi joins, flattened.
 #[derive(Debug, Default)]
 pub(super) struct Flat {
-    /// What is joined: whatever is no inner join, filter or projection.
+    /// What is joined.
     pub(super) parts: Vec<LogicalPlan>,
-    /// Columns of two parts that are equal.
-    pub(super) equal: Vec<(Column, Column)>,
+    /// Expressions over columns of the parts that are equal.
+    pub(super) equal: Vec<(Expr, Expr)>,
     /// Conditions on columns of the parts.
     pub(super) filters: Vec<Expr>,
+    /// What must have a row that matches.
+    pub(super) exists: Vec<Exists>,
     /// What the columns of the whole are, by columns of the parts.
     outputs: HashMap<Column, Expr>,
 }
 
+/// The other side of a semi join.
+#[derive(Debug)]
+pub(super) struct Exists {
+    pub(super) plan: LogicalPlan,
+    /// Expressions over columns of the parts, and of the plan, that are equal.
+    pub(super) on: Vec<(Expr, Expr)>,
+}
+
 impl Flat {
-    /// Flattens a plan; none if it has a join of another kind.
-    pub(super) fn of(plan: &LogicalPlan) -> Option<Flat> {
-        match plan {
+    /// Flattens a plan.
+    pub(super) fn of(plan: &LogicalPlan) -> Flat {
+        let tree = match plan {
             LogicalPlan::Projection(projection) => {
-                let mut flat = Flat::of(&projection.input)?;
-                let mut outputs = HashMap::new();
-                for (at, expr) in projection.expr.iter().enumerate() {
+                let flat = Flat::of(&projection.input);
+                let fields = projection.expr.iter().enumerate();
+                let outputs = fields.map(|(at, expr)| {
                     let column = Column::from(projection.schema.qualified_field(at));
-                    outputs.insert(column, flat.resolve(expr.clone().unalias())?);
-                }
-                flat.outputs = outputs;
-                Some(flat)
+                    Some((column, flat.resolve(expr.clone().unalias())?))
+                });
+                let outputs: Option<HashMap<Column, Expr>> = outputs.collect();
+                outputs.map(|outputs| Flat { outputs, ..flat })
             }
             LogicalPlan::Filter(filter) => {
-                let mut flat = Flat::of(&filter.input)?;
-                let predicate = flat.resolve(filter.predicate.clone())?;
-                flat.filters.extend(split_conjunction_owned(predicate));
-                Some(flat)
-            }
-            LogicalPlan::Join(join) => {
-                let plain = join.join_type == JoinType::Inner
-                    && join.filter.is_none()
-                    && join.null_equality == NullEquality::NullEqualsNothing;
-                if !plain {
-                    return None;
-                }
-                let (mut left, right) = (Flat::of(&join.left)?, Flat::of(&join.right)?);
-                for (a, b) in &join.on {
-                    let (Expr::Column(a), Expr::Column(b)) =
-                        (left.resolve(a.clone())?, right.resolve(b.clone())?)
-                    else {
-                        return None;
-                    };
-                    left.equal.push((a, b));
-                }
-                left.parts.extend(right.parts);
-                left.equal.extend(right.equal);
-                left.filters.extend(right.filters);
-                left.outputs.extend(right.outputs);
-                Some(left)
-            }
-            part => {
-                let outputs = part.schema().columns().into_iter();
-                Some(Flat {
-                    outputs: outputs
-                        .map(|column| (column.clone(), Expr::Column(column)))
-                        .collect(),
-                    parts: vec![part.clone()],
-                    ..Flat::default()
+                let mut flat = Flat::of(&filter.input);
+                flat.resolve(filter.predicate.clone()).map(|predicate| {
+                    flat.filters.extend(split_conjunction_owned(predicate));
+                    flat
                 })
             }
+            LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNothing => {
+                match join.join_type {
+                    JoinType::Inner => Flat::inner(join),
+                    JoinType::LeftSemi => Flat::semi(&join.left, &join.right, join, |(a, b)| (a, b)),
+                    JoinType::RightSemi => Flat::semi(&join.right, &join.left, join, |(a, b)| (b, a)),
+                    _ => None,
+                }
+            }
+            LogicalPlan::SubqueryAlias(alias) => Flat::alias(alias),
+            _ => None,
+        };
+        tree.unwrap_or_else(|| Flat::part(plan))
+    }
+
+    /// A plan as one part.
+    fn part(plan: &LogicalPlan) -> Flat {
+        let outputs = plan.schema().columns().into_iter();
+        Flat {
+            outputs: outputs
+                .map(|column| (column.clone(), Expr::Column(column)))
+                .collect(),
+            parts: vec![plan.clone()],
+            ..Flat::default()
         }
     }
 
-    /// An expression over the columns of the whole as one over those of the parts.
+    fn inner(join: &Join) -> Option<Flat> {
+        let (mut left, right) = (Flat::of(&join.left), Flat::of(&join.right));
+        let known = |column: Column| left.part_with(&column).is_some();
+        if right
+            .parts
+            .iter()
+            .any(|part| part.schema().columns().into_iter().any(known))
+        {
+            return None;
+        }
+        for (a, b) in &join.on {
+            left.equal
+                .push((left.resolve(a.clone())?, right.resolve(b.clone())?));
+        }
+        left.parts.extend(right.parts);
+        left.equal.extend(right.equal);
+        left.filters.extend(right.filters);
+        left.exists.extend(right.exists);
+        left.outputs.extend(right.outputs);
+        if let Some(filter) = &join.filter {
+            let filter = left.resolve(filter.clone())?;
+            left.filters.extend(split_conjunction_owned(filter));
+        }
+        Some(left)
+    }
+
+    fn semi(
+        outer: &LogicalPlan,
+        inner: &LogicalPlan,
+        join: &Join,
+        sides: impl Fn((Expr, Expr)) -> (Expr, Expr),
+    ) -> Option<Flat> {
+        if join.filter.is_some() {
+            return None;
+        }
+        let mut flat = Flat::of(outer);
+        let on = join.on.iter().cloned().map(sides);
+        let on = on.map(|(of_outer, of_inner)| Some((flat.resolve(of_outer)?, of_inner)));
+        let on = on.collect::<Option<Vec<_>>>().filter(|on| !on.is_empty())?;
+        flat.exists.push(Exists {
+            plan: inner.clone(),
+            on,
+        });
+        Some(flat)
+    }
+
+    /// A tree under another name: its parts get names of their own, which begin with it.
+    fn alias(alias: &SubqueryAlias) -> Option<Flat> {
+        use LogicalPlan as P;
+        if !matches!(
+            &*alias.input,
+            P::Projection(_) | P::Filter(_) | P::Join(_) | P::SubqueryAlias(_)
+        ) {
+            return None;
+        }
+        let flat = Flat::of(&alias.input);
+        let name = |part: usize| format!("{}/{part}", alias.alias.table());
+        let renamed = |expr: Expr| {
+            let mut known = true;
+            let renamed = expr.transform(|node| {
+                Ok(match node {
+                    Expr::Column(column) => match flat.part_with(&column) {
+                        Some(part) => {
+                            Transformed::yes(Expr::Column(Column::new(Some(name(part)), column.name)))
+                        }
+                        None => {
+                            known = false;
+                            Transformed::no(Expr::Column(column))
+                        }
+                    },
+                    other => Transformed::no(other),
+                })
+            });
+            renamed.data().ok().filter(|_| known)
+        };
+        let fields = 0..alias.schema.fields().len();
+        let outputs = fields.map(|at| {
+            let inner = Column::from(alias.input.schema().qualified_field(at));
+            let outer = Column::from(alias.schema.qualified_field(at));
+            Some((outer, renamed(flat.outputs.get(&inner)?.clone())?))
+        });
+        let outputs = outputs.collect::<Option<_>>()?;
+        let pairs = flat.equal.iter().cloned();
+        let equal = pairs.map(|(a, b)| Some((renamed(a)?, renamed(b)?)));
+        let exists = flat.exists.iter().map(|exists| {
+            let on = exists.on.iter().cloned();
+            let on = on.map(|(of_outer, of_inner)| Some((renamed(of_outer)?, of_inner)));
+            Some(Exists {
+                plan: exists.plan.clone(),
+                on: on.collect::<Option<_>>()?,
+            })
+        });
+        let parts = flat.parts.iter().enumerate().map(|(number, part)| {
+            let names: HashSet<&String> = part.schema().fields().iter().map(|field| field.name()).collect();
+            (names.len() == part.schema().fields().len()).then_some(())?;
+            let part = SubqueryAlias::try_new(part.clone().into(), name(number)).ok()?;
+            Some(LogicalPlan::SubqueryAlias(part))
+        });
+        Some(Flat {
+            equal: equal.collect::<Option<_>>()?,
+            filters: flat.filters.iter().cloned().map(renamed).collect::<Option<_>>()?,
+            exists: exists.collect::<Option<_>>()?,
+            parts: parts.collect::<Option<_>>()?,
+            outputs,
+        })
+    }
+
+    /// An expression over the columns of the whole as one over those of the parts; none if it is another one each time.
     pub(super) fn resolve(&self, expr: Expr) -> Option<Expr> {
-        let mut known = true;
+        let mut known = !expr.is_volatile();
         let resolved = expr
             .transform(|node| {
                 Ok(match node {
@@ -96,18 +207,26 @@ impl Flat {
         known.then_some(resolved)
     }
 
-    /// The one part that all columns of an expression are of; none if there are several, or no column.
-    pub(super) fn part_of(&self, expr: &Expr) -> Option<usize> {
-        let mut parts = expr
-            .column_refs()
-            .into_iter()
-            .map(|column| self.part_with(column));
-        let first = parts.next()??;
-        parts.all(|part| part == Some(first)).then_some(first)
+    /// The parts that the columns of an expression are of, each once; none if a column is of no part.
+    pub(super) fn parts_of(&self, expr: &Expr) -> Option<Vec<usize>> {
+        let columns = expr.column_refs().into_iter();
+        let mut parts = columns
+            .map(|column| self.part_with(column))
+            .collect::<Option<Vec<_>>>()?;
+        parts.sort_unstable();
+        parts.dedup();
+        Some(parts)
     }
 
-    /// The part that has a column.
-    pub(super) fn part_with(&self, column: &Column) -> Option<usize> {
+    /// The one part that all columns of an expression are of; none if there are several, or no column.
+    pub(super) fn part_of(&self, expr: &Expr) -> Option<usize> {
+        match self.parts_of(expr)?.as_slice() {
+            [part] => Some(*part),
+            _ => None,
+        }
+    }
+
+    fn part_with(&self, column: &Column) -> Option<usize> {
         self.parts
             .iter()
             .position(|part| part.schema().has_column(column))

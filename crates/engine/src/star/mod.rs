@@ -1,17 +1,23 @@
 //! Star queries: an aggregate over the joins of one fact table with its dimensions becomes one fused pipeline
 //! ([`halocline_joins::star`]), planned on the logical plan.
 //!
-//! [`StarRule`] recognises the shape, [`StarNode`] stands in the logical plan, [`StarPlanner`] makes a [`StarExec`] of it. What is not understood to the
-//! last detail stays as it is; what shows only when the dimensions have been read (two rows of one key, too many groups) is answered by the plan that was
-//! replaced.
+//! [`StarRule`] recognises the shape, [`StarNode`](node::StarNode) stands in the logical plan, [`StarQueryPlanner`] makes a [`StarExec`](exec::StarExec) of it. What is not
+//! understood to the last detail stays as it is; what shows only when the dimensions have been read (two rows of one key, too many groups) is answered by
+//! the plan that was replaced.
 
+mod added;
 mod aggregates;
+mod arms;
 mod dimension;
+mod estimate;
 mod exec;
+mod fact;
 mod flat;
 mod node;
 mod planner;
 mod rule;
+mod run;
+mod scan;
 mod shape;
 
 pub(crate) use planner::StarQueryPlanner;

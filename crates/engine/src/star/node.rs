@@ -80,7 +80,15 @@ impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on: Vec<&str> = self.arms.iter().map(|arm| arm.on.as_str()).collect();
         write!(f, "fact={}, on=[{}]", self.fact.table.name(), on.join(", "))?;
-        match self.filter.as_slice() {
+        self.fmt_filter(f)
+    }
+}
+
+impl Shape {
+    /// The fact table's own conditions in words.
+    pub(super) fn fmt_filter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filter: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
+        match filter.as_slice() {
             [] => Ok(()),
             filter => write!(f, ", filter=[{}]", filter.join(", ")),
         }

@@ -14,6 +14,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 
 use super::exec::StarExec;
 use super::node::StarNode;
+use super::scan::DimensionScan;
 
 /// DataFusion's planner, which knows star queries too.
 #[derive(Debug)]
@@ -48,10 +49,17 @@ impl ExtensionPlanner for StarPlanner {
         let Some(node) = node.as_any().downcast_ref::<StarNode>() else {
             return Ok(None);
         };
-        let state = session.as_any().downcast_ref::<SessionState>();
-        Ok(state.map(|state| {
-            let exec = StarExec::new(node, dimensions.to_vec(), state.clone());
-            Arc::new(exec) as Arc<dyn ExecutionPlan>
-        }))
+        let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
+            return Ok(None);
+        };
+        let arms = node.dimensions.iter().zip(&node.shape.arms).zip(dimensions);
+        let dimensions = arms.map(|((logical, arm), values)| {
+            match DimensionScan::of(logical, arm.columns.len(), values) {
+                Some(scan) => Arc::new(scan) as Arc<dyn ExecutionPlan>,
+                None => Arc::clone(values),
+            }
+        });
+        let exec = StarExec::new(node, dimensions.collect(), state)?;
+        Ok(Some(Arc::new(exec)))
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use halocline_engine::Database;
 use halocline_workloads::{SsbTable, ssb_queries};
 
-use super::support::{import, lines, new_pool, plain, query, run, write_parquet};
+use super::support::{error, import, lines, new_pool, plain, query, run, write_parquet};
 
 fn files(folder: &Path) -> Vec<(&'static str, PathBuf)> {
     SsbTable::ALL
@@ -116,7 +116,6 @@ async fn other_stars_agree_too() {
         "SELECT kind, count(DISTINCT x) FROM fact JOIN near ON a = k GROUP BY kind",
         "SELECT y, count(*) FROM fact JOIN near ON a = k GROUP BY y",
         "SELECT kind, sum(x) FROM fact JOIN near ON a = k AND y > kind GROUP BY kind",
-        "SELECT near.kind, count(*) FROM fact JOIN near ON a = near.k JOIN far ON near.kind = far.kind GROUP BY near.kind",
         "SELECT kind, sum(x) FILTER (WHERE y > 3) FROM fact JOIN near ON a = k GROUP BY kind",
         "SELECT sum(x), sum(y) FROM fact WHERE y > 3",
         "SELECT kind, sum(x) FROM fact JOIN near ON a = k WHERE kind < (SELECT max(kind) FROM far) GROUP BY kind",
@@ -130,14 +129,159 @@ async fn other_stars_agree_too() {
 async fn changes_are_seen() {
     let (_dir, db) = new_pool();
     small(&db).await;
-    let text = "SELECT kind, count(*), sum(x) FROM fact JOIN near ON a = k GROUP BY kind";
+    let texts = [
+        "SELECT kind, count(*), sum(x) FROM fact JOIN near ON a = k GROUP BY kind",
+        "SELECT name, kind, min(y), avg(x), count(x) FROM fact JOIN near ON a = k WHERE y < 50 AND kind = 1 GROUP BY name, kind",
+    ];
+    for change in [
+        // Deleted rows are gone from the segments.
+        "DELETE FROM fact WHERE y = 7",
+        // Rows in the log are in no segment: with keys that are NULL, far off, in a dimension; one of them is beyond all keys so far.
+        "INSERT INTO fact VALUES (4, 0, 1, 1)",
+        "INSERT INTO fact VALUES (NULL, NULL, 3, 1), (5, 100000007, NULL, 49), (2000000000, 0, 1, 1), (-7, -9, 2147483647, 3)",
+        "INSERT INTO fact VALUES (40, -9, 2147483647, 3), (40, -9, 2147483647, 3), (3, 1, -2147483648, NULL)",
+        "UPDATE fact SET x = x + 1, a = 8 WHERE y = 3 AND a = 4",
+        "DELETE FROM fact WHERE a = 40 OR y = 60",
+        // Too little to be worth a merge: what is in the log stays there.
+        "VACUUM fact",
+        "VACUUM FULL fact",
+        "INSERT INTO fact SELECT a + 1, b, x, y FROM fact WHERE y < 20",
+        // Of the dimension too.
+        "INSERT INTO near VALUES (41, 'n9', 0), (100, NULL, 1)",
+        "UPDATE near SET name = 'other' WHERE k = 9",
+        "DELETE FROM fact WHERE y <> 8",
+    ] {
+        run(&db, change).await;
+        for text in texts {
+            assert!(agrees(&db, text).await, "no star after {change}: {text}");
+        }
+    }
+    run(&db, "DELETE FROM fact").await;
+    for text in texts {
+        assert!(
+            !agrees(&db, text).await,
+            "a star, and the dimension is larger: {text}"
+        );
+    }
+    run(&db, "CREATE TABLE new (a INT, b BIGINT, x INT, y INT)").await;
+    let text = "SELECT sum(x), count(*) FROM new JOIN near ON a = k";
+    agrees(&db, text).await;
+    run(&db, "BEGIN").await;
+    run(
+        &db,
+        "INSERT INTO new SELECT v, v, v, v FROM generate_series(1, 100) AS s(v)",
+    )
+    .await;
     assert!(agrees(&db, text).await);
-    // Deleted rows are gone from the segments.
-    run(&db, "DELETE FROM fact WHERE y = 7").await;
+    run(&db, "ROLLBACK").await;
+    agrees(&db, text).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn semi_joins_are_dimensions() {
+    let (_dir, db) = new_pool();
+    small(&db).await;
+    for text in [
+        "SELECT count(*), sum(x) FROM fact WHERE a IN (SELECT k FROM near WHERE kind = 1)",
+        // Keys that come twice, and NULL among them.
+        "SELECT count(*), sum(x) FROM fact WHERE a IN (SELECT k FROM twice)",
+        "SELECT count(*), sum(x) FROM fact WHERE a IN (SELECT k FROM nulls)",
+        "SELECT count(*) FROM fact WHERE EXISTS (SELECT * FROM twice WHERE k = a AND kind > 4)",
+        "SELECT name, sum(y) FROM fact JOIN near ON a = k WHERE b IN (SELECT k FROM far WHERE kind < 3) GROUP BY name",
+        // Of one that is empty.
+        "SELECT count(*), sum(x) FROM fact WHERE a IN (SELECT k FROM near WHERE kind = 9)",
+        // Of a dimension, and of one that is looked for.
+        "SELECT near.kind, count(*) FROM fact JOIN near ON a = near.k WHERE near.k IN (SELECT k FROM twice) GROUP BY near.kind",
+        "SELECT count(*) FROM fact WHERE a IN (SELECT k FROM near WHERE kind IN (SELECT kind FROM twice WHERE kind > 0))",
+        // Of the fact table itself.
+        "SELECT near.kind, sum(x) FROM fact JOIN near ON a = near.k WHERE a IN (SELECT y FROM fact GROUP BY y HAVING count(*) > 3) GROUP BY near.kind",
+    ] {
+        assert!(agrees(&db, text).await, "no star: {text}");
+    }
+    for text in [
+        "SELECT count(*) FROM fact WHERE a NOT IN (SELECT k FROM near)",
+        "SELECT count(*) FROM fact WHERE NOT EXISTS (SELECT * FROM near WHERE k = a)",
+        "SELECT count(*) FROM fact WHERE a IN (SELECT k FROM near) OR y = 3",
+        "SELECT count(*) FROM fact WHERE EXISTS (SELECT * FROM near WHERE k = a AND kind < y)",
+    ] {
+        assert!(!agrees(&db, text).await, "a star: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snowflakes_are_reduced() {
+    let (_dir, db) = new_pool();
+    small(&db).await;
+    run(&db, "CREATE TABLE kinds AS SELECT CAST(v AS INT) AS kind, 'kind ' || v AS text, CAST(v % 2 AS INT) AS parity FROM generate_series(0, 6) AS s(v)").await;
+    run(&db, "CREATE TABLE parities AS SELECT CAST(v AS INT) AS parity, CASE WHEN v = 0 THEN 'even' ELSE 'odd' END AS word FROM generate_series(0, 1) AS s(v)").await;
+    for text in [
+        "SELECT text, count(*), sum(x) FROM fact JOIN far ON b = k JOIN kinds ON far.kind = kinds.kind GROUP BY text",
+        "SELECT word, near.kind, sum(y) FROM fact JOIN far ON b = far.k JOIN kinds ON far.kind = kinds.kind \
+         JOIN parities ON kinds.parity = parities.parity JOIN near ON a = near.k WHERE text <> 'kind 3' AND word = 'odd' GROUP BY word, near.kind",
+        // A condition and an attribute of two tables of one arm.
+        "SELECT far.kind + kinds.parity, count(*) FROM fact JOIN far ON b = k JOIN kinds ON far.kind = kinds.kind \
+         WHERE far.kind + kinds.parity <> 2 GROUP BY far.kind + kinds.parity",
+        // An arm whose join makes two rows of one key: found out when it is read.
+        "SELECT text, count(*) FROM fact JOIN near ON a = k JOIN kinds ON near.kind = kinds.parity GROUP BY text",
+        // Dimensions that are queries, under names that come twice.
+        "SELECT d.m, count(*) FROM fact JOIN (SELECT k % 7 AS k, max(kind) AS m FROM near GROUP BY k % 7) d ON a = d.k GROUP BY d.m",
+        "SELECT p.kind, q.kind, sum(x) FROM (SELECT near.k, near.kind FROM near JOIN kinds ON near.kind = kinds.kind) p \
+         JOIN fact ON a = p.k JOIN (SELECT near.k, near.kind FROM near JOIN kinds ON near.kind = kinds.kind) q ON y = q.k GROUP BY p.kind, q.kind",
+        "WITH f AS (SELECT a, x + y AS z FROM fact WHERE y < 30) SELECT kind, sum(z) FROM f JOIN near ON a = k GROUP BY kind",
+        // Keys of other types, and an expression.
+        "SELECT far.kind, count(*) FROM fact JOIN far ON a = far.k / 100000007 GROUP BY far.kind",
+        // Grouped by the key.
+        "SELECT a, sum(x) FROM fact JOIN near ON a = k GROUP BY a",
+        "SELECT a, kind, count(*) FROM fact JOIN near ON a = k WHERE kind = 1 GROUP BY a, kind",
+        // Names that both have.
+        "SELECT m.y, sum(fact.x), count(*) FROM fact JOIN (SELECT k, k * 2 AS x, kind AS y FROM near) m ON a = m.k GROUP BY m.y",
+    ] {
+        assert!(agrees(&db, text).await, "no star: {text}");
+    }
+    for text in [
+        // Two ways to the fact table.
+        "SELECT count(*) FROM fact JOIN near ON a = near.k JOIN far ON b = far.k AND near.kind = far.kind",
+        "SELECT count(*) FROM fact JOIN near ON a = near.k CROSS JOIN parities",
+        // Measures of a dimension, also of one whose name the fact table has.
+        "SELECT sum(kind) FROM fact JOIN near ON a = k",
+        "SELECT sum(m.x), count(m.x) FROM fact JOIN (SELECT k, k * 2 AS x FROM near) m ON a = m.k",
+        "SELECT kind, sum(x) FROM fact JOIN near ON a = k AND random() < 2 GROUP BY kind",
+    ] {
+        assert!(!agrees(&db, text).await, "a star: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_join_with_nothing_do_no_harm() {
+    let (_dir, db) = new_pool();
+    small(&db).await;
+    // The row of this key divides by nothing, and no row of the fact table has it.
+    run(&db, "INSERT INTO near VALUES (1000, 'none', -1)").await;
+    let text = "SELECT 10 / (kind + 1), count(*) FROM fact JOIN near ON a = k GROUP BY 10 / (kind + 1)";
+    assert!(is_star(&db, text).await);
+    query(&db, text).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_is_counted() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE wide AS SELECT v AS k, v * 7 % 300000 AS g FROM generate_series(1, 300000) AS s(v)",
+    )
+    .await;
+    run(
+        &db,
+        "CREATE TABLE fact AS SELECT v % 300000 AS a, v AS x FROM generate_series(1, 400000) AS s(v)",
+    )
+    .await;
+    let text = "SELECT g, sum(x) FROM fact JOIN wide ON a = k GROUP BY g ORDER BY g LIMIT 3";
     assert!(agrees(&db, text).await);
-    // Rows in the log are in no segment.
-    run(&db, "INSERT INTO fact VALUES (4, 0, 1, 1)").await;
-    assert!(!agrees(&db, text).await);
+    let plan = query(&db, &format!("EXPLAIN ANALYZE {text}")).await.join("\n");
+    assert!(plan.contains("dram_peak="), "{plan}");
+    run(&db, "SET datafusion.runtime.memory_limit = '2M'").await;
+    let text = error(&db, text).await;
+    assert!(text.contains("StarJoin"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

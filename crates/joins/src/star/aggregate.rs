@@ -65,6 +65,11 @@ impl Groups {
         })
     }
 
+    /// Bytes of DRAM that so many groups take.
+    pub(super) fn bytes_of(groups: u128, aggregates: &[Aggregate]) -> usize {
+        groups as usize * (size_of::<u64>() + aggregates.len() * size_of::<State>())
+    }
+
     /// Adds a row to each of these groups.
     #[inline]
     pub(super) fn add_rows(&mut self, groups: &[u32]) {

@@ -3,6 +3,7 @@
 //! Keys that lie densely are positions of a bit vector and an array of group numbers; others are looked up in a hash table of
 //! at least twice as many places (linear probing).
 
+use super::key::{Digit, digits};
 use crate::{JoinError, Result};
 
 /// Up to so many places per key are dense: a bit and a group number each.
@@ -15,6 +16,8 @@ const SMALL: u128 = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct Dimension {
     pub(super) keys: Keys,
+    /// How the columns of a key make one of 64 bits.
+    pub(super) digits: Vec<Digit>,
     rows: usize,
     groups: u32,
 }
@@ -45,89 +48,180 @@ pub(super) struct Sparse {
 const FREE: u32 = u32::MAX;
 
 /// Collects the rows of a dimension.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DimensionBuilder {
-    rows: Vec<(i64, u32)>,
+    columns: usize,
+    /// One after the other, of each row all columns.
+    keys: Vec<i64>,
+    /// Of each row; rows behind the last belong to group 0.
+    groups: Vec<u32>,
+    /// Whether a key may come again.
+    exists: bool,
+}
+
+impl Default for DimensionBuilder {
+    fn default() -> Self {
+        Self::new(1)
+    }
 }
 
 impl DimensionBuilder {
-    /// A dimension without rows.
-    pub fn new() -> Self {
-        Self::default()
+    /// A dimension without rows, whose keys have so many columns.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn new(columns: usize) -> Self {
+        assert!(columns > 0, "a key has a column");
+        Self {
+            columns,
+            keys: Vec::new(),
+            groups: Vec::new(),
+            exists: false,
+        }
+    }
+
+    /// The same, if its rows are only looked for: a key may come more than once, and there is one group.
+    #[must_use]
+    pub fn existence(mut self) -> Self {
+        self.exists = true;
+        self
+    }
+
+    /// Rows that were added.
+    pub fn rows(&self) -> usize {
+        self.keys.len() / self.columns
+    }
+
+    /// Bytes of DRAM that these take.
+    pub fn bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<i64>() + self.groups.capacity() * size_of::<u32>()
     }
 
     /// Adds a row of this key, which belongs to a group: numbers from 0 on. Rows whose key is NULL match nothing and are not added.
-    pub fn push(&mut self, key: i64, group: u32) {
-        self.rows.push((key, group));
+    ///
+    /// # Panics
+    /// If the key has another number of columns.
+    pub fn push(&mut self, key: &[i64], group: u32) {
+        assert_eq!(key.len(), self.columns, "columns of a key");
+        if !self.exists && (group > 0 || !self.groups.is_empty()) {
+            self.groups.resize(self.rows(), 0);
+            self.groups.push(group);
+        }
+        self.keys.extend_from_slice(key);
     }
 
     /// The dimension, with as many groups as the greatest number tells. O(rows + places).
     ///
     /// # Errors
-    /// [`JoinError::DuplicateKey`].
+    /// [`JoinError::DuplicateKey`]; [`JoinError::KeyTooWide`].
     pub fn finish(self) -> Result<Dimension> {
-        let rows = self.rows;
-        let groups = rows.iter().map(|(_, group)| group + 1).max().unwrap_or(0);
-        let bounds = rows
-            .iter()
-            .fold(None, |bounds: Option<(i64, i64)>, &(key, _)| match bounds {
+        let digits = digits(&self.keys, self.columns)?;
+        let of_rows = self.groups.iter().copied().chain(std::iter::repeat(0));
+        let keys = self.keys.chunks_exact(self.columns).map(|key| {
+            let parts = digits
+                .iter()
+                .zip(key)
+                .filter_map(|(digit, value)| digit.of(*value));
+            parts.fold(0, i64::wrapping_add)
+        });
+        let (low, high) = keys
+            .clone()
+            .fold(None, |bounds: Option<(i64, i64)>, key| match bounds {
                 None => Some((key, key)),
                 Some((low, high)) => Some((low.min(key), high.max(key))),
-            });
-        let (low, high) = bounds.unwrap_or((0, -1));
+            })
+            .unwrap_or((0, -1));
+        let groups = self
+            .groups
+            .iter()
+            .max()
+            .map_or(u32::from(self.rows() > 0), |group| group + 1);
         let places = (i128::from(high) - i128::from(low) + 1) as u128;
-        let keys =
-            if places <= SMALL || places <= SPARSE * rows.len() as u128 && places < u128::from(u32::MAX) {
-                Keys::Dense(Dense::of(&rows, low, places as u32, groups > 1)?)
+        let rows = keys.zip(of_rows);
+        let (keys, rows) =
+            if places <= SMALL || places <= SPARSE * self.rows() as u128 && places < u128::from(u32::MAX) {
+                let (dense, rows) = Dense::of(rows, low, places as u32, groups > 1, self.exists)?;
+                (Keys::Dense(dense), rows)
             } else {
-                Keys::Sparse(Sparse::of(&rows)?)
+                let (sparse, rows) = Sparse::of(rows, self.rows(), self.exists)?;
+                (Keys::Sparse(sparse), rows)
             };
         Ok(Dimension {
             keys,
-            rows: rows.len(),
+            digits,
+            rows,
             groups,
         })
     }
 }
 
 impl Dense {
-    fn of(rows: &[(i64, u32)], low: i64, places: u32, grouped: bool) -> Result<Dense> {
+    /// Keys from `low` on, and how many there are.
+    fn of(
+        rows: impl Iterator<Item = (i64, u32)>,
+        low: i64,
+        places: u32,
+        grouped: bool,
+        exists: bool,
+    ) -> Result<(Dense, usize)> {
+        let mut different = 0;
         let mut present = vec![0; places as usize / 64 + 1];
         let mut group_of = vec![0; if grouped { places as usize + 1 } else { 0 }];
-        for &(key, group) in rows {
+        for (key, group) in rows {
             let place = key.wrapping_sub(low) as usize;
             let (word, bit) = (&mut present[place / 64], 1 << (place % 64));
             if *word & bit != 0 {
+                if exists {
+                    continue;
+                }
                 return Err(JoinError::DuplicateKey { key });
             }
             *word |= bit;
+            different += 1;
             if grouped {
                 group_of[place] = group;
             }
         }
-        Ok(Dense {
+        let dense = Dense {
             low,
             places,
             present,
             group_of,
-        })
+        };
+        Ok((dense, different))
+    }
+}
+
+impl Dense {
+    /// The group of a key, if it is there.
+    fn group(&self, key: i64) -> Option<u32> {
+        let place = u32::try_from(i128::from(key) - i128::from(self.low)).ok()?;
+        let at = (place < self.places).then_some(place as usize)?;
+        let there = self.present[at / 64] >> (at % 64) & 1 == 1;
+        there.then(|| self.group_of.get(at).copied().unwrap_or(0))
     }
 }
 
 impl Sparse {
-    fn of(rows: &[(i64, u32)]) -> Result<Sparse> {
-        let size = (rows.len() * 2).next_power_of_two().max(2);
+    /// At most so many keys, and how many there are.
+    fn of(rows: impl Iterator<Item = (i64, u32)>, most: usize, exists: bool) -> Result<(Sparse, usize)> {
+        let mut different = 0;
+        let size = (most * 2).next_power_of_two().max(2);
         let mut sparse = Sparse {
             table: vec![(0, FREE); size],
             shift: u64::BITS - size.trailing_zeros(),
         };
-        for &(key, group) in rows {
+        for (key, group) in rows {
             match sparse.find(key) {
+                Ok(_) if exists => {}
                 Ok(_) => return Err(JoinError::DuplicateKey { key }),
-                Err(free) => sparse.table[free] = (key, group),
+                Err(free) => {
+                    sparse.table[free] = (key, group);
+                    different += 1;
+                }
             }
         }
-        Ok(sparse)
+        Ok((sparse, different))
     }
 
     /// The group of a key, or the place where it would be.
@@ -149,14 +243,27 @@ impl Sparse {
 }
 
 impl Dimension {
-    /// Rows.
+    /// Rows of different keys.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Columns of its keys.
+    pub fn columns(&self) -> usize {
+        self.digits.len()
     }
 
     /// Groups that its rows belong to.
     pub fn groups(&self) -> u32 {
         self.groups
+    }
+
+    /// The group of a key that digits make, if it is there.
+    pub(super) fn group(&self, key: i64) -> Option<u32> {
+        match &self.keys {
+            Keys::Dense(dense) => dense.group(key),
+            Keys::Sparse(sparse) => sparse.group(key),
+        }
     }
 
     /// Bytes of DRAM that a probe may touch to tell whether a key is there.
@@ -192,8 +299,8 @@ mod tests {
     use super::*;
 
     fn of(rows: &[(i64, u32)]) -> Result<Dimension> {
-        let mut builder = DimensionBuilder::new();
-        rows.iter().for_each(|&(key, group)| builder.push(key, group));
+        let mut builder = DimensionBuilder::default();
+        rows.iter().for_each(|&(key, group)| builder.push(&[key], group));
         builder.finish()
     }
 

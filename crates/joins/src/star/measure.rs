@@ -37,10 +37,44 @@ pub enum Measure {
 }
 
 /// Values of a column or of an expression, one for each selected row; where `valid` is not empty, whether it is not NULL.
-#[derive(Debug, Default, Clone)]
-pub(super) struct Values {
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Values {
     pub(super) values: Vec<i64>,
     pub(super) valid: Vec<bool>,
+}
+
+impl Values {
+    /// Values; `valid` says which are not NULL, and is empty if all are.
+    ///
+    /// # Panics
+    /// If it is of another length, and not empty.
+    pub fn new(values: Vec<i64>, valid: Vec<bool>) -> Values {
+        assert!(
+            valid.is_empty() || valid.len() == values.len(),
+            "one for each value"
+        );
+        Values { values, valid }
+    }
+
+    /// Bytes of DRAM.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.values) + size_of_val(&*self.valid)
+    }
+
+    /// The value of a row, unless it is NULL.
+    pub(super) fn get(&self, row: usize) -> Option<i64> {
+        let valid = self.valid.get(row).is_none_or(|valid| *valid);
+        valid.then(|| self.values[row])
+    }
+
+    /// Those of some rows.
+    pub(super) fn of(&self, rows: &[usize]) -> Values {
+        let valid = rows.iter().filter_map(|row| self.valid.get(*row).copied());
+        Values {
+            values: rows.iter().map(|row| self.values[*row]).collect(),
+            valid: valid.collect(),
+        }
+    }
 }
 
 impl Measure {

@@ -8,14 +8,20 @@
 //! dimension; a NULL is in none.
 
 mod aggregate;
+mod decoded;
 mod dimension;
+mod key;
 mod measure;
+mod order;
 mod pipeline;
 mod run;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 pub use aggregate::{Aggregate, Function, Groups, MOST_GROUPS};
+pub use decoded::DecodedRows;
 pub use dimension::{Dimension, DimensionBuilder};
-pub use measure::{Measure, Width};
+pub use measure::{Measure, Values, Width};
+pub use order::ProbeCost;
 pub use run::{Probe, StarJoin, StarStats};

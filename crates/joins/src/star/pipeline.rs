@@ -6,6 +6,7 @@ use super::aggregate::Groups;
 use super::dimension::{Dense, Dimension, Keys};
 use super::measure::Values;
 use super::run::{StarJoin, StarStats};
+use super::wide::WideProbe;
 use crate::Result;
 
 /// A selection vector: positions in a block.
@@ -29,6 +30,13 @@ struct ProbeOf<'a> {
     codes: Box<[u32; BLOCK_ROWS]>,
 }
 
+/// A probe in one segment.
+enum AnyProbe<'a> {
+    /// Of one column, whose codes have 32 bits.
+    Narrow(ProbeOf<'a>),
+    Wide(WideProbe<'a>),
+}
+
 /// A column that is measured.
 struct MeasuredOf<'a> {
     reader: CodeReader<'a, u64>,
@@ -37,14 +45,14 @@ struct MeasuredOf<'a> {
 }
 
 /// What the caller has made sure of by [`StarJoin::can_read`].
-const READABLE: &str = "a star join reads whole numbers";
+pub(super) const READABLE: &str = "a star join reads whole numbers";
 
 /// The pipeline, with room for a block.
 pub(super) struct Pipeline<'a> {
     join: &'a StarJoin,
     segment: &'a Segment,
     conditions: Vec<(usize, CodePredicate)>,
-    probes: Vec<ProbeOf<'a>>,
+    probes: Vec<AnyProbe<'a>>,
     measured: Vec<MeasuredOf<'a>>,
     selection: Box<Selection>,
     few: Box<[u32; BLOCK_ROWS]>,
@@ -74,16 +82,25 @@ impl<'a> Pipeline<'a> {
         let mut probes = Vec::with_capacity(order.len());
         for &number in order {
             let probe = &join.probes[number];
-            let column = segment.column(probe.column);
+            let narrow = match probe.columns.as_slice() {
+                [column] => segment.column(*column).code_bits()? <= u32::BITS,
+                _ => false,
+            };
+            if !narrow {
+                let wide = WideProbe::of(probe, join.strides[number], segment, &mut conditions)?;
+                probes.push(AnyProbe::Wide(wide));
+                continue;
+            }
+            let column = segment.column(probe.columns[0]);
             let (base, has_null) = integers(column).expect(READABLE);
             if let Keys::Dense(dense) = &probe.dimension.keys {
                 match within(dense, column, base) {
                     CodePredicate::Nothing => return Ok(None),
                     CodePredicate::Any => {}
-                    bounds => conditions.push((probe.column, bounds)),
+                    bounds => conditions.push((probe.columns[0], bounds)),
                 }
             }
-            probes.push(ProbeOf {
+            probes.push(AnyProbe::Narrow(ProbeOf {
                 reader: column.code_reader()?,
                 column,
                 dimension: &probe.dimension,
@@ -91,7 +108,7 @@ impl<'a> Pipeline<'a> {
                 has_null,
                 stride: join.strides[number],
                 codes: Box::new([0; BLOCK_ROWS]),
-            });
+            }));
         }
         let mut measured = Vec::with_capacity(join.measured.len());
         for &column in &join.measured {
@@ -126,8 +143,14 @@ impl<'a> Pipeline<'a> {
         let rows = chunk * size..((chunk + 1) * size).min(self.segment.rows());
         stats.rows += rows.len() as u64;
         for probe in &self.probes {
-            let (low, high) = probe.column.zone(chunk)?;
-            if !probe.may_match(low, high) {
+            let may_match = match probe {
+                AnyProbe::Narrow(probe) => {
+                    let (low, high) = probe.column.zone(chunk)?;
+                    probe.may_match(low, high)
+                }
+                AnyProbe::Wide(probe) => probe.may_match(chunk)?,
+            };
+            if !may_match {
                 return Ok(());
             }
         }
@@ -154,7 +177,15 @@ impl<'a> Pipeline<'a> {
     ) -> Result<()> {
         stats.selected += self.selection.len as u64;
         for (probe, passed) in self.probes.iter_mut().zip(&mut stats.passed) {
-            probe.pass(chunk, block, &mut self.selection, &mut self.few)?;
+            match probe {
+                AnyProbe::Narrow(probe) => {
+                    probe.pass(chunk, block, &mut self.selection, &mut self.few)?;
+                }
+                AnyProbe::Wide(probe) => {
+                    let rows = &mut self.selection.rows[..self.selection.len];
+                    self.selection.len = probe.pass(chunk, block, rows)?;
+                }
+            }
             *passed += self.selection.len as u64;
             if self.selection.len == 0 {
                 return Ok(());
@@ -164,7 +195,10 @@ impl<'a> Pipeline<'a> {
         self.groups.clear();
         self.groups.resize(rows.len(), 0);
         for probe in &self.probes {
-            probe.add_groups(rows, &mut self.groups);
+            match probe {
+                AnyProbe::Narrow(probe) => probe.add_groups(rows, &mut self.groups),
+                AnyProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
+            }
         }
         groups.add_rows(&self.groups);
         for (column, values) in self.measured.iter_mut().zip(&mut self.columns) {
@@ -186,13 +220,22 @@ pub(super) fn integers(column: &Column) -> Option<(i64, bool)> {
 
 /// The codes of a column between a dimension's least and greatest key.
 fn within(dense: &Dense, column: &Column, base: i64) -> CodePredicate {
+    let high = i128::from(dense.low) + i128::from(dense.places) - 1;
+    match i64::try_from(high) {
+        Ok(high) => codes_within(dense.low, high, column, base),
+        // There is no key.
+        Err(_) => CodePredicate::Nothing,
+    }
+}
+
+/// The codes of a column of whole numbers between two.
+pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> CodePredicate {
     let Some(space) = column.code_space() else {
         return CodePredicate::Any;
     };
-    let code_of = |value: i128| value - i128::from(base);
+    let code_of = |value: i64| i128::from(value) - i128::from(base);
     let (least, most) = (i128::from(space.has_null()), i128::from(space.max_code()));
-    let low = code_of(i128::from(dense.low)).max(least);
-    let high = code_of(i128::from(dense.low) + i128::from(dense.places) - 1).min(most);
+    let (low, high) = (code_of(low).max(least), code_of(high).min(most));
     match (low > high, low == least && high == most) {
         (true, _) => CodePredicate::Nothing,
         (_, true) => CodePredicate::Any,

@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use halocline_columns::{CodePredicate, Segment};
 
 use super::aggregate::{Aggregate, Groups};
+use super::decoded::DecodedRows;
 use super::dimension::Dimension;
+use super::order::ProbeCost;
 use super::pipeline::{Pipeline, integers};
 use crate::{JoinError, Result};
 
-/// A column of the fact table and the dimension whose keys it holds.
+/// Columns of the fact table and the dimension whose keys they hold.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// Of the fact table.
-    pub column: usize,
-    /// What its values are looked up in.
+    /// Of the fact table, as many as the dimension's keys have.
+    pub columns: Vec<usize>,
+    /// What their values are looked up in.
     pub dimension: Arc<Dimension>,
 }
 
@@ -44,15 +46,27 @@ pub struct StarStats {
     pub order: Vec<usize>,
 }
 
+/// What a thread takes at a time.
+enum Morsel<'a> {
+    /// A chunk of a segment.
+    Chunk(usize, usize),
+    /// Rows that are in none.
+    Decoded(&'a DecodedRows),
+}
+
 impl StarJoin {
     /// A join of these probes that computes `aggregates` of expressions over the columns `measured`.
     ///
     /// # Errors
     /// [`JoinError::TooManyGroups`].
+    ///
+    /// # Panics
+    /// If a probe has not as many columns as its dimension's keys.
     pub fn new(probes: Vec<Probe>, measured: Vec<usize>, aggregates: Vec<Aggregate>) -> Result<StarJoin> {
         let mut groups = 1_u128;
         let mut strides = Vec::with_capacity(probes.len());
         for probe in &probes {
+            assert_eq!(probe.columns.len(), probe.dimension.columns(), "columns of a key");
             strides.push(groups as u32);
             groups = groups.saturating_mul(u128::from(probe.dimension.groups().max(1)));
         }
@@ -66,22 +80,24 @@ impl StarJoin {
         })
     }
 
+    /// Bytes of DRAM that each thread keeps groups in.
+    pub fn group_bytes(&self) -> usize {
+        Groups::bytes_of(self.groups, &self.aggregates)
+    }
+
     /// The columns that are measured.
     pub fn measured(&self) -> &[usize] {
         &self.measured
     }
 
-    /// Whether all columns of a segment that it needs can be read: whole numbers, keys of at most 32 bits.
+    /// Whether all columns of a segment that it needs can be read: whole numbers.
     pub fn can_read(&self, segment: &Segment) -> bool {
-        let keys = self.probes.iter().map(|probe| (probe.column, u32::BITS));
-        let measured = self.measured.iter().map(|column| (*column, u64::BITS));
-        keys.chain(measured).all(|(column, bits)| {
-            let column = segment.column(column);
-            integers(column).is_some() && column.code_bits().is_ok_and(|needed| needed <= bits)
-        })
+        let keys = self.probes.iter().flat_map(|probe| &probe.columns);
+        keys.chain(&self.measured)
+            .all(|column| integers(segment.column(*column)).is_some())
     }
 
-    /// Joins the rows of `segments` that match their conditions, on `threads` threads. O(rows).
+    /// Joins the rows of `segments` that match their conditions and those that are in none, on `threads` threads. O(rows).
     ///
     /// # Errors
     /// [`JoinError::Interrupted`] when `interrupted` is set; [`JoinError::Columns`].
@@ -91,17 +107,16 @@ impl StarJoin {
     pub fn run(
         &self,
         segments: &[(&Segment, Vec<(usize, CodePredicate)>)],
+        decoded: &[DecodedRows],
         threads: usize,
         interrupted: &AtomicBool,
     ) -> Result<(Groups, StarStats)> {
         let order = self.order(segments);
-        let morsels: Vec<(usize, usize)> = segments
-            .iter()
-            .enumerate()
-            .flat_map(|(number, (segment, _))| {
-                (0..segment.rows().div_ceil(segment.chunk_rows().max(1))).map(move |chunk| (number, chunk))
-            })
-            .collect();
+        let chunks = segments.iter().enumerate().flat_map(|(number, (segment, _))| {
+            (0..segment.rows().div_ceil(segment.chunk_rows().max(1)))
+                .map(move |chunk| Morsel::Chunk(number, chunk))
+        });
+        let morsels: Vec<Morsel<'_>> = chunks.chain(decoded.iter().map(Morsel::Decoded)).collect();
         let next = AtomicUsize::new(0);
         let work = || -> Result<(Groups, StarStats)> {
             let mut groups = Groups::new(self.groups, &self.aggregates)?;
@@ -111,10 +126,17 @@ impl StarJoin {
                 ..StarStats::default()
             };
             let mut open: Option<(usize, Option<Pipeline<'_>>)> = None;
-            while let Some(&(number, chunk)) = morsels.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(morsel) = morsels.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if interrupted.load(Ordering::Relaxed) {
                     return Err(JoinError::Interrupted);
                 }
+                let (number, chunk) = match *morsel {
+                    Morsel::Chunk(number, chunk) => (number, chunk),
+                    Morsel::Decoded(rows) => {
+                        self.decoded(rows, &order, &mut groups, &mut stats);
+                        continue;
+                    }
+                };
                 if open.as_ref().is_none_or(|(other, _)| *other != number) {
                     let (segment, conditions) = &segments[number];
                     open = Some((number, Pipeline::of(self, segment, conditions, &order)?));
@@ -157,31 +179,15 @@ impl StarJoin {
         Ok((groups, stats))
     }
 
-    /// The order of probes: those first that throw away most rows for what they cost (the rank of predicate ordering). A probe costs
-    /// the bits of its column, and what it waits for where its bytes do not fit a core's cache.
     fn order(&self, segments: &[(&Segment, Vec<(usize, CodePredicate)>)]) -> Vec<usize> {
         let largest = segments.iter().max_by_key(|(segment, _)| segment.rows());
-        let rank = |probe: &Probe| {
-            let Some((column, (base, _))) = largest
-                .map(|(segment, _)| segment.column(probe.column))
-                .and_then(|column| Some((column, integers(column)?)))
-            else {
-                return 0.0;
-            };
-            let high = column.code_space().map_or(0, |space| space.max_code());
-            let share = probe.dimension.share_of(base, base.saturating_add_unsigned(high));
-            let bits = f64::from(column.code_bits().unwrap_or(u32::BITS));
-            let waits = match probe.dimension.probe_bytes() {
-                ..0x4000 => 0.0,
-                0x4000..0x2_0000 => 8.0,
-                0x2_0000..0x40_0000 => 32.0,
-                _ => 128.0,
-            };
-            let hashed = if probe.dimension.is_dense() { 0.0 } else { 64.0 };
-            (1.0 - share) / (16.0 + bits + waits + hashed)
-        };
-        let mut order: Vec<usize> = (0..self.probes.len()).collect();
-        order.sort_by(|a, b| rank(&self.probes[*b]).total_cmp(&rank(&self.probes[*a])));
-        order
+        let costs = self.probes.iter().map(|probe| {
+            let columns = largest.map(|(segment, _)| {
+                let columns = probe.columns.iter().map(|column| segment.column(*column));
+                columns.collect::<Vec<_>>()
+            });
+            ProbeCost::of(&columns.unwrap_or_default(), &probe.dimension)
+        });
+        ProbeCost::order(&costs.collect::<Vec<_>>())
     }
 }

@@ -48,8 +48,8 @@ fn table_of(rows: &[Row]) -> (tempfile::TempDir, Table) {
 }
 
 fn dimension_of(rows: &BTreeMap<i64, u32>) -> Arc<Dimension> {
-    let mut builder = DimensionBuilder::new();
-    rows.iter().for_each(|(key, group)| builder.push(*key, *group));
+    let mut builder = DimensionBuilder::default();
+    rows.iter().for_each(|(key, group)| builder.push(&[*key], *group));
     Arc::new(builder.finish().expect("unique keys"))
 }
 
@@ -85,7 +85,7 @@ fn product(function: Function) -> Aggregate {
 
 fn join_of(first: &Arc<Dimension>, second: &Arc<Dimension>) -> StarJoin {
     let probe = |column, dimension: &Arc<Dimension>| Probe {
-        column,
+        columns: vec![column],
         dimension: Arc::clone(dimension),
     };
     let functions = [Function::Sum, Function::Count, Function::Min, Function::Max];
@@ -98,6 +98,32 @@ fn join_of(first: &Arc<Dimension>, second: &Arc<Dimension>) -> StarJoin {
 }
 
 fn answer_of(join: &StarJoin, table: &Table, threads: usize) -> (Answer, StarStats) {
+    answer_with(join, table, &[], threads)
+}
+
+/// Rows that are in no segment.
+fn decoded(rows: &[Row]) -> DecodedRows {
+    let values = |of: fn(&Row) -> Option<i64>| {
+        let values: Vec<Option<i64>> = rows.iter().map(of).collect();
+        let valid: Vec<bool> = values.iter().map(Option::is_some).collect();
+        let all = valid.iter().all(|valid| *valid);
+        let values = values.into_iter().map(Option::unwrap_or_default).collect();
+        Values::new(values, if all { vec![] } else { valid })
+    };
+    DecodedRows {
+        rows: rows.len(),
+        keys: vec![
+            vec![values(|row| row.0.map(i64::from))],
+            vec![values(|row| Some(row.1))],
+        ],
+        measured: vec![
+            values(|row| row.2.map(i64::from)),
+            values(|row| Some(row.3.into())),
+        ],
+    }
+}
+
+fn answer_with(join: &StarJoin, table: &Table, added: &[DecodedRows], threads: usize) -> (Answer, StarStats) {
     let segments: Vec<(&Segment, Vec<(usize, CodePredicate)>)> = table
         .segments()
         .iter()
@@ -105,7 +131,7 @@ fn answer_of(join: &StarJoin, table: &Table, threads: usize) -> (Answer, StarSta
         .map(|segment| (segment, vec![]))
         .collect();
     let (groups, stats) = join
-        .run(&segments, threads, &AtomicBool::new(false))
+        .run(&segments, added, threads, &AtomicBool::new(false))
         .expect("joined");
     let with_rows = (0..groups.len()).filter(|group| groups.rows(*group) > 0);
     let answer = with_rows.map(|group| {
@@ -132,17 +158,20 @@ fn keys() -> impl Strategy<Value = BTreeMap<i64, u32>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn as_a_nested_loop(rows in rows(), first in keys(), second in keys(), far in any::<bool>(), threads in 1..4_usize) {
+    fn as_a_nested_loop(rows in rows(), first in keys(), second in keys(), far in any::<bool>(), threads in 1..4_usize, added in 0..99_usize) {
         // With keys far away the second dimension is hashed.
         let mut second = second;
         if far {
             second.extend([(1 << 40, 0), (-1 << 40, 0)]);
         }
-        let (_directory, table) = table_of(&rows);
+        // Some rows are in no segment.
+        let (stored, added) = rows.split_at(rows.len() - added.min(rows.len() - 1));
+        let (_directory, table) = table_of(stored);
+        let added: Vec<DecodedRows> = added.chunks(50).map(decoded).collect();
         let (left, right) = (dimension_of(&first), dimension_of(&second));
         prop_assert_eq!(right.is_dense(), !far);
         let stride = left.groups().max(1);
-        let (answer, stats) = answer_of(&join_of(&left, &right), &table, threads);
+        let (answer, stats) = answer_with(&join_of(&left, &right), &table, &added, threads);
         prop_assert_eq!(&answer, &brute_force(&rows, &first, &second, stride));
         let joined: u64 = answer.values().map(|state| state.0).sum();
         prop_assert!(stats.passed.last().is_none_or(|passed| *passed == joined));
@@ -168,6 +197,67 @@ fn many_chunks_and_threads() {
 }
 
 #[test]
+fn what_is_only_looked_for_may_come_twice() {
+    let rows: Vec<Row> = (0..100).map(|i| (Some(i % 10), 1, Some(i), 1)).collect();
+    let (_directory, table) = table_of(&rows);
+    for far in [0, 1 << 40] {
+        let mut builder = DimensionBuilder::default().existence();
+        for (key, group) in [(3, 5), (4, 0), (3, 6), (far + 4, 1), (4, 0)] {
+            builder.push(&[key], group);
+        }
+        let dimension = Arc::new(builder.finish().expect("duplicates are allowed"));
+        assert_eq!((dimension.groups(), dimension.is_dense()), (1, far == 0));
+        let all = dimension_of(&BTreeMap::from([(1, 0)]));
+        let (answer, _) = answer_of(&join_of(&dimension, &all), &table, 1);
+        assert_eq!(answer[&0].0, 20);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Keys of two columns, and of one with large codes.
+    #[test]
+    fn wide_keys(rows in rows(), keys in proptest::collection::btree_map((-9..45_i64, -4..4_i64), 0..6_u32, 0..90),
+                 far in prop_oneof![Just(1), Just(1_i64 << 33), Just(1_i64 << 55)], added in 0..99_usize) {
+        let rows: Vec<Row> = rows.into_iter().map(|(a, b, x, y)| (a, b * far, x, y)).collect();
+        let (stored, added) = rows.split_at(rows.len() - added.min(rows.len() - 1));
+        let (_directory, table) = table_of(stored);
+        let (mut pairs, mut single) = (DimensionBuilder::new(2), DimensionBuilder::default());
+        keys.iter().for_each(|((a, b), group)| pairs.push(&[*a, b * far], *group));
+        (-2..3).for_each(|b| single.push(&[b * far], (b & 1) as u32));
+        let (pairs, single) = (pairs.finish().expect("unique"), Arc::new(single.finish().expect("unique")));
+        prop_assert!(pairs.columns() == 2 && single.groups() == 2);
+        let stride = pairs.groups().max(1);
+        let join = StarJoin::new(
+            vec![
+                Probe { columns: vec![0, 1], dimension: Arc::new(pairs) },
+                Probe { columns: vec![1], dimension: single },
+            ],
+            vec![2, 3],
+            vec![product(Function::Sum)],
+        )
+        .expect("few groups");
+        let mut wanted: BTreeMap<u32, u64> = BTreeMap::new();
+        for (a, b, ..) in &rows {
+            let pair = a.and_then(|a| keys.get(&(a.into(), b / far)));
+            if let (Some(group), -2..3) = (pair, b / far) {
+                *wanted.entry(group + ((b / far) & 1) as u32 * stride).or_default() += 1;
+            }
+        }
+        let added: Vec<DecodedRows> = added.chunks(50).map(decoded).map(|mut rows| {
+            rows.keys[0] = rows.keys.iter().flatten().cloned().collect();
+            rows
+        }).collect();
+        let segments: Vec<(&Segment, Vec<(usize, CodePredicate)>)> =
+            table.segments().iter().map(|segment| (segment, vec![])).collect();
+        let (groups, _) = join.run(&segments, &added, 2, &AtomicBool::new(false)).expect("joined");
+        let found = (0..groups.len()).filter(|group| groups.rows(*group) > 0);
+        let found: BTreeMap<u32, u64> = found.map(|group| (group as u32, groups.rows(group))).collect();
+        prop_assert_eq!(found, wanted);
+    }
+}
+
+#[test]
 fn nothing_to_join() {
     let (_directory, table) = table_of(&[(Some(1), 1, Some(1), 1)]);
     let none = dimension_of(&BTreeMap::new());
@@ -182,11 +272,11 @@ fn it_can_be_interrupted_and_refuses_too_many_groups() {
     let (_directory, table) = table_of(&[(Some(1), 1, Some(1), 1)]);
     let all = dimension_of(&BTreeMap::from([(1, 0)]));
     let segments = [(&table.segments()[0], vec![])];
-    let ended = join_of(&all, &all).run(&segments, 1, &AtomicBool::new(true));
+    let ended = join_of(&all, &all).run(&segments, &[], 1, &AtomicBool::new(true));
     assert!(matches!(ended, Err(JoinError::Interrupted)));
     let many = dimension_of(&(0..2000).map(|key| (key, key as u32)).collect());
     let probe = |column| Probe {
-        column,
+        columns: vec![column],
         dimension: Arc::clone(&many),
     };
     let error = StarJoin::new(vec![probe(0), probe(1)], vec![], vec![]).expect_err("4 million groups");

@@ -1,0 +1,60 @@
+//! Rows of the fact table that the log has added and that are in no segment, as values for the join.
+
+use arrow_array::{Array, ArrayRef, cast::AsArray, types::Int64Type};
+use arrow_schema::DataType;
+use datafusion::error::Result;
+use halocline_joins::star::{DecodedRows, Values};
+
+use super::shape::Shape;
+use crate::plan::AddedRows;
+
+/// Rows that a thread takes at a time.
+const ROWS: usize = 8_192;
+
+/// The rows that match, column by column as `shape` wants them.
+///
+/// # Errors
+/// The condition cannot be evaluated.
+pub(super) fn decoded(added: &AddedRows, shape: &Shape) -> Result<Vec<DecodedRows>> {
+    let mut all = Vec::new();
+    added.for_each(ROWS, |batch| {
+        let of = |columns: &[usize]| {
+            let columns = columns.iter().map(|column| values(batch.column(*column)));
+            columns.collect::<Result<Vec<Values>>>()
+        };
+        let keys = shape.arms.iter().map(|arm| of(&arm.columns));
+        all.push(DecodedRows {
+            rows: batch.num_rows(),
+            keys: keys.collect::<Result<_>>()?,
+            measured: of(&shape.aggregates.measured)?,
+        });
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+fn values(array: &ArrayRef) -> Result<Values> {
+    let wide = integers(array)?;
+    let wide = wide.as_primitive::<Int64Type>();
+    let valid = wide.nulls().filter(|nulls| nulls.null_count() > 0);
+    Ok(Values::new(
+        wide.values().to_vec(),
+        valid.map_or_else(Vec::new, |nulls| nulls.iter().collect()),
+    ))
+}
+
+/// Whole numbers of any type as those of 64 bits.
+///
+/// # Errors
+/// They are no whole numbers.
+pub(super) fn integers(array: &ArrayRef) -> Result<ArrayRef> {
+    let days;
+    let array = match array.data_type() {
+        DataType::Date32 => {
+            days = arrow_cast::cast(array, &DataType::Int32)?;
+            &days
+        }
+        _ => array,
+    };
+    Ok(arrow_cast::cast(array, &DataType::Int64)?)
+}

@@ -1,0 +1,94 @@
+//! The fact table of a star query.
+
+use std::sync::Arc;
+
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::Column;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+
+use super::aggregates::{Aggregates, is_whole, widens};
+use super::arms::Arm;
+use super::flat::Flat;
+use crate::catalog::OpenTable;
+use crate::plan::PoolTable;
+
+/// The fact table.
+pub(super) struct Fact {
+    /// Which part it is.
+    pub(super) part: usize,
+    pub(super) open: Arc<OpenTable>,
+    /// The conditions that have been pushed down to it.
+    pub(super) filters: Vec<Expr>,
+}
+
+impl Fact {
+    /// The largest of the pool's tables among the parts; none if another part reads a larger one.
+    pub(super) fn of(flat: &Flat) -> Option<Fact> {
+        let tables = flat.parts.iter().enumerate().filter_map(|(part, plan)| {
+            let (open, filters) = pool_table(plan)?;
+            Some(Fact { part, open, filters })
+        });
+        let fact = tables.max_by_key(|fact| fact.open.live_rows())?;
+        let smaller = |plan: &LogicalPlan| largest_in(plan).is_none_or(|rows| rows <= fact.open.live_rows());
+        flat.parts.iter().all(smaller).then_some(fact)
+    }
+
+    /// The column that an expression over the fact table has the values of: itself, or cast to a type with room for all of them.
+    pub(super) fn key(&self, expr: &Expr) -> Option<usize> {
+        let schema = self.open.table.schema();
+        let column_of = |column: &Column| schema.index_of(&column.name).ok();
+        match expr {
+            Expr::Column(column) => column_of(column),
+            Expr::Cast(cast) => match &*cast.expr {
+                Expr::Column(column) => {
+                    let column = column_of(column)?;
+                    widens(schema.field(column).data_type(), cast.field.data_type()).then_some(column)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether the keys and measures of all segments can be read as whole numbers.
+    pub(super) fn is_readable(&self, arms: &[Arm], aggregates: &Aggregates) -> bool {
+        let schema = self.open.table.schema();
+        let keys = arms.iter().flat_map(|arm| &arm.columns);
+        let whole = |column: &usize| is_whole(schema.field(*column).data_type());
+        let coded = |column: &usize| {
+            self.open.table.segments().iter().all(|segment| {
+                let space = segment.column(*column).code_space();
+                space.is_some_and(|space| space.integer_base().is_some())
+            })
+        };
+        keys.clone().all(whole) && keys.chain(&aggregates.measured).all(coded)
+    }
+}
+
+/// A reference to one of the pool's tables, with its conditions.
+pub(super) fn pool_table(plan: &LogicalPlan) -> Option<(Arc<OpenTable>, Vec<Expr>)> {
+    match plan {
+        LogicalPlan::SubqueryAlias(alias) => pool_table(&alias.input),
+        LogicalPlan::TableScan(scan) if scan.fetch.is_none() => Some((provider(scan)?, scan.filters.clone())),
+        _ => None,
+    }
+}
+
+fn provider(scan: &TableScan) -> Option<Arc<OpenTable>> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    let table = (provider.as_ref() as &dyn std::any::Any).downcast_ref::<PoolTable>()?;
+    table.without_addresses()
+}
+
+/// Rows of the largest of the pool's tables in a plan.
+fn largest_in(plan: &LogicalPlan) -> Option<u64> {
+    let mut largest = None;
+    let walked = plan.apply(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            largest = largest.max(provider(scan).map(|open| open.live_rows()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.ok().and(largest)
+}

@@ -1,0 +1,411 @@
+//! Dimensions that are one of the pool's tables are read as codes: keys go straight into the dimension, and of the attributes only those of
+//! different groups are decoded.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::ArrayRef;
+use arrow_schema::SchemaRef;
+use datafusion::common::Statistics;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment};
+
+use super::fact::pool_table;
+use crate::catalog::OpenTable;
+use crate::plan::{PoolTable, external};
+
+/// Combinations of codes up to which their numbers lie in an array.
+const DENSE: u64 = 1 << 20;
+
+/// Reads keys and attributes of a table's rows as codes.
+#[derive(Debug, Clone)]
+pub(super) struct DimensionScan {
+    open: Arc<OpenTable>,
+    /// On codes, by segment.
+    conditions: Vec<Vec<(usize, CodePredicate)>>,
+    filter: String,
+    keys: Vec<usize>,
+    attributes: Vec<usize>,
+    /// What gives the same rows as values.
+    values: Arc<dyn ExecutionPlan>,
+    statistics: Arc<Statistics>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// Some rows of a segment.
+pub(super) struct Coded {
+    /// Keys one after the other.
+    pub(super) keys: Vec<i64>,
+    /// For each row the position of its attributes among those found; empty if there are none.
+    pub(super) found: Vec<u32>,
+    /// Combinations of attributes, all different.
+    pub(super) attributes: Vec<ArrayRef>,
+}
+
+impl DimensionScan {
+    /// For a dimension's plan, planned as `values`; none if it is more than columns of one table with codes and conditions on them.
+    pub(super) fn of(
+        plan: &LogicalPlan,
+        keys: usize,
+        values: &Arc<dyn ExecutionPlan>,
+    ) -> Option<DimensionScan> {
+        let LogicalPlan::Projection(projection) = plan else {
+            return None;
+        };
+        let (open, filters) = pool_table(&projection.input)?;
+        if open.delta.as_ref().is_some_and(|delta| delta.live_rows() > 0) {
+            return None;
+        }
+        let schema = open.table.schema();
+        let columns = projection.expr.iter().map(|expr| match expr.clone().unalias() {
+            Expr::Column(column) => schema.index_of(&column.name).ok(),
+            _ => None,
+        });
+        let mut columns = columns.collect::<Option<Vec<_>>>()?;
+        let attributes = columns.split_off(keys);
+        let segments = open.table.segments();
+        let spaces = |column: &usize| {
+            let column = *column;
+            segments
+                .iter()
+                .map(move |segment| segment.column(column).code_space())
+        };
+        let whole = columns
+            .iter()
+            .flat_map(spaces)
+            .all(|space| space.is_some_and(|space| space.integer_base().is_some()));
+        let fields = values.schema();
+        let coded = attributes
+            .iter()
+            .zip(&fields.fields()[keys..])
+            .all(|(column, field)| {
+                spaces(column).all(|space| space.is_some_and(|space| space.data_type() == field.data_type()))
+            });
+        if !(whole && coded) {
+            return None;
+        }
+        let statistics = StatisticsContext::new().compute(values.as_ref(), &StatisticsArgs::new());
+        Some(DimensionScan {
+            conditions: PoolTable::conditions(&open, &filters)?,
+            filter: filters
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+            keys: columns,
+            attributes,
+            statistics: statistics.unwrap_or_else(|_| Arc::new(Statistics::new_unknown(&fields))),
+            values: Arc::clone(values),
+            open,
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// Calls `each` with the rows of each segment.
+    ///
+    /// # Errors
+    /// The table is damaged, or `each` fails; `interrupted` is set.
+    pub(super) fn for_each(
+        &self,
+        interrupted: &AtomicBool,
+        mut each: impl FnMut(Coded) -> Result<()>,
+    ) -> Result<()> {
+        let matched = MetricBuilder::new(&self.metrics).global_counter("rows_matched");
+        for (segment, conditions) in self.open.table.segments().iter().zip(&self.conditions) {
+            if !conditions
+                .iter()
+                .any(|(_, codes)| *codes == CodePredicate::Nothing)
+            {
+                each(self.segment(segment, conditions, interrupted, &matched)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn segment(
+        &self,
+        segment: &Segment,
+        conditions: &[(usize, CodePredicate)],
+        interrupted: &AtomicBool,
+        matched: &Count,
+    ) -> Result<Coded> {
+        let mut columns = Vec::with_capacity(self.keys.len());
+        for &column in &self.keys {
+            columns.push(Column::of(segment, column)?);
+        }
+        let mut combinations = Combinations::of(segment, &self.attributes)?;
+        let (mut keys, mut found) = (Vec::new(), Vec::new());
+        let (mut rows, mut codes) = (Vec::with_capacity(BLOCK_ROWS), vec![0; BLOCK_ROWS]);
+        let mut block = |first: usize, mask: &BlockMask| -> Result<()> {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(DataFusionError::Execution("the query was interrupted".into()));
+            }
+            positions(mask, &mut rows);
+            let place = (
+                first / segment.chunk_rows(),
+                first % segment.chunk_rows() / BLOCK_ROWS,
+            );
+            let start = keys.len();
+            keys.resize(start + rows.len() * columns.len(), 0);
+            let mut valid = vec![true; rows.len()];
+            for (at, column) in columns.iter_mut().enumerate() {
+                let codes = &mut codes[..rows.len()];
+                column
+                    .reader
+                    .read_rows(place.0, place.1, &rows, codes)
+                    .map_err(external)?;
+                let values = keys[start..].chunks_exact_mut(self.keys.len());
+                for ((key, code), valid) in values.zip(codes).zip(&mut valid) {
+                    key[at] = (*code as i64).wrapping_add(column.base);
+                    *valid &= !(column.has_null && *code == 0);
+                }
+            }
+            let start_of_found = found.len();
+            combinations.read(place, &rows, &mut codes, &mut found)?;
+            if valid.contains(&false) {
+                // Rows whose key is NULL match nothing.
+                let mut kept = 0;
+                for (at, _) in valid.iter().enumerate().filter(|(_, valid)| **valid) {
+                    let each = self.keys.len();
+                    keys.copy_within(start + at * each..start + (at + 1) * each, start + kept * each);
+                    if !combinations.columns.is_empty() {
+                        found[start_of_found + kept] = found[start_of_found + at];
+                    }
+                    kept += 1;
+                }
+                keys.truncate(start + kept * self.keys.len());
+                found.truncate(start_of_found + kept);
+            }
+            matched.add(rows.len());
+            Ok(())
+        };
+        let mut result = Ok(());
+        let selected = segment.select_blocks(conditions, 0..segment.rows(), |first, mask| {
+            if result.is_ok() {
+                result = block(first, mask);
+            }
+        });
+        selected.map_err(external)?;
+        result?;
+        Ok(Coded {
+            keys,
+            found,
+            attributes: combinations.decode()?,
+        })
+    }
+}
+
+/// A column of keys in one segment.
+struct Column<'a> {
+    reader: CodeReader<'a, u64>,
+    /// What to add to a code to get its value.
+    base: i64,
+    /// Whether code 0 is NULL.
+    has_null: bool,
+}
+
+impl<'a> Column<'a> {
+    fn of(segment: &'a Segment, column: usize) -> Result<Self> {
+        let column = segment.column(column);
+        let space = column.code_space();
+        let base = space.and_then(|space| space.integer_base());
+        Ok(Column {
+            reader: column.code_reader().map_err(external)?,
+            base: base.unwrap_or_default(),
+            has_null: space.is_some_and(|space| space.has_null()),
+        })
+    }
+}
+
+/// Combinations of attributes that were found in a segment.
+struct Combinations<'a> {
+    segment: &'a Segment,
+    columns: &'a [usize],
+    readers: Vec<CodeReader<'a, u64>>,
+    /// How many codes each column has.
+    sizes: Vec<u64>,
+    numbers: Numbers,
+    /// The combinations in the order of their numbers.
+    found: Vec<u64>,
+}
+
+/// Numbers of combinations: those of the first kind plus one, 0 if there is none.
+enum Numbers {
+    Dense(Vec<u32>),
+    Sparse(HashMap<u64, u32>),
+}
+
+impl<'a> Combinations<'a> {
+    fn of(segment: &'a Segment, columns: &'a [usize]) -> Result<Self> {
+        let (mut readers, mut sizes) = (Vec::new(), Vec::new());
+        let mut all = Some(1_u64);
+        for &column in columns {
+            let column = segment.column(column);
+            let size = column
+                .code_space()
+                .map_or(0, |space| space.max_code())
+                .saturating_add(1);
+            readers.push(column.code_reader().map_err(external)?);
+            sizes.push(size);
+            all = all.and_then(|all| all.checked_mul(size));
+        }
+        let Some(all) = all else {
+            // Two columns of nothing but different values, in a table of more than 2^32 rows.
+            return Err(DataFusionError::Execution(
+                "the attributes of a dimension have too many combinations".into(),
+            ));
+        };
+        Ok(Combinations {
+            segment,
+            columns,
+            readers,
+            sizes,
+            numbers: match all <= DENSE {
+                true => Numbers::Dense(vec![0; all as usize]),
+                false => Numbers::Sparse(HashMap::new()),
+            },
+            found: Vec::new(),
+        })
+    }
+
+    /// Appends the number of each row's combination.
+    fn read(
+        &mut self,
+        (chunk, block): (usize, usize),
+        rows: &[u16],
+        codes: &mut [u64],
+        numbers: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        let codes = &mut codes[..rows.len()];
+        let mut combinations = [0; BLOCK_ROWS];
+        let combinations = &mut combinations[..rows.len()];
+        for (reader, size) in self.readers.iter_mut().zip(&self.sizes) {
+            reader.read_rows(chunk, block, rows, codes).map_err(external)?;
+            for (combination, code) in combinations.iter_mut().zip(&*codes) {
+                *combination = *combination * size + code;
+            }
+        }
+        for &combination in &*combinations {
+            let known = match &mut self.numbers {
+                Numbers::Dense(numbers) => &mut numbers[combination as usize],
+                Numbers::Sparse(numbers) => numbers.entry(combination).or_insert(0),
+            };
+            if *known == 0 {
+                self.found.push(combination);
+                *known = self.found.len() as u32;
+            }
+            numbers.push(*known - 1);
+        }
+        Ok(())
+    }
+
+    /// The values of the combinations that were found.
+    fn decode(mut self) -> Result<Vec<ArrayRef>> {
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for (column, size) in self.columns.iter().zip(&self.sizes).rev() {
+            let codes: Vec<u64> = self.found.iter().map(|combination| combination % size).collect();
+            self.found.iter_mut().for_each(|combination| *combination /= size);
+            if let Some(space) = self.segment.column(*column).code_space() {
+                arrays.push(space.decode(&codes).map_err(external)?);
+            }
+        }
+        arrays.reverse();
+        Ok(arrays)
+    }
+}
+
+/// The rows of a block that a mask keeps.
+fn positions(mask: &BlockMask, rows: &mut Vec<u16>) {
+    rows.clear();
+    for (at, word) in mask.iter().enumerate() {
+        let mut left = *word;
+        while left != 0 {
+            rows.push((at * 64) as u16 + left.trailing_zeros() as u16);
+            left &= left - 1;
+        }
+    }
+}
+
+impl DisplayAs for DimensionScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.open.table.schema();
+        let names = |columns: &[usize]| {
+            let names = columns.iter().map(|column| schema.field(*column).name().as_str());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        write!(
+            f,
+            "DimensionScan: table={}, key=[{}]",
+            self.open.table.name(),
+            names(&self.keys)
+        )?;
+        if !self.attributes.is_empty() {
+            write!(f, ", attributes=[{}]", names(&self.attributes))?;
+        }
+        if !self.filter.is_empty() {
+            write!(f, ", filter=[{}]", self.filter)?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for DimensionScan {
+    fn name(&self) -> &'static str {
+        "DimensionScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.values.properties()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.values.schema()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    /// Its rows as values, for whoever wants them so.
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.values.execute(partition, context)
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        Ok(match args.partition() {
+            Some(_) => Arc::new(Statistics::new_unknown(&self.schema())),
+            None => Arc::clone(&self.statistics),
+        })
+    }
+}

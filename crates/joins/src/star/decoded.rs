@@ -1,0 +1,69 @@
+//! Rows that lie in no segment yet, as decoded values: what was inserted and is not encoded. They take the same way as those of a
+//! segment, a column at a time, without zones and packed codes.
+
+use super::aggregate::Groups;
+use super::measure::Values;
+use super::run::{StarJoin, StarStats};
+
+/// Rows of the fact table that match its own conditions, as values.
+#[derive(Debug, Default, Clone)]
+pub struct DecodedRows {
+    /// How many there are.
+    pub rows: usize,
+    /// For each probe the columns of its keys.
+    pub keys: Vec<Vec<Values>>,
+    /// For each column that is measured its values.
+    pub measured: Vec<Values>,
+}
+
+impl DecodedRows {
+    /// Bytes of DRAM.
+    pub fn bytes(&self) -> usize {
+        self.keys
+            .iter()
+            .flatten()
+            .chain(&self.measured)
+            .map(Values::bytes)
+            .sum()
+    }
+}
+
+impl StarJoin {
+    /// Joins decoded rows. O(rows).
+    ///
+    /// # Panics
+    /// If a column is missing, or has not as many values as there are rows.
+    pub(super) fn decoded(
+        &self,
+        rows: &DecodedRows,
+        order: &[usize],
+        groups: &mut Groups,
+        stats: &mut StarStats,
+    ) {
+        stats.rows += rows.rows as u64;
+        stats.selected += rows.rows as u64;
+        let mut left: Vec<usize> = (0..rows.rows).collect();
+        let mut numbers = vec![0; rows.rows];
+        for (&number, passed) in order.iter().zip(&mut stats.passed) {
+            let (dimension, stride) = (&self.probes[number].dimension, self.strides[number]);
+            let keys = &rows.keys[number];
+            left.retain(|&row| {
+                let mut digits = keys.iter().zip(&dimension.digits);
+                let key = digits.try_fold(0, |key: i64, (values, digit)| {
+                    Some(key.wrapping_add(digit.of(values.get(row)?)?))
+                });
+                let group = key.and_then(|key| dimension.group(key));
+                numbers[row] += group.unwrap_or(0) * stride;
+                group.is_some()
+            });
+            *passed += left.len() as u64;
+        }
+        let numbers: Vec<u32> = left.iter().map(|row| numbers[*row]).collect();
+        groups.add_rows(&numbers);
+        let columns: Vec<Values> = rows.measured.iter().map(|column| column.of(&left)).collect();
+        for (number, aggregate) in self.aggregates.iter().enumerate() {
+            let values = aggregate.measure.evaluate(&columns, left.len());
+            groups.add(number, &numbers, &values);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! In which order probes go: those first that throw away most rows for what they cost (the rank of predicate ordering).
+
+use halocline_columns::Column;
+
+use super::dimension::Dimension;
+use super::pipeline::integers;
+
+/// What a probe costs, and what it does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProbeCost {
+    /// The share of rows that it keeps, if keys are uniform; `None` if it is not known.
+    pub share: Option<f64>,
+    /// Bits of the columns of the fact table that it reads.
+    pub bits: u32,
+    /// Bytes of DRAM that a probe may touch to tell whether a key is there.
+    pub bytes: usize,
+    /// Whether keys are hashed.
+    pub hashed: bool,
+}
+
+impl ProbeCost {
+    /// Of probing `dimension` with these columns of the fact table.
+    pub(super) fn of(columns: &[&Column], dimension: &Dimension) -> ProbeCost {
+        let (mut cost, bounds) = ProbeCost::reading(columns);
+        cost.share = bounds.map(|(low, high)| dimension.share_of(low, high));
+        cost.bytes = dimension.probe_bytes();
+        cost.hashed = !dimension.is_dense();
+        cost
+    }
+
+    /// Of probing a dimension of so many rows that has not been read, with these columns of the fact table.
+    pub fn estimated(columns: &[&Column], rows: Option<usize>) -> ProbeCost {
+        let (mut cost, bounds) = ProbeCost::reading(columns);
+        let span = bounds.map(|(low, high)| (i128::from(high) - i128::from(low) + 1) as f64);
+        cost.share = rows.zip(span).map(|(rows, span)| (rows as f64 / span).min(1.0));
+        cost.bytes = span.map_or(usize::MAX, |span| (span / 8.0) as usize);
+        cost
+    }
+
+    /// Of reading columns, and what lies between the least and greatest value of a single one.
+    fn reading(columns: &[&Column]) -> (ProbeCost, Option<(i64, i64)>) {
+        let bits = columns
+            .iter()
+            .map(|column| column.code_bits().unwrap_or(u64::BITS));
+        let cost = ProbeCost {
+            share: None,
+            bits: bits.sum(),
+            bytes: 0,
+            hashed: false,
+        };
+        let [column] = columns else { return (cost, None) };
+        let bounds = integers(column).map(|(base, has_null)| {
+            let high = column.code_space().map_or(0, |space| space.max_code());
+            (
+                base.wrapping_add(i64::from(has_null)),
+                base.wrapping_add_unsigned(high),
+            )
+        });
+        (cost, bounds)
+    }
+
+    /// The order of probes of these costs.
+    pub fn order(costs: &[ProbeCost]) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..costs.len()).collect();
+        order.sort_by(|a, b| costs[*b].rank().total_cmp(&costs[*a].rank()));
+        order
+    }
+
+    /// The share of rows that it throws away over the bits of its columns, and what it waits for where its bytes do not fit a core's cache.
+    fn rank(&self) -> f64 {
+        let waits = match self.bytes {
+            ..0x4000 => 0.0,
+            0x4000..0x2_0000 => 8.0,
+            0x2_0000..0x40_0000 => 32.0,
+            _ => 128.0,
+        };
+        let hashed = if self.hashed { 64.0 } else { 0.0 };
+        (1.0 - self.share.unwrap_or(1.0)) / (16.0 + f64::from(self.bits) + waits + hashed)
+    }
+}

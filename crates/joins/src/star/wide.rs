@@ -1,0 +1,119 @@
+//! Probes whose keys are no codes of 32 bits: of one column with larger codes, or of several columns.
+
+use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment};
+
+use super::dimension::Dimension;
+use super::key::Digit;
+use super::pipeline::{READABLE, codes_within, integers};
+use super::run::Probe;
+use crate::Result;
+
+/// Such a probe, in one segment.
+pub(super) struct WideProbe<'a> {
+    columns: Vec<WideColumn<'a>>,
+    dimension: &'a Dimension,
+    /// What a group of this dimension counts for in the number of the whole.
+    stride: u32,
+    /// What the groups of the rows in the selection count for, by position in the block.
+    groups: Box<[u32; BLOCK_ROWS]>,
+    codes: Vec<u64>,
+    keys: Vec<Option<i64>>,
+}
+
+struct WideColumn<'a> {
+    reader: CodeReader<'a, u64>,
+    column: &'a Column,
+    /// What to add to a code to get its value.
+    base: i64,
+    /// Whether code 0 is NULL.
+    has_null: bool,
+    digit: Digit,
+}
+
+impl<'a> WideProbe<'a> {
+    /// In a segment, with the conditions that its bounds make.
+    pub(super) fn of(
+        probe: &'a Probe,
+        stride: u32,
+        segment: &'a Segment,
+        conditions: &mut Vec<(usize, CodePredicate)>,
+    ) -> Result<Self> {
+        let mut columns = Vec::with_capacity(probe.columns.len());
+        for (&number, &digit) in probe.columns.iter().zip(&probe.dimension.digits) {
+            let column = segment.column(number);
+            let (base, has_null) = integers(column).expect(READABLE);
+            match codes_within(digit.low, digit.high, column, base) {
+                CodePredicate::Any => {}
+                codes => conditions.push((number, codes)),
+            }
+            columns.push(WideColumn {
+                reader: column.code_reader()?,
+                column,
+                base,
+                has_null,
+                digit,
+            });
+        }
+        Ok(Self {
+            columns,
+            dimension: &probe.dimension,
+            stride,
+            groups: Box::new([0; BLOCK_ROWS]),
+            codes: vec![0; BLOCK_ROWS],
+            keys: Vec::with_capacity(BLOCK_ROWS),
+        })
+    }
+
+    /// Whether a row of a chunk can be in the dimension.
+    pub(super) fn may_match(&self, chunk: usize) -> Result<bool> {
+        for column in &self.columns {
+            let (low, high) = column.column.zone(chunk)?;
+            let value = |code: u64| i128::from(code) + i128::from(column.base);
+            if value(high) < column.digit.low.into() || value(low) > column.digit.high.into() {
+                return Ok(false);
+            }
+        }
+        Ok(self.dimension.rows() > 0)
+    }
+
+    /// Keeps those of some rows of a block, at the front, that are in the dimension; returns how many.
+    pub(super) fn pass(&mut self, chunk: usize, block: usize, rows: &mut [u16]) -> Result<usize> {
+        self.keys.clear();
+        self.keys.resize(rows.len(), Some(0));
+        for column in &mut self.columns {
+            let codes = &mut self.codes[..rows.len()];
+            column.reader.read_rows(chunk, block, rows, codes)?;
+            for (key, code) in self.keys.iter_mut().zip(codes) {
+                *key = key.and_then(|key| Some(key.wrapping_add(column.digit(*code)?)));
+            }
+        }
+        let mut kept = 0;
+        for at in 0..rows.len() {
+            if let Some(group) = self.keys[at].and_then(|key| self.dimension.group(key)) {
+                let row = rows[at];
+                rows[kept] = row;
+                kept += 1;
+                self.groups[usize::from(row) % BLOCK_ROWS] = group * self.stride;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Adds what the dimension's groups count for; the rows have passed.
+    pub(super) fn add_groups(&self, rows: &[u16], groups: &mut [u32]) {
+        for (row, group) in rows.iter().zip(groups) {
+            *group += self.groups[usize::from(*row) % BLOCK_ROWS];
+        }
+    }
+}
+
+impl WideColumn<'_> {
+    /// What a code counts for in the whole key; none if it is NULL or outside of the dimension's keys.
+    #[inline]
+    fn digit(&self, code: u64) -> Option<i64> {
+        if self.has_null && code == 0 {
+            return None;
+        }
+        self.digit.of((code as i64).wrapping_add(self.base))
+    }
+}
