@@ -126,7 +126,7 @@ impl Medium for AnyMedium {
 
     #[inline]
     fn load(&self, offset: u64, into: &mut [u8]) {
-        forward!(self, medium => medium.load(offset, into));
+        forward_hot!(self, medium => medium.load(offset, into));
     }
 
     #[inline]

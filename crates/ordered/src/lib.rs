@@ -48,6 +48,7 @@ mod lb;
 mod locks;
 mod mistake;
 mod range;
+mod scan;
 mod sched;
 mod sync;
 mod wb;

@@ -6,6 +6,7 @@ use halocline_media::{LINE, MediaError, Medium};
 use halocline_pool::Slab;
 
 use crate::TreeError;
+use crate::kernel::Unsorted;
 
 use super::Hybrid;
 use super::split::{Refused, Split};
@@ -92,6 +93,14 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
 
     /// All entries, in no order.
     fn entries<M: Medium>(at: At<'_, M>, head: &Self::Head) -> impl Iterator<Item = Entry<Self::Slot>>;
+
+    /// Appends all entries, in ascending order of their keys. `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says.
+    #[inline]
+    fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+        let mut unsorted = Unsorted::<4>::new();
+        Self::entries(at, &Self::head(at)).for_each(|entry| unsorted.push(entry.key, entry.value));
+        unsorted.append_to(into, vectors);
+    }
 
     /// What contradicts itself in the head, or between it and an entry, if anything does.
     fn damage(head: &Self::Head, entry: &Entry<Self::Slot>) -> Option<&'static str>;

@@ -1,142 +1,76 @@
-//! Runs of entries in order, upward and downward.
-//!
-//! The leaves of one parent are read one after the other, each validated by its own version and the parent's, while the next
-//! ones are being fetched. The links between leaves are not used: they are for recovery.
+//! What runs of entries are read from: the leaves of one inner node, each validated by its own version and the parent's.
 
 use halocline_media::{LINE, Medium};
 
 use crate::TreeError;
 use crate::inner::Family;
-use crate::kernel::{RANKED, ranks};
-use crate::locks::Backoff;
+use crate::scan::{Families, Way};
 
 use super::leaves::Leaves;
 use super::tree::Hybrid;
 
-/// How many lines are fetched ahead.
-const AHEAD: u64 = 24;
+/// How many lines are asked for ahead.
+const AHEAD: u64 = 64;
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
-    /// How many leaves are.
+impl<M: Medium, L: Leaves> Families for Hybrid<M, L> {
+    type Family = Family;
+
     const AHEAD: usize = {
         let leaves = AHEAD * LINE / L::BYTES;
-        if leaves > 1 { leaves as usize } else { 1 }
+        if leaves > 1 { leaves as usize } else { 2 }
     };
 
-    pub(super) fn scan_up(
-        &self,
-        from: u64,
-        count: usize,
-        into: &mut Vec<(u64, u64)>,
-    ) -> Result<(), TreeError> {
-        let wanted = into.len().saturating_add(count);
-        let (mut from, mut backoff) = (from, Backoff::default());
-        'family: loop {
-            let family = self.inner.family(from);
-            let leaves = family.leaves();
-            leaves[family.slot..]
-                .iter()
-                .take(Self::AHEAD)
-                .for_each(|leaf| self.fetch(*leaf));
-            for slot in family.slot..leaves.len() {
-                if let Some(leaf) = leaves.get(slot + Self::AHEAD) {
-                    self.fetch(*leaf);
-                }
-                let start = into.len();
-                if !self.append(&family, slot, into)? {
-                    into.truncate(start);
-                    backoff.wait();
-                    continue 'family;
-                }
-                let run = sorted(into, start, self.inner.vectors());
-                let below = run.partition_point(|(key, _)| *key < from);
-                into.drain(start..start + below);
-                match family.high(slot).checked_add(1) {
-                    Some(next) if into.len() < wanted => from = next,
-                    _ => return Ok(()),
-                }
-            }
-        }
-    }
+    /// Those of a tree that has grown by inserts are full to two thirds.
+    const LIKELY: usize = L::ENTRIES * 5 / 8;
 
-    pub(super) fn scan_down(
-        &self,
-        from: u64,
-        count: usize,
-        into: &mut Vec<(u64, u64)>,
-    ) -> Result<(), TreeError> {
-        let wanted = into.len().saturating_add(count);
-        let (mut from, mut backoff) = (from, Backoff::default());
-        'family: loop {
-            let family = self.inner.family(from);
-            let leaves = family.leaves();
-            leaves[..=family.slot]
-                .iter()
-                .rev()
-                .take(Self::AHEAD)
-                .for_each(|leaf| self.fetch(*leaf));
-            for slot in (0..=family.slot).rev() {
-                if let Some(leaf) = slot.checked_sub(Self::AHEAD).and_then(|slot| leaves.get(slot)) {
-                    self.fetch(*leaf);
-                }
-                let start = into.len();
-                if !self.append(&family, slot, into)? {
-                    into.truncate(start);
-                    backoff.wait();
-                    continue 'family;
-                }
-                let run = sorted(into, start, self.inner.vectors());
-                let below = run.partition_point(|(key, _)| *key <= from);
-                into.truncate(start + below);
-                into[start..].reverse();
-                match family.low(slot).checked_sub(1) {
-                    Some(next) if into.len() < wanted => from = next,
-                    _ => return Ok(()),
-                }
-            }
-        }
-    }
-
-    /// Appends the entries of one leaf of a family, in no order; false if something has come in between.
     #[inline]
-    fn append(&self, family: &Family, slot: usize, into: &mut Vec<(u64, u64)>) -> Result<bool, TreeError> {
+    fn family_of(&self, key: u64) -> Result<Family, TreeError> {
+        Ok(self.inner.family(key))
+    }
+
+    #[inline(always)]
+    fn place(family: &Family, _: u64) -> (usize, usize) {
+        (family.slot, family.leaves().len())
+    }
+
+    #[inline(always)]
+    fn keys(family: &Family) -> (u64, u64) {
+        family.keys()
+    }
+
+    #[inline(always)]
+    fn fetch_beside(&self, family: &Family, way: Way) {
+        self.inner.prefetch(match way {
+            Way::Up => family.right,
+            Way::Down => family.left,
+        });
+    }
+
+    #[inline(always)]
+    fn fetch_leaf(&self, family: &Family, slot: usize) {
+        L::fetch_all(self.at(family.leaves()[slot]));
+    }
+
+    #[inline]
+    fn append(
+        &self,
+        family: &Family,
+        slot: usize,
+        _: u64,
+        into: &mut Vec<(u64, u64)>,
+    ) -> Result<Option<(u64, u64)>, TreeError> {
         let number = family.leaves()[slot];
         let Some(version) = self.locks.read(number) else {
-            return Ok(false);
+            return Ok(None);
         };
         if !self.inner.is_current_family(family) {
-            return Ok(false);
+            return Ok(None);
         }
-        let at = self.at(number);
-        into.extend(L::entries(at, &L::head(at)).map(|entry| (entry.key, entry.value)));
+        L::append(self.at(number), self.inner.vectors(), into);
         if !self.locks.validate(number, version) {
-            return Ok(false);
+            return Ok(None);
         }
         self.intact(number)?;
-        Ok(true)
+        Ok(Some((family.low(slot), family.high(slot))))
     }
-
-    fn fetch(&self, leaf: u32) {
-        L::fetch_all(self.at(leaf));
-    }
-}
-
-/// Sorts what was appended.
-#[inline]
-fn sorted(entries: &mut [(u64, u64)], start: usize, vectors: bool) -> &[(u64, u64)] {
-    let run = &mut entries[start..];
-    let count = run.len();
-    if count > RANKED {
-        run.sort_unstable_by_key(|(key, _)| *key);
-        return run;
-    }
-    let (mut keys, mut unsorted) = ([u64::MAX; RANKED], [(0, 0); RANKED]);
-    unsorted[..count].copy_from_slice(run);
-    for (key, entry) in keys.iter_mut().zip(&*run) {
-        *key = entry.0;
-    }
-    for (entry, rank) in unsorted[..count].iter().zip(ranks(&keys, vectors)) {
-        run[rank as usize] = *entry;
-    }
-    run
 }

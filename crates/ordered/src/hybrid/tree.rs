@@ -8,6 +8,7 @@ use crate::count::Count;
 use crate::inner::{Inner, Place};
 use crate::latch::Latch;
 use crate::locks::{Backoff, Locks};
+use crate::scan::{Way, run};
 use crate::{CheckReport, OrderedIndex, TreeError, TreeStats};
 
 use super::leaves::{At, Leaves};
@@ -158,11 +159,11 @@ impl<M: Medium, L: Leaves> OrderedIndex for Hybrid<M, L> {
     }
 
     fn scan(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError> {
-        self.scan_up(from, count, into)
+        run(self, Way::Up, from, count, into)
     }
 
     fn scan_back(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError> {
-        self.scan_down(from, count, into)
+        run(self, Way::Down, from, count, into)
     }
 
     fn bulk_load(

@@ -49,6 +49,9 @@ pub(crate) struct Family {
     high: u64,
     node: u32,
     version: u64,
+    /// The nodes next to it that have the same parent; itself where there is none.
+    pub(crate) left: u32,
+    pub(crate) right: u32,
 }
 
 impl Family {
@@ -56,6 +59,12 @@ impl Family {
     #[inline]
     pub(crate) fn leaves(&self) -> &[u32] {
         &self.leaves[..=self.count]
+    }
+
+    /// The keys that belong to all of them, from and to.
+    #[inline]
+    pub(crate) fn keys(&self) -> (u64, u64) {
+        (self.low, self.high)
     }
 
     /// The least key that belongs to the leaf in `slot`.
@@ -224,6 +233,7 @@ impl Inner {
     fn try_family(&self, key: u64) -> Option<Family> {
         let (mut index, mut level, mut node, mut version) = self.start()?;
         let (mut low, mut high) = (0, u64::MAX);
+        let (mut left, mut right) = (index, index);
         loop {
             let slot = node.search(key, self.vectors);
             if level == 1 {
@@ -239,9 +249,16 @@ impl Inner {
                     high,
                     node: index,
                     version,
+                    left,
+                    right,
                 });
             }
             let child = node.child(slot);
+            self.arena.prefetch(child as usize);
+            let beside = (
+                node.child(slot.saturating_sub(1)),
+                node.child((slot + 1).min(node.count())),
+            );
             let below = if slot > 0 { node.key(slot - 1) } else { low };
             let above = if slot < node.count() {
                 node.key(slot).wrapping_sub(1)
@@ -254,6 +271,7 @@ impl Inner {
                 return None;
             }
             (low, high) = (below, above);
+            (left, right) = beside;
             (index, level, node, version) = (child, level - 1, next, next_version);
         }
     }

@@ -6,16 +6,101 @@
 /// Keys that are ranked at once.
 pub(crate) const RANKED: usize = 16;
 
-/// How many of the keys are less than each. `vectors` is what [`has_vectors`](super::has_vectors) says, or false.
+/// Entries in no order, at most `N` times [`RANKED`].
+#[derive(Debug)]
+pub(crate) struct Unsorted<const N: usize> {
+    count: usize,
+    keys: [[u64; RANKED]; N],
+    values: [[u64; RANKED]; N],
+}
+
+impl<const N: usize> Unsorted<N> {
+    #[inline(always)]
+    pub(crate) fn new() -> Unsorted<N> {
+        Unsorted {
+            count: 0,
+            keys: [[u64::MAX; RANKED]; N],
+            values: [[0; RANKED]; N],
+        }
+    }
+
+    /// Adds an entry; one that there is no room for is left out, which only a reader whom a writer has overtaken can meet.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, key: u64, value: u64) {
+        self.put(self.count, key, value);
+        self.count += 1;
+    }
+
+    #[inline(always)]
+    fn put(&mut self, at: usize, key: u64, value: u64) {
+        if let Some(place) = self.keys.as_flattened_mut().get_mut(at) {
+            *place = key;
+            self.values.as_flattened_mut()[at] = value;
+        }
+    }
+
+    /// Appends them in ascending order of their keys, which all differ. `vectors` is what [`has_vectors`](super::has_vectors) says, or
+    /// false.
+    #[inline(always)]
+    pub(crate) fn append_to(&self, into: &mut Vec<(u64, u64)>, vectors: bool) {
+        let count = self.count.min(N * RANKED);
+        let start = into.len();
+        into.resize(start + count, (0, 0));
+        let run = &mut into[start..];
+        let keys = &self.keys.as_flattened()[..count];
+        for (number, some) in keys.chunks(RANKED).enumerate() {
+            let ranks = ranks(&self.keys[number], keys, vectors);
+            for ((rank, key), value) in ranks.iter().zip(some).zip(&self.values[number]) {
+                run[*rank as usize % count] = (*key, *value);
+            }
+        }
+    }
+}
+
+/// Appends those of some entries that are in use, a bit each, in ascending order of their keys, which all differ. `vectors` as above.
 #[inline(always)]
-pub(crate) fn ranks(keys: &[u64; RANKED], vectors: bool) -> [u64; RANKED] {
-    if vectors { imp::ranks(keys) } else { portable(keys) }
+pub(crate) fn append_sorted<const N: usize>(
+    entries: &[(u64, u64); N],
+    used: u32,
+    vectors: bool,
+    into: &mut Vec<(u64, u64)>,
+) {
+    const { assert!(N < RANKED) };
+    let mut keys = [u64::MAX; RANKED];
+    for (slot, (key, (own, _))) in keys.iter_mut().zip(entries).enumerate() {
+        *key = if used >> slot & 1 == 1 { *own } else { u64::MAX };
+    }
+    let ranks = ranks(&keys, &keys[..N], vectors);
+    let start = into.len();
+    into.extend_from_slice(&[(0, 0); RANKED]);
+    if let Some(run) = into.last_chunk_mut::<RANKED>() {
+        for (slot, (rank, entry)) in ranks.iter().zip(entries).enumerate() {
+            // What is not in use goes behind all that can be.
+            let rank = if used >> slot & 1 == 1 {
+                *rank as usize
+            } else {
+                RANKED - 1
+            };
+            run[rank % RANKED] = *entry;
+        }
+    }
+    into.truncate(start + (used & ((1 << N) - 1)).count_ones() as usize);
+}
+
+/// How many of `all` are less than each of the keys. `vectors` as above.
+#[inline(always)]
+fn ranks(keys: &[u64; RANKED], all: &[u64], vectors: bool) -> [u64; RANKED] {
+    if vectors {
+        imp::ranks(keys, all)
+    } else {
+        portable(keys, all)
+    }
 }
 
 #[inline(always)]
-fn portable(keys: &[u64; RANKED]) -> [u64; RANKED] {
+fn portable(keys: &[u64; RANKED], all: &[u64]) -> [u64; RANKED] {
     let mut ranks = [0; RANKED];
-    for other in keys {
+    for other in all {
         for (rank, key) in ranks.iter_mut().zip(keys) {
             *rank += u64::from(other < key);
         }
@@ -25,19 +110,46 @@ fn portable(keys: &[u64; RANKED]) -> [u64; RANKED] {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpgt_epi64, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_setzero_si256,
+        _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256,
+    };
+
     use super::RANKED;
 
     #[inline(always)]
-    pub(super) fn ranks(keys: &[u64; RANKED]) -> [u64; RANKED] {
+    pub(super) fn ranks(keys: &[u64; RANKED], all: &[u64]) -> [u64; RANKED] {
         // SAFETY: the caller has found AVX2, and the function has no other requirement.
-        unsafe { compiled_for_avx2(keys) }
+        unsafe { compare(keys, all) }
     }
 
     /// # Safety
     /// The CPU has AVX2.
     #[target_feature(enable = "avx2")]
-    unsafe fn compiled_for_avx2(keys: &[u64; RANKED]) -> [u64; RANKED] {
-        super::portable(keys)
+    unsafe fn compare(keys: &[u64; RANKED], all: &[u64]) -> [u64; RANKED] {
+        const FOURS: usize = RANKED / 4;
+        // Comparisons are signed, so the highest bits are turned over.
+        let top = _mm256_set1_epi64x(i64::MIN);
+        let mut own = [_mm256_setzero_si256(); FOURS];
+        for (own, keys) in own.iter_mut().zip(keys.as_chunks::<4>().0) {
+            // SAFETY: reads the 32 bytes of four keys.
+            let keys = unsafe { _mm256_loadu_si256(keys.as_ptr().cast::<__m256i>()) };
+            *own = _mm256_xor_si256(keys, top);
+        }
+        let mut ranks = [_mm256_setzero_si256(); FOURS];
+        for other in all {
+            let other = _mm256_set1_epi64x((other ^ 1 << 63) as i64);
+            for (rank, own) in ranks.iter_mut().zip(&own) {
+                // What is greater is -1.
+                *rank = _mm256_sub_epi64(*rank, _mm256_cmpgt_epi64(*own, other));
+            }
+        }
+        let mut stored = [0; RANKED];
+        for (stored, ranks) in stored.as_chunks_mut::<4>().0.iter_mut().zip(ranks) {
+            // SAFETY: stores the 32 bytes of four ranks.
+            unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast::<__m256i>(), ranks) };
+        }
+        stored
     }
 }
 
@@ -53,13 +165,56 @@ mod tests {
     use super::super::has_vectors;
     use super::*;
 
+    /// Without those whose key another one has.
+    fn distinct(entries: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let mut distinct = entries.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup_by_key(|(key, _)| *key);
+        distinct
+    }
+
     proptest! {
         #[test]
-        fn both_ways_agree(keys: [u64; RANKED], small: [u8; RANKED]) {
+        fn both_ways_agree(keys: [u64; RANKED], small: [u8; RANKED], count in 0..=RANKED) {
             for keys in [keys, small.map(u64::from), small.map(|key| u64::MAX - u64::from(key))] {
-                let wanted = keys.map(|key| keys.iter().filter(|other| **other < key).count() as u64);
-                prop_assert_eq!(ranks(&keys, false), wanted);
-                prop_assert_eq!(ranks(&keys, has_vectors()), wanted);
+                let all = &keys[..count];
+                let wanted = keys.map(|key| all.iter().filter(|other| **other < key).count() as u64);
+                prop_assert_eq!(ranks(&keys, all, false), wanted);
+                prop_assert_eq!(ranks(&keys, all, has_vectors()), wanted);
+            }
+        }
+
+        #[test]
+        fn entries_are_sorted(some: Vec<(u64, u64)>, greatest: bool) {
+            let mut entries = some;
+            if greatest {
+                entries.push((u64::MAX, 7));
+            }
+            let mut sorted = distinct(&entries);
+            sorted.truncate(64);
+            let mut unsorted = Unsorted::<4>::new();
+            // Every second one first.
+            for (key, value) in sorted.iter().step_by(2).chain(sorted.iter().skip(1).step_by(2)) {
+                unsorted.push(*key, *value);
+            }
+            for vectors in [false, has_vectors()] {
+                let mut into = vec![(9, 9)];
+                unsorted.append_to(&mut into, vectors);
+                prop_assert_eq!((into[0], &into[1..]), ((9, 9), &sorted[..]));
+            }
+        }
+
+        #[test]
+        fn slots_in_use_are_sorted(entries: [(u64, u64); 14], used in 0_u32..1 << 14, greatest in 0_usize..14) {
+            let mut entries = entries;
+            entries[greatest].0 = u64::MAX;
+            let some: Vec<_> = (0..14).filter(|slot| used >> slot & 1 == 1).map(|slot| entries[slot]).collect();
+            let sorted = distinct(&some);
+            prop_assume!(sorted.len() == some.len());
+            for vectors in [false, has_vectors()] {
+                let mut into = vec![(9, 9)];
+                append_sorted(&entries, used, vectors, &mut into);
+                prop_assert_eq!((into[0], &into[1..]), ((9, 9), &sorted[..]));
             }
         }
     }

@@ -6,7 +6,7 @@
 use halocline_media::{LINE, MediaError, Medium};
 
 use crate::hybrid::{At, Entry};
-use crate::kernel::fingerprint;
+use crate::kernel::{Unsorted, append_sorted, fingerprint};
 
 use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
 use super::mistake::{Mistake, made};
@@ -120,6 +120,32 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
                 Some(Entry { key, value, slot })
             })
         })
+    }
+
+    /// Appends all entries, in ascending order of their keys.
+    #[inline(always)]
+    pub(crate) fn append(&self, vectors: bool, into: &mut Vec<(u64, u64)>) {
+        if B == 1 {
+            let mut bytes = [0; BLOCK as usize];
+            self.medium.load(self.offset, &mut bytes);
+            let word = |at: u64| {
+                let at = at as usize / 8;
+                u64::from_le_bytes(bytes.as_chunks::<8>().0[at])
+            };
+            // All slots, as which ones are in use is nothing that a CPU can predict.
+            let entries: [(u64, u64); SLOTS] =
+                std::array::from_fn(|slot| (word(entry_offset(slot)), word(entry_offset(slot) + 8)));
+            let header = Header {
+                low: word(0),
+                high: word(8),
+            };
+            return append_sorted(&entries, header.used(), vectors, into);
+        }
+        let mut unsorted = Unsorted::<B>::new();
+        for entry in self.entries(&self.headers()) {
+            unsorted.push(entry.key, entry.value);
+        }
+        unsorted.append_to(into, vectors);
     }
 
     /// Adds an entry where there is room; false if there is none. An entry whose slot is in the header's own line costs one

@@ -104,6 +104,11 @@ impl<const B: usize> Leaves for LbLeaves<B> {
         Leaf::from(at).entries(&head.0)
     }
 
+    #[inline]
+    fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+        Leaf::<M, B>::from(at).append(vectors, into);
+    }
+
     fn damage(head: &Self::Head, entry: &Entry<Slot>) -> Option<&'static str> {
         let (block, slot) = entry.slot;
         if made(Mistake::TrustLockBit) && head.0[0].is_locked() {

@@ -25,14 +25,22 @@ pub(crate) struct Path {
     pub(crate) height: u32,
 }
 
-/// A copy of a lowest inner node: its children, and the greatest key below it.
+/// A copy of a lowest inner node: its children, and the keys that belong to them.
 #[derive(Debug)]
 pub(crate) struct Family {
     pub(crate) entries: Entries,
+    low: u64,
     high: u64,
+    /// Its right sibling.
+    pub(crate) right: u64,
 }
 
 impl Family {
+    /// The keys that belong to all of them, from and to.
+    pub(crate) fn keys(&self) -> (u64, u64) {
+        (self.low, self.high)
+    }
+
     /// The greatest key that belongs to a child.
     pub(crate) fn high(&self, child: usize) -> u64 {
         self.entries.high(child, self.high)
@@ -204,7 +212,9 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 let node = self.node(at.number);
                 let family = Family {
                     entries: Entries::of::<F, M>(node),
+                    low: node.low(),
                     high: node.high(),
+                    right: node.sibling(),
                 };
                 if self.locks.validate(at.number, at.version) {
                     return Ok(family);

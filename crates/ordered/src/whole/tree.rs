@@ -284,7 +284,7 @@ macro_rules! stored_tree {
                 count: usize,
                 into: &mut Vec<(u64, u64)>,
             ) -> Result<(), $crate::TreeError> {
-                self.0.scan_up(from, count, into)
+                $crate::scan::run(&self.0, $crate::scan::Way::Up, from, count, into)
             }
 
             fn scan_back(
@@ -293,7 +293,7 @@ macro_rules! stored_tree {
                 count: usize,
                 into: &mut Vec<(u64, u64)>,
             ) -> Result<(), $crate::TreeError> {
-                self.0.scan_down(from, count, into)
+                $crate::scan::run(&self.0, $crate::scan::Way::Down, from, count, into)
             }
 
             fn bulk_load(
