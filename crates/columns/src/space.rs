@@ -103,12 +103,14 @@ impl CodeSpace {
         self.distinct
     }
 
-    /// For columns of whole numbers (also dates and times): what to add to a code, wrapping, to get its value. O(1).
+    /// For columns of whole numbers (also dates and times, and decimals without their point): what to add to a code, wrapping, to get its value. O(1).
     pub fn integer_base(&self) -> Option<i64> {
         const SIGN: u64 = 1 << 63;
         let base = self.key_to_code().wrapping_neg();
         match self.physical {
-            Physical::I8 | Physical::I16 | Physical::I32 | Physical::I64 => Some((base ^ SIGN) as i64),
+            Physical::I8 | Physical::I16 | Physical::I32 | Physical::I64 | Physical::I128 => {
+                Some((base ^ SIGN) as i64)
+            }
             Physical::U8 | Physical::U16 | Physical::U32 => Some(base as i64),
             _ => None,
         }

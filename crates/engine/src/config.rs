@@ -82,6 +82,10 @@ impl FromStr for Compaction {
     }
 }
 
+/// Bytes of a unit of the medium that the pool is on; an extension of a session's configuration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unit(pub(crate) u64);
+
 /// Whether something is done: it is, unless it is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switch(pub(crate) bool);

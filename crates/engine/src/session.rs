@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{self, Query};
 use crate::advise::Recorder;
 use crate::background::Background;
 use crate::catalog::{CATALOG, Catalog, Externals, PoolCatalogList, SCHEMA};
-use crate::config::{IndexMode, Settings, Switch, write_limit};
+use crate::config::{IndexMode, Settings, Switch, Unit, write_limit};
 use crate::database::Shared;
 use crate::star::{StarQueryPlanner, StarRule};
 use crate::statement::drop_tables;
@@ -43,7 +43,11 @@ impl Session {
                 dram_budget: shared.dram_budget(),
                 ..Settings::default()
             });
-        config = config.with_extension(Arc::clone(&shared.threads));
+        let emulated = shared.options.medium.as_ref();
+        let unit = emulated.map_or_else(|| shared.pool.kind().unit(), |spec| spec.profile.unit);
+        config = config
+            .with_extension(Arc::clone(&shared.threads))
+            .with_extension(Arc::new(Unit(unit)));
         if let Some(threads) = shared.options.threads {
             config = config.with_target_partitions(threads.max(1));
         }

@@ -1,6 +1,10 @@
 //! Rows of the fact table that the log has added and that are in no segment, as values for the join.
 
-use arrow_array::{Array, ArrayRef, cast::AsArray, types::Int64Type};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int64Type};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use datafusion::error::Result;
 use halocline_joins::star::{DecodedRows, Values};
@@ -43,11 +47,15 @@ fn values(array: &ArrayRef) -> Result<Values> {
     ))
 }
 
-/// Whole numbers of any type as those of 64 bits.
+/// Whole numbers of any type as those of 64 bits, decimals without their point.
 ///
 /// # Errors
-/// They are no whole numbers.
+/// They are neither.
 pub(super) fn integers(array: &ArrayRef) -> Result<ArrayRef> {
+    if let Some(decimals) = array.as_primitive_opt::<Decimal128Type>() {
+        // Those that have more bits are in no plan with a star join.
+        return Ok(Arc::new(decimals.unary::<_, Int64Type>(|value| value as i64)));
+    }
     let days;
     let array = match array.data_type() {
         DataType::Date32 => {

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array};
-use arrow_schema::{DataType, Schema};
-use datafusion::common::{Column, ScalarValue};
-use datafusion::error::Result;
+use arrow_array::types::{Decimal128Type, DecimalType};
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array};
+use arrow_schema::DataType;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use halocline_joins::star::{Aggregate, Function, Groups, Measure, Width};
+use halocline_joins::star::{Aggregate, Function, Groups, Measure};
+
+use super::measures::{Measures, Typed};
+use crate::catalog::OpenTable;
 
 /// How a column of the answer comes from the join's aggregates, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,12 +20,12 @@ pub(super) enum Output {
     Rows,
     /// Values that are not NULL.
     Count(usize),
-    /// A sum of 64 bits, which wraps.
-    Sum(usize),
-    /// The least or greatest, of a type.
-    Extreme(usize, DataType),
+    /// A sum, least or greatest, of a type; of 64 bits it wraps.
+    Value(usize, DataType),
     /// A sum over how many there are.
     Average(usize),
+    /// The same of decimals, with this precision and scale, and so many digits more behind the point.
+    DecimalAverage(usize, u8, i8, u32),
 }
 
 /// The aggregates of a query.
@@ -35,15 +38,15 @@ pub(super) struct Aggregates {
 }
 
 impl Aggregates {
-    /// Reads an aggregate over columns of the fact table; false if it is not one of those that are known.
-    pub(super) fn add(&mut self, expr: &Expr, schema: &Schema) -> bool {
-        self.read(expr, schema).is_some_and(|output| {
+    /// Reads an aggregate over columns of the fact table whose values are of a type; false if it is not one of those that are known.
+    pub(super) fn add(&mut self, expr: &Expr, to: &DataType, open: &OpenTable) -> bool {
+        self.read(expr, to, open).is_some_and(|output| {
             self.outputs.push(output);
             true
         })
     }
 
-    fn read(&mut self, expr: &Expr, schema: &Schema) -> Option<Output> {
+    fn read(&mut self, expr: &Expr, to: &DataType, open: &OpenTable) -> Option<Output> {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else {
             return None;
         };
@@ -58,18 +61,53 @@ impl Aggregates {
             return None;
         }
         let name = func.name();
-        if let (Expr::Literal(value, _), "count") = (argument, name) {
-            return (!value.is_null()).then_some(Output::Rows);
+        let schema = open.table.schema();
+        match argument {
+            Expr::Literal(value, _) if name == "count" => {
+                return (!value.is_null()).then_some(Output::Rows);
+            }
+            Expr::Column(column) if name == "count" => {
+                let field = schema.field_with_name(&column.name).ok()?;
+                if !field.is_nullable() {
+                    return Some(Output::Rows);
+                }
+            }
+            _ => {}
         }
-        let (measure, data_type) = self.measure(argument, schema)?;
-        Some(match name {
-            "count" => Output::Count(self.aggregate(Function::Count, measure)),
-            "sum" if data_type == DataType::Int64 => Output::Sum(self.aggregate(Function::Sum, measure)),
-            "min" => Output::Extreme(self.aggregate(Function::Min, measure), data_type),
-            "max" => Output::Extreme(self.aggregate(Function::Max, measure), data_type),
+        let mut measures = Measures {
+            open,
+            measured: &mut self.measured,
+        };
+        let Typed {
+            measure, data_type, ..
+        } = measures.read(argument)?;
+        let decimal = matches!(data_type, DataType::Decimal128(..));
+        Some(match (name, to) {
+            ("count", _) => Output::Count(self.aggregate(Function::Count, measure)),
+            ("sum", DataType::Int64) if data_type == DataType::Int64 => {
+                Output::Value(self.aggregate(Function::Sum, measure), to.clone())
+            }
+            ("sum", DataType::Decimal128(..)) if decimal => {
+                Output::Value(self.aggregate(Function::Sum, measure), to.clone())
+            }
+            ("min", _) if *to == data_type => {
+                Output::Value(self.aggregate(Function::Min, measure), to.clone())
+            }
+            ("max", _) if *to == data_type => {
+                Output::Value(self.aggregate(Function::Max, measure), to.clone())
+            }
             // The argument is a cast to a float; sums of what 53 bits hold exactly are the same either way.
-            "avg" if matches!(data_type, DataType::Float64) => {
+            ("avg", DataType::Float64) if data_type == DataType::Float64 => {
                 Output::Average(self.aggregate(Function::Sum, measure))
+            }
+            ("avg", DataType::Decimal128(precision, scale)) => {
+                let DataType::Decimal128(_, of) = data_type else {
+                    return None;
+                };
+                // DataFusion sums those of many digits in 256 bits. Here 128 are enough, since values have 64.
+                let more = u32::try_from(scale.checked_sub(of)?).ok()?;
+                let sum = self.aggregate(Function::Sum, measure);
+                Output::DecimalAverage(sum, *precision, *scale, more)
             }
             _ => return None,
         })
@@ -82,58 +120,6 @@ impl Aggregates {
             self.aggregates.push(aggregate);
             self.aggregates.len() - 1
         })
-    }
-
-    /// An expression over the fact table, and its type: Float64 if a column of at most 32 bits was cast to that.
-    fn measure(&mut self, expr: &Expr, schema: &Schema) -> Option<(Measure, DataType)> {
-        match expr {
-            Expr::Alias(alias) => self.measure(&alias.expr, schema),
-            Expr::Column(Column { name, .. }) => {
-                let column = schema.index_of(name).ok()?;
-                let data_type = schema.field(column).data_type().clone();
-                is_whole(&data_type).then_some(())?;
-                let known = self.measured.iter().position(|other| *other == column);
-                let number = known.unwrap_or_else(|| {
-                    self.measured.push(column);
-                    self.measured.len() - 1
-                });
-                Some((Measure::Column(number), data_type))
-            }
-            Expr::Literal(ScalarValue::Int32(Some(value)), _) => {
-                Some((Measure::Literal((*value).into()), DataType::Int32))
-            }
-            Expr::Literal(ScalarValue::Int64(Some(value)), _) => {
-                Some((Measure::Literal(*value), DataType::Int64))
-            }
-            Expr::Cast(cast) => {
-                let (measure, from) = self.measure(&cast.expr, schema)?;
-                let to = cast.field.data_type();
-                let narrow = matches!(from, DataType::Int8 | DataType::Int16 | DataType::Int32);
-                let known = match to {
-                    DataType::Float64 => narrow,
-                    to => widens(&from, to),
-                };
-                known.then(|| (measure, to.clone()))
-            }
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-                let (left, data_type) = self.measure(left, schema)?;
-                let (right, other) = self.measure(right, schema)?;
-                let width = match (&data_type, other == data_type) {
-                    (DataType::Int32, true) => Width::W32,
-                    (DataType::Int64, true) => Width::W64,
-                    _ => return None,
-                };
-                let (left, right) = (Box::new(left), Box::new(right));
-                let measure = match op {
-                    Operator::Plus => Measure::Add(width, left, right),
-                    Operator::Minus => Measure::Subtract(width, left, right),
-                    Operator::Multiply => Measure::Multiply(width, left, right),
-                    _ => return None,
-                };
-                Some((measure, data_type))
-            }
-            _ => None,
-        }
     }
 }
 
@@ -169,14 +155,21 @@ pub(super) fn widens(from: &DataType, to: &DataType) -> bool {
 
 impl Output {
     /// The column of these groups.
+    ///
+    /// # Errors
+    /// An average of decimals has more digits than its type.
     pub(super) fn array(&self, groups: &Groups, numbers: &[usize]) -> Result<ArrayRef> {
-        let sum = |aggregate: usize, group: usize| groups.value(group, aggregate).map(|sum| sum as i64);
+        let value = |aggregate: usize, group: usize| groups.value(group, aggregate).map(|value| value as i64);
         Ok(match self {
             Output::Rows => of(numbers, |group| Some(groups.rows(group) as i64)),
             Output::Count(number) => of(numbers, |group| Some(groups.count(group, *number) as i64)),
-            Output::Sum(number) => of(numbers, |group| sum(*number, group)),
-            Output::Extreme(number, data_type) => {
-                let values = of(numbers, |group| sum(*number, group));
+            Output::Value(number, DataType::Int64) => of(numbers, |group| value(*number, group)),
+            Output::Value(number, DataType::Decimal128(precision, scale)) => {
+                let values = numbers.iter().map(|group| groups.value(*group, *number));
+                decimals(values.collect(), *precision, *scale)?
+            }
+            Output::Value(number, data_type) => {
+                let values = of(numbers, |group| value(*number, group));
                 match data_type {
                     // Days are counted in 32 bits, from which a date is made.
                     DataType::Date32 => {
@@ -193,8 +186,30 @@ impl Output {
                 };
                 Arc::new(numbers.iter().map(average).collect::<Float64Array>())
             }
+            Output::DecimalAverage(number, precision, scale, more) => {
+                let average = |group: &usize| {
+                    let Some(sum) = groups.value(*group, *number) else {
+                        return Ok(None);
+                    };
+                    let scaled = 10_i128.checked_pow(*more).and_then(|ten| sum.checked_mul(ten));
+                    let average = scaled.map(|scaled| scaled / i128::from(groups.count(*group, *number)));
+                    let fits = average.filter(|average| {
+                        Decimal128Type::validate_decimal_precision(*average, *precision, *scale).is_ok()
+                    });
+                    // As DataFusion says it.
+                    let overflow =
+                        || DataFusionError::Execution("Arithmetic Overflow in AvgAccumulator".into());
+                    fits.map(Some).ok_or_else(overflow)
+                };
+                let averages = numbers.iter().map(average).collect::<Result<Vec<_>>>()?;
+                decimals(averages.into(), *precision, *scale)?
+            }
         })
     }
+}
+
+fn decimals(values: Decimal128Array, precision: u8, scale: i8) -> Result<ArrayRef> {
+    Ok(Arc::new(values.with_precision_and_scale(precision, scale)?))
 }
 
 fn of(numbers: &[usize], value: impl Fn(usize) -> Option<i64>) -> ArrayRef {

@@ -81,7 +81,7 @@ impl Flat {
 
     fn inner(join: &Join) -> Option<Flat> {
         let (mut left, right) = (Flat::of(&join.left), Flat::of(&join.right));
-        let known = |column: Column| left.part_with(&column).is_some();
+        let known = |column: Column| left.parts.iter().any(|part| part.schema().has_column(&column));
         if right
             .parts
             .iter()
@@ -226,9 +226,11 @@ impl Flat {
         }
     }
 
+    /// The part that has a column; none if several have one of that name.
     fn part_with(&self, column: &Column) -> Option<usize> {
-        self.parts
-            .iter()
-            .position(|part| part.schema().has_column(column))
+        let parts = self.parts.iter().enumerate();
+        let mut parts = parts.filter(|(_, part)| part.schema().has_column(column));
+        let (first, _) = parts.next()?;
+        parts.next().is_none().then_some(first)
     }
 }

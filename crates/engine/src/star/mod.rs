@@ -13,6 +13,7 @@ mod estimate;
 mod exec;
 mod fact;
 mod flat;
+mod measures;
 mod node;
 mod planner;
 mod rule;

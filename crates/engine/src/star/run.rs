@@ -19,6 +19,7 @@ use super::added::decoded;
 use super::dimension::{Read, read};
 use super::exec::StarExec;
 use super::planner::StarQueryPlanner;
+use crate::config::Unit;
 use crate::plan::external;
 
 /// One execution.
@@ -82,8 +83,9 @@ impl Run {
             .map(|probe| probe.dimension.groups().max(1))
             .collect();
         let aggregates = &shape.aggregates;
+        let unit = self.context.session_config().get_extension::<Unit>();
         let join = match StarJoin::new(probes, aggregates.measured.clone(), aggregates.aggregates.clone()) {
-            Ok(join) => join,
+            Ok(join) => join.with_unit(unit.map_or(64, |unit| unit.0)),
             Err(JoinError::TooManyGroups { .. }) => {
                 drop(memory);
                 return self.instead().await;
@@ -152,6 +154,8 @@ impl Run {
         };
         count("rows_fact".into(), stats.rows);
         count("rows_selected".into(), stats.selected);
+        count("bytes_read".into(), stats.bytes);
+        count("units_read".into(), stats.units);
         for (place, (probe, passed)) in stats.order.iter().zip(&stats.passed).enumerate() {
             let arm = &self.exec.shape.arms[*probe];
             count(format!("passed_{}_{}", place + 1, arm.on), *passed);

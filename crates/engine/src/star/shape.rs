@@ -41,10 +41,12 @@ impl Shape {
             groups.push(arms.attribute(flat.resolve(expr.clone().unalias())?)?);
         }
         let mut aggregates = Aggregates::default();
-        for expr in &aggregate.aggr_expr {
+        let fields =
+            &aggregate.schema.fields()[aggregate.schema.fields().len() - aggregate.aggr_expr.len()..];
+        for (expr, field) in aggregate.aggr_expr.iter().zip(fields) {
             let expr = flat.resolve(expr.clone().unalias())?;
             let of_fact = flat.parts_of(&expr)?.iter().all(|part| *part == fact.part);
-            if !of_fact || !aggregates.add(&expr, fact.open.table.schema()) {
+            if !of_fact || !aggregates.add(&expr, field.data_type(), &fact.open) {
                 return None;
             }
         }

@@ -252,6 +252,48 @@ async fn snowflakes_are_reduced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decimals_agree() {
+    let (_dir, db) = new_pool();
+    small(&db).await;
+    run(&db, "CREATE TABLE money AS SELECT a AS key, CAST(y AS DECIMAL(15, 2)) / 4 AS wide, CAST(x AS DECIMAL(15, 2)) AS price, CAST(y % 11 AS DECIMAL(15, 2)) / CAST(100 AS DECIMAL(3, 0)) AS odd, \
+         CAST(CAST(y % 11 AS DECIMAL(15, 2)) / 100 AS DECIMAL(15, 2)) AS discount, CAST(CASE WHEN y = 3 THEN 99999999999999.99 ELSE NULL END AS DECIMAL(16, 2)) AS much, y AS number, x * 1.5 AS float FROM fact").await;
+    let from = "FROM money JOIN near ON key = k GROUP BY kind";
+    let stars = [
+        format!("SELECT kind, sum(price), avg(price), min(price), max(price), count(price) {from}"),
+        format!(
+            "SELECT kind, sum(price * (1 - discount)), avg(price * discount), min(price - discount), max(discount + 1) {from}"
+        ),
+        format!("SELECT kind, sum(discount * number), avg(1 - discount), sum(number - discount) {from}"),
+        format!("SELECT kind, sum(much), avg(much), min(much), count(*) {from}"),
+        format!(
+            "SELECT kind, sum(discount * discount * discount), sum(CAST(discount AS DECIMAL(20, 5))) {from}"
+        ),
+    ];
+    for change in [
+        "DELETE FROM money WHERE number = 5",
+        "INSERT INTO money SELECT 4, wide, price - 7, odd, discount, much, number, float FROM money WHERE number = 9 AND key = 5",
+    ] {
+        for text in &stars {
+            assert!(agrees(&db, text).await, "no star: {text}");
+        }
+        run(&db, change).await;
+    }
+    for text in &stars {
+        assert!(agrees(&db, text).await, "no star: {text}");
+    }
+    for text in [
+        // More than 64 bits on the way, another scale, floats.
+        format!("SELECT kind, sum(much * much) {from}"),
+        format!("SELECT kind, sum(much * price * price) {from}"),
+        format!("SELECT kind, sum(CAST(discount AS DECIMAL(10, 1))) {from}"),
+        format!("SELECT kind, sum(price / 2) {from}"),
+        format!("SELECT kind, sum(float), avg(float), min(float) {from}"),
+    ] {
+        assert!(!agrees(&db, &text).await, "a star: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_that_join_with_nothing_do_no_harm() {
     let (_dir, db) = new_pool();
     small(&db).await;
@@ -295,7 +337,18 @@ async fn the_probes_are_told_with_what_they_left() {
         "rows_fact=20",
         "passed_1_",
         "passed_2_",
+        "dram_peak=",
+        "bytes_read=",
+        "units_read=",
+        "DimensionScan: table=far, key=[k], filter=[",
+        "keeps about",
     ] {
         assert!(plan.contains(part), "{part} in {plan}");
     }
+    // The one that keeps less comes first, however the query has them.
+    let text =
+        "EXPLAIN SELECT count(*) FROM fact JOIN near ON y = near.k JOIN near n ON a = n.k WHERE near.k = 7";
+    let plan = query(&db, text).await.join("\n");
+    let on = plan.split("StarJoin: fact=fact, on=[").last().unwrap();
+    assert!(on.starts_with("y = near.k (keeps about 1.0"), "{on}");
 }

@@ -59,6 +59,8 @@ pub(super) struct Pipeline<'a> {
     wide: Vec<u64>,
     groups: Vec<u32>,
     columns: Vec<Values>,
+    /// How many of the probes have read something of the chunk, and one more if the measures have.
+    reached: usize,
 }
 
 impl<'a> Pipeline<'a> {
@@ -134,6 +136,7 @@ impl<'a> Pipeline<'a> {
             few: Box::new([0; BLOCK_ROWS]),
             wide: vec![0; BLOCK_ROWS],
             groups: Vec::with_capacity(BLOCK_ROWS),
+            reached: 0,
         }))
     }
 
@@ -164,7 +167,41 @@ impl<'a> Pipeline<'a> {
         });
         self.conditions = conditions;
         found?;
-        result
+        result?;
+        self.count_reads(chunk, stats)
+    }
+
+    /// Counts what was read of a chunk: columns with a condition that its zone does not decide, and those that the pipeline got to.
+    fn count_reads(&mut self, chunk: usize, stats: &mut StarStats) -> Result<()> {
+        let mut columns = Vec::new();
+        for (number, codes) in &self.conditions {
+            let (low, high) = self.segment.column(*number).zone(chunk)?;
+            let decided = match codes {
+                CodePredicate::Set(_) => low == high,
+                codes => codes
+                    .bounds()
+                    .is_none_or(|(from, to)| high < from || to < low || from <= low && high <= to),
+            };
+            if !decided {
+                columns.push(*number);
+            }
+        }
+        let probes = &self.join.probes;
+        let reached = std::mem::take(&mut self.reached);
+        for number in stats.order.iter().take(reached) {
+            columns.extend(&probes[*number].columns);
+        }
+        if reached > probes.len() {
+            columns.extend(&self.join.measured);
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        for number in columns {
+            let bytes = self.segment.column(number).chunk_info(chunk)?.bytes;
+            stats.bytes += bytes;
+            stats.units += bytes.div_ceil(self.join.unit);
+        }
+        Ok(())
     }
 
     /// Runs over what is selected of a block.
@@ -176,7 +213,8 @@ impl<'a> Pipeline<'a> {
         stats: &mut StarStats,
     ) -> Result<()> {
         stats.selected += self.selection.len as u64;
-        for (probe, passed) in self.probes.iter_mut().zip(&mut stats.passed) {
+        for (place, (probe, passed)) in self.probes.iter_mut().zip(&mut stats.passed).enumerate() {
+            self.reached = self.reached.max(place + 1);
             match probe {
                 AnyProbe::Narrow(probe) => {
                     probe.pass(chunk, block, &mut self.selection, &mut self.few)?;
@@ -191,6 +229,7 @@ impl<'a> Pipeline<'a> {
                 return Ok(());
             }
         }
+        self.reached = self.probes.len() + 1;
         let rows = &self.selection.rows[..self.selection.len];
         self.groups.clear();
         self.groups.resize(rows.len(), 0);

@@ -30,6 +30,8 @@ pub struct StarJoin {
     pub(super) measured: Vec<usize>,
     pub(super) aggregates: Vec<Aggregate>,
     groups: u128,
+    /// Bytes of a unit.
+    pub(super) unit: u64,
 }
 
 /// What a join has done.
@@ -44,6 +46,10 @@ pub struct StarStats {
     pub passed: Vec<u64>,
     /// The probes in that order.
     pub order: Vec<usize>,
+    /// Bytes of the fact table's chunks that were read, each chunk of a column as a whole.
+    pub bytes: u64,
+    /// The same in units of the medium.
+    pub units: u64,
 }
 
 /// What a thread takes at a time.
@@ -77,7 +83,15 @@ impl StarJoin {
             measured,
             aggregates,
             groups,
+            unit: 64,
         })
+    }
+
+    /// Counts what is read in units of so many bytes, a line if it is not said.
+    #[must_use]
+    pub fn with_unit(mut self, bytes: u64) -> StarJoin {
+        self.unit = bytes.max(1);
+        self
     }
 
     /// Bytes of DRAM that each thread keeps groups in.
@@ -170,6 +184,8 @@ impl StarJoin {
             groups.merge(&more);
             stats.rows += of_thread.rows;
             stats.selected += of_thread.selected;
+            stats.bytes += of_thread.bytes;
+            stats.units += of_thread.units;
             stats
                 .passed
                 .iter_mut()

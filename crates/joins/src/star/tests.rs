@@ -193,6 +193,13 @@ fn many_chunks_and_threads() {
         let (answer, stats) = answer_of(&join, &table, threads);
         assert_eq!(answer, wanted);
         assert!(stats.selected < 30_000, "{stats:?}");
+        let stored: u64 = table.segments()[0]
+            .columns()
+            .iter()
+            .map(|column| column.stored_bytes())
+            .sum();
+        assert!((1..stored).contains(&stats.bytes), "{stats:?} of {stored} bytes");
+        assert!(stats.units >= stats.bytes / 64, "{stats:?}");
     }
 }
 

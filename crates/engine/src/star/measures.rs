@@ -1,0 +1,235 @@
+//! What is aggregated: expressions over the fact table's columns as those of the star join.
+//!
+//! Whole numbers wrap at their width, in SQL here and there. Decimals are whole numbers without their point, of 128 bits in SQL and of 64 in the
+//! join: an expression is taken only if no value on its way can leave 64 bits, which the least and greatest values of the columns tell.
+
+use arrow_array::{cast::AsArray, types::Decimal128Type};
+use arrow_schema::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use halocline_joins::star::{Measure, Width};
+
+use super::aggregates::{is_whole, widens};
+use crate::catalog::OpenTable;
+
+/// An expression, its type, and the least and greatest value that it may have.
+pub(super) struct Typed {
+    pub(super) measure: Measure,
+    /// Float64 if a column of at most 32 bits was cast to that.
+    pub(super) data_type: DataType,
+    low: i128,
+    high: i128,
+}
+
+/// Reads expressions.
+pub(super) struct Measures<'a> {
+    pub(super) open: &'a OpenTable,
+    /// Columns that they measure.
+    pub(super) measured: &'a mut Vec<usize>,
+}
+
+impl Measures<'_> {
+    /// An expression over the fact table; none if it is not one of those that are known.
+    pub(super) fn read(&mut self, expr: &Expr) -> Option<Typed> {
+        match expr {
+            Expr::Alias(alias) => self.read(&alias.expr),
+            Expr::Column(column) => self.column(&column.name),
+            Expr::Literal(value, _) => literal(value),
+            Expr::Cast(cast) => self.read(&cast.expr)?.cast(cast.field.data_type()),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (left, right) = (self.read(left)?, self.read(right)?);
+                match (&left.data_type, &right.data_type) {
+                    (DataType::Decimal128(..), DataType::Decimal128(..)) => left.decimals(*op, right),
+                    (DataType::Int32, DataType::Int32) => left.wrapping(*op, right, Width::W32),
+                    (DataType::Int64, DataType::Int64) => left.wrapping(*op, right, Width::W64),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn column(&mut self, name: &str) -> Option<Typed> {
+        let schema = self.open.table.schema();
+        let column = schema.index_of(name).ok()?;
+        let data_type = schema.field(column).data_type().clone();
+        let decimal = matches!(data_type, DataType::Decimal128(..));
+        if !(decimal || is_whole(&data_type)) {
+            return None;
+        }
+        let (low, high) = bounds(self.open, column)?;
+        let known = self.measured.iter().position(|other| *other == column);
+        let number = known.unwrap_or_else(|| {
+            self.measured.push(column);
+            self.measured.len() - 1
+        });
+        Typed {
+            measure: Measure::Column(number),
+            data_type,
+            low,
+            high,
+        }
+        .within_64_bits()
+    }
+}
+
+/// What the values of a column lie between, by what is known of its segments and by looking at what is in none. Where there is no value both are 0.
+fn bounds(open: &OpenTable, column: usize) -> Option<(i128, i128)> {
+    let mut bounds: Option<(i128, i128)> = None;
+    let mut note = |low: i128, high: i128| {
+        let (least, most) = bounds.unwrap_or((low, high));
+        bounds = Some((least.min(low), most.max(high)));
+    };
+    for segment in open.table.segments() {
+        let column = segment.column(column);
+        let space = column.code_space()?;
+        if column.null_count() == column.rows() {
+            continue;
+        }
+        let base = i128::from(space.integer_base()?);
+        note(
+            base + i128::from(space.has_null()),
+            base + i128::from(space.max_code()),
+        );
+    }
+    let added = open.delta.iter().flat_map(|delta| delta.batches());
+    for (_, batch) in added {
+        match batch.column(column).as_primitive_opt::<Decimal128Type>() {
+            Some(decimals) => decimals.iter().flatten().for_each(|value| note(value, value)),
+            None => note(i64::MIN.into(), i64::MAX.into()),
+        }
+    }
+    Some(bounds.unwrap_or((0, 0)))
+}
+
+fn literal(value: &ScalarValue) -> Option<Typed> {
+    let (number, data_type) = match value {
+        ScalarValue::Int32(Some(value)) => (i64::from(*value), DataType::Int32),
+        ScalarValue::Int64(Some(value)) => (*value, DataType::Int64),
+        ScalarValue::Decimal128(Some(value), precision, scale) => (
+            i64::try_from(*value).ok()?,
+            DataType::Decimal128(*precision, *scale),
+        ),
+        _ => return None,
+    };
+    Some(Typed {
+        measure: Measure::Literal(number),
+        data_type,
+        low: number.into(),
+        high: number.into(),
+    })
+}
+
+impl Typed {
+    /// Itself, if all its values have 64 bits.
+    fn within_64_bits(self) -> Option<Typed> {
+        (self.low >= i64::MIN.into() && self.high <= i64::MAX.into()).then_some(self)
+    }
+
+    fn cast(self, to: &DataType) -> Option<Typed> {
+        let (from, data_type) = (self.data_type.clone(), to.clone());
+        let scale = match (&from, to) {
+            (DataType::Int8 | DataType::Int16 | DataType::Int32, DataType::Float64) => 0,
+            (from, DataType::Decimal128(precision, scale)) => {
+                let had = match from {
+                    DataType::Decimal128(_, scale) => *scale,
+                    DataType::Date32 => return None,
+                    from if is_whole(from) => 0,
+                    _ => return None,
+                };
+                // What has more digits than the type is an error.
+                let most = 10_i128.checked_pow((*precision).into())?;
+                let scaled = self.times(scale.checked_sub(had)?)?;
+                let fits = -most < scaled.low && scaled.high < most;
+                return fits.then_some(Typed { data_type, ..scaled });
+            }
+            (from, to) if widens(from, to) => 0,
+            _ => return None,
+        };
+        Some(Typed {
+            data_type,
+            ..self.times(scale)?
+        })
+    }
+
+    /// Times a power of ten.
+    fn times(self, power: i8) -> Option<Typed> {
+        if power == 0 {
+            return Some(self);
+        }
+        let factor = 10_i64.checked_pow(u32::try_from(power).ok()?)?;
+        Typed {
+            low: self.low.checked_mul(factor.into())?,
+            high: self.high.checked_mul(factor.into())?,
+            measure: Measure::Multiply(
+                Width::W64,
+                Box::new(self.measure),
+                Box::new(Measure::Literal(factor)),
+            ),
+            data_type: self.data_type,
+        }
+        .within_64_bits()
+    }
+
+    /// An operation on whole numbers of a type.
+    fn wrapping(self, op: Operator, other: Typed, width: Width) -> Option<Typed> {
+        let (least, most) = match width {
+            Width::W32 => (i32::MIN.into(), i32::MAX.into()),
+            Width::W64 => (i64::MIN.into(), i64::MAX.into()),
+        };
+        let data_type = self.data_type.clone();
+        let typed = self.combine(op, other, width, data_type)?;
+        Some(match typed.low >= least && typed.high <= most {
+            true => typed,
+            // It may wrap, to anything.
+            false => Typed {
+                low: least,
+                high: most,
+                ..typed
+            },
+        })
+    }
+
+    /// An operation on decimals, with the type that SQL gives it here.
+    fn decimals(self, op: Operator, other: Typed) -> Option<Typed> {
+        let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) =
+            (&self.data_type, &other.data_type)
+        else {
+            return None;
+        };
+        let (p1, s1, p2, s2) = (*p1, *s1, *p2, *s2);
+        let precision = |digits: i16| u8::try_from(digits.min(38)).ok();
+        if op == Operator::Multiply {
+            let precision = precision(i16::from(p1) + i16::from(p2) + 1)?;
+            let data_type = DataType::Decimal128(precision, s1.checked_add(s2).filter(|scale| *scale <= 38)?);
+            return self.combine(op, other, Width::W64, data_type)?.within_64_bits();
+        }
+        let scale = s1.max(s2);
+        let whole = (i16::from(p1) - i16::from(s1)).max(i16::from(p2) - i16::from(s2));
+        let data_type = DataType::Decimal128(precision(i16::from(scale) + whole + 1)?, scale);
+        let (left, right) = (self.times(scale - s1)?, other.times(scale - s2)?);
+        left.combine(op, right, Width::W64, data_type)?.within_64_bits()
+    }
+
+    fn combine(self, op: Operator, other: Typed, width: Width, data_type: DataType) -> Option<Typed> {
+        let (left, right) = (Box::new(self.measure), Box::new(other.measure));
+        let (measure, of): (_, fn(i128, i128) -> Option<i128>) = match op {
+            Operator::Plus => (Measure::Add(width, left, right), i128::checked_add),
+            Operator::Minus => (Measure::Subtract(width, left, right), i128::checked_sub),
+            Operator::Multiply => (Measure::Multiply(width, left, right), i128::checked_mul),
+            _ => return None,
+        };
+        let corners = [
+            of(self.low, other.low)?,
+            of(self.low, other.high)?,
+            of(self.high, other.low)?,
+            of(self.high, other.high)?,
+        ];
+        Some(Typed {
+            measure,
+            data_type,
+            low: corners.into_iter().min()?,
+            high: corners.into_iter().max()?,
+        })
+    }
+}
