@@ -11,6 +11,7 @@ mod imports;
 mod parallel;
 mod random;
 mod star;
+mod star_random;
 mod statements;
 mod support;
 mod transactions;

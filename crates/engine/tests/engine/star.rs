@@ -56,7 +56,7 @@ async fn the_star_schema_benchmark_agrees_with_datafusion() {
 }
 
 /// A fact table with NULL keys, keys that no dimension has, and NULL measures; dimensions of several kinds.
-async fn small(db: &Database) {
+pub(super) async fn small(db: &Database) {
     for text in [
         "CREATE TABLE fact AS SELECT CASE WHEN v % 11 = 0 THEN NULL ELSE CAST(v % 23 AS INT) END AS a, \
          CAST(v * 1000003 % 17 * 100000007 AS BIGINT) AS b, \
@@ -75,7 +75,7 @@ async fn small(db: &Database) {
 }
 
 /// The same with and without; says whether it was planned as a star.
-async fn agrees(db: &Database, text: &str) -> bool {
+pub(super) async fn agrees(db: &Database, text: &str) -> bool {
     let star = is_star(db, text).await;
     let mut found = query(db, text).await;
     run(db, "SET halocline.star_join = off").await;

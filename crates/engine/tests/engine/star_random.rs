@@ -1,0 +1,147 @@
+//! Random star queries between random changes, beside plain DataFusion.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+use super::star::{agrees, small};
+use super::support::{new_pool, run};
+
+/// Queries tried per run.
+const QUERIES: usize = 60;
+
+/// What may be joined: tables with conditions, attributes, filters.
+const DIMENSIONS: [(&str, &[&str], &[&str]); 9] = [
+    (
+        "JOIN near n ON f.a = n.k",
+        &["n.name", "n.kind", "n.k", "n.kind + 1", "f.a"],
+        &[
+            "n.kind = 1",
+            "n.name LIKE 'n%'",
+            "n.name IS NULL",
+            "n.k > 10",
+            "length(n.name) = 2",
+        ],
+    ),
+    (
+        "JOIN near m ON f.y = m.k",
+        &["m.kind", "m.name"],
+        &["m.k % 3 = 1", "m.k < 20"],
+    ),
+    (
+        "JOIN far ON far.k = f.b",
+        &["far.kind", "far.k"],
+        &["far.kind <> 2", "far.k > 300000000"],
+    ),
+    ("JOIN nulls u ON f.a = u.k", &["u.kind % 4"], &["u.kind > 2"]),
+    ("JOIN twice t ON f.a = t.k", &["t.kind"], &["t.kind > 9"]),
+    (
+        "JOIN pairs p ON f.a = p.k1 AND p.k2 = f.y",
+        &["p.g", "p.k1"],
+        &["p.g > 1", "p.k1 < p.k2"],
+    ),
+    (
+        "JOIN far z ON f.b = z.k JOIN kinds ON z.kind = kinds.kind",
+        &["kinds.text", "kinds.parity + z.kind"],
+        &["kinds.parity = 1", "kinds.parity < z.kind"],
+    ),
+    ("JOIN big w ON f.c = w.k", &["w.g"], &["w.g = 1"]),
+    (
+        "JOIN (SELECT kind AS k, count(*) AS many FROM twice GROUP BY kind) d ON f.a = d.k",
+        &["d.many"],
+        &["d.many > 0"],
+    ),
+];
+
+const CONDITIONS: [&str; 7] = [
+    "f.y BETWEEN 10 AND 60",
+    "f.x IS NOT NULL",
+    "f.a <> 3",
+    "f.a IN (SELECT k FROM twice WHERE kind > 3)",
+    "EXISTS (SELECT 1 FROM nulls WHERE nulls.k = f.a AND nulls.kind < 12)",
+    "f.price > 1000.5",
+    "f.b IN (SELECT k FROM far WHERE kind IN (SELECT kind FROM kinds WHERE parity = 0))",
+];
+
+const AGGREGATES: [&str; 14] = [
+    "count(*)",
+    "count(f.x)",
+    "sum(f.x)",
+    "avg(f.x)",
+    "min(f.x)",
+    "max(f.y)",
+    "sum(f.x * f.y)",
+    "sum(f.y - f.x)",
+    "min(f.c)",
+    "sum(f.c)",
+    "sum(f.price)",
+    "avg(f.price * 2)",
+    "max(1 - f.price)",
+    "min(f.b)",
+];
+
+const CHANGES: [&str; 6] = [
+    "INSERT INTO facts SELECT a, b + 1, x, y, c, price FROM facts WHERE y = 17",
+    "INSERT INTO facts VALUES (4, 100000007, 9, 11, 0, 1.25), (NULL, 0, NULL, 12, NULL, NULL)",
+    "DELETE FROM facts WHERE y = 19 OR (a = 7 AND y < 30)",
+    "UPDATE facts SET a = 9, price = price + 0.01 WHERE y = 23",
+    "VACUUM FULL facts",
+    "INSERT INTO near VALUES (50, 'n7', 3)",
+];
+
+fn some<'a>(rng: &mut StdRng, from: &[&'a str], most: usize) -> Vec<&'a str> {
+    let number = rng.random_range(0..=most);
+    from.choose_multiple(rng, number).copied().collect()
+}
+
+fn statement(rng: &mut StdRng) -> String {
+    let number = rng.random_range(1..4);
+    let (mut from, mut groups, mut filters) = (String::from("facts f"), Vec::new(), Vec::new());
+    for (join, attributes, conditions) in DIMENSIONS.choose_multiple(rng, number) {
+        from = format!("{from} {join}");
+        // A column of the fact table is one of the dimension's only where it is its key.
+        groups.extend(some(rng, attributes, 2));
+        filters.extend(some(rng, conditions, 1));
+    }
+    filters.extend(some(rng, &CONDITIONS, 2));
+    let number = rng.random_range(1..5);
+    let aggregates: Vec<&str> = AGGREGATES.choose_multiple(rng, number).copied().collect();
+    let columns = [groups.clone(), aggregates].concat().join(", ");
+    let and = |filters: &[&str]| match filters {
+        [] => String::new(),
+        filters => format!(" WHERE {}", filters.join(" AND ")),
+    };
+    let by = match groups.as_slice() {
+        [] => String::new(),
+        groups => format!(" GROUP BY {}", groups.join(", ")),
+    };
+    format!("SELECT {columns} FROM {from}{}{by}", and(&filters))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_stars_agree() {
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    eprintln!("seed {seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
+    let (_dir, db) = new_pool();
+    small(&db).await;
+    for text in [
+        "CREATE TABLE facts AS SELECT a, b, x, y, b * 1000003 AS c, CAST(x AS DECIMAL(12, 2)) AS price FROM fact WHERE y % 3 <> 1",
+        "CREATE TABLE kinds AS SELECT CAST(v AS INT) AS kind, 'kind ' || v AS text, CAST(v % 2 AS INT) AS parity FROM generate_series(0, 6) AS s(v)",
+        "CREATE TABLE pairs AS SELECT CAST(v % 20 AS INT) AS k1, CAST(v / 20 AS INT) AS k2, v % 5 AS g FROM generate_series(0, 1500) AS s(v)",
+        "CREATE TABLE big AS SELECT v * 100000007 * 1000003 AS k, v % 3 AS g FROM generate_series(0, 12) AS s(v)",
+    ] {
+        run(&db, text).await;
+    }
+    let mut stars = 0;
+    for number in 0..QUERIES {
+        if number % 4 == 3 {
+            run(&db, CHANGES.choose(&mut rng).unwrap()).await;
+        }
+        let text = statement(&mut rng);
+        stars += usize::from(agrees(&db, &text).await);
+    }
+    assert!(stars > QUERIES / 2, "{stars} stars of {QUERIES}");
+}
