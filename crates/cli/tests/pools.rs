@@ -187,10 +187,24 @@ fn info_shows_what_is_in_dram() {
         text.contains("halocline.dram_budget leaves 0 bytes of DRAM"),
         "{text}"
     );
-    assert_error(
-        &home.fails(1, &["sql", "p", "ALTER INDEX t_elf SET (placement = 'volatile')"]),
-        &["t_elf", "use hybrid"],
+    // Nothing of it is stored, so another process has nothing in DRAM yet.
+    let said = stdout(&home.ok(&[
+        "sql",
+        "p",
+        "ALTER INDEX t_elf SET (placement = 'volatile', dram = unlimited)",
+    ]));
+    assert!(
+        said.contains("index t_elf: volatile: ") && said.contains("in DRAM"),
+        "{said}"
     );
+    let text = stdout(&home.ok(&["info", "p"]));
+    let expected = "placement   volatile: not built, up to about ";
+    assert!(
+        text.contains(expected) && text.contains("1,000 rows, 0 B"),
+        "{text}"
+    );
+    home.ok(&["check", "p"]);
+    home.ok(&["sql", "p", "ALTER INDEX t_elf SET (placement = 'slow-only')"]);
 }
 
 #[test]

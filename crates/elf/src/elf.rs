@@ -146,6 +146,14 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
+    /// Where its bytes are themselves in DRAM.
+    pub(crate) fn with_placed(self, placed: Placed) -> Self {
+        Self {
+            placed: Arc::new(placed),
+            ..self
+        }
+    }
+
     pub(crate) fn fallen_back(self, reason: String) -> Self {
         let placed = Placed {
             fallback: Some(reason),

@@ -44,8 +44,8 @@ pub use parallel::Threads;
 pub use place::{PlaceOptions, Placed};
 pub use selection::{Estimate, Selection};
 pub use table::{
-    IndexOptions, IndexSegment, IndexStats, KeptCopies, Order, RefreshStats, TableIndex, index_table,
-    place_index, refresh_index, rename_index_table,
+    IndexOptions, IndexSegment, IndexStats, KeptCopies, KeptTrees, Order, RefreshStats, TableIndex,
+    VolatileTrees, define_index, index_table, place_index, refresh_index, rename_index_table,
 };
 pub use tids::{Matches, Tids};
 pub use workers::Workers;

@@ -114,7 +114,8 @@ impl Shared {
         self.options.dram_budget.or(half)
     }
 
-    /// Changes that; what was placed is placed anew within it.
+    /// Changes that; what was placed is placed anew within it. Volatile indexes that do not stay are built by the next
+    /// queries that have a use for them.
     ///
     /// # Errors
     /// The pool or its log cannot be read.
@@ -125,22 +126,23 @@ impl Shared {
         for index in placed {
             let table = index.table.as_ref().map(|name| catalog.table(name)).transpose()?;
             if let Some(table) = table {
-                index.place(&table.table, true);
+                index.place_again(&table.table);
             }
         }
         Ok(())
     }
 
-    /// Puts the copies of an index in DRAM that it is to have there, and says what came of it.
+    /// Puts the copies of an index in DRAM that it is to have there, and says what came of it. Setting `cancel` ends the
+    /// build of a volatile one.
     ///
     /// # Errors
     /// The pool or its log cannot be read; there is no such index.
-    pub(crate) fn place_now(&self, name: &str) -> Result<IndexInfo, EngineError> {
+    pub(crate) fn place_now(&self, name: &str, cancel: &Arc<AtomicBool>) -> Result<IndexInfo, EngineError> {
         let catalog = self.catalog()?;
         let index = catalog.indexes().iter().find(|index| index.name == name);
         let index = index.ok_or_else(|| catalog.no_index(name))?;
         if let Some(table) = &index.table {
-            index.place(&catalog.table(table)?.table, true);
+            index.place(&catalog.table(table)?.table, true, cancel);
         }
         crate::info::index_info(&catalog, name)
     }
@@ -169,11 +171,15 @@ impl Shared {
 
     /// How indexes are built.
     pub(crate) fn index_options(&self) -> IndexOptions {
-        let mut options = IndexOptions::default();
-        options.threads = self.options.threads.unwrap_or(options.threads);
-        options.memory = self.budget().work();
-        options
+        index_options(&self.options)
     }
+}
+
+fn index_options(of: &DatabaseOptions) -> IndexOptions {
+    let mut options = IndexOptions::default();
+    options.threads = of.threads.unwrap_or(options.threads);
+    options.memory = Budget::new(of.memory).work();
+    options
 }
 
 /// A pool seen as a SQL catalog. Cheap to clone; clones share settings and an open transaction, [`Database::session`]
@@ -289,7 +295,7 @@ impl Database {
             keep_little_heap();
         }
         let medium = medium_of(pool.kind(), options.medium.as_ref());
-        let placements = Arc::new(Placements::new(u64::MAX, medium));
+        let placements = Arc::new(Placements::new(u64::MAX, medium, index_options(options)));
         let shared = Shared {
             pool,
             cache: CatalogCache::new(Arc::clone(&placements)),
@@ -386,13 +392,14 @@ impl Database {
     pub fn create_index(&self, spec: &IndexSpec) -> Result<IndexInfo, EngineError> {
         self.session
             .change(&self.shared, "CREATE INDEX", &NEVER, |transaction| {
-                build_index(transaction, spec, false, &NEVER)?;
+                build_index(transaction, spec, false, false, &NEVER)?;
                 crate::info::index_info(&transaction.catalog(), &spec.name)
             })
     }
 
     /// Decides what of an index is in DRAM from now on, and puts it there (within a transaction: when a query first uses it
-    /// after COMMIT). The choice is kept with the index. Blocks.
+    /// after COMMIT). The choice is kept with the index. A volatile index loses what is stored of it but its definition; one
+    /// that was volatile is built and stored. Blocks.
     ///
     /// # Errors
     /// No such index; it cannot be placed so; the pool cannot be written.
@@ -404,12 +411,12 @@ impl Database {
         let stored = self
             .session
             .change(&self.shared, "ALTER INDEX", &NEVER, |transaction| {
-                set_placement(transaction, name, false, placed)?;
+                set_placement(transaction, name, false, placed, &NEVER)?;
                 crate::info::index_info(&transaction.catalog(), name)
             })?;
         match self.in_transaction() {
             true => Ok(stored),
-            false => self.shared.place_now(name),
+            false => self.shared.place_now(name, &Arc::default()),
         }
     }
 

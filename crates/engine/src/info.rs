@@ -9,7 +9,7 @@ use halocline_elf::TableIndex;
 use serde::Serialize;
 
 use crate::EngineError;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, OpenIndex};
 use crate::database::Shared;
 use crate::import::sql_name;
 use crate::size;
@@ -110,7 +110,7 @@ pub struct IndexInfo {
     pub columns: Vec<String>,
     /// Rows.
     pub rows: u64,
-    /// Bytes in the pool.
+    /// Bytes in the pool: none of a volatile one.
     pub bytes: u64,
     /// What of it is to be in DRAM, as in `CREATE INDEX … WITH (placement = …)`; for `auto` with what was picked behind it.
     pub placement: String,
@@ -135,6 +135,10 @@ impl IndexInfo {
         match (self.dram_bytes, self.placement.as_str()) {
             (_, "slow-only") => {}
             (Some(bytes), _) => text += &format!(": {} in DRAM", size::rounded(bytes)),
+            (None, "volatile") => {
+                let most = size::rounded(self.dram_most);
+                text += &format!(": not built, up to about {most} when a query first has a use for it");
+            }
             (None, _) => {
                 let most = size::rounded(self.dram_most);
                 text += &format!(": not loaded, up to about {most} when a query first uses it");
@@ -275,7 +279,8 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
             )));
         }
     };
-    let schema = catalog.table(index.table())?.table.schema().clone();
+    let table = catalog.table(index.table())?;
+    let schema = table.table.schema();
     let placed = open.placing.placed().map(|index| index.placed());
     let (placement, dram, unknown) = match index.wanted() {
         Ok(wanted) => (wanted.placement, wanted.dram, None),
@@ -285,12 +290,13 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
         Placement::Auto => open.placing.picked(name).map(|picked| picked.placement),
         _ => None,
     };
+    let all = match index.is_volatile() {
+        true => index.bytes_about(&table.table),
+        false => index.stored_bytes(),
+    };
     let most = match picked.unwrap_or(placement) == Placement::SlowOnly {
         true => 0,
-        false => index
-            .stored_bytes()
-            .min(dram.unwrap_or(u64::MAX))
-            .min(open.placing.limit()),
+        false => all.min(dram.unwrap_or(u64::MAX)).min(open.placing.limit()),
     };
     Ok(IndexInfo {
         name: name.to_string(),
@@ -324,7 +330,7 @@ fn dram_bytes(catalog: &Catalog) -> u64 {
     let dimensions: usize = catalog
         .indexes()
         .iter()
-        .filter_map(|i| i.index.as_ref().ok())
+        .filter_map(OpenIndex::now)
         .map(|index| index.segments().len() * index.columns().len())
         .sum();
     ((columns + dimensions) * HANDLE_BYTES) as u64

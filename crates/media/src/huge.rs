@@ -136,6 +136,15 @@ impl<T: FromZeros + Copy> HugeVec<T> {
         self.len = len;
     }
 
+    /// Gives the memory back that the values do not take.
+    pub fn shrink_to_fit(&mut self) {
+        if self.len == 0 {
+            self.pages = Pages::NONE;
+        } else {
+            self.pages.shorten(self.len * size_of::<T>());
+        }
+    }
+
     /// Forgets all values and keeps the memory.
     pub fn clear(&mut self) {
         self.len = 0;
@@ -259,6 +268,26 @@ impl Pages {
     }
 }
 
+impl Pages {
+    /// Unmaps what is behind the pages of the first `len` bytes (not 0).
+    fn shorten(&mut self, len: usize) {
+        let len = round_up(len as u64, PAGE) as usize;
+        if len >= self.len {
+            return;
+        }
+        let kept = self.start.addr().get() - self.raw_start.addr().get() + len;
+        let end = self.raw_start.as_ptr().wrapping_add(kept);
+        // SAFETY: the mapping is ours, and `&mut self` says that nothing borrows its bytes; `kept` is a multiple of a page
+        // within it.
+        let result = unsafe { mm::munmap(end.cast(), self.raw_len - kept) };
+        match result {
+            Ok(()) => (self.len, self.raw_len) = (len, kept),
+            // The system is short of mappings: all of it stays, and is counted.
+            Err(error) => tracing::debug!(%error, "memory is kept"),
+        }
+    }
+}
+
 impl Drop for Pages {
     fn drop(&mut self) {
         if self.len > 0 {
@@ -299,6 +328,23 @@ mod tests {
         assert!(array.capacity() >= 1 << 20);
         let bytes = Arc::new(HugeVec::copy_of(b"abc").unwrap());
         assert_eq!(Bytes::as_slice(&bytes), b"abc");
+    }
+
+    #[test]
+    fn what_is_not_used_is_given_back() {
+        for len in [0, 1, 5000, (5 << 20) + 7] {
+            let mut array = HugeVec::<u8>::zeroed(9 << 20).unwrap();
+            array
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, value)| *value = i as u8);
+            array.resize(len);
+            array.shrink_to_fit();
+            assert_eq!(array.mapped_bytes() as u64, round_up(len as u64, PAGE));
+            assert!(array.iter().enumerate().all(|(i, value)| *value == i as u8));
+            array.extend_from_slice(&[1, 2, 3]);
+            assert_eq!(array[len..], [1, 2, 3]);
+        }
     }
 
     #[test]

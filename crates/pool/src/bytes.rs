@@ -1,8 +1,5 @@
 //! Read access to extents: [`ExtentBytes`].
-#![allow(
-    unsafe_code,
-    reason = "hands out slices of the mapping, which its pin keeps immutable"
-)]
+#![allow(unsafe_code, reason = "hands out slices of what it keeps alive and immutable")]
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,7 +10,8 @@ use halocline_media::{Bytes, Device, Medium};
 
 use crate::snapshot::Pinned;
 
-/// The bytes of an extent, where they lie in the pool: nothing is copied. Cheap to clone.
+/// The bytes of an extent, where they lie in the pool: nothing is copied. Cheap to clone. Or bytes in DRAM that stand for
+/// an extent: see [`from_owner`](Self::from_owner).
 ///
 /// Keeps the mapping and its generation's pin alive, so the bytes stay as they are even when the object is replaced or
 /// the pool is closed meanwhile.
@@ -23,11 +21,12 @@ pub struct ExtentBytes {
     len: usize,
     /// The emulated device it lies on, and its address there.
     device: Option<(Arc<Device>, u64)>,
-    _pinned: Arc<Pinned>,
+    /// The pin, or whatever else holds the bytes.
+    _owner: Arc<dyn Send + Sync>,
 }
 
-// SAFETY: the bytes are immutable while the pin lives (see `ExtentBytes::new`), so sharing them is sharing a `&[u8]`;
-// what keeps them alive is `Send` and `Sync` itself.
+// SAFETY: the bytes are immutable while their owner lives (see `ExtentBytes::new` and `from_owner`), so sharing them is
+// sharing a `&[u8]`; what keeps them alive is `Send` and `Sync` itself.
 unsafe impl Send for ExtentBytes {}
 // SAFETY: as above.
 unsafe impl Sync for ExtentBytes {}
@@ -50,7 +49,22 @@ impl ExtentBytes {
             start,
             len,
             device,
-            _pinned: pinned,
+            _owner: pinned,
+        }
+    }
+}
+
+impl ExtentBytes {
+    /// Bytes that are in no pool, for what else reads extents; the owner is kept as long as they are. No emulated device is
+    /// charged for them.
+    pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> ExtentBytes {
+        let owner = Arc::new(owner);
+        let bytes: &[u8] = (*owner).as_ref();
+        ExtentBytes {
+            start: NonNull::from(bytes).cast(),
+            len: bytes.len(),
+            device: None,
+            _owner: owner,
         }
     }
 }
@@ -60,8 +74,9 @@ impl Deref for ExtentBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range was a valid slice in `new`. The mapping does not move and lives as long as the medium, which
-        // the pin holds; by the promise made to `new`, nobody stores to it.
+        // SAFETY: the range was a valid slice when this was made. Of a pool: the mapping does not move and lives as long as
+        // the medium, which the pin holds; by the promise made to `new`, nobody stores to it. Of an owner: it was borrowed
+        // from the value in the `Arc`, which neither moves nor is lent out mutably while `_owner` shares it.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

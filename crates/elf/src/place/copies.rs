@@ -1,12 +1,12 @@
 //! Copies apart from the index they were made of: they keep none of its bytes alive, so the pool may free those, and
 //! another handle on the same bytes can take them up.
 
+use crate::Result;
 use crate::elf::Elf;
 use crate::header::Header;
 use crate::place::dynamic::{Dynamic, Hashed};
 use crate::place::{PlaceOptions, Placed};
 use crate::view::Image;
-use crate::{ElfError, Result};
 use halocline_cache::{Budget, Placement, Reservation, Upper};
 use halocline_media::{Bytes, PAGE};
 use std::sync::Arc;
@@ -65,19 +65,5 @@ impl<B: Bytes> Elf<B> {
         }
         copies.held = (held.bytes() > 0).then(|| Arc::new(held));
         Ok((elf.with_copies_of(&copies), short))
-    }
-
-    /// Whether there is such a placement for it, whatever the budget.
-    ///
-    /// # Errors
-    /// [`ElfError::Placement`] says why not.
-    pub(crate) fn can_be(&self, placement: Placement) -> Result<()> {
-        match self.place(&PlaceOptions {
-            placement,
-            dram: Some(0),
-        }) {
-            Err(error @ ElfError::Placement { .. }) => Err(error),
-            _ => Ok(()),
-        }
     }
 }

@@ -69,6 +69,32 @@ pub(crate) fn least(none: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<Opt
     Ok(Some(large))
 }
 
+/// Whether copies of an index of this layout can be placed so, whatever the DRAM.
+///
+/// # Errors
+/// [`ElfError::Placement`] says why not.
+pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
+    let reason = match placement {
+        Placement::Dynamic(policy, links) | Placement::StaticDynamic(policy, links) => match links {
+            Links::Swizzled if policy != PolicyKind::Lla => {
+                "swizzled links follow the queries by `lla`; for another policy write dynamic:hashed-POLICY"
+            }
+            Links::Hashed if layout == Layout::Packed => {
+                "layout packed has no hash table of lists; write dynamic, or build the index with layout published"
+            }
+            _ => return Ok(()),
+        },
+        Placement::SlowOnly | Placement::Hybrid | Placement::Static(_) | Placement::DualAccess => {
+            return Ok(());
+        }
+        _ => "an index cannot be placed so; use slow-only, hybrid, static, dynamic or dual-access",
+    };
+    Err(ElfError::Placement {
+        placement,
+        reason: reason.into(),
+    })
+}
+
 /// Copies, and the header that leads into them.
 type Parts = (Arc<Image>, Arc<crate::header::Header>);
 
@@ -81,6 +107,7 @@ impl<B: Bytes> Elf<B> {
     /// copying meets damage.
     pub fn place(&self, options: &PlaceOptions) -> Result<Self> {
         let PlaceOptions { placement, dram } = *options;
+        possible(self.layout(), placement)?;
         // Copies take whole pages.
         let most = dram.map_or(u64::MAX, |dram| dram / PAGE * PAGE);
         let plain = self.slow_only();
@@ -92,14 +119,8 @@ impl<B: Bytes> Elf<B> {
             Placement::Static(Upper::Levels(levels)) => plain.levels(levels, most)?,
             Placement::Static(Upper::Probable) => plain.probable(None, most)?,
             Placement::DualAccess => plain.lists_without_records(most)?,
-            _ => {
-                return Err(ElfError::Placement {
-                    placement,
-                    reason:
-                        "an index cannot be placed so; use slow-only, hybrid, static, dynamic or dual-access"
-                            .into(),
-                });
-            }
+            // Those that are no way to place copies, of which `possible` says why not.
+            _ => None,
         };
         Ok(match copies {
             Some((image, header)) => {
@@ -180,10 +201,6 @@ impl<B: Bytes> Elf<B> {
             return Ok(self);
         };
         let budget = dram.unwrap_or_else(|| self.size().max(1 << 20));
-        let refused = |reason: &str| ElfError::Placement {
-            placement,
-            reason: reason.into(),
-        };
         let upper = matches!(placement, Placement::StaticDynamic(..));
         let placed = Placed {
             placement,
@@ -195,9 +212,6 @@ impl<B: Bytes> Elf<B> {
             ))
         };
         match links {
-            Links::Swizzled if policy != PolicyKind::Lla => Err(refused(
-                "swizzled links follow the queries by `lla`; for another policy write dynamic:hashed-POLICY",
-            )),
             Links::Swizzled => match Dynamic::new(budget, &self.durable_header()) {
                 Some(dynamic) => {
                     if upper {
@@ -207,9 +221,6 @@ impl<B: Bytes> Elf<B> {
                 }
                 None => Ok(too_small(self)),
             },
-            Links::Hashed if self.layout() == Layout::Packed => Err(refused(
-                "layout packed has no hash table of lists; write dynamic, or build the index with layout published",
-            )),
             Links::Hashed => {
                 let share = if upper { budget / 2 / PAGE * PAGE } else { 0 };
                 let copies = if upper { self.probable(None, share)? } else { None };

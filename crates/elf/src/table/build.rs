@@ -1,11 +1,12 @@
 //! Building the index of a table in a transaction.
 
+use crate::build::output::Output;
 use crate::geometry::Geometry;
 use crate::table::cancel::Cancel;
 use crate::table::extent::{ExtentOutput, PoolSpill};
 use crate::table::meta::{DictionaryMeta, Meta, SegmentMeta};
 use crate::table::rows::{SegmentRows, Source};
-use crate::{BuildOptions, ElfError, Layout, Result, Rows, build};
+use crate::{BuildOptions, BuildStats, ElfError, Layout, Result, Rows, build};
 use halocline_columns::{Segment, Table};
 use halocline_media::{Medium, trim_heap};
 use halocline_pool::{ExtentRef, Txn};
@@ -131,6 +132,17 @@ pub(super) struct Built {
     pub(super) spilled_runs: usize,
 }
 
+/// A tree that was written, and the dictionaries made for it.
+pub(super) struct Written<O> {
+    /// Where to.
+    pub(super) out: O,
+    pub(super) stats: BuildStats,
+    /// In the transaction.
+    pub(super) dictionaries: Vec<(DictionaryMeta, ExtentRef)>,
+    /// Of tree and dictionaries.
+    pub(super) spilled_runs: usize,
+}
+
 /// Indexes a segment and adds it to `meta`. With `choose_order`, which no segment before it may rely on, it decides the
 /// order of the dimensions.
 pub(super) fn index_segment<M: Medium>(
@@ -142,6 +154,39 @@ pub(super) fn index_segment<M: Medium>(
     options: &IndexOptions,
     cancel: &Cancel<'_>,
 ) -> Result<Built> {
+    let out = |guess, _| ExtentOutput::new(txn, cancel, guess).map_err(ElfError::Write);
+    let written = write_segment(txn, table, segment, meta, choose_order, options, cancel, out)?;
+    let (dictionaries, of_dictionaries): (Vec<_>, Vec<_>) = written.dictionaries.into_iter().unzip();
+    let dictionary_bytes = of_dictionaries.iter().map(|extent: &ExtentRef| extent.len).sum();
+    let mut extents = vec![written.out.extent().map_err(ElfError::Write)?];
+    extents.extend(of_dictionaries);
+    meta.segments.push(SegmentMeta {
+        segment: segment.id(),
+        rows: written.stats.rows,
+        dictionaries,
+    });
+    Ok(Built {
+        extents,
+        index_bytes: written.stats.len,
+        dictionary_bytes,
+        spilled_runs: written.spilled_runs,
+    })
+}
+
+/// Writes the tree of a segment to what `out` gives for about so many bytes, and as many bytes of dictionaries beside them.
+/// What is spilled, and the dictionaries, go to the transaction. Of `meta` only the order changes, as for
+/// [`index_segment`].
+#[allow(clippy::too_many_arguments, reason = "what a build takes, and where it goes")]
+pub(super) fn write_segment<M: Medium, O: Output + Send>(
+    txn: &Txn<M>,
+    table: &Table,
+    segment: &Segment,
+    meta: &mut Meta,
+    choose_order: bool,
+    options: &IndexOptions,
+    cancel: &Cancel<'_>,
+    out: impl FnOnce(u64, u64) -> Result<O>,
+) -> Result<Written<O>> {
     // What others have freed is for strings, what these have freed is for records.
     let trim = || (segment.rows() > TRIM_ROWS).then(trim_heap);
     trim();
@@ -160,44 +205,37 @@ pub(super) fn index_segment<M: Medium>(
         meta.columns = order.iter().map(|&i| meta.columns[i]).collect();
     }
     let ordered: Vec<&Source<'_, M>> = order.iter().map(|&i| &sources[i]).collect();
-    let rows = SegmentRows::new(segment.rows(), ordered.clone(), cancel);
+    let mut dictionaries = vec![];
+    let mut spilled_runs = 0;
+    for (dim, source) in ordered.iter().enumerate() {
+        if let Source::Ranked(ranked) = source {
+            spilled_runs += ranked.spilled_runs;
+            let has_null = ranked.has_null;
+            dictionaries.push((DictionaryMeta { dim, has_null }, ranked.dictionary));
+        }
+    }
+    let rows = SegmentRows::new(segment.rows(), ordered, cancel);
     let build_options = BuildOptions {
         layout: meta.layout,
         threads: options.threads,
         memory: options.memory,
         ..BuildOptions::default()
     };
-    let mut out = ExtentOutput::new(txn, cancel, guess(&rows, meta.layout)).map_err(ElfError::Write)?;
+    let beside = dictionaries.iter().map(|(_, extent)| extent.len).sum();
+    let max_codes = (0..rows.dims()).map(|dim| rows.max_code(dim)).collect();
+    let mut out = out(guess(rows.rows(), max_codes, meta.layout), beside)?;
     let spill = PoolSpill { txn, cancel };
     let tree = build(&rows, &build_options, Some(&spill), &mut out);
     // What has cut the build short comes before what came of that.
     cancel.check()?;
     rows.failed()?;
-    let tree = tree?;
-    let mut built = Built {
-        extents: vec![out.extent().map_err(ElfError::Write)?],
-        index_bytes: tree.len,
-        dictionary_bytes: 0,
-        spilled_runs: tree.spilled_runs,
-    };
-    let mut dictionaries = vec![];
-    for (dim, source) in ordered.iter().enumerate() {
-        if let Source::Ranked(ranked) = source {
-            built.extents.push(ranked.dictionary);
-            built.dictionary_bytes += ranked.dictionary.len;
-            built.spilled_runs += ranked.spilled_runs;
-            dictionaries.push(DictionaryMeta {
-                dim,
-                has_null: ranked.has_null,
-            });
-        }
-    }
-    meta.segments.push(SegmentMeta {
-        segment: segment.id(),
-        rows: tree.rows,
+    let stats = tree?;
+    Ok(Written {
+        out,
+        stats,
         dictionaries,
-    });
-    Ok(built)
+        spilled_runs: spilled_runs + stats.spilled_runs,
+    })
 }
 
 /// The columns in the order of the table's clustering, as positions in `columns`; `None` if it begins with others.
@@ -208,7 +246,7 @@ fn clustering(table: &Table, columns: &[usize]) -> Option<Vec<usize>> {
     names.iter().map(position).collect()
 }
 
-fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {
+pub(super) fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {
     let fields = table.schema().fields();
     if columns.is_empty() {
         return Err(ElfError::WrongDimensions {
@@ -231,9 +269,8 @@ fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {
 }
 
 /// Bytes that the index takes as a rule; a longer one is written twice.
-fn guess(rows: &impl Rows, layout: Layout) -> u64 {
-    let max_codes = (0..rows.dims()).map(|dim| rows.max_code(dim)).collect();
-    let geometry = Geometry::new(rows.rows() as u64, max_codes);
+pub(super) fn guess(rows: usize, max_codes: Vec<u64>, layout: Layout) -> u64 {
+    let geometry = Geometry::new(rows as u64, max_codes);
     let dims = geometry.dims();
     let row = match layout {
         Layout::Packed => geometry.levels[0].record_len + 8 + 4,
@@ -245,5 +282,5 @@ fn guess(rows: &impl Rows, layout: Layout) -> u64 {
             .min(geometry.rows.saturating_mul(4))
             .saturating_mul(8),
     };
-    (rows.rows() * row + 1024 * (dims + 64)) as u64 + root
+    (rows * row + 1024 * (dims + 64)) as u64 + root
 }

@@ -22,7 +22,7 @@ pub struct KeptCopies {
 #[derive(Debug)]
 struct Kept {
     id: u64,
-    extent: ExtentRef,
+    extent: Option<ExtentRef>,
     copies: Copies,
     /// Whether the budget left less than there was use for.
     short: bool,

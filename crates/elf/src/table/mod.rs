@@ -4,21 +4,26 @@
 //! its own, followed by one extent for each of its columns that is stored without codes (plain strings): their sorted
 //! dictionary. The other columns' code spaces are the table's own. Segments are known by their ids, so an index stays
 //! right when its table gets or loses segments: it then lacks some, or has some that are not looked at.
+//!
+//! Of a volatile index the object holds no extents, and its trees are in DRAM (volatile.rs).
 
 mod advise;
 mod build;
 mod cancel;
 mod extent;
 mod keep;
+mod memory;
 mod meta;
 mod place;
 mod refresh;
 mod rows;
+mod volatile;
 mod wanted;
 
 pub use build::{IndexOptions, IndexStats, Order, index_table};
 pub use keep::KeptCopies;
 pub use refresh::{RefreshStats, refresh_index, rename_index_table};
+pub use volatile::{KeptTrees, VolatileTrees, define_index};
 pub use wanted::place_index;
 
 use crate::table::meta::{Meta, damaged, object_name};
@@ -40,8 +45,10 @@ pub struct TableIndex {
 struct Inner {
     name: String,
     table: String,
+    table_uid: u64,
     columns: Vec<usize>,
     layout: Layout,
+    order: Order,
     rows: u64,
     stored_bytes: u64,
     complete: bool,
@@ -53,8 +60,8 @@ struct Inner {
 #[derive(Debug, Clone)]
 pub struct IndexSegment {
     id: u64,
-    /// Where the tree's bytes are and what they sum to.
-    extent: ExtentRef,
+    /// Where the tree's bytes are and what they sum to; none if they are in DRAM.
+    extent: Option<ExtentRef>,
     elf: Elf<ExtentBytes>,
     spaces: Vec<CodeSpace>,
 }
@@ -119,7 +126,9 @@ impl TableIndex {
         }
         let ranges = meta.extent_ranges(name, object.extent_count())?;
         let mut segments = vec![];
-        for of_table in table.segments() {
+        let volatile = meta.is_volatile();
+        let stored = if volatile { &[] } else { table.segments() };
+        for of_table in stored {
             let position = meta.segments.iter().position(|s| s.segment == of_table.id());
             if let Some(position) = position {
                 let extents = ranges[position].clone();
@@ -131,13 +140,18 @@ impl TableIndex {
         Ok(Self {
             inner: Arc::new(Inner {
                 name: name.into(),
-                rows: segments.iter().map(|segment| segment.elf.rows()).sum(),
+                rows: match volatile {
+                    true => table.rows(),
+                    false => segments.iter().map(|segment| segment.elf.rows()).sum(),
+                },
                 complete: segments.len() == table.segments().len(),
                 stored_bytes: object.bytes(),
                 wanted: meta.wanted(),
                 table: meta.table,
+                table_uid: meta.table_uid,
                 columns: meta.columns,
                 layout: meta.layout,
+                order: meta.order,
                 segments,
             }),
         })
@@ -173,7 +187,7 @@ impl TableIndex {
         self.inner.layout
     }
 
-    /// Rows of all segments that are indexed, the deleted ones among them.
+    /// Rows of all segments that are indexed, or, of a volatile index, will be; the deleted ones among them.
     pub fn rows(&self) -> u64 {
         self.inner.rows
     }
@@ -183,7 +197,7 @@ impl TableIndex {
         self.inner.stored_bytes
     }
 
-    /// Whether every segment of the table is indexed.
+    /// Whether every segment of the table is indexed: a volatile index is not until its trees are built.
     pub fn is_complete(&self) -> bool {
         self.inner.complete
     }
@@ -238,10 +252,7 @@ impl IndexSegment {
         };
         let segment = &meta.segments[position];
         let elf = Elf::open(extent()?)?;
-        if elf.rows() != segment.rows
-            || segment.rows != of_table.rows() as u64
-            || elf.dims() != meta.columns.len()
-        {
+        if elf.rows() != segment.rows || elf.dims() != meta.columns.len() {
             return Err(damaged(name, "rows or columns differ from the index's bytes"));
         }
         let mut own = vec![None; elf.dims()];
@@ -253,7 +264,23 @@ impl IndexSegment {
                 .ok_or_else(|| damaged(name, "a dictionary has no column"))?;
             *slot = Some((Dictionary::open(bytes, 0..len)?, dictionary.has_null));
         }
-        let columns = meta.columns.iter().zip(own);
+        let extent = Some(object.extent_ref(tree));
+        Self::of_tree(name, of_table, &meta.columns, elf, own, extent)
+    }
+
+    /// With its tree, and for each of its dimensions the dictionary made for it, if there is one.
+    fn of_tree(
+        name: &str,
+        of_table: &Segment,
+        columns: &[usize],
+        elf: Elf<ExtentBytes>,
+        own: Vec<Option<OwnDictionary>>,
+        extent: Option<ExtentRef>,
+    ) -> Result<Self> {
+        if elf.rows() != of_table.rows() as u64 {
+            return Err(damaged(name, "rows of the table differ from those of the index"));
+        }
+        let columns = columns.iter().zip(own);
         let spaces = columns.map(|(&column, own)| space(of_table, column, own));
         let spaces = spaces.collect::<Result<Vec<_>>>()?;
         let mut dims = spaces.iter().enumerate();
@@ -262,14 +289,17 @@ impl IndexSegment {
         }
         Ok(Self {
             id: of_table.id(),
-            extent: object.extent_ref(tree),
+            extent,
             elf,
             spaces,
         })
     }
 }
 
-fn space(segment: &Segment, column: usize, own: Option<(Dictionary, bool)>) -> Result<CodeSpace> {
+/// A dictionary made for the index, and whether the column has NULLs.
+type OwnDictionary = (Dictionary, bool);
+
+fn space(segment: &Segment, column: usize, own: Option<OwnDictionary>) -> Result<CodeSpace> {
     let column = segment.column(column);
     match (own, column.code_space()) {
         (Some((dictionary, has_null)), _) => Ok(CodeSpace::from_dictionary(

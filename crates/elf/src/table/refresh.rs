@@ -28,7 +28,7 @@ pub struct RefreshStats {
 }
 
 /// Makes index `name` complete again: indexes the segments of its table that it lacks, and forgets those that the table
-/// has no more. `table` is the table as the transaction has it; layout and order are the index's own, not those of
+/// has no more; of a volatile one, which stores none, it builds none. `table` is the table as the transaction has it; layout and order are the index's own, not those of
 /// `options`. Deletions change no index. Setting `cancel` from anywhere ends it, and the index is as before. O(n log n) in
 /// the rows of the new segments, whatever the others have.
 ///
@@ -48,6 +48,9 @@ pub fn refresh_index<M: Medium>(
             name: name.into(),
             table: meta.table,
         });
+    }
+    if meta.is_volatile() {
+        return refresh_definition(txn, table, name, meta);
     }
     let ranges = meta.extent_ranges(name, object.extent_count())?;
     let before = std::mem::take(&mut meta.segments);
@@ -84,6 +87,25 @@ pub fn refresh_index<M: Medium>(
         meta.put(txn, name, extents)?;
     }
     Ok(stats)
+}
+
+/// Of a volatile index.
+fn refresh_definition<M: Medium>(
+    txn: &Txn<M>,
+    table: &Table,
+    name: &str,
+    mut meta: Meta,
+) -> Result<RefreshStats> {
+    // A program that knows no volatile indexes has stored them.
+    let dropped = std::mem::take(&mut meta.segments).len();
+    if dropped > 0 || meta.table != table.name() {
+        meta.table = table.name().into();
+        meta.put(txn, name, vec![])?;
+    }
+    Ok(RefreshStats {
+        dropped,
+        ..RefreshStats::default()
+    })
 }
 
 /// Lets index `name` follow its table to another name.

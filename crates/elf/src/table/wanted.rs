@@ -1,9 +1,9 @@
 //! What of an index is to be in DRAM, kept with it.
 
-use crate::place::PlaceOptions;
+use crate::Result;
+use crate::place::{PlaceOptions, possible};
 use crate::table::TableIndex;
 use crate::table::meta::{Meta, object_name};
-use crate::{ElfError, Result};
 use halocline_cache::{CacheError, Placement};
 use halocline_media::Medium;
 use halocline_pool::Txn;
@@ -20,6 +20,11 @@ impl Meta {
             dram: self.dram,
         })
     }
+
+    /// Whether only the definition is stored.
+    pub(super) fn is_volatile(&self) -> bool {
+        matches!(self.wanted(), Ok(wanted) if wanted.placement == Placement::Volatile)
+    }
 }
 
 impl TableIndex {
@@ -31,33 +36,37 @@ impl TableIndex {
     pub fn wanted(&self) -> std::result::Result<PlaceOptions, CacheError> {
         self.inner.wanted.clone()
     }
+
+    /// Whether nothing of it is stored but its definition: it has no [segments](Self::segments) then, but for those that
+    /// [`KeptTrees`](crate::KeptTrees) have built.
+    pub fn is_volatile(&self) -> bool {
+        matches!(self.inner.wanted, Ok(wanted) if wanted.placement == Placement::Volatile)
+    }
 }
 
 /// Stores what of index `name` is to be in DRAM. It stays so when the index is refreshed, and whatever the table's name.
 ///
+/// An index that becomes [`Placement::Volatile`] loses its trees: only its definition is stored from then on, and
+/// [`KeptTrees`](crate::KeptTrees) build them in DRAM. One that was volatile and becomes another is incomplete until
+/// [`refresh_index`](crate::refresh_index) has built and stored its trees.
+///
 /// # Errors
-/// [`ElfError::Placement`] for a placement that a durable index cannot have; [`ElfError::NoSuchIndex`],
+/// [`ElfError::Placement`] for a placement that the index's layout cannot have; [`ElfError::NoSuchIndex`],
 /// [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Pool`].
 pub fn place_index<M: Medium>(txn: &Txn<M>, name: &str, options: &PlaceOptions) -> Result<()> {
     let PlaceOptions { placement, dram } = *options;
-    if placement == Placement::Volatile {
-        return Err(ElfError::Placement {
-            placement,
-            reason: "it would end with the process, and this index is durable; use hybrid, which has all of it in \
-                     DRAM too"
-                .into(),
-        });
-    }
-    let index = TableIndex::open_in(txn, name)?;
-    // What `auto` stands for is picked when it is placed, by `TableIndex::advise`.
-    if placement != Placement::Auto {
-        for segment in index.segments() {
-            segment.elf().can_be(placement)?;
-        }
-    }
     let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    let mut extents: Vec<_> = (0..object.extent_count()).map(|i| object.extent_ref(i)).collect();
+    match placement {
+        Placement::Volatile => {
+            meta.segments.clear();
+            extents.clear();
+        }
+        // What it stands for is picked when it is placed, by `TableIndex::advise`.
+        Placement::Auto => {}
+        _ => possible(meta.layout, placement)?,
+    }
     meta.placement = (placement != Placement::SlowOnly).then(|| placement.to_string());
     meta.dram = dram;
-    let extents = (0..object.extent_count()).map(|i| object.extent_ref(i));
-    meta.put(txn, name, extents.collect())
+    meta.put(txn, name, extents)
 }

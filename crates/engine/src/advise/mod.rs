@@ -9,10 +9,10 @@ use std::sync::Arc;
 use halocline_elf::{Advice, AdviseOptions, Query, TableIndex};
 use halocline_media::{DeviceProfile, EmulatedSpec, MediumKind};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, OpenIndex};
 use crate::database::Shared;
 use crate::session::Session;
-use crate::statement::{self, Statement};
+use crate::statement::{self, CancelOnDrop, Statement};
 use crate::{EngineError, Placement, size};
 
 pub(crate) use auto::{Picked, Picks};
@@ -73,6 +73,10 @@ pub(crate) async fn advise(
             )));
         }
     };
+    let index = match index.is_volatile() {
+        true => built(&catalog, open).await?,
+        false => index,
+    };
     let (sample, source) = match statements {
         [] => {
             let table = catalog.table(index.table())?;
@@ -100,6 +104,27 @@ pub(crate) async fn advise(
         advice,
         source,
         medium: described,
+    })
+}
+
+/// A volatile index with its trees: what is not there cannot be tried out.
+///
+/// # Errors
+/// They cannot be built, or others are building them.
+async fn built(catalog: &Catalog, open: &OpenIndex) -> Result<Arc<TableIndex>, EngineError> {
+    if let Some(table) = &open.table {
+        let (index, table) = (open.clone(), catalog.table(table)?);
+        let end = CancelOnDrop::default();
+        let cancel = end.flag();
+        let placed = tokio::task::spawn_blocking(move || index.place(&table.table, true, &cancel)).await;
+        placed.map_err(|error| EngineError::Query(format!("the build failed: {error}")))?;
+    }
+    let reason = || open.not_built().unwrap_or_default();
+    open.now().ok_or_else(|| {
+        EngineError::Query(format!(
+            "{}; give it another placement to have it stored",
+            reason()
+        ))
     })
 }
 

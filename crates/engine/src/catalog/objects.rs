@@ -120,7 +120,7 @@ impl Objects {
             },
         };
         let table = opened.as_ref().ok().map(|index| index.table().to_string());
-        let index = opened.and_then(|index| match index.is_complete() {
+        let index = opened.and_then(|index| match index.is_complete() || index.is_volatile() {
             true => Ok(Arc::new(index)),
             false => Err("it will cover the rows of this transaction when it commits".into()),
         });

@@ -1,6 +1,7 @@
 //! A table as one version of the database has it: segments, what the log says of them, and indexes.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::common::Statistics;
@@ -32,17 +33,29 @@ pub(crate) struct OpenIndex {
     pub(crate) name: String,
     /// The table it is on, where that can be read.
     pub(crate) table: Option<String>,
-    /// The index.
+    /// The index, as far as it is stored.
     pub(crate) index: Result<Arc<TableIndex>, String>,
     /// What of it is in DRAM.
     pub(crate) placing: Placing,
 }
 
 impl OpenIndex {
-    /// The index with the copies in DRAM there are; none if it cannot be used.
+    /// The index with the copies in DRAM there are; none if it cannot be used, or is volatile and not built.
     pub(crate) fn now(&self) -> Option<Arc<TableIndex>> {
         let index = self.index.as_ref().ok()?;
-        Some(self.placing.placed().unwrap_or_else(|| Arc::clone(index)))
+        let now = self.placing.placed().unwrap_or_else(|| Arc::clone(index));
+        now.is_complete().then_some(now)
+    }
+
+    /// Whether only its definition is stored.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.index.as_ref().is_ok_and(|index| index.is_volatile())
+    }
+
+    /// Whether it is volatile, on this column among others, and not built as far as it could be. Quick.
+    pub(crate) fn is_to_be_built(&self, column: usize) -> bool {
+        let on_column = |index: &Arc<TableIndex>| index.is_volatile() && index.columns().contains(&column);
+        self.index.as_ref().is_ok_and(on_column) && self.is_due()
     }
 
     /// Whether it is not placed yet as it should be. Quick.
@@ -50,10 +63,38 @@ impl OpenIndex {
         self.index.as_ref().is_ok_and(|index| self.placing.is_due(index))
     }
 
-    /// The index with the copies in DRAM that it is to have, made now where they are missing; see [`Placing::place`].
-    pub(crate) fn place(&self, table: &Table, wait: bool) -> Option<Arc<TableIndex>> {
+    /// The index with what of it is to be in DRAM, made now where it is missing; see [`Placing::place`]. None if it cannot
+    /// be used after that.
+    pub(crate) fn place(
+        &self,
+        table: &Table,
+        wait: bool,
+        cancel: &Arc<AtomicBool>,
+    ) -> Option<Arc<TableIndex>> {
         let index = self.index.as_ref().ok()?;
-        Some(self.placing.place(index, table, wait))
+        let placed = self.placing.place(index, table, wait, cancel);
+        placed.is_complete().then_some(placed)
+    }
+
+    /// As [`place`](Self::place) with all the time there is, but for the trees of a volatile index, which are not built.
+    pub(crate) fn place_again(&self, table: &Table) {
+        match &self.index {
+            Ok(index) if index.is_volatile() => drop(self.placing.take_up(index, table)),
+            Ok(index) => drop(self.placing.place(index, table, true, &Arc::default())),
+            Err(_) => {}
+        }
+    }
+
+    /// Why it cannot be used, if it is volatile and not built.
+    pub(crate) fn not_built(&self) -> Option<String> {
+        if !self.is_volatile() || self.now().is_some() {
+            return None;
+        }
+        let reason = match self.placing.failed() {
+            Some(reason) => reason,
+            None => "it is volatile, and its trees are not in DRAM yet".into(),
+        };
+        Some(format!("index {}: {reason}", self.name))
     }
 
     /// Lets its copies go; says whether there were some.

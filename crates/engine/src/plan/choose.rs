@@ -7,7 +7,7 @@ use halocline_elf::TableIndex;
 use super::conditions::{Filters, IndexPart, Rest};
 use super::cost;
 use crate::EngineError;
-use crate::catalog::OpenTable;
+use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::IndexMode;
 
 /// How the rows of a scan are found.
@@ -205,6 +205,15 @@ fn no_index(open: &OpenTable, filters: &Filters) -> String {
     }
     if filters.conditions.is_empty() {
         return "no condition is on one column alone".into();
+    }
+    let has_condition = |index: &&OpenIndex| {
+        let columns = index.index.as_ref().map_or(&[][..], |index| index.columns());
+        let mut conditions = filters.conditions.iter();
+        conditions.any(|(condition, _)| columns.contains(&condition.column))
+    };
+    let mut with_conditions = open.indexes.iter().filter(has_condition);
+    if let Some(reason) = with_conditions.find_map(OpenIndex::not_built) {
+        return reason;
     }
     let mut columns: Vec<&str> = filters
         .conditions

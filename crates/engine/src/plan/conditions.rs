@@ -7,7 +7,7 @@ use datafusion::logical_expr::Expr;
 use halocline_columns::{CodePredicate, CodeSpace};
 use halocline_elf::TableIndex;
 
-use crate::catalog::OpenTable;
+use crate::catalog::{OpenIndex, OpenTable};
 use crate::filter::{Condition, both, unqualified};
 
 /// One condition over the codes of each segment.
@@ -20,6 +20,8 @@ pub(crate) struct Translation {
     pub(crate) scan: Option<PerSegment>,
     /// Over the dimension of each index of the table (by position among its indexes), where it is one.
     pub(crate) indexes: Vec<Option<PerSegment>>,
+    /// Whether a volatile index may have more to say once it is built.
+    pub(crate) may_be: bool,
 }
 
 /// Translations of one statement, each made once.
@@ -40,9 +42,10 @@ impl Translations {
 }
 
 impl Translation {
-    /// Can the condition be answered without evaluating an expression, by the scan or by some index.
+    /// Can the condition be answered without evaluating an expression, by the scan or by some index, or perhaps by one that is
+    /// to be built. If it cannot then, the scan evaluates it as an expression all the same.
     pub(crate) fn is_exact(&self) -> bool {
-        self.scan.is_some() || self.indexes.iter().any(Option::is_some)
+        self.scan.is_some() || self.may_be || self.indexes.iter().any(Option::is_some)
     }
 }
 
@@ -55,7 +58,7 @@ fn translate(condition: &Condition, open: &OpenTable) -> Translation {
         .map(|segment| one(segment.column(condition.column).code_space()))
         .collect();
     let indexes = open.indexes.iter().map(|index| {
-        let index = index.index.as_ref().ok()?;
+        let index = index.now()?;
         let dimension = index
             .columns()
             .iter()
@@ -65,11 +68,15 @@ fn translate(condition: &Condition, open: &OpenTable) -> Translation {
             return scan.clone();
         }
         (0..segments.len())
-            .map(|segment| one(Some(dimension_space(index, segment, dimension))))
+            .map(|segment| one(Some(dimension_space(&index, segment, dimension))))
             .collect()
     });
-    let indexes = indexes.collect();
-    Translation { scan, indexes }
+    let may_be = |index: &OpenIndex| index.now().is_none() && index.is_to_be_built(condition.column);
+    Translation {
+        may_be: scan.is_none() && open.indexes.iter().any(may_be),
+        indexes: indexes.collect(),
+        scan,
+    }
 }
 
 /// The code space of a dimension in a segment.

@@ -9,7 +9,7 @@ use datafusion::common::Statistics;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use halocline_columns::CodePredicate;
+use halocline_columns::{CodePredicate, Table};
 use halocline_elf::TableIndex;
 
 use super::choose::{Wanted, Way, choose};
@@ -19,9 +19,10 @@ use super::pool_scan::PoolScan;
 use super::scan::{Residual, Scan, external, with_address};
 use super::work::{Executions, Morsel, split};
 use crate::advise::Noted;
-use crate::catalog::OpenTable;
-use crate::config::Settings;
+use crate::catalog::{OpenIndex, OpenTable};
+use crate::config::{IndexMode, Settings};
 use crate::filter::Condition;
+use crate::statement::CancelOnDrop;
 
 /// Rows of a segment that one partition scans at a time.
 const MORSEL_ROWS: usize = 65_536;
@@ -152,10 +153,15 @@ impl TableProvider for PoolTable {
             .cloned()
             .unwrap_or_else(|| (0..self.schema.fields().len()).collect());
         let schema = Arc::new(self.schema.project(&projection)?);
-        let filters = Filters::read(filters, open, &self.translations);
         let settings = state.config_options().extensions.get::<Settings>();
         let mode = settings.map(|s| s.index).unwrap_or_default();
         let recorder = settings.and_then(|s| s.recorder.clone());
+        let runs = recorder.is_none() && mode != IndexMode::Off;
+        let filters = match runs && built(open, filters).await? {
+            // There may be more to translate to.
+            true => Filters::read(filters, open, &Translations::default()),
+            false => Filters::read(filters, open, &self.translations),
+        };
         let wanted = Wanted {
             projection: &projection,
             limit,
@@ -257,20 +263,49 @@ impl TableProvider for PoolTable {
     }
 }
 
+/// Has the volatile indexes built that one of the filters could go through: the first query that has a use for one builds
+/// it, and the end of the query is the end of the build. Says whether there was something to build.
+///
+/// # Errors
+/// The thread that builds died.
+async fn built(open: &OpenTable, filters: &[Expr]) -> Result<bool> {
+    let conditions = filters
+        .iter()
+        .filter_map(|filter| Condition::read(filter, open.table.schema()));
+    let columns: Vec<usize> = conditions.map(|condition| condition.column).collect();
+    let mut any = false;
+    for index in open.indexes.iter() {
+        if columns.iter().any(|column| index.is_to_be_built(*column)) {
+            place(index, &open.table).await?;
+            any = true;
+        }
+    }
+    Ok(any)
+}
+
 /// The index with what of it is to be in DRAM: the first query that uses it has copies made.
 ///
 /// # Errors
 /// The thread that makes them died.
 async fn placed(open: &OpenTable, number: usize, now: Arc<TableIndex>) -> Result<Arc<TableIndex>> {
     let index = &open.indexes[number];
-    if !index.is_due() {
+    // A volatile one was chosen as it is.
+    if index.is_volatile() || !index.is_due() {
         return Ok(now);
     }
-    let (index, table) = (index.clone(), open.table.clone());
-    let placed = tokio::task::spawn_blocking(move || index.place(&table, false)).await;
-    Ok(placed
-        .map_err(|error| DataFusionError::External(Box::new(error)))?
-        .unwrap_or(now))
+    Ok(place(index, &open.table).await?.unwrap_or(now))
+}
+
+/// See [`OpenIndex::place`].
+///
+/// # Errors
+/// The thread that does it died.
+async fn place(index: &OpenIndex, table: &Table) -> Result<Option<Arc<TableIndex>>> {
+    let (index, table) = (index.clone(), table.clone());
+    let end = CancelOnDrop::default();
+    let cancel = end.flag();
+    let placed = tokio::task::spawn_blocking(move || index.place(&table, false, &cancel)).await;
+    placed.map_err(|error| DataFusionError::External(Box::new(error)))
 }
 
 /// The conditions on an index's dimensions in the values' own words (those of the first segment).

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use halocline_elf::{IndexOptions, IndexStats, index_table};
+use halocline_elf::{IndexOptions, define_index, index_table};
 
 use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec};
 
-/// Builds an index; `None` if it is there already and may be.
+/// Builds an index, or, if it is `volatile`, defines it; false if it is there already and may be.
 ///
 /// # Errors
 /// No such table or column, the name is taken, the pool cannot be written, or the caller wants the end.
@@ -15,12 +15,13 @@ pub(crate) fn build_index(
     transaction: &mut Transaction,
     spec: &IndexSpec,
     if_not_exists: bool,
+    volatile: bool,
     cancel: &AtomicBool,
-) -> Result<Option<IndexStats>, EngineError> {
+) -> Result<bool, EngineError> {
     let catalog = transaction.catalog();
     if catalog.has_index(&spec.name) {
         if if_not_exists {
-            return Ok(None);
+            return Ok(false);
         }
         let instead = "drop it first, or choose another name";
         return Err(EngineError::Exists {
@@ -52,14 +53,12 @@ pub(crate) fn build_index(
         order: spec.order,
         ..transaction.shared().index_options()
     };
-    let stats = index_table(
-        transaction.txn(),
-        &open.table,
-        &spec.name,
-        &columns,
-        &options,
-        cancel,
-    )?;
+    let (txn, table) = (transaction.txn(), &open.table);
+    if volatile {
+        define_index(txn, table, &spec.name, &columns, spec.layout, spec.order)?;
+    } else {
+        index_table(txn, table, &spec.name, &columns, &options, cancel)?;
+    }
     transaction.changed([]);
-    Ok(Some(stats))
+    Ok(true)
 }

@@ -25,5 +25,5 @@ pub(crate) use drop::{drop_indexes, drop_tables};
 pub(crate) use insert::insert_batch;
 pub(crate) use parse::{Statement, parse};
 pub(crate) use place_index::{Placed, set_placement};
-pub(crate) use run::run;
+pub(crate) use run::{CancelOnDrop, run};
 pub(crate) use split::split;

@@ -1,7 +1,10 @@
 //! `ALTER INDEX … SET`, and `WITH (placement = …, dram = …)` of `CREATE INDEX`.
 
+use std::sync::atomic::AtomicBool;
+
 use halocline_cache::Placement;
-use halocline_elf::{PlaceOptions, TableIndex, place_index};
+use halocline_columns::Table;
+use halocline_elf::{PlaceOptions, TableIndex, place_index, refresh_index};
 
 use crate::EngineError;
 use crate::transaction::Transaction;
@@ -22,15 +25,17 @@ impl Placed {
     }
 }
 
-/// Stores what of an index is to be in DRAM; false if there is no such index and there need be none.
+/// Stores what of an index is to be in DRAM; false if there is no such index and there need be none. One that was volatile
+/// and is to be another is built and stored, which may take long.
 ///
 /// # Errors
-/// There is no such index, or it cannot be placed so.
+/// There is no such index, it cannot be placed so, or the caller wants the end of its build.
 pub(crate) fn set_placement(
     transaction: &mut Transaction,
     name: &str,
     if_exists: bool,
     placed: Placed,
+    cancel: &AtomicBool,
 ) -> Result<bool, EngineError> {
     let catalog = transaction.catalog();
     if !catalog.has_index(name) {
@@ -54,12 +59,24 @@ pub(crate) fn set_placement(
         placement: placed.placement.unwrap_or(before.placement),
         dram: placed.dram.unwrap_or(before.dram),
     };
+    let was_volatile = index.is_volatile();
+    let table = index.table().to_owned();
     drop(index);
     place_index(transaction.txn(), name, &options).map_err(|error| match error {
         halocline_elf::ElfError::Placement { .. } => wrong(&error),
         error => error.into(),
     })?;
     transaction.changed([]);
+    if was_volatile && options.placement != Placement::Volatile {
+        // As for a new index: what the log says of the table goes into segments first.
+        let open = transaction.catalog().objects().table(&table)?;
+        transaction.fold(&open)?;
+        drop(open);
+        let build = transaction.shared().index_options();
+        let table = Table::open_in(transaction.txn(), &table)?;
+        refresh_index(transaction.txn(), &table, name, &build, cancel)?;
+        transaction.changed([]);
+    }
     // What was picked for it before was picked by other queries.
     transaction.shared().placements.picks().forget(Some(name));
     Ok(true)

@@ -23,8 +23,8 @@ use super::place_index::{Placed, set_placement};
 use super::show_indexes::show_indexes;
 use crate::database::Shared;
 use crate::session::Session;
-use crate::transaction::{Held, NEVER, Transaction};
-use crate::{EngineError, QueryResult};
+use crate::transaction::{Held, Transaction};
+use crate::{EngineError, Placement, QueryResult};
 
 /// Runs a statement.
 ///
@@ -87,11 +87,12 @@ pub(crate) async fn run(
         } => {
             let cancel = run.cancel.flag();
             run.change("CREATE INDEX", move |transaction| {
-                if build_index(transaction, &spec, if_not_exists, &cancel)?.is_none() {
+                let volatile = placed.placement == Some(Placement::Volatile);
+                if !build_index(transaction, &spec, if_not_exists, volatile, &cancel)? {
                     return Ok(format!("index {} is there already", spec.name));
                 }
                 if !placed.is_nothing() {
-                    set_placement(transaction, &spec.name, false, placed)?;
+                    set_placement(transaction, &spec.name, false, placed, &cancel)?;
                 }
                 Ok(format!("index {} on {}", spec.name, spec.table))
             })
@@ -295,11 +296,11 @@ impl Run<'_> {
         if_exists: bool,
         placed: Placed,
     ) -> Result<String, EngineError> {
-        let index = name.clone();
+        let (index, cancel) = (name.clone(), self.cancel.flag());
         let stored = self
             .blocking(move |session, shared| {
-                session.change(shared, "ALTER INDEX", &NEVER, |transaction| {
-                    set_placement(transaction, &index, if_exists, placed)
+                session.change(shared, "ALTER INDEX", &cancel, |transaction| {
+                    set_placement(transaction, &index, if_exists, placed, &cancel)
                 })
             })
             .await?;
@@ -309,7 +310,10 @@ impl Run<'_> {
         if self.session.slot().must_be_idle("").is_err() {
             return Ok(format!("index {name}: in effect when the transaction commits"));
         }
-        let info = self.blocking(move |_, shared| shared.place_now(&name)).await?;
+        let cancel = self.cancel.flag();
+        let info = self
+            .blocking(move |_, shared| shared.place_now(&name, &cancel))
+            .await?;
         Ok(format!("index {}: {}", info.name, info.placement_text()))
     }
 
@@ -345,10 +349,11 @@ impl Run<'_> {
 
 /// Asks for the end of what runs on another thread when the future that waits for it is dropped.
 #[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
+pub(crate) struct CancelOnDrop(Arc<AtomicBool>);
 
 impl CancelOnDrop {
-    fn flag(&self) -> Arc<AtomicBool> {
+    /// What is set then.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 }

@@ -65,7 +65,7 @@ fn a_cancelled_commit_leaves_nothing() {
         order: Order::Auto,
     };
     let ended = session.change(shared, "CREATE INDEX", &NEVER, |transaction| {
-        build_index(transaction, &spec, false, &now)
+        build_index(transaction, &spec, false, false, &now)
     });
     assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
     assert_eq!(state(&db), before);

@@ -47,6 +47,11 @@ pub(super) const STEPS: &[&[&str]] = &[
         "COMMIT",
     ],
     &["VACUUM t"],
+    // Its trees are let go, and stored again.
+    &["ALTER INDEX x SET (placement = 'volatile')"],
+    &["CREATE INDEX y ON t (s) WITH (placement = 'volatile')"],
+    &["DELETE FROM t WHERE i % 11 = 0"],
+    &["ALTER INDEX x SET (placement = 'slow-only')"],
     &["INSERT INTO t VALUES (8000, 'behind it', 1)"],
     &["CREATE OR REPLACE TABLE u AS SELECT i AS n FROM t WHERE i > 4000"],
     &["TRUNCATE t"],

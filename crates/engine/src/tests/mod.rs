@@ -9,6 +9,7 @@ mod mistakes;
 mod model;
 mod placements;
 mod steps;
+mod volatile;
 
 use std::sync::Arc;
 use std::time::Duration;

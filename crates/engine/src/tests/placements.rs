@@ -157,10 +157,13 @@ fn what_cannot_be_is_refused() {
                 "`mru` is no replacement policy",
             ),
             ("ALTER INDEX i SET (placement = 'static:0')", "static:3"),
-            ("ALTER INDEX i SET (placement = 'volatile')", "use hybrid"),
             (
-                "CREATE INDEX j ON t (a) WITH (placement = 'volatile')",
-                "use hybrid",
+                "CREATE INDEX j ON t (a, d) WITH (placement = 'volatile')",
+                "no column 'd'",
+            ),
+            (
+                "CREATE INDEX i ON t (a) WITH (placement = 'volatile')",
+                "index 'i' exists already",
             ),
             (
                 "ALTER INDEX i SET (dram = 'much')",
@@ -316,7 +319,9 @@ fn one_budget_is_for_all() {
 fn answers_and_budget_hold_while_placements_change() {
     const SWITCHES: usize = 40;
     const LIMIT: u64 = 300 << 10;
-    const PLACEMENTS: [&str; 6] = [
+    const PLACEMENTS: [&str; 8] = [
+        "volatile",
+        "volatile",
         "slow-only",
         "hybrid",
         "static",

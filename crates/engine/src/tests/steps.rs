@@ -79,6 +79,13 @@ fn update(rng: &mut StdRng) -> Step {
     Step::Change(format!("UPDATE t SET {set} WHERE {}", condition(rng)))
 }
 
+/// Another placement for an index of a step before, if it made one.
+fn place_index(rng: &mut StdRng, place: usize) -> String {
+    let (index, placement) = (rng.random_range(0..=place), rng.random_range(0..4));
+    let placement = ["volatile", "volatile", "slow-only", "hybrid"][placement];
+    format!("ALTER INDEX IF EXISTS x{index} SET (placement = '{placement}')")
+}
+
 /// A step, the `place`-th of its sequence.
 pub(crate) fn draw(rng: &mut StdRng, place: usize) -> Step {
     match rng.random_range(0..52) {
@@ -116,15 +123,20 @@ pub(crate) fn draw(rng: &mut StdRng, place: usize) -> Step {
         33..=34 => Step::Commit,
         35 => Step::Rollback,
         36 => Step::Reopen,
-        37 => Step::Arrange(format!("CREATE INDEX x{place} ON t (k, id, s)")),
+        37 => {
+            let with = ["", " WITH (placement = 'volatile')"][rng.random_range(0..2)];
+            Step::Arrange(format!("CREATE INDEX x{place} ON t (k, id, s){with}"))
+        }
         38 => Step::Arrange(format!("CREATE TABLE other{place} AS SELECT id FROM t")),
         39..=40 => Step::Arrange("VACUUM t".into()),
+        41 if rng.random_bool(0.6) => Step::Arrange(place_index(rng, place)),
         41 => Step::Arrange("VACUUM FULL t".into()),
         42 => Step::Arrange("ALTER TABLE t CLUSTER BY (s, id)".into()),
         43 => Step::AddColumn(format!("c{place}"), number(rng)),
         44 => Step::Change("TRUNCATE t".into()),
         45..=48 => {
-            let inside = match rng.random_range(0..6) {
+            let inside = match rng.random_range(0..7) {
+                6 => Step::Arrange(place_index(rng, place)),
                 0 => insert(rng),
                 1 => many(rng),
                 2 => update(rng),

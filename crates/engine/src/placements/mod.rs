@@ -1,21 +1,24 @@
 //! What of the indexes is in DRAM: put there by the first query that uses an index, and kept from one version of the
-//! database to the next.
+//! database to the next. Copies of stored indexes are here, the trees of volatile ones in trees.rs.
 //!
 //! Invariants: opening an index copies nothing; a query never waits for copies that another one makes, it reads the slow
 //! tier meanwhile; copies are kept without the bytes they were made of, so that they keep no version alive; what all of
 //! them take, those that running queries still read among them, never passes the budget as it was when they were made.
 
+mod trees;
+
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use halocline_cache::{Budget, Placement};
 use halocline_columns::Table;
-use halocline_elf::{KeptCopies, PlaceOptions, Query, TableIndex};
+use halocline_elf::{IndexOptions, KeptCopies, PlaceOptions, Query, TableIndex};
 use halocline_media::EmulatedSpec;
 
 use crate::EngineError;
 use crate::advise::{Noted, Picked, Picks};
+use trees::Trees;
 
 /// The copies of all indexes of a database, by the index's name.
 #[derive(Debug)]
@@ -27,12 +30,14 @@ pub(crate) struct Placements {
     picks: Picks,
     /// Locked while copies are made.
     kept: Mutex<BTreeMap<String, KeptCopies>>,
+    trees: Trees,
 }
 
 impl Placements {
-    /// For a pool on that medium.
-    pub(crate) fn new(limit: u64, medium: EmulatedSpec) -> Self {
+    /// For a pool on that medium; volatile indexes are built with these options.
+    pub(crate) fn new(limit: u64, medium: EmulatedSpec, options: IndexOptions) -> Self {
         Self {
+            trees: Trees::new(options),
             budget: Budget::new(limit),
             picks: Picks::new(medium),
             epoch: AtomicU64::new(0),
@@ -45,12 +50,13 @@ impl Placements {
         &self.budget
     }
 
-    /// Another limit for all. Copies are kept no longer; handles on them are to be let go by
-    /// [`Placing::forget`], then indexes can be placed anew.
+    /// Another limit for all. Copies are kept no longer, and trees only if all of them have room; handles on them are to be
+    /// let go by [`Placing::forget`], then indexes can be placed anew.
     pub(crate) fn set_limit(&self, bytes: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clear();
         self.budget.set_limit(bytes);
+        self.trees.limit(bytes);
         self.picks.forget(None);
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
@@ -60,8 +66,9 @@ impl Placements {
         &self.picks
     }
 
-    /// Lets the copies of indexes go that are there no more.
+    /// Lets the copies and trees of indexes go that are there no more.
     pub(crate) fn retain(&self, is_there: impl Fn(&str) -> bool) {
+        self.trees.retain(&is_there);
         if let Some(mut kept) = self.try_kept() {
             kept.retain(|name, _| is_there(name));
         }
@@ -112,7 +119,7 @@ impl Placing {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The index with the copies there are.
+    /// The index with the copies there are; a volatile one may be without its trees.
     pub(crate) fn placed(&self) -> Option<Arc<TableIndex>> {
         self.slot().as_ref().map(|placed| Arc::clone(&placed.index))
     }
@@ -164,13 +171,29 @@ impl Placing {
                 })
             }
             _ if !self.makes => false,
-            _ => (self.placements.try_kept()).is_some_and(|kept| kept.contains_key(index.name())),
+            _ => {
+                self.placements.trees.has(index.name())
+                    || (self.placements.try_kept()).is_some_and(|kept| kept.contains_key(index.name()))
+            }
         }
     }
 
     /// The index as it is to be placed: makes the copies that are not there yet, which may take long. If others are being
-    /// made at the moment, waits for them, or gives the index with what it has now.
-    pub(crate) fn place(&self, index: &Arc<TableIndex>, table: &Table, wait: bool) -> Arc<TableIndex> {
+    /// made at the moment, waits for them, or gives the index with what it has now. Setting `cancel` ends the build of a
+    /// volatile index, which then is without its trees, as it is where these have no room.
+    pub(crate) fn place(
+        &self,
+        index: &Arc<TableIndex>,
+        table: &Table,
+        wait: bool,
+        cancel: &Arc<AtomicBool>,
+    ) -> Arc<TableIndex> {
+        if index.is_volatile() {
+            return self.build(index, table, wait, cancel);
+        }
+        if self.makes {
+            self.placements.trees.remove(index.name());
+        }
         let kept = match wait {
             true => Some(
                 self.placements

@@ -1,0 +1,136 @@
+//! A build's output in DRAM that is counted: exactly the pages that it takes, against a budget.
+//!
+//! Invariant: what is reserved is never less than what is mapped.
+
+use crate::build::output::{Output, WriteError};
+use crate::table::cancel::Cancel;
+use halocline_cache::{Budget, Reservation};
+use halocline_media::{HugeVec, MediaError, PAGE};
+use halocline_pool::ExtentBytes;
+use std::sync::OnceLock;
+
+/// The DRAM there is for what is built.
+pub(super) struct Room<'a> {
+    pub(super) budget: &'a Budget,
+    /// Bytes it may take at most, whatever the budget.
+    pub(super) most: u64,
+    /// As many would have to be there.
+    pub(super) lacks: OnceLock<u64>,
+}
+
+impl Room<'_> {
+    /// So many bytes; what is too much is remembered.
+    fn take(&self, len: u64) -> Option<Reservation> {
+        let bytes = pages(len);
+        let fits = bytes <= self.most;
+        let taken = fits.then(|| self.budget.reserve(bytes).ok()).flatten();
+        if taken.is_none() {
+            // The first one is what the build ended with.
+            let _ = self.lacks.set(bytes);
+        }
+        taken
+    }
+
+    /// A copy of bytes; `None` if there is no room, which is remembered.
+    ///
+    /// # Errors
+    /// The system has no memory.
+    pub(super) fn copy(&self, bytes: &[u8]) -> Result<Option<ExtentBytes>, MediaError> {
+        let Some(held) = self.take(bytes.len() as u64) else {
+            return Ok(None);
+        };
+        let bytes = HugeVec::copy_of(bytes)?;
+        Ok(Some(ExtentBytes::from_owner(Counted { bytes, _held: held })))
+    }
+}
+
+/// The bytes of whole pages that `len` bytes take.
+pub(super) fn pages(len: u64) -> u64 {
+    len.next_multiple_of(PAGE)
+}
+
+/// Bytes in DRAM, and what they take of the budget.
+struct Counted {
+    bytes: HugeVec<u8>,
+    _held: Reservation,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Writes an index into DRAM of a length that is guessed first; if it turns out longer, it is written again, or there is no
+/// room for it.
+pub(super) struct MemoryOutput<'a> {
+    cancel: &'a Cancel<'a>,
+    room: &'a Room<'a>,
+    bytes: HugeVec<u8>,
+    held: Reservation,
+    position: u64,
+}
+
+impl<'a> MemoryOutput<'a> {
+    /// # Errors
+    /// The system has no memory.
+    pub(super) fn new(cancel: &'a Cancel<'a>, room: &'a Room<'a>, guess: u64) -> Result<Self, MediaError> {
+        let mut held = room
+            .budget
+            .reserve_up_to(pages(guess).min(room.most / PAGE * PAGE));
+        held.shrink(held.bytes() / PAGE * PAGE);
+        Ok(Self {
+            cancel,
+            room,
+            bytes: HugeVec::zeroed(held.bytes() as usize)?,
+            held,
+            position: 0,
+        })
+    }
+
+    /// The bytes, once the output is complete, and the DRAM that they take.
+    pub(super) fn finish(mut self) -> (ExtentBytes, u64) {
+        self.bytes.resize(self.position as usize);
+        self.bytes.shrink_to_fit();
+        let taken = self.bytes.mapped_bytes() as u64;
+        self.held.shrink(taken);
+        let counted = Counted {
+            bytes: self.bytes,
+            _held: self.held,
+        };
+        (ExtentBytes::from_owner(counted), taken)
+    }
+
+    fn store(&mut self, at: u64, bytes: &[u8]) {
+        // What does not fit is only counted.
+        if let Some(place) = self.bytes.get_mut(at as usize..at as usize + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+}
+
+impl Output for MemoryOutput<'_> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.cancel.check()?;
+        self.store(self.position, bytes);
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        self.store(at, bytes);
+        Ok(())
+    }
+
+    fn complete(&mut self, len: u64) -> Result<bool, WriteError> {
+        if len <= self.bytes.len() as u64 {
+            return Ok(true);
+        }
+        self.bytes = HugeVec::new();
+        self.held.shrink(0);
+        self.held = self.room.take(len).ok_or("there is no room for it in DRAM")?;
+        self.bytes = HugeVec::zeroed(self.held.bytes() as usize)?;
+        self.position = 0;
+        Ok(false)
+    }
+}

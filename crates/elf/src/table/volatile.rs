@@ -1,0 +1,368 @@
+//! Volatile indexes: all of the index in DRAM, nothing of it stored but its definition (Jibril et al., section 4). Trees are
+//! built from the table, kept while the process wants them, and end with it.
+//!
+//! Invariants: a tree is used again only for the segment that it was built of, whose rows never change (same table,
+//! columns and layout, same id); trees hold no bytes of the pool, so that they keep no version of it alive; what they take
+//! is reserved before it is mapped, and given back when the last index that reads them is gone.
+
+use crate::header::MAX_DIMS;
+use crate::place::Placed;
+use crate::table::build::{check_columns, guess, write_segment};
+use crate::table::cancel::Cancel;
+use crate::table::memory::{MemoryOutput, Room, pages};
+use crate::table::meta::Meta;
+use crate::table::{IndexSegment, Inner, OwnDictionary, TableIndex};
+use crate::{Elf, ElfError, IndexOptions, Layout, Order, Result};
+use halocline_cache::{Budget, Placement};
+use halocline_columns::{Column, Dictionary, Segment, Table};
+use halocline_media::Medium;
+use halocline_pool::{ExtentBytes, Txn};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+/// Puts the definition of a volatile index of `table` into a transaction: nothing is built. O(segments * columns).
+///
+/// # Errors
+/// [`ElfError::NotIndexable`] and [`ElfError::TooLarge`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
+/// for none; [`ElfError::Pool`].
+pub fn define_index<M: Medium>(
+    txn: &Txn<M>,
+    table: &Table,
+    name: &str,
+    columns: &[usize],
+    layout: Layout,
+    order: Order,
+) -> Result<()> {
+    check_columns(table, columns)?;
+    if columns.len() > MAX_DIMS {
+        return Err(ElfError::TooLarge {
+            what: "the number of dimensions",
+            found: columns.len() as u64,
+            limit: MAX_DIMS as u64,
+        });
+    }
+    for segment in table.segments() {
+        let mut stored = columns.iter().map(|&column| segment.column(column));
+        if let Some(column) = stored.find(|column| !has_codes(column)) {
+            return Err(ElfError::NotIndexable {
+                column: column.name().into(),
+                reason: "it is stored without codes and is no string",
+            });
+        }
+    }
+    let mut meta = Meta::new(table.name(), table.uid(), columns.to_vec(), layout, order);
+    meta.placement = Some(Placement::Volatile.to_string());
+    meta.put(txn, name, vec![])
+}
+
+/// Whether it has codes, or gets them from its strings.
+fn has_codes(column: &Column) -> bool {
+    column.code_space().is_some() || !column.data_type().is_primitive()
+}
+
+/// What building the trees of a volatile index came to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum VolatileTrees {
+    /// All of them are in DRAM.
+    Whole(TableIndex),
+    /// They have no room, so none is there.
+    NoRoom {
+        /// Bytes of DRAM that they take together, or more: those of segments that were never built are not among them.
+        needed: u64,
+        /// Bytes there were for them.
+        room: u64,
+    },
+}
+
+/// The trees of a volatile index, for its next version. They keep neither the index nor its table.
+#[derive(Debug, Default)]
+pub struct KeptTrees {
+    of: Option<Definition>,
+    /// Positions in the table's schema, in the order of the trees' dimensions.
+    columns: Vec<usize>,
+    trees: Vec<KeptTree>,
+}
+
+/// What must be the same for trees to be used again.
+#[derive(Debug, PartialEq, Eq)]
+struct Definition {
+    table_uid: u64,
+    columns: Vec<usize>,
+    layout: Layout,
+    order: Order,
+}
+
+#[derive(Debug)]
+struct KeptTree {
+    segment: u64,
+    /// Bytes of DRAM that it takes, or would.
+    bytes: u64,
+    tree: Option<Tree>,
+}
+
+#[derive(Debug)]
+struct Tree {
+    elf: Elf<ExtentBytes>,
+    own: Vec<Option<OwnDictionary>>,
+}
+
+/// What a build has to do with.
+struct Job<'a, F> {
+    index: &'a TableIndex,
+    table: &'a Table,
+    budget: &'a Budget,
+    /// Bytes that the trees may take together, whatever the budget.
+    most: u64,
+    options: &'a IndexOptions,
+    begin: F,
+    cancel: Cancel<'a>,
+}
+
+impl KeptTrees {
+    /// Bytes of DRAM that the trees take.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let there = self.trees.iter().filter(|kept| kept.tree.is_some());
+        there.map(|kept| kept.bytes).sum()
+    }
+
+    /// Lets all trees go. How large they were is remembered, so that they are not built where there is no room for them.
+    pub fn let_go(&mut self) {
+        self.trees.iter_mut().for_each(|kept| kept.tree = None);
+    }
+
+    /// The volatile index with its trees, if all of them are there: none is built. O(segments * columns).
+    #[must_use]
+    pub fn attach(&self, index: &TableIndex, table: &Table) -> Option<TableIndex> {
+        if table.segments().is_empty() {
+            return Some(index.with_trees(index.columns(), vec![]));
+        }
+        if self.of.as_ref() != Some(&index.definition()) {
+            return None;
+        }
+        let attach = |segment: &Segment| {
+            let Tree { elf, own } = self.of_segment(segment)?;
+            let (elf, own) = (elf.clone(), own.clone());
+            IndexSegment::of_tree(index.name(), segment, &self.columns, elf, own, None).ok()
+        };
+        let segments = table.segments().iter().map(attach).collect::<Option<_>>()?;
+        Some(index.with_trees(&self.columns, segments))
+    }
+
+    /// The volatile index with all of its trees in DRAM: builds those of segments that have none yet, so that a version with
+    /// a few more segments costs the trees of these only, and lets go those of segments that the table has no more. `options`
+    /// says what to build with; layout and order are the index's own. What is spilled meanwhile goes to transactions that
+    /// `begin` gives, one for each segment, of any pool; they end without a commit. Setting `cancel` from anywhere ends it;
+    /// what was built before stays. O(n log n) in the rows of the new segments.
+    ///
+    /// # Errors
+    /// [`ElfError::Placement`] if the index is not volatile; [`ElfError::Cancelled`]; else as
+    /// [`index_table`](crate::index_table), and no tree is there then.
+    pub fn build<M: Medium>(
+        &mut self,
+        index: &TableIndex,
+        table: &Table,
+        budget: &Budget,
+        options: &IndexOptions,
+        begin: impl Fn() -> Result<Txn<M>>,
+        cancel: &AtomicBool,
+    ) -> Result<VolatileTrees> {
+        let wanted = index.wanted().unwrap_or_default();
+        if wanted.placement != Placement::Volatile {
+            return Err(ElfError::Placement {
+                placement: wanted.placement,
+                reason: "its trees are stored, and refresh_index builds them".into(),
+            });
+        }
+        let job = Job {
+            index,
+            table,
+            budget,
+            most: wanted.dram.unwrap_or(u64::MAX),
+            options,
+            begin,
+            cancel: Cancel::new(cancel),
+        };
+        let built = self.build_all(&job);
+        if !matches!(built, Ok(true) | Err(ElfError::Cancelled)) {
+            // Some without the others are of no use.
+            let room = self.room(&job);
+            self.let_go();
+            built?;
+            let needed = self.trees.iter().map(|kept| kept.bytes).sum();
+            return Ok(VolatileTrees::NoRoom { needed, room });
+        }
+        built?;
+        let whole = self.attach(index, table);
+        whole.map(VolatileTrees::Whole).ok_or_else(|| {
+            self.let_go();
+            ElfError::Write("the trees of the volatile index do not match its table".into())
+        })
+    }
+
+    /// Builds what is missing; false if there is no room for it.
+    fn build_all<M: Medium>(&mut self, job: &Job<'_, impl Fn() -> Result<Txn<M>>>) -> Result<bool> {
+        let of = job.index.definition();
+        if self.of.as_ref() != Some(&of) {
+            *self = Self {
+                of: Some(of),
+                ..Self::default()
+            };
+        }
+        let segments = job.table.segments();
+        self.trees
+            .retain(|kept| segments.iter().any(|segment| segment.id() == kept.segment));
+        for segment in segments {
+            // What is known to be too much is not built to be thrown away.
+            if self.trees.iter().map(|kept| kept.bytes).sum::<u64>() > self.room(job) {
+                return Ok(false);
+            }
+            if self.of_segment(segment).is_none() && !self.build_segment(job, segment)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Bytes of DRAM for all trees.
+    fn room<F>(&self, job: &Job<'_, F>) -> u64 {
+        job.most.min(self.bytes().saturating_add(job.budget.free()))
+    }
+
+    fn of_segment(&self, segment: &Segment) -> Option<&Tree> {
+        let mut trees = self.trees.iter();
+        trees.find(|kept| kept.segment == segment.id())?.tree.as_ref()
+    }
+
+    /// Builds the tree of a segment; false if there is no room for it.
+    fn build_segment<M: Medium>(
+        &mut self,
+        job: &Job<'_, impl Fn() -> Result<Txn<M>>>,
+        segment: &Segment,
+    ) -> Result<bool> {
+        let taken = self.bytes();
+        let room = |taken| Room {
+            budget: job.budget,
+            most: job.most.saturating_sub(taken),
+            lacks: OnceLock::new(),
+        };
+        let first = self.trees.iter().all(|kept| kept.tree.is_none());
+        if first {
+            self.columns = job.index.columns().to_vec();
+        }
+        let Inner { layout, order, .. } = *job.index.inner;
+        let mut meta = Meta::new(
+            job.table.name(),
+            job.table.uid(),
+            self.columns.clone(),
+            layout,
+            order,
+        );
+        let txn = (job.begin)()?;
+        let (of_tree, mut of_dictionaries) = (room(taken), 0);
+        let written = write_segment(
+            &txn,
+            job.table,
+            segment,
+            &mut meta,
+            first && order == Order::Auto,
+            job.options,
+            &job.cancel,
+            |guess, dictionaries| {
+                of_dictionaries = pages(dictionaries);
+                Ok(MemoryOutput::new(&job.cancel, &of_tree, guess)?)
+            },
+        );
+        let written = match (written, of_tree.lacks.get()) {
+            (Err(ElfError::Cancelled), _) => return Err(ElfError::Cancelled),
+            (_, Some(lacks)) => {
+                self.put(segment, lacks + of_dictionaries, None);
+                return Ok(false);
+            }
+            (written, None) => written?,
+        };
+        self.columns = meta.columns;
+        let (tree, mut bytes) = written.out.finish();
+        let mut own = vec![None; self.columns.len()];
+        let of_dictionaries = room(taken + bytes);
+        for (dictionary, extent) in written.dictionaries {
+            let stored = txn.extent(&extent)?;
+            bytes += pages(extent.len);
+            let copy = of_dictionaries.copy(&stored)?;
+            if let Some((copy, own)) = copy.zip(own.get_mut(dictionary.dim)) {
+                let len = copy.len();
+                *own = Some((Dictionary::open(copy, 0..len)?, dictionary.has_null));
+            }
+        }
+        if of_dictionaries.lacks.get().is_some() {
+            self.put(segment, bytes, None);
+            return Ok(false);
+        }
+        let elf = Elf::open(tree)?.with_placed(Placed {
+            placement: Placement::Volatile,
+            dram_bytes: bytes,
+            fallback: None,
+        });
+        self.put(segment, bytes, Some(Tree { elf, own }));
+        Ok(true)
+    }
+
+    fn put(&mut self, segment: &Segment, bytes: u64, tree: Option<Tree>) {
+        self.trees.retain(|kept| kept.segment != segment.id());
+        self.trees.push(KeptTree {
+            segment: segment.id(),
+            bytes,
+            tree,
+        });
+    }
+}
+
+impl TableIndex {
+    fn definition(&self) -> Definition {
+        let Inner {
+            table_uid,
+            columns,
+            layout,
+            order,
+            ..
+        } = &*self.inner;
+        Definition {
+            table_uid: *table_uid,
+            columns: columns.clone(),
+            layout: *layout,
+            order: *order,
+        }
+    }
+
+    /// The definition of a volatile index with its trees.
+    fn with_trees(&self, columns: &[usize], segments: Vec<IndexSegment>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                columns: columns.to_vec(),
+                rows: segments.iter().map(|segment| segment.elf.rows()).sum(),
+                complete: true,
+                segments,
+                ..(*self.inner).clone()
+            }),
+        }
+    }
+
+    /// About as many bytes as the trees of an index of `table` with these columns and this layout take, without the
+    /// dictionaries that are made for it. Of a volatile index it is what it may take of DRAM before it is built.
+    pub fn bytes_about(&self, table: &Table) -> u64 {
+        let of_segment = |segment: &Segment| {
+            let most = (segment.rows() as u64).saturating_sub(1);
+            let max_code = |&column: &usize| {
+                let space = segment.column(column).code_space();
+                space.map_or(most, |space| space.max_code())
+            };
+            guess(
+                segment.rows(),
+                self.columns().iter().map(max_code).collect(),
+                self.layout(),
+            )
+        };
+        table.segments().iter().map(of_segment).sum()
+    }
+}
