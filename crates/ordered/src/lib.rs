@@ -36,6 +36,7 @@
 mod broken;
 mod count;
 mod error;
+mod facade;
 mod fair;
 mod fp;
 mod hybrid;
@@ -50,6 +51,7 @@ mod mistake;
 mod range;
 mod scan;
 mod sched;
+mod sorted;
 mod sync;
 mod wb;
 mod whole;

@@ -10,7 +10,7 @@
 
 use halocline_media::{LINE, Medium};
 
-use crate::whole::{Entries, Format, Head, NODE, Node, NodeHead, Out, Split};
+use crate::whole::{Entries, Format, NODE, Node, NodeHead, Out, Split};
 
 use super::layout::{FIRST, HINT, SLOTS, count, entry_offset, key_at, last_up_to, store_key, store_value};
 use super::mistake::{Mistake, made};
@@ -21,13 +21,7 @@ pub(super) fn split<M: Medium>(out: &mut Out<'_, M>, split: &Split<'_, '_, M>) {
     let Split {
         parent, node, new, ..
     } = *split;
-    let head = Head {
-        level: split.level,
-        sibling: node.sibling(),
-        low: split.bound,
-        high: node.high(),
-    };
-    Fair::write_new(out, new, &head, &split.moved());
+    Fair::write_new(out, new, &split.head(), &split.moved());
     if !made(Mistake::NoHint) {
         store_hint(out, parent, node);
     }

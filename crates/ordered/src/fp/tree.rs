@@ -4,7 +4,8 @@ use halocline_media::{AnyMedium, Medium};
 use halocline_pool::Pool;
 
 use crate::TreeError;
-use crate::hybrid::{Hybrid, Leaves, is_index};
+use crate::facade::is_index;
+use crate::hybrid::{Hybrid, Leaves};
 use crate::kind::{CHUNK, Stored};
 
 use super::leaves::FpLeaves;

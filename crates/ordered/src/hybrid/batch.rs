@@ -2,8 +2,8 @@
 
 use halocline_media::Medium;
 
+use crate::TreeError;
 use crate::inner::Place;
-use crate::{OrderedIndex, TreeError};
 
 use super::leaves::Leaves;
 use super::tree::Hybrid;
@@ -21,7 +21,7 @@ struct Step {
 }
 
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
-    pub(super) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+    pub(crate) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "a value for each key");
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
             self.group(keys, values)?;

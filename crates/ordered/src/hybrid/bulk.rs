@@ -5,25 +5,20 @@
 
 use halocline_media::Medium;
 
+use crate::TreeError;
 use crate::count::Count;
 use crate::inner::Inner;
-use crate::{OrderedIndex, TreeError};
+use crate::sorted::{Sorted, filled};
 
 use super::leaves::{At, Leaves};
 use super::mistake::{Mistake, made};
 use super::tree::{Hybrid, number_of, offset_of};
 
-/// What has been written so far.
-#[derive(Debug, Default)]
-struct Written {
-    /// Each leaf's least key and its number.
-    leaves: Vec<(u64, u32)>,
-    entries: u64,
-    last: Option<u64>,
-}
+/// The leaves that have been written so far: the least key of each, and its number.
+type Written = Vec<(u64, u32)>;
 
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
-    pub(super) fn load(
+    pub(crate) fn load(
         &mut self,
         entries: &mut dyn Iterator<Item = (u64, u64)>,
         fill: f64,
@@ -34,49 +29,49 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         if !self.is_empty() || self.inner.find(u64::MAX).leaf != first {
             return Err(TreeError::NotEmpty {
                 name: self.name().to_owned(),
-                entries: self.len(),
+                entries: self.entries(),
             });
         }
-        let fill = ((L::ENTRIES as f64 * fill).round() as usize).clamp(1, L::ENTRIES);
-        let mut written = Written::default();
-        let result = self.write_leaves(entries, fill, &mut written);
-        if written.leaves.is_empty() {
+        let mut entries = Sorted::new(entries);
+        let mut written = Written::new();
+        let result = self.write_leaves(&mut entries, filled(L::ENTRIES, fill), &mut written);
+        if written.is_empty() {
             return result.map(|()| 0);
         }
-        let inner = result.and_then(|()| Ok(Inner::build(&written.leaves)?));
+        let inner = result.and_then(|()| Ok(Inner::build(&written)?));
         let inner = match inner {
             Ok(inner) => inner,
             Err(error) => {
-                for (_, leaf) in &written.leaves {
+                for (_, leaf) in &written {
                     self.slab.free(offset_of(*leaf));
                 }
                 return Err(error);
             }
         };
         let (medium, root) = (self.slab.medium(), self.slab.root());
-        medium.store_u64(root, offset_of(written.leaves[0].1));
+        medium.store_u64(root, offset_of(written[0].1));
         medium.flush(root, 8);
         let result = self.latch.keep(medium.fence());
         self.inner = inner;
-        self.count = Count::new(written.entries);
+        self.count = Count::new(entries.taken());
         result?;
         self.slab.free(offset_of(first));
-        Ok(written.entries)
+        Ok(entries.taken())
     }
 
     /// Writes all leaves; they are durable on return.
     fn write_leaves(
         &self,
-        entries: &mut dyn Iterator<Item = (u64, u64)>,
+        entries: &mut Sorted<'_>,
         fill: usize,
         written: &mut Written,
     ) -> Result<(), TreeError> {
         let medium = self.slab.medium();
-        let mut pending = some(entries, fill, written)?;
+        let mut pending = entries.next(fill)?;
         let mut offset = self.take_for(&pending, written)?;
         while !pending.is_empty() {
             // The next one's place must be known before this one is written, as it leads there.
-            let following = some(entries, fill, written)?;
+            let following = entries.next(fill)?;
             let next = self.take_for(&following, written)?;
             L::write_new(At { medium, offset }, pending.into_iter(), next, true);
             (pending, offset) = (following, next);
@@ -95,7 +90,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         let node = self.slab.alloc()?;
         match number_of(node, self.name()) {
             Ok(number) => {
-                written.leaves.push((*least, number));
+                written.push((*least, number));
                 Ok(node)
             }
             Err(error) => {
@@ -104,26 +99,4 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
             }
         }
     }
-}
-
-/// The entries of the next leaf.
-fn some(
-    entries: &mut dyn Iterator<Item = (u64, u64)>,
-    most: usize,
-    written: &mut Written,
-) -> Result<Vec<(u64, u64)>, TreeError> {
-    let mut some = Vec::with_capacity(most);
-    for (key, value) in entries.take(most) {
-        if let Some(before) = written.last.filter(|before| *before >= key) {
-            return Err(TreeError::NotSorted {
-                position: written.entries,
-                key,
-                before,
-            });
-        }
-        written.last = Some(key);
-        written.entries += 1;
-        some.push((key, value));
-    }
-    Ok(some)
 }

@@ -41,7 +41,7 @@ pub(super) fn facts<M: Medium, L: Leaves>(at: At<'_, M>) -> Facts {
 
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Every leaf, along the inner nodes and along the links, which must lead to the same ones.
-    pub(super) fn examine_all(&self) -> Result<CheckReport, TreeError> {
+    pub(crate) fn examine_all(&self) -> Result<CheckReport, TreeError> {
         let mut report = CheckReport::default();
         let mut from = 0;
         let mut linked = self.slab.medium().load_u64(self.slab.root());

@@ -10,7 +10,6 @@
 mod batch;
 mod bulk;
 mod check;
-mod facade;
 mod leaves;
 pub(crate) mod mistake;
 mod recover;
@@ -20,7 +19,6 @@ mod split;
 mod tree;
 mod write;
 
-pub(crate) use facade::is_index;
 pub(crate) use leaves::{At, Entry, Leaves};
 pub(crate) use split::{Refused, Split};
 pub(crate) use tree::Hybrid;

@@ -20,7 +20,7 @@ const TRIES: usize = 256;
 
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Removes the entry of a key and returns its value.
-    pub(super) fn take(&self, key: u64) -> Result<Option<u64>, TreeError> {
+    pub(crate) fn take_out(&self, key: u64) -> Result<Option<u64>, TreeError> {
         self.latch.check(self.name())?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);

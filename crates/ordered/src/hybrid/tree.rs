@@ -8,8 +8,7 @@ use crate::count::Count;
 use crate::inner::{Inner, Place};
 use crate::latch::Latch;
 use crate::locks::{Backoff, Locks};
-use crate::scan::{Way, run};
-use crate::{CheckReport, OrderedIndex, TreeError, TreeStats};
+use crate::{TreeError, TreeStats};
 
 use super::leaves::{At, Leaves};
 use super::recover;
@@ -122,9 +121,9 @@ pub(super) fn number_of(offset: u64, name: &str) -> Result<u32, TreeError> {
     })
 }
 
-impl<M: Medium, L: Leaves> OrderedIndex for Hybrid<M, L> {
+impl<M: Medium, L: Leaves> Hybrid<M, L> {
     #[inline]
-    fn get(&self, key: u64) -> Result<Option<u64>, TreeError> {
+    pub(crate) fn get(&self, key: u64) -> Result<Option<u64>, TreeError> {
         let mut backoff = Backoff::default();
         loop {
             let place = self.inner.find(key);
@@ -136,56 +135,18 @@ impl<M: Medium, L: Leaves> OrderedIndex for Hybrid<M, L> {
         }
     }
 
-    fn get_batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        self.batch(keys, values)
-    }
-
-    #[inline]
-    fn insert(&self, key: u64, value: u64) -> Result<bool, TreeError> {
-        Ok(self.put(key, value, false)?.is_none())
-    }
-
-    #[inline]
-    fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
-        self.put(key, value, true)
-    }
-
-    fn update(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
-        self.replace(key, value)
-    }
-
-    fn remove(&self, key: u64) -> Result<Option<u64>, TreeError> {
-        self.take(key)
-    }
-
-    fn scan(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError> {
-        run(self, Way::Up, from, count, into)
-    }
-
-    fn scan_back(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError> {
-        run(self, Way::Down, from, count, into)
-    }
-
-    fn bulk_load(
-        &mut self,
-        entries: &mut dyn Iterator<Item = (u64, u64)>,
-        fill: f64,
-    ) -> Result<u64, TreeError> {
-        self.load(entries, fill)
-    }
-
-    fn len(&self) -> u64 {
+    pub(crate) fn entries(&self) -> u64 {
         self.count.get()
     }
 
-    fn check(&self) -> Result<CheckReport, TreeError> {
-        self.examine_all()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries() == 0
     }
 
-    fn stats(&self) -> TreeStats {
+    pub(crate) fn stats(&self) -> TreeStats {
         let slab = self.slab.stats();
         TreeStats {
-            entries: self.count.get(),
+            entries: self.entries(),
             leaves: slab.used,
             inner_nodes: self.inner.nodes(),
             height: self.inner.height(),

@@ -13,7 +13,7 @@ use super::tree::Hybrid;
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
     #[inline]
-    pub(super) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
+    pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
         let mut spare = None;
         let result = self.put_with(key, value, replace, &mut spare);
         if let Some(node) = spare {
@@ -99,7 +99,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     }
 
     /// Replaces the value of a key that is there.
-    pub(super) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
+    pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
         self.latch.check(self.name())?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);

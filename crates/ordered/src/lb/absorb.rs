@@ -1,8 +1,8 @@
 //! An empty leaf takes over its right neighbour.
 //!
-//! Order: (1) entries and the link that is not live; (2) in leaves of several blocks, the headers of all but the first, whose
-//! entries recovery clears as long as the next leaf is linked; (3) one store to the first header, which makes its entries and
-//! the link live.
+//! Order: (1) entries and the link that is not live, durable before (2) if there is an entry that (2) makes count in another line than its header;
+//! (2) in leaves of several blocks, the headers of all but the first, whose entries recovery clears as long as the next leaf is linked;
+//! (3) one store to the first header, which makes its entries and the link live.
 
 use halocline_media::{LINE, Medium};
 
@@ -25,16 +25,24 @@ pub(super) fn take_over<M: Medium, const B: usize>(
         left.store_entry(entry.slot, entry.key, entry.value);
     }
     left.store_link(1 - own[0].alt(), right.next(others[0]));
+    let several = others[1..].iter().any(|header| header.used() != 0);
+    // Entries of later blocks must be durable before their headers, but for those in the headers' own lines, whose stores arrive in
+    // order.
+    let mut waits = !several;
     for (block, header) in others.iter().enumerate() {
         for (line, slots) in LINES.iter().enumerate().skip(1) {
-            let links = (block, line) == (0, 3);
-            if (header.used() & slots != 0 || links) && !(links && made(Mistake::AbsorbUnflushed)) {
+            let (entries, links) = (header.used() & slots != 0, (block, line) == (0, 3));
+            if (entries || links) && !(links && made(Mistake::AbsorbUnflushed)) {
                 left.flush_line(block, line);
             }
+            waits |= entries && block > 0;
         }
     }
-    let mut result = latch.keep(medium.fence());
-    if others[1..].iter().any(|header| header.used() != 0) {
+    let mut result = match waits {
+        true => latch.keep(medium.fence()),
+        false => Ok(()),
+    };
+    if several {
         for block in 1..B {
             // Until the switch, these are entries that belong to the next leaf: recovery clears them.
             left.store_header(block, own[block].replaced_by(others[block]));

@@ -4,7 +4,8 @@ use halocline_media::{AnyMedium, Medium};
 use halocline_pool::Pool;
 
 use crate::TreeError;
-use crate::hybrid::{Hybrid, is_index};
+use crate::facade::is_index;
+use crate::hybrid::Hybrid;
 use crate::kind::{CHUNK, Stored};
 
 use super::leaves::LbLeaves;

@@ -1,25 +1,17 @@
 //! FAST&FAIR: its rules broken on purpose. What it has in common with other trees on the slow tier is in `whole`.
 
-use halocline_media::{Medium, Tracked};
-use halocline_pool::Pool;
-
 use super::crash::inserts;
-use super::mistakes::{Rule, noticed};
-use super::whole;
-use super::workload::{Do, Kind, Needless};
-use crate::fair::mistake::{self, Mistake};
+use super::mistakes::noticed;
+use super::whole::is_whole;
+use super::workload::{Do, Needless};
+use crate::FastFair;
+use crate::fair::mistake::Mistake;
 use crate::fair::{Fair, key_offset};
-use crate::whole::Whole;
-use crate::{FastFair, TreeError};
 
-pub(crate) struct FastFairKind;
-
-impl<M: Medium> Kind<M> for FastFairKind {
-    type Tree = FastFair<M>;
-
-    const LEAF: u64 = 30;
-
-    const NEEDLESS: Needless = Needless {
+is_whole! {
+    FastFairKind: FastFair of Fair,
+    leaf: 30,
+    needless: Needless {
         // A removal counts from its first store on: if it ends in another line, what is left is a copy, and who visits the node
         // next clears that.
         changes: 5,
@@ -29,35 +21,9 @@ impl<M: Medium> Kind<M> for FastFairKind {
         // A removal of the last entry is durable when the leaf is unlinked; what a leaf takes over shows when it has all.
         empty_leaves: 6,
         ..Needless::NONE
-    };
-
-    fn create(pool: &Pool<M>) -> Self::Tree {
-        FastFair::create(pool, "tree", 8 << 10).unwrap()
-    }
-
-    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
-        FastFair::open(pool, "tree")
-    }
-}
-
-impl whole::Inside for FastFairKind {
-    type Nodes = Fair;
-
-    const NEEDLESS_ABOVE: usize = 12;
-
-    fn whole(tree: &FastFair<Tracked>) -> &Whole<Tracked, Fair> {
-        &tree.0
-    }
-
-    fn key_offset(slot: usize) -> u64 {
-        key_offset(slot)
-    }
-}
-
-impl Rule for Mistake {
-    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
-        mistake::with(self, run)
-    }
+    },
+    needless_above: 6,
+    key_offset: key_offset,
 }
 
 fn found(mistake: Mistake, setup: &[Do], operations: &[Do]) {

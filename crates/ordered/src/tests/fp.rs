@@ -7,9 +7,9 @@ use halocline_pool::Pool;
 
 use super::crash::inserts;
 use super::hybrid::Inside;
-use super::mistakes::{Rule, noticed};
+use super::mistakes::noticed;
 use super::workload::{Do, Kind, Needless};
-use crate::fp::mistake::{self, Mistake};
+use crate::fp::mistake::Mistake;
 use crate::fp::{FpLeaves, LOGS_AT};
 use crate::hybrid::Hybrid;
 use crate::hybrid::mistake::Mistake as Shared;
@@ -46,12 +46,6 @@ impl Inside for Fp {
 
     fn hybrid(tree: &FpTree<Tracked>) -> &Hybrid<Tracked, FpLeaves> {
         &tree.0
-    }
-}
-
-impl Rule for Mistake {
-    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
-        mistake::with(self, run)
     }
 }
 

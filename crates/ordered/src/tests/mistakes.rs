@@ -21,14 +21,21 @@ pub(crate) fn noticed<K: Kind<Tracked>>(mistake: impl Rule, setup: &[Do], operat
     assert!(!matches!(result, Ok(Ok(_))), "{mistake:?}");
 }
 
-impl Rule for crate::hybrid::mistake::Mistake {
-    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
-        crate::hybrid::mistake::with(self, run)
-    }
+macro_rules! rules {
+    ($($($module:ident)::+;)+) => {$(
+        impl Rule for crate::$($module)::+::Mistake {
+            fn broken<T>(self, run: impl FnOnce() -> T) -> T {
+                crate::$($module)::+::with(self, run)
+            }
+        }
+    )+};
 }
 
-impl Rule for crate::mistake::Mistake {
-    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
-        crate::mistake::with(self, run)
-    }
+rules! {
+    mistake;
+    hybrid::mistake;
+    lb::mistake;
+    fp::mistake;
+    fair::mistake;
+    wb::mistake;
 }

@@ -6,55 +6,24 @@ use halocline_media::{Medium, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::inserts;
-use super::mistakes::{Rule, noticed};
-use super::whole;
+use super::mistakes::noticed;
+use super::whole::is_whole;
 use super::workload::{Do, Kind, Needless, run};
-use crate::wb::mistake::{self, Mistake};
+use crate::wb::mistake::Mistake;
 use crate::wb::{Wb, key_offset};
-use crate::whole::Whole;
 use crate::{TreeError, WbTree};
 
-pub(crate) struct WbKind;
-
-impl<M: Medium> Kind<M> for WbKind {
-    type Tree = WbTree<M>;
-
-    const LEAF: u64 = 28;
-
+is_whole! {
+    WbKind: WbTree of Wb,
+    leaf: 28,
     // A new node's pairs and copies are durable with the next fence; a log that is cleared late says what is there already.
-    const NEEDLESS: Needless = Needless {
+    needless: Needless {
         splits: 2,
-        empty_leaves: 43,
+        empty_leaves: 15,
         ..Needless::NONE
-    };
-
-    fn create(pool: &Pool<M>) -> Self::Tree {
-        WbTree::create(pool, "tree", 8 << 10).unwrap()
-    }
-
-    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
-        WbTree::open(pool, "tree")
-    }
-}
-
-impl whole::Inside for WbKind {
-    type Nodes = Wb;
-
-    const NEEDLESS_ABOVE: usize = 23;
-
-    fn whole(tree: &WbTree<Tracked>) -> &Whole<Tracked, Wb> {
-        &tree.0
-    }
-
-    fn key_offset(slot: usize) -> u64 {
-        key_offset(slot)
-    }
-}
-
-impl Rule for Mistake {
-    fn broken<T>(self, run: impl FnOnce() -> T) -> T {
-        mistake::with(self, run)
-    }
+    },
+    needless_above: 19,
+    key_offset: key_offset,
 }
 
 fn found(mistake: Mistake, setup: &[Do], operations: &[Do]) {

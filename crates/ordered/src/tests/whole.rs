@@ -24,6 +24,53 @@ pub(crate) trait Inside: Kind<Tracked> {
     fn key_offset(slot: usize) -> u64;
 }
 
+/// A type by which such a tree is put through all tests.
+macro_rules! is_whole {
+    (
+        $kind:ident: $tree:ident of $nodes:ident,
+        leaf: $leaf:expr,
+        needless: $needless:expr,
+        needless_above: $above:expr,
+        key_offset: $key_offset:expr,
+    ) => {
+        pub(crate) struct $kind;
+
+        impl<M: halocline_media::Medium> $crate::tests::workload::Kind<M> for $kind {
+            type Tree = $tree<M>;
+
+            const LEAF: u64 = $leaf;
+
+            const NEEDLESS: $crate::tests::workload::Needless = $needless;
+
+            fn create(pool: &halocline_pool::Pool<M>) -> Self::Tree {
+                $tree::create(pool, "tree", 8 << 10).unwrap()
+            }
+
+            fn open(pool: &halocline_pool::Pool<M>) -> Result<Self::Tree, $crate::TreeError> {
+                $tree::open(pool, "tree")
+            }
+        }
+
+        impl $crate::tests::whole::Inside for $kind {
+            type Nodes = $nodes;
+
+            const NEEDLESS_ABOVE: usize = $above;
+
+            fn whole(
+                tree: &$tree<halocline_media::Tracked>,
+            ) -> &$crate::whole::Whole<halocline_media::Tracked, $nodes> {
+                &tree.0
+            }
+
+            fn key_offset(slot: usize) -> u64 {
+                $key_offset(slot)
+            }
+        }
+    };
+}
+
+pub(crate) use is_whole;
+
 /// The numbers of operations that change inner nodes, after so many that do not count.
 fn changes_above<K: Kind<Dram>>(operations: &[Do], from: usize) -> Vec<usize> {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
@@ -91,6 +138,26 @@ fn is_damaged<T>(result: Result<T, TreeError>, offset: u64) -> bool {
     matches!(result, Err(TreeError::Damaged { node, .. }) if node == offset)
 }
 
+/// How many of all keys cannot be read as a node is damaged. The others can, and nothing can be done with the key 1,000 or with all.
+fn refused(tree: &impl OrderedIndex, node: u64) -> usize {
+    let mut refused = 0;
+    for key in 0..2_003 {
+        match tree.get(key) {
+            Ok(found) => assert_eq!(found.is_some(), key * 1_717 % 2_003 < 2_000, "{key}"),
+            Err(error) => {
+                refused += 1;
+                assert!(is_damaged(Err::<(), _>(error), node));
+            }
+        }
+    }
+    assert!(is_damaged(tree.insert(1_000, 1), node) && is_damaged(tree.remove(1_000), node));
+    assert!(is_damaged(tree.update(1_000, 1), node));
+    assert!(is_damaged(tree.scan(0, 3_000, &mut Vec::new()), node));
+    assert!(is_damaged(tree.scan_back(2_500, 3_000, &mut Vec::new()), node));
+    assert!(is_damaged(tree.get_batch(&[1_000], &mut [None]), node));
+    refused
+}
+
 /// A key that is another one: `check` names the leaf, and whatever needs it is refused, also after the tree is opened again, when
 /// nobody has checked it.
 pub(crate) fn damaged_leaves_are_named_and_refused<K: Inside>() {
@@ -104,25 +171,8 @@ pub(crate) fn damaged_leaves_are_named_and_refused<K: Inside>() {
     assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
     assert_eq!(report.problems[0].node, offset);
     let refuses = |tree: &K::Tree| {
-        let mut refused = 0;
-        for key in 0..2_003 {
-            match tree.get(key) {
-                Ok(found) => assert_eq!(found.is_some(), key * 1_717 % 2_003 < 2_000, "{key}"),
-                Err(error) => {
-                    refused += 1;
-                    assert!(is_damaged(Err::<(), _>(error), offset));
-                }
-            }
-        }
+        let refused = refused(tree, offset);
         assert!((5..=60).contains(&refused), "{refused}");
-        assert!(is_damaged(tree.insert(1_000, 1), offset) && is_damaged(tree.remove(1_000), offset));
-        assert!(is_damaged(tree.update(1_000, 1), offset));
-        assert!(is_damaged(tree.scan(0, 3_000, &mut Vec::new()), offset));
-        assert!(is_damaged(
-            tree.scan_back(u64::MAX, 3_000, &mut Vec::new()),
-            offset
-        ));
-        assert!(is_damaged(tree.get_batch(&[1_000], &mut [None]), offset));
     };
     refuses(&tree);
     drop(tree);
@@ -152,27 +202,13 @@ fn refuses_what_is_below<K: Inside>(
         let report = tree.check().unwrap();
         let named: Vec<u64> = report.problems.iter().map(|problem| problem.node).collect();
         assert_eq!(named, [node], "{at}: {:?}", report.problems);
-        let mut refused = 0;
-        for key in 0..2_003 {
-            match tree.get(key) {
-                Ok(found) => assert_eq!(found.is_some(), key * 1_717 % 2_003 < 2_000, "{key}"),
-                Err(error) => {
-                    refused += 1;
-                    assert!(is_damaged(Err::<(), _>(error), node));
-                }
-            }
-        }
+        let refused = refused(&tree, node);
         assert!((50..=1_500).contains(&refused), "{refused}");
         // At first they were counted before.
         assert!(
             !noticed || key == 10_000 || entries == report.entries,
             "{entries}"
         );
-        assert!(is_damaged(tree.insert(1_000, 1), node) && is_damaged(tree.remove(1_000), node));
-        assert!(is_damaged(tree.update(1_000, 1), node));
-        assert!(is_damaged(tree.scan(0, 3_000, &mut Vec::new()), node));
-        assert!(is_damaged(tree.scan_back(2_500, 3_000, &mut Vec::new()), node));
-        assert!(is_damaged(tree.get_batch(&[1_000], &mut [None]), node));
         for key in key..key + 500 {
             assert!(tree.insert(key, key).unwrap());
         }

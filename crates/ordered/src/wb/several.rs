@@ -3,7 +3,7 @@
 
 use halocline_media::Medium;
 
-use crate::whole::{Entries, Format, Head, Node, NodeHead, Out, Split};
+use crate::whole::{Entries, Format, Node, NodeHead, Out, Split};
 
 use super::layout::{bitmap, entry_offset, free_entry, slots_offset, with_bitmap, write_entry};
 use super::log::Logs;
@@ -36,13 +36,7 @@ pub(super) fn split<M: Medium>(out: &mut Out<'_, M>, logs: &Logs, split: &Split<
     let Split {
         parent, node, new, ..
     } = *split;
-    let head = Head {
-        level: split.level,
-        sibling: node.sibling(),
-        low: split.bound,
-        high: node.high(),
-    };
-    Wb::write_new(out, new, &head, &split.moved());
+    Wb::write_new(out, new, &split.head(), &split.moved());
 
     let mut words = Words::default();
     let mut slots = Slots::of(node);

@@ -4,6 +4,7 @@
 use halocline_media::Medium;
 
 use crate::TreeError;
+use crate::sorted::{Sorted, filled};
 
 use super::format::Format;
 use super::layout::Head;
@@ -19,8 +20,6 @@ type Level = Vec<(u64, u64)>;
 struct Written {
     nodes: Vec<u64>,
     inner_nodes: u64,
-    entries: u64,
-    last: Option<u64>,
 }
 
 impl<M: Medium, F: Format> Whole<M, F> {
@@ -43,8 +42,9 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 entries: self.entries(),
             });
         }
+        let mut entries = Sorted::new(entries);
         let mut written = Written::default();
-        let result = self.write_all(entries, fill, &mut written);
+        let result = self.write_all(&mut entries, filled(F::CAPACITY, fill), &mut written);
         let (root_node, height) = match result {
             Ok(Some(root)) => root,
             Ok(None) => return Ok(0),
@@ -57,23 +57,22 @@ impl<M: Medium, F: Format> Whole<M, F> {
         self.store_root(&mut out, root_node);
         self.set_root(number_of(root_node), height);
         self.inner_nodes = written.inner_nodes.into();
-        self.tally = Tally::of(written.entries);
+        self.tally = Tally::of(entries.taken());
         let result = self.latch.keep(out.done());
         for node in [root, leaf] {
             self.slab.free(self.node(node).offset);
         }
-        result.map(|()| written.entries)
+        result.map(|()| entries.taken())
     }
 
     /// Writes all nodes, durably; returns the root and its level, or nothing if there are no entries.
     fn write_all(
         &self,
-        entries: &mut dyn Iterator<Item = (u64, u64)>,
-        fill: f64,
+        entries: &mut Sorted<'_>,
+        most: usize,
         written: &mut Written,
     ) -> Result<Option<(u64, u32)>, TreeError> {
         let mut out = Out::new(self.slab.medium());
-        let most = ((F::CAPACITY as f64 * fill).round() as usize).clamp(1, F::CAPACITY);
         let mut level = self.write_leaves(&mut out, entries, most, written)?;
         if level.is_empty() {
             return Ok(None);
@@ -93,16 +92,16 @@ impl<M: Medium, F: Format> Whole<M, F> {
     fn write_leaves(
         &self,
         out: &mut Out<'_, M>,
-        entries: &mut dyn Iterator<Item = (u64, u64)>,
+        entries: &mut Sorted<'_>,
         most: usize,
         written: &mut Written,
     ) -> Result<Level, TreeError> {
         let mut level = Level::new();
-        let mut pending = next_of(entries, most, written)?;
+        let mut pending = entries.next(most)?;
         let mut node = self.take_for(&pending, written)?;
         while let Some((least, _)) = pending.first() {
             // The next one's place must be known before this one is written, as it leads there.
-            let following = next_of(entries, most, written)?;
+            let following = entries.next(most)?;
             let next = self.take_for(&following, written)?;
             let low = if level.is_empty() { 0 } else { *least };
             let head = Head {
@@ -158,26 +157,4 @@ impl<M: Medium, F: Format> Whole<M, F> {
         written.nodes.push(node);
         Ok(node)
     }
-}
-
-/// The next entries, at most so many.
-fn next_of(
-    entries: &mut dyn Iterator<Item = (u64, u64)>,
-    most: usize,
-    written: &mut Written,
-) -> Result<Vec<(u64, u64)>, TreeError> {
-    let mut some = Vec::with_capacity(most);
-    for (key, value) in entries.take(most) {
-        if let Some(before) = written.last.filter(|before| *before >= key) {
-            return Err(TreeError::NotSorted {
-                position: written.entries,
-                key,
-                before,
-            });
-        }
-        written.last = Some(key);
-        written.entries += 1;
-        some.push((key, value));
-    }
-    Ok(some)
 }

@@ -108,7 +108,17 @@ pub(crate) struct Split<'a, 'm, M> {
     pub(crate) own: Option<(u64, u64)>,
 }
 
-impl<M> Split<'_, '_, M> {
+impl<M: Medium> Split<'_, '_, M> {
+    /// What the head of the new node is to say.
+    pub(crate) fn head(&self) -> Head {
+        Head {
+            level: self.level,
+            sibling: self.node.sibling(),
+            low: self.bound,
+            high: self.node.high(),
+        }
+    }
+
     /// What the new node gets.
     pub(crate) fn moved(&self) -> Entries {
         let mut moved = Entries::new();

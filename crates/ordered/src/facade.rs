@@ -1,4 +1,5 @@
-//! What the public trees hand on to [`Hybrid`](super::Hybrid), their only field.
+//! What the public trees hand on to their only field, a [`Hybrid`](crate::hybrid::Hybrid) or a [`Whole`](crate::whole::Whole), which have the
+//! same methods.
 
 /// Implements [`OrderedIndex`](crate::OrderedIndex) for a tree.
 macro_rules! is_index {
@@ -10,25 +11,25 @@ macro_rules! is_index {
             }
 
             fn get_batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), $crate::TreeError> {
-                self.0.get_batch(keys, values)
+                self.0.batch(keys, values)
             }
 
             #[inline]
             fn insert(&self, key: u64, value: u64) -> Result<bool, $crate::TreeError> {
-                self.0.insert(key, value)
+                Ok(self.0.put(key, value, false)?.is_none())
             }
 
             #[inline]
             fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, $crate::TreeError> {
-                self.0.upsert(key, value)
+                self.0.put(key, value, true)
             }
 
             fn update(&self, key: u64, value: u64) -> Result<Option<u64>, $crate::TreeError> {
-                self.0.update(key, value)
+                self.0.replace(key, value)
             }
 
             fn remove(&self, key: u64) -> Result<Option<u64>, $crate::TreeError> {
-                self.0.remove(key)
+                self.0.take_out(key)
             }
 
             fn scan(
@@ -37,7 +38,7 @@ macro_rules! is_index {
                 count: usize,
                 into: &mut Vec<(u64, u64)>,
             ) -> Result<(), $crate::TreeError> {
-                self.0.scan(from, count, into)
+                $crate::scan::run(&self.0, $crate::scan::Way::Up, from, count, into)
             }
 
             fn scan_back(
@@ -46,7 +47,7 @@ macro_rules! is_index {
                 count: usize,
                 into: &mut Vec<(u64, u64)>,
             ) -> Result<(), $crate::TreeError> {
-                self.0.scan_back(from, count, into)
+                $crate::scan::run(&self.0, $crate::scan::Way::Down, from, count, into)
             }
 
             fn bulk_load(
@@ -54,15 +55,19 @@ macro_rules! is_index {
                 entries: &mut dyn Iterator<Item = (u64, u64)>,
                 fill: f64,
             ) -> Result<u64, $crate::TreeError> {
-                self.0.bulk_load(entries, fill)
+                self.0.load(entries, fill)
             }
 
             fn len(&self) -> u64 {
-                self.0.len()
+                self.0.entries()
+            }
+
+            fn is_empty(&self) -> bool {
+                self.0.is_empty()
             }
 
             fn check(&self) -> Result<$crate::CheckReport, $crate::TreeError> {
-                self.0.check()
+                self.0.examine_all()
             }
 
             fn stats(&self) -> $crate::TreeStats {
