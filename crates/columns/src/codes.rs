@@ -2,12 +2,14 @@
 
 use crate::chunk::{Body, KeysChunk, width_of};
 use crate::column::Column;
+use crate::encoding::marks::Marks;
 use crate::encoding::runs::spread;
 use crate::format::{
     BLOCK, ENCODING_DICTIONARY, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS, ENCODING_STEPS,
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::mask::lanes;
+use crate::select::BlockMask;
 use crate::{CodePredicate, Result};
 
 /// Rows of a block; chunks have a whole number of them, but for the last.
@@ -101,16 +103,27 @@ pub struct ChunkInfo {
 pub struct CodeReader<'a, C> {
     column: &'a Column,
     key_to_code: u64,
-    max_code: C,
+    onto: Onto<C>,
     /// The chunk that was read last, and its number.
     open: Option<(usize, Open<'a, C>)>,
     room: Vec<u64>,
+    /// Where the runs of a block of the open chunk begin.
+    marks: Option<(usize, Marks)>,
+}
+
+/// What becomes of codes that are read.
+#[derive(Debug, Clone, Copy)]
+struct Onto<C> {
+    /// What they are cut off at.
+    most: C,
+    /// What NULL becomes.
+    null: C,
 }
 
 #[derive(Debug)]
 struct Open<'a, C> {
     chunk: KeysChunk<'a>,
-    /// What to add to a local value to get its code.
+    /// What to add to a local value to get its code, or what is read instead.
     shift: C,
     /// The codes in the chunk's list, and behind them any others, up to [`list_size`].
     list: Vec<C>,
@@ -165,6 +178,29 @@ impl Column {
     /// # Panics
     /// If `C` has fewer bits than [`code_bits`](Self::code_bits).
     pub fn code_reader<C: Code>(&self) -> Result<CodeReader<'_, C>> {
+        let most = C::truncate(self.codes()?.max_code());
+        self.reader_onto(
+            0,
+            Onto {
+                most,
+                null: C::default(),
+            },
+        )
+    }
+
+    /// Reads places in an array instead of codes: `min(code + add, most)`, where the sum wraps at the width of `C`, and
+    /// `most` for NULL. What lies at `most` is then what is out of range, and every number that is read is a place.
+    ///
+    /// # Errors
+    /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes).
+    ///
+    /// # Panics
+    /// If `C` has fewer bits than [`code_bits`](Self::code_bits).
+    pub fn place_reader<C: Code>(&self, add: u64, most: C) -> Result<CodeReader<'_, C>> {
+        self.reader_onto(add, Onto { most, null: most })
+    }
+
+    fn reader_onto<C: Code>(&self, add: u64, onto: Onto<C>) -> Result<CodeReader<'_, C>> {
         let (bits, space) = (self.code_bits()?, self.codes()?);
         assert!(
             bits as usize <= C::BITS,
@@ -173,17 +209,18 @@ impl Column {
         );
         Ok(CodeReader {
             column: self,
-            key_to_code: space.key_to_code(),
-            max_code: C::truncate(space.max_code()),
+            key_to_code: space.key_to_code().wrapping_add(add),
+            onto,
             open: None,
             room: vec![0; BLOCK],
+            marks: None,
         })
     }
 }
 
 impl<'a, C: Code> CodeReader<'a, C> {
     /// Reads the codes of a block of a chunk; returns how many rows it has, from the first of `codes` on. What is behind
-    /// them means nothing. No code exceeds the column's `max_code`.
+    /// them means nothing. No code exceeds the column's `max_code`, nor any other number that is read its `most`.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
@@ -193,7 +230,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
     pub fn read(&mut self, chunk: usize, block: usize, codes: &mut [C; BLOCK_ROWS]) -> Result<usize> {
         self.open(chunk)?;
         let Some((_, open)) = &self.open else { return Ok(0) };
-        let (chunk, max_code) = (&open.chunk, self.max_code);
+        let (chunk, onto) = (&open.chunk, self.onto);
         let rows = rows_of(chunk, block);
         match chunk.body() {
             Body::List(list) => with_lane!(list.positions().width(), P => {
@@ -206,18 +243,76 @@ impl<'a, C: Code> CodeReader<'a, C> {
             }),
             Body::Runs(runs) => with_lane!(chunk.width(), L => {
                 let (lengths, values) = runs.of_block::<L>(block);
-                spread(lengths, values, codes, |value| open.code(value.widen(), max_code));
+                spread(lengths, values, codes, |value| open.code(value.widen(), onto));
             }),
             Body::Plain(plain) => {
-                with_lane!(chunk.width(), L => open.codes(plain.block::<L>(block), max_code, codes));
+                with_lane!(chunk.width(), L => open.codes(plain.block::<L>(block), onto, codes));
             }
             Body::Packed(_) | Body::Steps(_) => with_lane!(chunk.width(), L => {
                 let values = lanes::<L>(&mut self.room);
                 chunk.read_block(block, values);
-                open.codes(values, max_code, codes);
+                open.codes(values, onto, codes);
             }),
         }
         Ok(rows)
+    }
+
+    /// Reads the code of each run of a block instead of each row's, if it is stored as runs of equal codes; returns how many
+    /// there are. See [`rows_of_runs`](Self::rows_of_runs).
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk or block.
+    pub fn read_runs(
+        &mut self,
+        chunk: usize,
+        block: usize,
+        codes: &mut [C; BLOCK_ROWS],
+    ) -> Result<Option<usize>> {
+        self.open(chunk)?;
+        let Some((_, open)) = &self.open else {
+            return Ok(None);
+        };
+        let Body::Runs(runs) = open.chunk.body() else {
+            return Ok(None);
+        };
+        rows_of(&open.chunk, block);
+        let count = with_lane!(open.chunk.width(), L => {
+            let (lengths, values) = runs.of_block::<L>(block);
+            mark(&mut self.marks, block, lengths);
+            for (code, value) in codes.iter_mut().zip(values) {
+                *code = open.code(value.widen(), self.onto);
+            }
+            values.len().min(BLOCK)
+        });
+        Ok(Some(count))
+    }
+
+    /// The rows of those runs, of the block that [`read_runs`](Self::read_runs) has read last, whose bits are set.
+    pub fn rows_of_runs(&self, runs: &BlockMask) -> BlockMask {
+        let marks = self.marks.as_ref().map(|(_, marks)| marks.rows_of(runs));
+        marks.unwrap_or_default()
+    }
+
+    /// Has the bytes of a block fetched, so that they are there when rows here and there are read soon.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk or block.
+    pub fn prefetch(&mut self, chunk: usize, block: usize) -> Result<()> {
+        self.open(chunk)?;
+        if let Some((_, open)) = &self.open {
+            rows_of(&open.chunk, block);
+            let bytes = open.chunk.block_bytes(block);
+            for line in (0..bytes.len()).step_by(LINE) {
+                halocline_media::prefetch(bytes, line);
+            }
+        }
+        Ok(())
     }
 
     /// Reads the codes of some rows of a block, `rows` counted from its start: few are read one by one, many with their
@@ -239,7 +334,8 @@ impl<'a, C: Code> CodeReader<'a, C> {
             rows.iter().all(|&row| usize::from(row) < in_block),
             "row outside of the block"
         );
-        if rows.len() >= open.chunk.whole_from() {
+        let by_run = matches!(open.chunk.body(), Body::Runs(_)) && rows.len() < BY_RUN;
+        if rows.len() >= open.chunk.whole_from() && !by_run {
             let mut all = [C::default(); BLOCK];
             self.read(chunk, block, &mut all)?;
             for (code, &row) in codes.iter_mut().zip(rows) {
@@ -247,12 +343,29 @@ impl<'a, C: Code> CodeReader<'a, C> {
             }
             return Ok(());
         }
-        let (chunk, max_code) = (&open.chunk, self.max_code);
-        with_lane!(chunk.width(), L => {
-            for (code, &row) in codes.iter_mut().zip(rows) {
-                *code = open.code(chunk.value::<L>(block * BLOCK + usize::from(row)).widen(), max_code);
-            }
-        });
+        let (chunk, onto) = (&open.chunk, self.onto);
+        match chunk.body() {
+            Body::Packed(packed) => with_lane!(chunk.width(), L => {
+                let values = &mut lanes::<L>(&mut self.room)[..rows.len()];
+                kernel::unpack_rows(packed.width(), packed.lanes::<L>(block), rows, values);
+                for (code, value) in codes.iter_mut().zip(values) {
+                    *code = open.code(value.widen(), onto);
+                }
+            }),
+            Body::Runs(runs) => with_lane!(chunk.width(), L => {
+                let (lengths, values) = runs.of_block::<L>(block);
+                let marks = mark(&mut self.marks, block, lengths);
+                for (code, &row) in codes.iter_mut().zip(rows) {
+                    let value = values.get(marks.run_of(row)).copied().unwrap_or_default();
+                    *code = open.code(value.widen(), onto);
+                }
+            }),
+            _ => with_lane!(chunk.width(), L => {
+                for (code, &row) in codes.iter_mut().zip(rows) {
+                    *code = open.code(chunk.value::<L>(block * BLOCK + usize::from(row)).widen(), onto);
+                }
+            }),
+        }
         Ok(())
     }
 
@@ -280,6 +393,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
         if self.open.as_ref().is_some_and(|(open, _)| *open == number) {
             return Ok(());
         }
+        self.marks = None;
         let chunk = self.column.packed(number)?;
         let shift = C::truncate(chunk.key_base().wrapping_add(self.key_to_code));
         let list = self.open.take().map_or_else(Vec::new, |(_, open)| open.list);
@@ -290,7 +404,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
                 open.list.resize(size, C::default());
             }
             with_lane!(chunk.width(), L => for (i, value) in list.values::<L>().iter().enumerate() {
-                open.list[i] = open.code(value.widen(), self.max_code);
+                open.list[i] = open.code(value.widen(), self.onto);
             });
         }
         self.open = Some((number, open));
@@ -301,24 +415,41 @@ impl<'a, C: Code> CodeReader<'a, C> {
 impl<C: Code> Open<'_, C> {
     /// The code of a local value.
     #[inline(always)]
-    fn code(&self, value: u64, max_code: C) -> C {
+    fn code(&self, value: u64, onto: Onto<C>) -> C {
         if Some(value) == self.chunk.null() {
-            return C::default();
+            return onto.null;
         }
-        C::truncate(value).plus(self.shift).min(max_code)
+        C::truncate(value).plus(self.shift).min(onto.most)
     }
 
     /// The codes of local values.
-    fn codes<L: Lane>(&self, values: &[L; BLOCK], max_code: C, codes: &mut [C; BLOCK]) {
+    fn codes<L: Lane>(&self, values: &[L; BLOCK], onto: Onto<C>, codes: &mut [C; BLOCK]) {
         match self.chunk.null() {
-            None => kernel::shift(values, self.shift, max_code, codes),
+            None => kernel::shift(values, self.shift, onto.most, codes),
             Some(_) => {
                 for (code, value) in codes.iter_mut().zip(values) {
-                    *code = self.code(value.widen(), max_code);
+                    *code = self.code(value.widen(), onto);
                 }
             }
         }
     }
+}
+
+/// Up to so many rows of a block of runs are looked up each by its run.
+const BY_RUN: usize = 256;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// The marks of a block of the open chunk, whose runs have these lengths.
+#[inline]
+fn mark<'m>(marks: &'m mut Option<(usize, Marks)>, block: usize, lengths: &[u8]) -> &'m Marks {
+    let (of, marks) = marks.get_or_insert_with(|| (usize::MAX, Marks::default()));
+    if *of != block {
+        marks.set(lengths);
+        *of = block;
+    }
+    marks
 }
 
 /// How long a list must be for every position of so many bits to lie in it: as long as there are numbers in the lane,

@@ -1,8 +1,11 @@
-//! The one file of this crate with `unsafe`: bit packing (fastlanes), string decompression (FSST) and the compare
-//! loop built for AVX2. Every function here is safe to call; what the crates demand is asserted first.
+//! The one file of this crate with `unsafe`: bit packing (fastlanes), string decompression (FSST) and the loops that are
+//! built for AVX2 too. Every function here is safe to call; what the crates demand is asserted first.
 //!
 //! A block is 1024 values. It is packed in lanes of the smallest width that holds its values ([`Lane`]): a block of
 //! width w takes `128 * w` bytes whatever the lane.
+//!
+//! fastlanes is compiled for the baseline of the target, whatever the machine has. With AVX2 blocks are unpacked here, in
+//! 64-bit words that hold several lanes each, so that one loop serves every lane and width.
 #![allow(
     unsafe_code,
     reason = "the packing crates take run-time widths and lengths unchecked"
@@ -117,8 +120,70 @@ pub(crate) fn unpack<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) 
         width <= L::BITS && packed.len() == packed_len::<L>(width),
         "packed block of the wrong size"
     );
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the machine has AVX2.
+        return unsafe { unpack_avx2(width, packed, out) };
+    }
     // SAFETY: width and both lengths were just checked.
     unsafe { L::unchecked_unpack(width, packed, out) }
+}
+
+/// Bytes of the lanes of a row: what is packed and what is unpacked is a sequence of these.
+const ROW: usize = 128;
+/// Words of 64 bits of a row.
+const ROW_WORDS: usize = ROW / 8;
+
+/// The lowest `bits` bits of every lane of a word.
+fn in_lanes<L: Lane>(bits: usize) -> u64 {
+    let lane = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+    (0..64 / L::BITS).fold(0, |word, at| word | lane << (at * L::BITS))
+}
+
+/// Unpacks a block: rows of 128 bytes, in each of which every lane has its next value at the same bits. A shift moves bits
+/// of the neighbouring lane into some that are not the value's; the masks take them out.
+#[inline(always)]
+fn unpack_body<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) {
+    let packed = packed.as_bytes();
+    let out = out.as_mut_bytes();
+    for row in 0..L::BITS {
+        // The order of fastlanes.
+        let first = fastlanes::FL_ORDER[row / 8] * 16 + row % 8 * 128;
+        let out = &mut out[first * size_of::<L>()..][..ROW];
+        let (at, shift) = (row * width / L::BITS, row * width % L::BITS);
+        let here = (L::BITS - shift).min(width);
+        let low = in_lanes::<L>(here);
+        let mut values = [0; ROW_WORDS];
+        if here > 0 {
+            values = row_of(packed, at);
+        }
+        for value in &mut values {
+            *value = *value >> shift & low;
+        }
+        if here < width {
+            let high = in_lanes::<L>(width) & !low;
+            for (value, next) in values.iter_mut().zip(row_of(packed, at + 1)) {
+                *value |= next << here & high;
+            }
+        }
+        out.copy_from_slice(values.as_bytes());
+    }
+}
+
+/// The words of a packed row.
+#[inline(always)]
+fn row_of(packed: &[u8], row: usize) -> [u64; ROW_WORDS] {
+    let mut words = [0; ROW_WORDS];
+    words
+        .as_mut_bytes()
+        .copy_from_slice(&packed[row * ROW..(row + 1) * ROW]);
+    words
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn unpack_avx2<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) {
+    unpack_body(width, packed, out);
 }
 
 /// Value `index` of a packed block.
@@ -133,6 +198,45 @@ pub(crate) fn unpack_one<L: Lane>(width: usize, packed: &[L], index: usize) -> L
     );
     // SAFETY: width and length were just checked; the index is checked by the callee.
     unsafe { L::unchecked_unpack_single(width, packed, index) }
+}
+
+/// Values of some rows of a packed block.
+///
+/// # Panics
+/// If `packed` is not exactly one block of `width` bits, a row is not below 1024, or `values` has not the length of `rows`.
+pub(crate) fn unpack_rows<L: Lane>(width: usize, packed: &[L], rows: &[u16], values: &mut [L]) {
+    assert!(
+        width <= L::BITS && packed.len() == packed_len::<L>(width),
+        "packed block of the wrong size"
+    );
+    assert!(rows.len() == values.len(), "one value for each row");
+    let mask = if width == L::BITS {
+        u64::MAX
+    } else {
+        (1 << width) - 1
+    };
+    let lanes = BLOCK / L::BITS;
+    let word = |at: usize| packed.get(at).map_or(0, |word| word.widen());
+    for (value, &row) in values.iter_mut().zip(rows) {
+        // Where fastlanes has it: which of the rows of lanes, and which lane.
+        let (lane, at) = (usize::from(row) % lanes, row_of_lane::<L>(row));
+        let bit = at * width;
+        let (first, shift) = (bit / L::BITS * lanes + lane, bit % L::BITS);
+        let low = word(first) >> shift;
+        // What lies in the next word; a shift by all bits of the lane is one by none of them.
+        let high = word(first + lanes) << (L::BITS - shift - 1) << 1;
+        *value = L::truncate((low | high) & mask);
+    }
+}
+
+/// The row of lanes that a row of a block is in: row r of lanes has the values from `FL_ORDER[r / 8] * 16 + r % 8 * 128` on,
+/// and the order is its own inverse.
+#[inline(always)]
+fn row_of_lane<L: Lane>(row: u16) -> usize {
+    assert!(usize::from(row) < BLOCK, "row outside of the block");
+    let sixteenths = BLOCK / L::BITS / 16;
+    let start = usize::from(row) % 128 / 16 & !(sixteenths - 1);
+    usize::from(row) / 128 + 8 * fastlanes::FL_ORDER[start]
 }
 
 /// Appends the string that `codes` stand for. Returns false, and appends nothing, if the codes end within an escape.
@@ -270,6 +374,112 @@ pub(crate) fn and_within<L: Lane>(values: &[L; BLOCK], lo: L, span: L, keep: &mu
     and_within_body(values, lo, span, keep);
 }
 
+/// Bytes 0 and 1 as bits: byte i is bit i % 64 of word i / 64.
+#[inline(always)]
+fn to_bits_body(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
+    std::array::from_fn(|word| {
+        let bytes = &keep[word * 64..(word + 1) * 64];
+        bytes.chunks_exact(8).enumerate().fold(0, |bits, (i, eight)| {
+            let eight = eight.try_into().map_or(0, u64::from_le_bytes);
+            // Moves bit 0 of byte j to bit 56 + j.
+            bits | (eight.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (i * 8)
+        })
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn to_bits_avx2(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_slli_epi16};
+    let mut bits = [0; BLOCK / 64];
+    for (at, bytes) in keep.as_chunks::<32>().0.iter().enumerate() {
+        // SAFETY: 32 bytes are there, and the load needs no alignment.
+        let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast::<__m256i>()) };
+        // The lowest bit of every byte becomes its highest.
+        let half = _mm256_movemask_epi8(_mm256_slli_epi16::<7>(bytes)) as u32;
+        bits[at / 2] |= u64::from(half) << (at % 2 * 32);
+    }
+    bits
+}
+
+/// Bytes 0 and 1 as bits: byte i is bit i % 64 of word i / 64; with AVX2 where the machine has it.
+pub(crate) fn to_bits(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the machine has AVX2.
+        return unsafe { to_bits_avx2(keep) };
+    }
+    to_bits_body(keep)
+}
+
+/// The lowest bits of `runs` from number `from` on.
+#[inline(always)]
+fn bits_from(runs: &[u64; BLOCK / 64], from: usize) -> u64 {
+    let low = runs.get(from / 64).map_or(0, |word| word >> (from % 64));
+    // By 64 less what was taken; a shift by all of 64 is one by none of them.
+    let high = runs
+        .get(from / 64 + 1)
+        .map_or(0, |word| word << (63 - from % 64) << 1);
+    low | high
+}
+
+/// `^` of every bit with all below it.
+#[inline(always)]
+fn prefix_xor(mut word: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        word ^= word << shift;
+    }
+    word
+}
+
+/// Gives every bit between two marks that of their run: bit i of the result is bit r of `runs`, where r + 1 is the number
+/// of bits of `marks` up to i; 0 before the first mark. Bits that differ from the one before are put where their runs
+/// begin, then each row takes the parity of those up to it.
+#[inline(always)]
+fn spread_body(
+    marks: &[u64; BLOCK / 64],
+    runs: &[u64; BLOCK / 64],
+    deposit: impl Fn(u64, u64) -> u64,
+) -> [u64; BLOCK / 64] {
+    let (mut rows, mut run, mut last) = ([0; BLOCK / 64], 0, 0);
+    for (rows, &marks) in rows.iter_mut().zip(marks) {
+        let bits = bits_from(runs, run);
+        let changes = deposit(bits ^ (bits << 1 | last), marks);
+        *rows = prefix_xor(changes) ^ 0_u64.wrapping_sub(last);
+        last = *rows >> 63;
+        run += marks.count_ones() as usize;
+    }
+    rows
+}
+
+/// Moves the lowest bits of `bits` to where `mask` has ones.
+#[inline(always)]
+fn deposit(mut bits: u64, mut mask: u64) -> u64 {
+    let mut moved = 0;
+    while mask != 0 {
+        let place = mask & mask.wrapping_neg();
+        moved |= place * (bits & 1);
+        (bits, mask) = (bits >> 1, mask ^ place);
+    }
+    moved
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi2,popcnt")]
+fn spread_bmi2(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLOCK / 64] {
+    spread_body(marks, runs, |bits, mask| std::arch::x86_64::_pdep_u64(bits, mask))
+}
+
+/// Gives every bit between two marks that of their run, the bits before the first mark 0; with BMI2 where the machine has it.
+pub(crate) fn spread_bits(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLOCK / 64] {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the machine has both.
+        return unsafe { spread_bmi2(marks, runs) };
+    }
+    spread_body(marks, runs, deposit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,18 +493,55 @@ mod tests {
         let mut back = [L::default(); BLOCK];
         unpack(width, &packed, &mut back);
         assert!(back == values, "width {width}");
+        back.fill(L::default());
+        unpack_body(width, &packed, &mut back);
+        assert!(back == values, "in words, width {width}");
+        back.fill(L::default());
+        // SAFETY: as in `unpack`, which may not come here on this machine.
+        unsafe { L::unchecked_unpack(width, &packed, &mut back) }
+        assert!(back == values, "by fastlanes, width {width}");
         for (i, value) in values.iter().enumerate() {
             assert!(
                 unpack_one(width, &packed, i) == *value,
                 "width {width}, value {i}"
             );
         }
+        let rows: Vec<u16> = (0..BLOCK as u16).rev().collect();
+        unpack_rows(width, &packed, &rows, &mut back);
+        back.reverse();
+        assert!(back == values, "row by row, width {width}");
     }
 
     #[test]
     fn blocks_of_every_width_come_back() {
         for width in 0..=64 {
             with_lane!(width, L => round_trip::<L>(width));
+        }
+    }
+
+    #[test]
+    fn bytes_become_bits() {
+        for part in [1, 2, 3, 64, 1000] {
+            let keep: [u8; BLOCK] = std::array::from_fn(|i| u8::from(i % part == 0 || i > 1000));
+            for bits in [to_bits(&keep), to_bits_body(&keep)] {
+                for (i, &keep) in keep.iter().enumerate() {
+                    assert_eq!(bits[i / 64] >> (i % 64) & 1, u64::from(keep), "row {i}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn spreading_loops_agree() {
+        let word = |seed: usize| (seed as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for density in 0..3 {
+            let marks: [u64; BLOCK / 64] = std::array::from_fn(|i| match density {
+                0 => word(i) & word(i + 50) & word(i + 90),
+                1 => word(i) | word(i + 50),
+                _ => u64::MAX * u64::from(i % 5 == 2),
+            });
+            let runs = std::array::from_fn(|i| word(i + 7) ^ word(i + 3) << 5);
+            assert_eq!(spread_bits(&marks, &runs), spread_body(&marks, &runs, deposit));
         }
     }
 

@@ -6,9 +6,10 @@
 
 use crate::CodePredicate;
 use crate::chunk::{Body, KeysChunk, width_of};
-use crate::encoding::runs::spread;
+use crate::encoding::marks::Marks;
 use crate::format::BLOCK;
-use crate::kernel::{Lane, and_within, with_lane};
+use crate::kernel::{Lane, and_within, to_bits, with_lane};
+use crate::select::BlockMask;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// One byte per row of a block: 1 = keep.
@@ -186,9 +187,10 @@ impl Local {
         }
     }
 
-    /// Clears `keep` for the rows of a block that do not match. The condition must be [`stored`](Self::stored). `room`
-    /// is room for a block in 64-bit lanes.
-    pub(crate) fn apply(&self, chunk: &KeysChunk<'_>, block: usize, room: &mut [u64], keep: &mut Keep) {
+    /// Clears the bits of `mask` for the rows of a block that do not match. The condition must be [`stored`](Self::stored).
+    /// `room` is room for a block in 64-bit lanes.
+    pub(crate) fn apply(&self, chunk: &KeysChunk<'_>, block: usize, room: &mut [u64], mask: &mut BlockMask) {
+        let keep = &mut [1; BLOCK];
         match chunk.body() {
             Body::List(list) => with_lane!(list.positions().width(), P => {
                 let positions = lanes::<P>(room);
@@ -198,13 +200,14 @@ impl Local {
             Body::Plain(plain) => with_lane!(chunk.width(), L => self.compare(plain.block::<L>(block), keep)),
             Body::Runs(runs) => with_lane!(chunk.width(), L => {
                 let (lengths, values) = runs.of_block::<L>(block);
-                let (runs, kept) = (lanes::<L>(room), &mut [1; BLOCK]);
-                let count = values.len().min(BLOCK);
+                let (runs, count) = (lanes::<L>(room), values.len().min(BLOCK));
                 runs[..count].copy_from_slice(&values[..count]);
-                self.compare(runs, kept);
-                let mut rows = [0; BLOCK];
-                spread(lengths, &kept[..count], &mut rows, |kept| kept);
-                keep.iter_mut().zip(rows).for_each(|(keep, row)| *keep &= row);
+                self.compare(runs, keep);
+                keep[count..].fill(0);
+                let mut marks = Marks::default();
+                marks.set(lengths);
+                and(mask, &marks.rows_of(&to_bits(keep)));
+                return;
             }),
             Body::Steps(steps) => with_lane!(chunk.width(), L => {
                 if !self.beyond(steps.first::<L>(block).widen(), keep) {
@@ -219,6 +222,7 @@ impl Local {
                 self.compare(values, keep);
             }),
         }
+        and(mask, &to_bits(keep));
     }
 
     /// Whether no value of a block can match because all of them are at least `smallest`; clears `keep` then.
@@ -271,6 +275,12 @@ impl Local {
     }
 }
 
+fn and(mask: &mut BlockMask, other: &BlockMask) {
+    mask.iter_mut()
+        .zip(other)
+        .for_each(|(mask, other)| *mask &= other);
+}
+
 /// Room for a block of lanes, in words.
 pub(crate) fn lanes<L: Lane>(room: &mut [u64]) -> &mut [L; BLOCK] {
     let bytes = &mut room.as_mut_bytes()[..BLOCK * size_of::<L>()];
@@ -288,32 +298,11 @@ fn bit(bits: &[u64], at: usize) -> u8 {
     bits.get(at / 64).map_or(0, |word| (word >> (at % 64) & 1) as u8)
 }
 
-/// The kept rows as bits: row i of the block is bit i % 64 of word i / 64.
-pub(crate) fn to_bits(keep: &Keep) -> [u64; BLOCK / 64] {
-    std::array::from_fn(|word| {
-        let bytes = &keep[word * 64..(word + 1) * 64];
-        bytes.chunks_exact(8).enumerate().fold(0, |bits, (i, eight)| {
-            let eight = eight.try_into().map_or(0, u64::from_le_bytes);
-            // Moves bit 0 of byte j to bit 56 + j.
-            bits | (eight.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (i * 8)
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::chunk::{ENCODINGS, Encoded, encode_as};
     use proptest::prelude::*;
-
-    #[test]
-    fn bytes_become_bits() {
-        let keep: Keep = std::array::from_fn(|i| u8::from(i % 3 == 0 || i > 1000));
-        let bits = to_bits(&keep);
-        for (i, &keep) in keep.iter().enumerate() {
-            assert_eq!(bits[i / 64] >> (i % 64) & 1, u64::from(keep), "row {i}");
-        }
-    }
 
     proptest! {
         #[test]
@@ -371,14 +360,14 @@ mod tests {
         let zone = (encoded.entry.min, encoded.entry.max);
         let local = Local::new(predicate, &chunk, chunk.key_base(), zone).stored(&chunk);
         for (block, codes) in codes.chunks(BLOCK).enumerate() {
-            let mut keep = [1; BLOCK];
-            local.apply(&chunk, block, &mut [0; BLOCK], &mut keep);
+            let mut mask = [u64::MAX; BLOCK / 64];
+            local.apply(&chunk, block, &mut [0; BLOCK], &mut mask);
             if local == Local::Nothing {
-                keep.fill(0);
+                mask.fill(0);
             }
             for (row, &code) in codes.iter().enumerate() {
                 assert_eq!(
-                    keep[row] == 1,
+                    mask[row / 64] >> (row % 64) & 1 == 1,
                     predicate.matches(code),
                     "{predicate:?} {local:?} encoding {} code {code}",
                     encoded.entry.encoding

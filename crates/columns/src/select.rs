@@ -8,7 +8,7 @@ use crate::chunk::KeysChunk;
 use crate::column::Column;
 use crate::format::BLOCK;
 use crate::live::Live;
-use crate::mask::{Keep, Local, to_bits};
+use crate::mask::Local;
 use crate::segment::Segment;
 use crate::{CodePredicate, Result};
 use roaring::RoaringBitmap;
@@ -138,11 +138,9 @@ impl Segment {
             }
             let chunk_start = number * self.chunk_rows();
             for block in (rows.start - chunk_start) / BLOCK..(rows.end - chunk_start).div_ceil(BLOCK) {
-                let mut keep: Keep = [1; BLOCK];
-                let mut mask = [0; BLOCK / 64];
+                let mut mask = [u64::MAX; BLOCK / 64];
                 for (chunk, local) in &conditions {
-                    local.apply(chunk, block, &mut room, &mut keep);
-                    mask = to_bits(&keep);
+                    local.apply(chunk, block, &mut room, &mut mask);
                     if mask == [0; BLOCK / 64] {
                         break;
                     }

@@ -6,6 +6,7 @@
 
 pub(crate) mod choice;
 pub(crate) mod list;
+pub(crate) mod marks;
 pub(crate) mod packed;
 pub(crate) mod plain;
 pub(crate) mod runs;

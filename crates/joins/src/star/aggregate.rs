@@ -73,6 +73,10 @@ impl Groups {
     /// Adds a row to each of these groups.
     #[inline]
     pub(super) fn add_rows(&mut self, groups: &[u32]) {
+        if let [all] = &mut self.rows[..] {
+            *all += groups.len() as u64;
+            return;
+        }
         for group in groups {
             self.rows[*group as usize] += 1;
         }
@@ -85,6 +89,11 @@ impl Groups {
         let valid = |row: usize| values.valid.get(row).is_none_or(|valid| *valid);
         let rows = groups.iter().zip(&values.values).enumerate();
         match self.functions[aggregate] {
+            Function::Sum | Function::Count if self.rows.len() == 1 && values.valid.is_empty() => {
+                let state = &mut states[aggregate];
+                state.value += values.values.iter().map(|value| i128::from(*value)).sum::<i128>();
+                state.count += values.values.len() as u64;
+            }
             Function::Sum | Function::Count => {
                 for (row, (group, value)) in rows {
                     let (valid, state) = (valid(row), &mut states[*group as usize * each + aggregate]);

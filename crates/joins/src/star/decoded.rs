@@ -61,8 +61,9 @@ impl StarJoin {
         let numbers: Vec<u32> = left.iter().map(|row| numbers[*row]).collect();
         groups.add_rows(&numbers);
         let columns: Vec<Values> = rows.measured.iter().map(|column| column.of(&left)).collect();
+        let (mut values, mut room) = (Values::default(), Vec::new());
         for (number, aggregate) in self.aggregates.iter().enumerate() {
-            let values = aggregate.measure.evaluate(&columns, left.len());
+            (aggregate.measure).evaluate(&columns, left.len(), &mut values, &mut room);
             groups.add(number, &numbers, &values);
         }
     }

@@ -3,6 +3,7 @@
 //! Keys that lie densely are positions of a bit vector and an array of group numbers; others are looked up in a hash table of
 //! at least twice as many places (linear probing).
 
+use super::kernel::Bits;
 use super::key::{Digit, digits};
 use crate::{JoinError, Result};
 
@@ -32,8 +33,7 @@ pub(super) enum Keys {
 #[derive(Debug, Clone)]
 pub(super) struct Dense {
     pub(super) low: i64,
-    pub(super) places: u32,
-    pub(super) present: Vec<u64>,
+    pub(super) present: Bits,
     /// Empty if there is one group.
     pub(super) group_of: Vec<u32>,
 }
@@ -165,26 +165,23 @@ impl Dense {
         exists: bool,
     ) -> Result<(Dense, usize)> {
         let mut different = 0;
-        let mut present = vec![0; places as usize / 64 + 1];
+        let mut present = Bits::new(places);
         let mut group_of = vec![0; if grouped { places as usize + 1 } else { 0 }];
         for (key, group) in rows {
-            let place = key.wrapping_sub(low) as usize;
-            let (word, bit) = (&mut present[place / 64], 1 << (place % 64));
-            if *word & bit != 0 {
+            let place = key.wrapping_sub(low) as u32;
+            if present.set(place) {
                 if exists {
                     continue;
                 }
                 return Err(JoinError::DuplicateKey { key });
             }
-            *word |= bit;
             different += 1;
             if grouped {
-                group_of[place] = group;
+                group_of[place as usize] = group;
             }
         }
         let dense = Dense {
             low,
-            places,
             present,
             group_of,
         };
@@ -196,9 +193,8 @@ impl Dense {
     /// The group of a key, if it is there.
     fn group(&self, key: i64) -> Option<u32> {
         let place = u32::try_from(i128::from(key) - i128::from(self.low)).ok()?;
-        let at = (place < self.places).then_some(place as usize)?;
-        let there = self.present[at / 64] >> (at % 64) & 1 == 1;
-        there.then(|| self.group_of.get(at).copied().unwrap_or(0))
+        let there = self.present.has(place) == 1;
+        there.then(|| self.group_of.get(place as usize).copied().unwrap_or(0))
     }
 }
 
@@ -269,7 +265,7 @@ impl Dimension {
     /// Bytes of DRAM that a probe may touch to tell whether a key is there.
     pub fn probe_bytes(&self) -> usize {
         match &self.keys {
-            Keys::Dense(dense) => size_of_val(&*dense.present),
+            Keys::Dense(dense) => dense.present.bytes(),
             Keys::Sparse(sparse) => size_of_val(&*sparse.table),
         }
     }
@@ -277,7 +273,7 @@ impl Dimension {
     /// Bytes of DRAM that it takes.
     pub fn bytes(&self) -> usize {
         match &self.keys {
-            Keys::Dense(dense) => size_of_val(&*dense.present) + size_of_val(&*dense.group_of),
+            Keys::Dense(dense) => dense.present.bytes() + size_of_val(&*dense.group_of),
             Keys::Sparse(sparse) => size_of_val(&*sparse.table),
         }
     }

@@ -61,6 +61,11 @@ impl Values {
         size_of_val(&*self.values) + size_of_val(&*self.valid)
     }
 
+    fn set(&mut self, other: &Values) {
+        self.values.clone_from(&other.values);
+        self.valid.clone_from(&other.valid);
+    }
+
     /// The value of a row, unless it is NULL.
     pub(super) fn get(&self, row: usize) -> Option<i64> {
         let valid = self.valid.get(row).is_none_or(|valid| *valid);
@@ -78,53 +83,63 @@ impl Values {
 }
 
 impl Measure {
-    /// Its values for rows whose columns are these.
-    pub(super) fn evaluate(&self, columns: &[Values], rows: usize) -> Values {
+    /// Its values for rows whose columns are these. `room` lends what it needs in between.
+    pub(super) fn evaluate(&self, columns: &[Values], rows: usize, out: &mut Values, room: &mut Vec<Values>) {
         match self {
-            Measure::Column(number) => columns[*number].clone(),
-            Measure::Literal(value) => Values {
-                values: vec![*value; rows],
-                valid: Vec::new(),
-            },
-            Measure::Add(width, a, b) => combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_add(b))),
+            Measure::Column(number) => out.set(&columns[*number]),
+            Measure::Literal(value) => {
+                out.values.clear();
+                out.values.resize(rows, *value);
+                out.valid.clear();
+            }
+            Measure::Add(width, a, b) => {
+                combine((a, b), columns, rows, out, room, |a, b| {
+                    width.wrap(a.wrapping_add(b))
+                });
+            }
             Measure::Subtract(width, a, b) => {
-                combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_sub(b)))
+                combine((a, b), columns, rows, out, room, |a, b| {
+                    width.wrap(a.wrapping_sub(b))
+                });
             }
             Measure::Multiply(width, a, b) => {
-                combine(a, b, columns, rows, |a, b| width.wrap(a.wrapping_mul(b)))
+                combine((a, b), columns, rows, out, room, |a, b| {
+                    width.wrap(a.wrapping_mul(b))
+                });
             }
         }
     }
 }
 
 fn combine(
-    left: &Measure,
-    right: &Measure,
+    (left, right): (&Measure, &Measure),
     columns: &[Values],
     rows: usize,
+    out: &mut Values,
+    room: &mut Vec<Values>,
     operator: impl Fn(i64, i64) -> i64,
-) -> Values {
-    let mut left = left.evaluate(columns, rows);
-    let room;
+) {
+    left.evaluate(columns, rows, out, room);
+    let mut lent = room.pop().unwrap_or_default();
     let right = match right {
         Measure::Column(number) => &columns[*number],
         other => {
-            room = other.evaluate(columns, rows);
-            &room
+            other.evaluate(columns, rows, &mut lent, room);
+            &lent
         }
     };
-    for (left, right) in left.values.iter_mut().zip(&right.values) {
+    for (left, right) in out.values.iter_mut().zip(&right.values) {
         *left = operator(*left, *right);
     }
-    if left.valid.is_empty() {
-        left.valid.clone_from(&right.valid);
+    if out.valid.is_empty() {
+        out.valid.clone_from(&right.valid);
     } else {
-        left.valid
+        out.valid
             .iter_mut()
             .zip(&right.valid)
             .for_each(|(left, right)| *left &= right);
     }
-    left
+    room.push(lent);
 }
 
 #[cfg(test)]
@@ -141,7 +156,11 @@ mod tests {
             column(&[1, i64::from(i32::MAX), 3], &[true, true, false]),
             column(&[4, 2, 6], &[]),
         ];
-        let of = |measure: Measure| measure.evaluate(&columns, 3);
+        let of = |measure: Measure| {
+            let (mut values, mut room) = (Values::default(), vec![column(&[7; 9], &[false; 9])]);
+            measure.evaluate(&columns, 3, &mut values, &mut room);
+            values
+        };
         let pair = || (Box::new(Measure::Column(0)), Box::new(Measure::Column(1)));
         let (a, b) = pair();
         let product = of(Measure::Multiply(Width::W32, a, b));

@@ -3,37 +3,26 @@
 use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Column, Segment};
 
 use super::aggregate::Groups;
-use super::dimension::{Dense, Dimension, Keys};
+use super::kernel::count;
 use super::measure::Values;
+use super::narrow::NarrowProbe;
 use super::run::{StarJoin, StarStats};
 use super::wide::WideProbe;
 use crate::Result;
 
+/// So many rows of a block were left for it to be likely that those of the next one lie in most of its lines.
+const DENSE: usize = 8;
+
 /// A selection vector: positions in a block.
 pub(super) struct Selection {
-    rows: [u16; BLOCK_ROWS],
-    len: usize,
-}
-
-/// A column that is probed, in one segment.
-struct ProbeOf<'a> {
-    reader: CodeReader<'a, u32>,
-    column: &'a Column,
-    dimension: &'a Dimension,
-    /// What to add to a code to get its value.
-    base: i64,
-    /// Whether code 0 is NULL.
-    has_null: bool,
-    /// What a group of this dimension counts for in the number of the whole.
-    stride: u32,
-    /// Codes of the rows in the selection, by position in the block.
-    codes: Box<[u32; BLOCK_ROWS]>,
+    pub(super) rows: [u16; BLOCK_ROWS],
+    pub(super) len: usize,
 }
 
 /// A probe in one segment.
 enum AnyProbe<'a> {
     /// Of one column, whose codes have 32 bits.
-    Narrow(ProbeOf<'a>),
+    Narrow(NarrowProbe<'a>),
     Wide(WideProbe<'a>),
 }
 
@@ -55,12 +44,15 @@ pub(super) struct Pipeline<'a> {
     probes: Vec<AnyProbe<'a>>,
     measured: Vec<MeasuredOf<'a>>,
     selection: Box<Selection>,
-    few: Box<[u32; BLOCK_ROWS]>,
     wide: Vec<u64>,
     groups: Vec<u32>,
     columns: Vec<Values>,
     /// How many of the probes have read something of the chunk, and one more if the measures have.
     reached: usize,
+    values: Values,
+    room: Vec<Values>,
+    /// Whether a row of the block before was left for its measures.
+    dense: bool,
 }
 
 impl<'a> Pipeline<'a> {
@@ -93,24 +85,10 @@ impl<'a> Pipeline<'a> {
                 probes.push(AnyProbe::Wide(wide));
                 continue;
             }
-            let column = segment.column(probe.columns[0]);
-            let (base, has_null) = integers(column).expect(READABLE);
-            if let Keys::Dense(dense) = &probe.dimension.keys {
-                match within(dense, column, base) {
-                    CodePredicate::Nothing => return Ok(None),
-                    CodePredicate::Any => {}
-                    bounds => conditions.push((probe.columns[0], bounds)),
-                }
+            match NarrowProbe::of(probe, join.strides[number], segment, &mut conditions)? {
+                Some(narrow) => probes.push(AnyProbe::Narrow(narrow)),
+                None => return Ok(None),
             }
-            probes.push(AnyProbe::Narrow(ProbeOf {
-                reader: column.code_reader()?,
-                column,
-                dimension: &probe.dimension,
-                base,
-                has_null,
-                stride: join.strides[number],
-                codes: Box::new([0; BLOCK_ROWS]),
-            }));
         }
         let mut measured = Vec::with_capacity(join.measured.len());
         for &column in &join.measured {
@@ -133,10 +111,12 @@ impl<'a> Pipeline<'a> {
                 rows: [0; BLOCK_ROWS],
                 len: 0,
             }),
-            few: Box::new([0; BLOCK_ROWS]),
             wide: vec![0; BLOCK_ROWS],
             groups: Vec::with_capacity(BLOCK_ROWS),
             reached: 0,
+            values: Values::default(),
+            room: Vec::new(),
+            dense: false,
         }))
     }
 
@@ -147,10 +127,7 @@ impl<'a> Pipeline<'a> {
         stats.rows += rows.len() as u64;
         for probe in &self.probes {
             let may_match = match probe {
-                AnyProbe::Narrow(probe) => {
-                    let (low, high) = probe.column.zone(chunk)?;
-                    probe.may_match(low, high)
-                }
+                AnyProbe::Narrow(probe) => probe.may_match(chunk)?,
                 AnyProbe::Wide(probe) => probe.may_match(chunk)?,
             };
             if !may_match {
@@ -161,8 +138,7 @@ impl<'a> Pipeline<'a> {
         let mut result = Ok(());
         let found = segment.select_blocks(&conditions, rows, |first, mask| {
             if result.is_ok() {
-                self.selection.take(mask);
-                result = self.block(chunk, first % size / BLOCK_ROWS, groups, stats);
+                result = self.block(chunk, first % size / BLOCK_ROWS, *mask, groups, stats);
             }
         });
         self.conditions = conditions;
@@ -209,33 +185,61 @@ impl<'a> Pipeline<'a> {
         &mut self,
         chunk: usize,
         block: usize,
+        mut mask: BlockMask,
         groups: &mut Groups,
         stats: &mut StarStats,
     ) -> Result<()> {
-        stats.selected += self.selection.len as u64;
+        if self.dense {
+            // The rows that will be left lie anywhere in the block: their lines come while it is probed.
+            for column in &mut self.measured {
+                column.reader.prefetch(chunk, block)?;
+            }
+            self.reached = self.probes.len() + 1;
+        }
+        let mut left = count(&mask);
+        stats.selected += left as u64;
+        let (mut vector, selection) = (false, &mut *self.selection);
         for (place, (probe, passed)) in self.probes.iter_mut().zip(&mut stats.passed).enumerate() {
             self.reached = self.reached.max(place + 1);
-            match probe {
-                AnyProbe::Narrow(probe) => {
-                    probe.pass(chunk, block, &mut self.selection, &mut self.few)?;
+            let of_all = match probe {
+                AnyProbe::Narrow(probe) if !vector => probe.pass_all(chunk, block, left, &mut mask)?,
+                _ => false,
+            };
+            if of_all {
+                left = count(&mask);
+            } else {
+                if !vector {
+                    selection.take(&mask);
+                    vector = true;
                 }
-                AnyProbe::Wide(probe) => {
-                    let rows = &mut self.selection.rows[..self.selection.len];
-                    self.selection.len = probe.pass(chunk, block, rows)?;
+                match probe {
+                    AnyProbe::Narrow(probe) => probe.pass(chunk, block, selection)?,
+                    AnyProbe::Wide(probe) => {
+                        let rows = &mut selection.rows[..selection.len];
+                        selection.len = probe.pass(chunk, block, rows)?;
+                    }
                 }
+                left = selection.len;
             }
-            *passed += self.selection.len as u64;
-            if self.selection.len == 0 {
-                return Ok(());
+            *passed += left as u64;
+            if left == 0 {
+                break;
             }
         }
+        self.dense = left >= DENSE;
+        if left == 0 {
+            return Ok(());
+        }
         self.reached = self.probes.len() + 1;
-        let rows = &self.selection.rows[..self.selection.len];
+        if !vector {
+            selection.take(&mask);
+        }
+        let rows = &selection.rows[..selection.len];
         self.groups.clear();
         self.groups.resize(rows.len(), 0);
-        for probe in &self.probes {
+        for probe in &mut self.probes {
             match probe {
-                AnyProbe::Narrow(probe) => probe.add_groups(rows, &mut self.groups),
+                AnyProbe::Narrow(probe) => probe.add_groups(chunk, block, rows, &mut self.groups)?,
                 AnyProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
             }
         }
@@ -244,8 +248,11 @@ impl<'a> Pipeline<'a> {
             column.read(chunk, block, rows, &mut self.wide, values)?;
         }
         for (number, aggregate) in self.join.aggregates.iter().enumerate() {
-            let values = aggregate.measure.evaluate(&self.columns, rows.len());
-            groups.add(number, &self.groups, &values);
+            let (values, room) = (&mut self.values, &mut self.room);
+            aggregate
+                .measure
+                .evaluate(&self.columns, rows.len(), values, room);
+            groups.add(number, &self.groups, values);
         }
         Ok(())
     }
@@ -255,16 +262,6 @@ impl<'a> Pipeline<'a> {
 pub(super) fn integers(column: &Column) -> Option<(i64, bool)> {
     let space = column.code_space()?;
     Some((space.integer_base()?, space.has_null()))
-}
-
-/// The codes of a column between a dimension's least and greatest key.
-fn within(dense: &Dense, column: &Column, base: i64) -> CodePredicate {
-    let high = i128::from(dense.low) + i128::from(dense.places) - 1;
-    match i64::try_from(high) {
-        Ok(high) => codes_within(dense.low, high, column, base),
-        // There is no key.
-        Err(_) => CodePredicate::Nothing,
-    }
 }
 
 /// The codes of a column of whole numbers between two.
@@ -283,7 +280,7 @@ pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> C
 }
 
 impl Selection {
-    fn take(&mut self, mask: &BlockMask) {
+    pub(super) fn take(&mut self, mask: &BlockMask) {
         self.len = 0;
         for (at, word) in mask.iter().enumerate() {
             let mut word = *word;
@@ -298,108 +295,6 @@ impl Selection {
                 self.rows[self.len] = (at * 64) as u16 + word.trailing_zeros() as u16;
                 self.len += 1;
                 word &= word - 1;
-            }
-        }
-    }
-
-    /// Keeps the rows for which `keep` is 1. No branch depends on it.
-    #[inline(always)]
-    fn retain(&mut self, keep: impl Fn(u16) -> usize) {
-        let mut kept = 0;
-        for at in 0..self.len {
-            let row = self.rows[at];
-            self.rows[kept] = row;
-            kept += keep(row);
-        }
-        self.len = kept;
-    }
-}
-
-impl Dense {
-    /// The place of a code, the one behind the last for what is out of range.
-    #[inline(always)]
-    fn place(&self, code: u32, delta: u64) -> usize {
-        u64::from(code).wrapping_add(delta).min(u64::from(self.places)) as usize
-    }
-
-    #[inline(always)]
-    fn has(&self, place: usize) -> usize {
-        (self.present[place / 64] >> (place % 64)) as usize & 1
-    }
-}
-
-impl ProbeOf<'_> {
-    /// What to add to a code to get its place.
-    fn delta(&self, dense: &Dense) -> u64 {
-        self.base.wrapping_sub(dense.low) as u64
-    }
-
-    /// Whether a code between these can be in the dimension.
-    fn may_match(&self, low: u64, high: u64) -> bool {
-        match &self.dimension.keys {
-            Keys::Dense(dense) => {
-                let value = |code: u64| i128::from(code) + i128::from(self.base);
-                let first = i128::from(dense.low);
-                value(high) >= first && value(low) < first + i128::from(dense.places)
-            }
-            Keys::Sparse(_) => self.dimension.rows() > 0,
-        }
-    }
-
-    /// Reads the codes of the selected rows and keeps those that are in the dimension.
-    fn pass(
-        &mut self,
-        chunk: usize,
-        block: usize,
-        selection: &mut Selection,
-        few: &mut [u32; BLOCK_ROWS],
-    ) -> Result<()> {
-        if selection.len * 4 >= BLOCK_ROWS {
-            self.reader.read(chunk, block, &mut self.codes)?;
-        } else {
-            let rows = &selection.rows[..selection.len];
-            let few = &mut few[..rows.len()];
-            self.reader.read_rows(chunk, block, rows, few)?;
-            for (row, code) in rows.iter().zip(few) {
-                self.codes[usize::from(*row)] = *code;
-            }
-        }
-        let codes = &self.codes;
-        if self.has_null {
-            selection.retain(|row| usize::from(codes[usize::from(row) % BLOCK_ROWS] != 0));
-        }
-        match &self.dimension.keys {
-            Keys::Dense(dense) => {
-                let delta = self.delta(dense);
-                selection.retain(|row| dense.has(dense.place(codes[usize::from(row) % BLOCK_ROWS], delta)));
-            }
-            Keys::Sparse(sparse) => {
-                let value = |row: u16| i64::from(codes[usize::from(row)]).wrapping_add(self.base);
-                selection.retain(|row| usize::from(sparse.group(value(row)).is_some()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds what the dimension's groups count for; the rows have passed.
-    fn add_groups(&self, rows: &[u16], groups: &mut [u32]) {
-        if self.dimension.groups() <= 1 {
-            return;
-        }
-        let codes = &self.codes;
-        match &self.dimension.keys {
-            Keys::Dense(dense) => {
-                let delta = self.delta(dense);
-                for (row, group) in rows.iter().zip(groups) {
-                    let place = dense.place(codes[usize::from(*row) % BLOCK_ROWS], delta);
-                    *group += dense.group_of[place] * self.stride;
-                }
-            }
-            Keys::Sparse(sparse) => {
-                for (row, group) in rows.iter().zip(groups) {
-                    let value = i64::from(codes[usize::from(*row)]).wrapping_add(self.base);
-                    *group += sparse.group(value).unwrap_or(0) * self.stride;
-                }
             }
         }
     }
