@@ -235,7 +235,7 @@ pub(crate) fn unpack_rows<L: Lane>(width: usize, packed: &[L], rows: &[u16], val
 fn row_of_lane<L: Lane>(row: u16) -> usize {
     assert!(usize::from(row) < BLOCK, "row outside of the block");
     let sixteenths = BLOCK / L::BITS / 16;
-    let start = usize::from(row) % 128 / 16 & !(sixteenths - 1);
+    let start = (usize::from(row) % 128 / 16) & !(sixteenths - 1);
     usize::from(row) / 128 + 8 * fastlanes::FL_ORDER[start]
 }
 

@@ -88,9 +88,10 @@ impl Bits {
                 // SAFETY: 32 bytes are there, and the load needs no alignment.
                 let places = unsafe { _mm256_loadu_si256(places.as_ptr().cast::<__m256i>()) };
                 let places = _mm256_min_epu32(places, last);
+                let at_word = _mm256_srli_epi32::<5>(places);
                 // SAFETY: a place is at most `self.places`, so the half-word of its bit is one of `words`, and its number
                 // is below 2^27.
-                let found = unsafe { _mm256_i32gather_epi32::<4>(words, _mm256_srli_epi32::<5>(places)) };
+                let found = unsafe { _mm256_i32gather_epi32::<4>(words, at_word) };
                 // Moves the bit of the place to the sign.
                 let found = _mm256_sllv_epi32(found, _mm256_andnot_si256(places, low));
                 bits |= (_mm256_movemask_ps(_mm256_castsi256_ps(found)) as u64) << (at * 8);

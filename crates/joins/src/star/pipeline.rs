@@ -22,7 +22,7 @@ pub(super) struct Selection {
 /// A probe in one segment.
 enum AnyProbe<'a> {
     /// Of one column, whose codes have 32 bits.
-    Narrow(NarrowProbe<'a>),
+    Narrow(Box<NarrowProbe<'a>>),
     Wide(WideProbe<'a>),
 }
 
@@ -86,7 +86,7 @@ impl<'a> Pipeline<'a> {
                 continue;
             }
             match NarrowProbe::of(probe, join.strides[number], segment, &mut conditions)? {
-                Some(narrow) => probes.push(AnyProbe::Narrow(narrow)),
+                Some(narrow) => probes.push(AnyProbe::Narrow(Box::new(narrow))),
                 None => return Ok(None),
             }
         }
