@@ -6,6 +6,7 @@
 //! - every measured value carries all that is needed to measure it again.
 
 pub mod answer;
+mod backing;
 mod error;
 mod experiments;
 pub mod machine;
@@ -14,16 +15,19 @@ pub mod plot;
 pub mod reopen;
 mod report;
 mod settings;
+mod ssb;
 mod tiers;
 mod timing;
 mod trees;
 
+pub use backing::Backing;
 pub use error::BenchError;
 pub use experiments::{Experiment, experiments};
 pub(crate) use report::config;
 pub use report::{Config, Reporter};
 pub use settings::Settings;
+pub use ssb::Ssb;
 pub use tiers::{Asked, Budget, DataKind, Medium, Tiers};
 pub use timing::Samples;
 pub(crate) use timing::interleaved;
-pub use trees::{TreeMedium, Trees};
+pub use trees::Trees;

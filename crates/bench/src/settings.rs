@@ -6,7 +6,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::{BenchError, Tiers, Trees};
+use crate::{Backing, BenchError, Ssb, Tiers, Trees};
 
 /// What the caller of an experiment decides; what is left out has a default in each experiment.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub struct Settings {
     pub quick: bool,
     /// Rows of synthetic tables.
     pub rows: Option<usize>,
-    /// TPC-H scale factor.
+    /// Scale factor of TPC-H or of the Star Schema Benchmark.
     pub scale_factor: Option<f64>,
     /// Seed of data and queries.
     pub seed: u64,
@@ -34,6 +34,10 @@ pub struct Settings {
     pub tiers: Tiers,
     /// What the experiments on ordered trees are run with.
     pub trees: Trees,
+    /// What the Star Schema Benchmark is run with.
+    pub ssb: Ssb,
+    /// What trees and pools lie on, in experiments that compare several media; each has a default.
+    pub on: Vec<Backing>,
 }
 
 impl Settings {
@@ -48,6 +52,11 @@ impl Settings {
     #[must_use]
     pub fn repetitions(&self, full: usize) -> usize {
         self.repetitions.unwrap_or(if self.quick { 2 } else { full })
+    }
+
+    /// What trees or pools lie on: as asked for, or `default`.
+    pub(crate) fn backings<'a>(&'a self, default: &'a [Backing]) -> &'a [Backing] {
+        if self.on.is_empty() { default } else { &self.on }
     }
 
     /// A directory for this run, removed with the returned value.

@@ -4,6 +4,7 @@ mod advise;
 mod generate;
 mod kv;
 mod space;
+mod ssb;
 mod tiers;
 mod trees;
 
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use halocline_bench::Backing;
 use halocline_media::{EmulatedError, EmulatedSpec};
 
 use crate::size;
@@ -19,6 +21,7 @@ pub(crate) use advise::AdviseArgs;
 pub(crate) use generate::{Benchmark, GenerateArgs};
 pub(crate) use kv::{KvArgs, KvCommand, LoadArgs, ScanArgs};
 pub(crate) use space::{CompactArgs, VacuumArgs};
+pub(crate) use ssb::SsbArgs;
 pub(crate) use tiers::TierArgs;
 pub(crate) use trees::TreeArgs;
 
@@ -72,7 +75,7 @@ pub(crate) enum Command {
     /// Write the tables of a public benchmark to Parquet files
     Generate(GenerateArgs),
     /// Run an experiment, or list them
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Steps the program runs in a process of their own
@@ -117,6 +120,7 @@ The rows are published when all files are read, or none of them. A missing pool 
 Examples:
   halocline import shop.pool orders orders-2025.parquet orders-2026.parquet
   halocline import shop.pool orders orders-2027.parquet --append
+  halocline import shop.pool sales sales.parquet --sort day,customer   as CREATE TABLE … WITH (sort = 'day,customer')
   halocline import shop.pool items items.csv --schema 'id bigint, name text, price decimal(10,2)'
   halocline import tpch.pool nation nation.tbl --schema 'n_nationkey int, n_name text, n_regionkey int, n_comment text'")]
 pub(crate) struct ImportArgs {
@@ -145,6 +149,10 @@ pub(crate) struct ImportArgs {
     /// CSV and tbl: the text that stands for NULL [default: the empty one]
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Option<String>,
+    /// Columns by which the rows are sorted, now and in later imports, separated by commas; what --memory has no room for is
+    /// sorted in the pool
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) sort: Vec<String>,
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 }
@@ -314,7 +322,8 @@ Examples:
   halocline bench elf-layout --quick
   halocline bench elf-layout --rows 10000000 --json layout.jsonl
   halocline bench elf-selections --sf 1
-  halocline bench elf-media --data uniform --medium emulated:optane:delay --plot figures")]
+  halocline bench elf-media --data uniform --medium emulated:optane:delay --plot figures
+  halocline bench ssb --sf 1 --on dram,emulated --encoding chosen,plain --dir /mnt/fast/ssb --plot figures")]
 pub(crate) struct BenchArgs {
     /// The experiment, or `list`
     pub(crate) experiment: String,
@@ -327,7 +336,7 @@ pub(crate) struct BenchArgs {
     /// Rows of synthetic tables
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rows: Option<u32>,
-    /// TPC-H scale factor
+    /// Scale factor of TPC-H or SSB
     #[arg(long, value_name = "FACTOR", value_parser = scale_factor)]
     pub(crate) sf: Option<f64>,
     /// Seed of data and queries
@@ -339,13 +348,20 @@ pub(crate) struct BenchArgs {
     /// Repetitions; the median counts
     #[arg(long, alias = "rounds", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
-    /// Where pools are made (the medium that is measured) [default: the temporary directory]
+    /// Where pools are made (the medium that is measured) [default: the temporary directory]; ssb keeps its files there, and
+    /// uses those it finds
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// What trees (or the pools of ssb) lie on, separated by commas: dram (ssb only), dax (a file in /dev/shm, taken for
+    /// one), page-cache (a file in --dir), emulated (as --medium says, in DRAM) [default: all for trees, page-cache for ssb]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) on: Vec<Backing>,
     #[command(flatten)]
     pub(crate) tiers: TierArgs,
     #[command(flatten)]
     pub(crate) trees: TreeArgs,
+    #[command(flatten)]
+    pub(crate) ssb: SsbArgs,
 }
 
 #[derive(Debug, Args)]

@@ -155,3 +155,32 @@ fn a_file_that_is_no_pool_is_left_alone() {
             .starts_with("these are my notes")
     );
 }
+
+#[test]
+fn rows_are_sorted_on_import_and_on_later_ones() {
+    let home = Home::new();
+    home.write("a.csv", "id,word\n3,c\n1,a\n2,b\n1,z\n");
+    home.write("b.csv", "id,word\n5,e\n4,d\n");
+    home.ok(&["import", "p", "t", "a.csv", "--sort", "id"]);
+    let rows = "SELECT * FROM t";
+    assert_eq!(home.csv("p", rows), "id,word\n1,a\n1,z\n2,b\n3,c\n");
+    // The table knows its order; saying it again changes nothing.
+    for arguments in [&[][..], &["--sort", "id"]] {
+        let mut command = vec!["import", "p", "t", "b.csv", "--append"];
+        command.extend(arguments);
+        home.ok(&command);
+    }
+    assert_eq!(
+        home.csv("p", rows),
+        "id,word\n1,a\n1,z\n2,b\n3,c\n4,d\n5,e\n4,d\n5,e\n"
+    );
+    assert!(stdout(&home.ok(&["info", "p"])).contains("clustered by id"));
+    assert_error(
+        &home.fails(1, &["import", "p", "t", "b.csv", "--append", "--sort", "word"]),
+        &["sorted by id", "CLUSTER BY (word)"],
+    );
+    assert_error(
+        &home.fails(1, &["import", "p", "u", "b.csv", "--sort", "day"]),
+        &["no column `day`"],
+    );
+}

@@ -8,7 +8,7 @@ use crate::draft::Draft;
 use crate::error::damaged;
 use crate::meta::{TableMeta, object_name};
 use crate::writer::storable;
-use crate::{ColumnsError, Result};
+use crate::{ColumnsError, Result, TableEncoding};
 use arrow_schema::Schema;
 use halocline_media::Medium;
 use halocline_pool::Txn;
@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 pub struct TableProperties {
     /// Names of the columns by which rows are sorted when they are written, the first one first.
     pub cluster: Option<Vec<String>>,
+    /// How its values are stored.
+    pub encoding: TableEncoding,
 }
 
 /// Makes a table without rows.
@@ -36,6 +38,7 @@ pub fn create_table<M: Medium>(
     check_free(txn, name)?;
     let mut draft = Draft::new(name, TableMeta::new(&storable(schema))?);
     draft.cluster_by(properties.cluster.as_deref())?;
+    draft.meta.set_encoding(properties.encoding);
     draft.put(txn)
 }
 

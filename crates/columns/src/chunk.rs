@@ -7,7 +7,7 @@
 use crate::encoding::choice;
 use crate::encoding::list::List;
 use crate::encoding::packed::{self, Packed};
-use crate::encoding::plain::Plain;
+use crate::encoding::plain::{self, Plain};
 use crate::encoding::runs::Runs;
 use crate::encoding::steps::Steps;
 use crate::error::damaged;
@@ -68,13 +68,32 @@ pub(crate) fn encode_keys(keys: &mut [u64], nulls: &[u32]) -> Encoded {
     }
     let chosen = choice::encode(usize::from(entry.width), keys);
     entry.encoding = chosen.encoding;
-    // NULL was counted as a value.
-    let distinct = chosen
-        .distinct
-        .saturating_sub(usize::from(!nulls.is_empty()))
-        .max(1);
-    entry.distinct = u16::try_from(distinct).unwrap_or(u16::MAX);
+    entry.distinct = valued(chosen.distinct, nulls);
     Encoded::new(entry, chosen.words)
+}
+
+/// Encodes one chunk as plain values in lanes of at least so many bits. All keys are overwritten.
+///
+/// # Panics
+/// If there is no row; if `bits` are those of no lane.
+pub(crate) fn encode_plain(keys: &mut [u64], nulls: &[u32], bits: usize) -> Encoded {
+    let mut entry = to_local(keys, nulls);
+    if nulls.len() == keys.len() {
+        return Encoded::new(entry, Vec::new());
+    }
+    let width = with_lane!(usize::from(entry.width).max(bits), L => <L as Lane>::BITS);
+    let distinct = choice::distinct(keys);
+    entry.width = width as u8;
+    entry.encoding = ENCODING_PLAIN;
+    entry.distinct = valued(distinct, nulls);
+    Encoded::new(entry, plain::encode(width, keys))
+}
+
+/// Distinct values of a chunk as its entry has them, of distinct local values.
+fn valued(distinct: usize, nulls: &[u32]) -> u16 {
+    // NULL was counted as a value.
+    let distinct = distinct.saturating_sub(usize::from(!nulls.is_empty())).max(1);
+    u16::try_from(distinct).unwrap_or(u16::MAX)
 }
 
 /// Encodes one chunk in a certain way; `None` if its keys cannot be encoded so.

@@ -5,10 +5,9 @@
 //! end, the ids are rewritten as ranks in the sorted dictionary. Both happen in steps of bounded memory, in any
 //! order, since every encoded chunk knows its number.
 
-use crate::Result;
 use crate::accept::{accept, keys};
 use crate::bytes_array::for_each_bytes;
-use crate::chunk::{Encoded, KeysChunk, encode_keys, encode_packed};
+use crate::chunk::{Encoded, KeysChunk, encode_keys, encode_packed, encode_plain};
 use crate::dictionary::Dictionary;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
 use crate::interner::Interner;
@@ -16,6 +15,7 @@ use crate::kernel::{Lane, with_lane};
 use crate::physical::Physical;
 use crate::sketch::Sketch;
 use crate::strings_writer::PendingStrings;
+use crate::{Result, TableEncoding};
 use arrow_array::Array;
 use arrow_schema::Field;
 use std::collections::VecDeque;
@@ -39,11 +39,15 @@ impl PendingKeys {
         self.keys.push(0);
     }
 
-    fn encode(&mut self) -> Encoded {
-        self.encode_with(encode_keys)
+    /// As suits the values best, or plain in lanes of so many bits.
+    fn encode(&mut self, plain: Option<usize>) -> Encoded {
+        match plain {
+            None => self.encode_with(encode_keys),
+            Some(bits) => self.encode_with(|keys, nulls| encode_plain(keys, nulls, bits)),
+        }
     }
 
-    fn encode_with(&mut self, encode: fn(&mut [u64], &[u32]) -> Encoded) -> Encoded {
+    fn encode_with(&mut self, encode: impl FnOnce(&mut [u64], &[u32]) -> Encoded) -> Encoded {
         let encoded = encode(&mut self.keys, &self.nulls);
         self.keys.clear();
         self.nulls.clear();
@@ -77,6 +81,8 @@ pub(crate) struct ColumnWriter {
     dictionary_limit: usize,
     /// Bytes of DRAM that the interner may take.
     dictionary_memory: usize,
+    /// Bits of the lanes in which keys stay plain, where they are to be.
+    plain: Option<usize>,
     state: State,
     interner: Interner,
     backlog: VecDeque<(usize, Backlog)>,
@@ -97,6 +103,7 @@ impl ColumnWriter {
         physical: Physical,
         chunk_rows: usize,
         dictionary_limit: (usize, usize),
+        encoding: TableEncoding,
     ) -> Self {
         let state = match physical {
             Physical::Bytes => State::Interned(PendingKeys::default()),
@@ -108,6 +115,7 @@ impl ColumnWriter {
             chunk_rows,
             dictionary_limit: dictionary_limit.0,
             dictionary_memory: dictionary_limit.1,
+            plain: (encoding == TableEncoding::Plain).then(|| physical.bits()),
             state,
             interner: Interner::default(),
             backlog: VecDeque::new(),
@@ -219,7 +227,7 @@ impl ColumnWriter {
         self.entries.push(ChunkEntry::default());
         match &mut self.state {
             State::Keys(pending) => {
-                let encoded = pending.encode();
+                let encoded = pending.encode(self.plain);
                 self.make_ready(chunk, encoded);
             }
             State::Interned(pending) => self
@@ -335,7 +343,7 @@ impl ColumnWriter {
                             None => ranks.push_null(),
                         }
                     }
-                    ranks.encode()
+                    ranks.encode(self.plain)
                 }
             };
             self.make_ready(number, encoded);

@@ -93,7 +93,7 @@ pub use defaults::set_default;
 pub use dictionary::Dictionary;
 pub use error::{ColumnsError, Result};
 pub use meta::uid_of_version_1;
-pub use options::{TableOptions, TableStats};
+pub use options::{TableEncoding, TableOptions, TableStats};
 pub use predicate::CodePredicate;
 pub use ranking::{RankedStrings, rank_strings};
 pub use segment::Segment;

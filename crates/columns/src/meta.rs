@@ -6,7 +6,7 @@ use crate::defaults::DefaultMeta;
 use crate::error::damaged;
 use crate::format::{FORMAT_ENCODED, FORMAT_PACKED};
 use crate::types::{parse_type, type_name};
-use crate::{ColumnsError, Result};
+use crate::{ColumnsError, Result, TableEncoding};
 use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema, SchemaRef};
 use halocline_pool::{Object, ObjectKind};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The newest version this program reads: that of tables with segments of a format beyond the first.
+/// The newest version this program reads: that of tables with segments of a format beyond the first, or an encoding.
 pub(crate) const VERSION: u32 = 4;
 /// Version of other tables with defaults.
 const WITH_DEFAULTS: u32 = 3;
@@ -43,6 +43,9 @@ pub(crate) struct TableMeta {
     /// Columns by which rows are sorted when they are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cluster: Option<Vec<String>>,
+    /// How values are stored, if not as chosen chunk by chunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
     pub(crate) segments: Vec<SegmentMeta>,
 }
 
@@ -123,6 +126,7 @@ impl TableMeta {
             next_segment: 0,
             columns,
             cluster: None,
+            encoding: None,
             segments: Vec::new(),
         })
     }
@@ -166,6 +170,7 @@ impl TableMeta {
             let what = format!("segment {} has the unknown format {}", segment.id, segment.format);
             return Err(damaged(place(), what));
         }
+        meta.encoding().map_err(|what| damaged(place(), what))?;
         let ids: BTreeSet<u64> = meta.segments.iter().map(|segment| segment.id).collect();
         let above = ids.last().is_some_and(|&last| last >= meta.next_segment);
         if meta.uid == 0 || above || ids.len() != meta.segments.len() {
@@ -180,11 +185,25 @@ impl TableMeta {
         let has_default = self.columns.iter().any(|column| column.default.is_some());
         let is_packed = |segment: &SegmentMeta| segment.format == FORMAT_PACKED;
         self.v = match has_default {
-            _ if !self.segments.iter().all(is_packed) => VERSION,
+            _ if !self.segments.iter().all(is_packed) || self.encoding.is_some() => VERSION,
             true => WITH_DEFAULTS,
             false => PLAIN,
         };
         serde_json::to_vec(self).expect("plain data always serialises")
+    }
+
+    /// How values are stored.
+    ///
+    /// # Errors
+    /// There is no such way; [`of_object`](Self::of_object) has made sure that there is.
+    pub(crate) fn encoding(&self) -> std::result::Result<TableEncoding, String> {
+        let name = self.encoding.as_deref();
+        name.map_or(Ok(TableEncoding::default()), str::parse)
+    }
+
+    /// Decides how values are stored from now on.
+    pub(crate) fn set_encoding(&mut self, encoding: TableEncoding) {
+        self.encoding = (encoding != TableEncoding::default()).then(|| encoding.name().to_owned());
     }
 
     pub(crate) fn schema(&self, table: &str) -> Result<SchemaRef> {

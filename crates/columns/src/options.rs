@@ -1,7 +1,9 @@
 //! How tables are written, and what writing gave.
 
 use crate::format::BLOCK;
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 
 /// How a table is written.
 #[derive(Debug, Clone)]
@@ -19,6 +21,49 @@ pub struct TableOptions {
     pub dictionary_limit: usize,
     /// Bytes of a part at most.
     pub(crate) part_limit: usize,
+    /// The table's own.
+    pub(crate) encoding: TableEncoding,
+}
+
+/// How the values of a table are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TableEncoding {
+    /// Chunk by chunk in the encoding that takes the fewest bits, where quicker ones are allowed a few more.
+    #[default]
+    Chosen,
+    /// Values of fixed size in as many bytes as their type has, in the order of the rows (the distance from the chunk's
+    /// smallest value; with NULLs twice as many bytes where there is no room for them); of strings that have a dictionary
+    /// four bytes. For comparisons: larger, and seldom quicker.
+    Plain,
+}
+
+impl TableEncoding {
+    /// Its name in SQL and in a table's description.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chosen => "chosen",
+            Self::Plain => "plain",
+        }
+    }
+}
+
+impl fmt::Display for TableEncoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for TableEncoding {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Chosen, Self::Plain];
+        let found = all
+            .into_iter()
+            .find(|encoding| encoding.name().eq_ignore_ascii_case(text.trim()));
+        found.ok_or_else(|| format!("the encoding of a table is chosen or plain, not '{text}'"))
+    }
 }
 
 impl Default for TableOptions {
@@ -29,6 +74,7 @@ impl Default for TableOptions {
             segment_rows: 1 << 31,
             dictionary_limit: 65_536,
             part_limit: 64 << 20,
+            encoding: TableEncoding::Chosen,
         }
     }
 }

@@ -56,6 +56,18 @@ impl Physical {
     }
 }
 
+impl Physical {
+    /// Bits of the lane that holds a value; of strings, a number of one. Decimals have keys of 64 bits.
+    pub(crate) fn bits(self) -> usize {
+        match self {
+            Self::Bool | Self::I8 | Self::U8 => 8,
+            Self::I16 | Self::U16 | Self::F16 => 16,
+            Self::I32 | Self::U32 | Self::F32 | Self::Bytes => 32,
+            Self::I64 | Self::I128 | Self::U64 | Self::F64 => 64,
+        }
+    }
+}
+
 /// Whether values of this type are UTF-8.
 pub(crate) fn is_text(data_type: &DataType) -> bool {
     matches!(

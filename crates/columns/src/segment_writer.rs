@@ -86,7 +86,9 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
         let limit = (self.options.dictionary_limit, self.shares.interners);
         let columns = self.schema.fields().iter().zip(physical);
         self.columns = columns
-            .map(|(field, physical)| ColumnWriter::new(field, physical, self.chunk_rows, limit))
+            .map(|(field, physical)| {
+                ColumnWriter::new(field, physical, self.chunk_rows, limit, self.options.encoding)
+            })
             .collect();
     }
 

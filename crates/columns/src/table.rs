@@ -4,6 +4,7 @@
 //! per column, whatever the size of the table. Everything else is checked when it is read.
 
 use crate::Result;
+use crate::TableEncoding;
 use crate::deletions::Deletions;
 use crate::meta::{TableMeta, object_name};
 use crate::segment::Segment;
@@ -27,6 +28,7 @@ struct Inner {
     /// One for each column.
     defaults: Arc<[Option<ArrayRef>]>,
     cluster: Option<Vec<String>>,
+    encoding: TableEncoding,
     segments: Vec<Segment>,
     rows: u64,
     stored_bytes: u64,
@@ -81,6 +83,7 @@ impl Table {
             uid: meta.uid,
             defaults: meta.defaults(name, &schema)?.into(),
             schema,
+            encoding: meta.encoding().unwrap_or_default(),
             cluster: meta.cluster,
             rows: segments.iter().map(|segment| segment.rows() as u64).sum(),
             segments,
@@ -123,6 +126,11 @@ impl Table {
         self.inner.cluster.as_deref()
     }
 
+    /// How its values are stored.
+    pub fn encoding(&self) -> TableEncoding {
+        self.inner.encoding
+    }
+
     /// Rows in all segments, the deleted ones among them.
     pub fn rows(&self) -> u64 {
         self.inner.rows
@@ -155,6 +163,7 @@ impl Table {
             schema,
             defaults,
             cluster,
+            encoding,
             rows,
             stored_bytes,
             ..
@@ -166,6 +175,7 @@ impl Table {
             schema: Arc::clone(schema),
             defaults: Arc::clone(defaults),
             cluster: cluster.clone(),
+            encoding: *encoding,
             segments,
             rows: *rows,
             stored_bytes: *stored_bytes,

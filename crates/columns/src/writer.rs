@@ -88,6 +88,7 @@ impl<'t, M: Medium> TableWriter<'t, M> {
         let schema = draft.schema()?;
         let next = draft.next_segment();
         let mut options = options;
+        options.encoding = draft.meta.encoding().unwrap_or_default();
         let sorter = Sorter::new(txn, draft.name(), &draft.meta, &schema, options.memory / 2)?;
         if sorter.is_some() {
             options.memory -= options.memory / 2;

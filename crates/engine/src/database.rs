@@ -1,5 +1,7 @@
 //! `Database`: a pool with SQL.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +11,7 @@ use arrow_array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
 use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
-use halocline_media::{AnyMedium, Device, Dram, EmulatedSpec, keep_little_heap};
+use halocline_media::{AnyMedium, Device, Dram, EmulatedSpec, Medium, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::advise::{self, IndexAdvice, medium_of};
@@ -76,6 +78,8 @@ pub struct IndexSpec {
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// Bytes of DRAM below which it counts what the allocator keeps of freed memory.
 const SMALL_MEMORY: usize = 1 << 30;
+/// Bytes of a file that are copied at once.
+const COPIED_AT_ONCE: usize = 1 << 20;
 /// Bytes of a new pool in DRAM; it grows as it is filled.
 const DRAM_BYTES: u64 = 1 << 20;
 
@@ -267,6 +271,24 @@ impl Database {
         Ok(Self {
             device,
             ..Self::create_on(medium, options)?
+        })
+    }
+
+    /// A copy in DRAM of the pool at `path`, which nobody may write to meanwhile, on the [medium](DatabaseOptions::medium)
+    /// that the options ask for. It ends with the process; the file stays as it is.
+    ///
+    /// # Errors
+    /// No such file, not a pool, no address space or memory.
+    pub fn copy_in_memory(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
+        let dram = AnyMedium::Dram(in_dram(path)?);
+        let device = device(options)?;
+        let medium = match &device {
+            None => dram,
+            Some(device) => dram.emulated(Arc::clone(device)),
+        };
+        Ok(Self {
+            device,
+            ..Self::open_on(medium, options)?
         })
     }
 
@@ -494,6 +516,29 @@ impl Database {
     /// The medium reports a failure.
     pub fn sync(&self) -> Result<(), EngineError> {
         Ok(self.shared.pool.sync()?)
+    }
+}
+
+/// The bytes of a file in DRAM.
+fn in_dram(path: &Path) -> Result<Dram, EngineError> {
+    let failed = |source| PoolError::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let dram = Dram::new(file.metadata().map_err(failed)?.len()).map_err(PoolError::from)?;
+    let mut buffer = vec![0; COPIED_AT_ONCE];
+    let mut at = 0;
+    loop {
+        let read = file.read(&mut buffer).map_err(failed)?;
+        if read == 0 {
+            return Ok(dram);
+        }
+        // The file may have grown since its length was read.
+        dram.grow(at + read as u64).map_err(PoolError::from)?;
+        dram.store(at, &buffer[..read]);
+        at += read as u64;
     }
 }
 

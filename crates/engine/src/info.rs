@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arrow_cast::display::array_value_to_string;
 use halocline_cache::Placement;
-use halocline_columns::Column;
+use halocline_columns::{Column, TableEncoding};
 use halocline_elf::TableIndex;
 use serde::Serialize;
 
@@ -233,7 +233,7 @@ fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
             default: (table.default_value(index)).and_then(|value| array_value_to_string(value, 0).ok()),
             encoding: parts
                 .first()
-                .map_or("none", |column| encoding(column))
+                .map_or("none", |column| encoding(column, table.encoding()))
                 .to_string(),
             bytes: parts.iter().map(|column| column.stored_bytes()).sum(),
         }
@@ -252,8 +252,12 @@ fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
 }
 
 /// How a column is stored, in words.
-fn encoding(column: &Column) -> &'static str {
+fn encoding(column: &Column, table: TableEncoding) -> &'static str {
     match column.code_space() {
+        Some(space) if table == TableEncoding::Plain => match space.dictionary() {
+            Some(_) => "dictionary, plain",
+            None => "plain",
+        },
         Some(space) if space.dictionary().is_some() => "dictionary, packed",
         Some(_) => "packed",
         None if column.data_type().is_numeric() => "packed",

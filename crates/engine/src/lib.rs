@@ -41,6 +41,7 @@ pub use config::{Compaction, IndexMode};
 pub use database::{Database, DatabaseOptions, IndexSpec};
 pub use error::EngineError;
 pub use halocline_cache::Placement;
+pub use halocline_columns::TableEncoding;
 pub use halocline_elf::{Advice, Advised, Layout, Order, PlaceOptions};
 pub use halocline_media::EmulatedSpec;
 pub use import::{Format, ImportError, ImportFault, ImportOptions, ImportProgress, ImportReport, Place};

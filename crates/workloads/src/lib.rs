@@ -6,6 +6,7 @@
 //! - [`TpchTable`]: the TPC-H tables as Arrow batches, and [`write_tpch_parquet`];
 //! - [`SsbTable`]: the tables of the Star Schema Benchmark as Arrow batches, [`write_ssb_parquet`], the thirteen
 //!   [`ssb_queries`], and [`TblReader`] for the files of the public generator;
+//! - the 22 [`tpch_queries`];
 //! - [`WideSpec`]: rows with long strings, all different;
 //! - [`tpch_selections`] and [`tpch_q6_sql`]: the selections over `lineitem` that TPC-H asks for;
 //! - [`ConjunctionGenerator`]: random conjunctions over `lineitem` with a wanted selectivity.
@@ -23,6 +24,7 @@ mod sample;
 mod selection;
 mod ssb;
 mod tpch;
+mod tpch_queries;
 mod tpch_sql;
 mod uniform;
 mod wide;
@@ -39,6 +41,7 @@ pub use sample::LineitemSample;
 pub use selection::{Condition, Predicate, Selection};
 pub use ssb::{SsbQuery, SsbTable, TblError, TblReader, ssb_queries};
 pub use tpch::TpchTable;
+pub use tpch_queries::{TpchQuery, tpch_queries};
 pub use tpch_sql::{lineitem_selection_columns, tpch_q6_sql, tpch_selections};
 pub use uniform::{UniformSpec, UniformTable};
 pub use wide::WideSpec;

@@ -158,9 +158,9 @@ fn steps(
 }
 
 /// Runs a command of the program; gives the most anonymous DRAM that it was seen to hold.
-fn peak_of(settings: &Settings, arguments: &[OsString]) -> Result<u64, BenchError> {
+pub(super) fn peak_of(settings: &Settings, arguments: &[OsString]) -> Result<u64, BenchError> {
     let program = settings.program.as_ref().ok_or_else(|| {
-        BenchError::Setup("memory is measured on the program; run `halocline bench memory`".to_owned())
+        BenchError::Setup("DRAM is measured on the program; run `halocline bench`".to_owned())
     })?;
     let mut child = Command::new(program)
         .args(arguments)

@@ -11,6 +11,7 @@ mod ingest;
 mod memory;
 mod open;
 mod ordered;
+mod ssb;
 mod tiers;
 
 use crate::{BenchError, Reporter, Settings};
@@ -134,6 +135,25 @@ pub fn experiments() -> &'static [Experiment] {
             about: "open and first query after a restart, by size of the pool",
             options: &["--repeat", "--dir", "--medium", "--cache-model"],
             run: open::run,
+        },
+        Experiment {
+            name: "ssb",
+            about: "the Star Schema Benchmark through SQL: 13 queries by medium, encoding, order, with and without the star join; sizes, import, DRAM",
+            options: &[
+                "--sf",
+                "--on",
+                "--encoding",
+                "--sort",
+                "--star",
+                "--scaling",
+                "--threads",
+                "--repeat",
+                "--dir",
+                "--medium",
+                "--cache-model",
+                "--plot",
+            ],
+            run: ssb::run,
         },
         Experiment {
             name: "tree-writes",

@@ -3,4 +3,5 @@
 mod caching;
 mod media;
 mod others;
+mod ssb;
 mod support;

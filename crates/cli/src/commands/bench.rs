@@ -52,6 +52,8 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
         ],
         tiers: args.tiers.tiers(),
         trees: args.trees.trees(),
+        ssb: args.ssb.ssb(),
+        on: args.on.clone(),
     };
     let mut out = BufWriter::new(io::stdout());
     let mut reporter = Reporter::new(experiment.name, &mut out);

@@ -67,6 +67,7 @@ fn import_options(args: &ImportArgs) -> Result<ImportOptions, CliError> {
         delimiter: args.delimiter,
         null: args.null.clone(),
         append: args.append,
+        cluster: args.sort.clone(),
         ..ImportOptions::default()
     })
 }

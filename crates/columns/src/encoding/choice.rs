@@ -51,7 +51,7 @@ impl Survey {
 }
 
 /// About how many distinct values there are: linear counting (Whang et al., TODS'90), a bit per row.
-fn distinct(values: &[u64]) -> usize {
+pub(crate) fn distinct(values: &[u64]) -> usize {
     let bits = values.len().next_power_of_two().max(1 << 10);
     let mut seen = vec![0u64; bits / 64];
     for &value in values {

@@ -232,6 +232,7 @@ fn names_change_and_are_free_or_refused() {
     assert!(matches!(error, ColumnsError::TableExists { .. }), "{error}");
     let properties = TableProperties {
         cluster: Some(vec!["a".into(), "a".into()]),
+        ..TableProperties::default()
     };
     let schema = Schema::new(vec![Field::new("a", DataType::Int8, true)]);
     let error = create_table(&txn, "v", &schema, &properties).expect_err("twice");

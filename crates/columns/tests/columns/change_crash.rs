@@ -185,6 +185,7 @@ fn merges() {
 fn merges_that_sort() {
     let cluster = TableProperties {
         cluster: Some(vec!["c0".into()]),
+        ..TableProperties::default()
     };
     explore(&cluster, "t", |txn, model| {
         merge_all(txn);

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::DataType;
 use halocline_columns::compact::{CompactionPolicy, MergeOptions, MergeProgress, merge, plan};
 use halocline_columns::{
-    ColumnsError, Table, TableOptions, TableProperties, TableWriter, create_table, delete_rows,
+    ColumnsError, Table, TableEncoding, TableOptions, TableProperties, TableWriter, create_table, delete_rows,
 };
 use halocline_media::Dram;
 use halocline_pool::{Pool, Txn};
@@ -165,13 +165,15 @@ proptest! {
         memory in prop_oneof![Just(1usize), Just(40_000), Just(1 << 22)],
         share in prop_oneof![Just(0u64), Just(70)],
         segment_rows in prop_oneof![Just(1u64 << 31), Just(1100)],
+        plain in any::<bool>(),
     ) {
         let pool = dram_pool();
         let txn = pool.begin().expect("no other writer");
         let mut model = Model::new(&columns);
         // The last column first.
         let cluster: Vec<String> = (0..columns.len()).rev().map(|i| format!("c{i}")).collect();
-        let properties = TableProperties { cluster: Some(cluster) };
+        let encoding = if plain { TableEncoding::Plain } else { TableEncoding::Chosen };
+        let properties = TableProperties { cluster: Some(cluster), encoding };
         create_table(&txn, "t", &model.schema(), &properties).expect("storable");
         for (rows, seed) in &appends {
             let batch = model.batch(*rows, *seed);
@@ -238,6 +240,7 @@ fn equal_rows_keep_their_order_and_errors_name_rows() {
     };
     let properties = TableProperties {
         cluster: Some(vec!["word".into()]),
+        ..TableProperties::default()
     };
     create_table(&txn, "t", &batch(0..1).schema(), &properties).expect("storable");
     for memory in [1, 1 << 20] {

@@ -1,9 +1,10 @@
 //! Columns whose chunks have every encoding, compared with the numbers that they were made of.
 
-use crate::common::{dram_pool, write};
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
+use crate::common::dram_pool;
+use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array};
 use halocline_columns::{
-    BLOCK_ROWS, Code, CodePredicate, Column, Encoding, Segment, Table, TableOptions, delete_rows,
+    BLOCK_ROWS, Code, CodePredicate, Column, Encoding, Segment, Table, TableEncoding, TableOptions,
+    TableProperties, TableWriter, compact, create_table, delete_rows,
 };
 use halocline_workloads::SplitMix64;
 use proptest::prelude::*;
@@ -148,6 +149,14 @@ pub(crate) fn table_of(
     columns: &[ArrayRef],
     chunk_rows: usize,
 ) -> (halocline_pool::Pool<halocline_media::Dram>, Table) {
+    table_of_encoding(columns, chunk_rows, TableEncoding::Chosen)
+}
+
+fn table_of_encoding(
+    columns: &[ArrayRef],
+    chunk_rows: usize,
+    encoding: TableEncoding,
+) -> (halocline_pool::Pool<halocline_media::Dram>, Table) {
     let named = columns
         .iter()
         .enumerate()
@@ -156,7 +165,17 @@ pub(crate) fn table_of(
     let mut options = TableOptions::default();
     options.chunk_rows = chunk_rows;
     let pool = dram_pool();
-    let (table, _) = write(&pool, &[batch], options);
+    let txn = pool.begin().expect("no other writer");
+    let properties = TableProperties {
+        encoding,
+        ..TableProperties::default()
+    };
+    create_table(&txn, "t", &batch.schema(), &properties).expect("storable");
+    let mut writer = TableWriter::append(&txn, "t", options).expect("there");
+    writer.write(&batch).expect("written");
+    writer.finish().expect("finished");
+    txn.commit().expect("committed");
+    let table = Table::open(&pool.snapshot().expect("open pool"), "t").expect("written above");
     (pool, table)
 }
 
@@ -170,11 +189,13 @@ proptest! {
         chunk_rows in prop_oneof![Just(1024), Just(4096), Just(65_536)],
         nulls in prop_oneof![3 => Just(0u64), 2 => Just(10), 1 => Just(250)],
         deleted in prop_oneof![Just(0u64), Just(30), Just(200)],
+        encoding in prop_oneof![3 => Just(TableEncoding::Chosen), 1 => Just(TableEncoding::Plain)],
     ) {
         let mut rng = SplitMix64::new(seed);
         let columns: Vec<ArrayRef> =
             KINDS.iter().map(|&kind| array(&numbers(kind, rows, &mut rng), nulls, &mut rng)).collect();
-        let (pool, table) = table_of(&columns, chunk_rows);
+        let (pool, table) = table_of_encoding(&columns, chunk_rows, encoding);
+        prop_assert_eq!(table.encoding(), encoding);
         prop_assert!(table.check().is_empty(), "{:?}", table.check());
         let segment = &table.segments()[0];
         for (i, column) in columns.iter().enumerate() {
@@ -243,4 +264,49 @@ fn only_what_needs_it_is_of_version_4() {
         String::from_utf8_lossy(object.meta())[..7].to_owned()
     });
     assert_eq!(versions, ["{\"v\":2,", "{\"v\":4,"]);
+}
+
+/// Every value of a plain column takes the bytes of its type, however few values there are, and also after a merge.
+#[test]
+fn plain_columns_are_as_wide_as_their_types() {
+    const ROWS: usize = 70_000;
+    let columns: [ArrayRef; 4] = [
+        Arc::new(Int32Array::from_iter_values((0..ROWS as i32).map(|i| i % 10))),
+        Arc::new(Int64Array::from_iter_values((0..ROWS).map(|_| 42))),
+        Arc::new(UInt8Array::from_iter(
+            (0..ROWS).map(|i| (i % 2 == 0).then_some(7)),
+        )),
+        Arc::new(StringArray::from_iter_values(
+            (0..ROWS).map(|i| ["AIR", "RAIL"][i % 2]),
+        )),
+    ];
+    let (pool, table) = table_of_encoding(&columns, 65_536, TableEncoding::Plain);
+    let insist = |table: &Table| {
+        assert_eq!(table.encoding(), TableEncoding::Plain);
+        assert!(table.check().is_empty());
+        for (at, bytes) in [4, 8, 1, 4].into_iter().enumerate() {
+            let column = table.segments()[0].column(at);
+            for chunk in 0..column.chunks() {
+                let info = column.chunk_info(chunk).expect("sound");
+                assert_eq!(info.encoding, Encoding::Plain, "column {at}");
+                assert_eq!(
+                    info.bytes,
+                    (info.rows.next_multiple_of(BLOCK_ROWS) * bytes) as u64
+                );
+                assert!(info.distinct.is_some_and(|distinct| distinct <= 10), "{info:?}");
+            }
+            let read = column.scan(0..ROWS).expect("sound");
+            assert_eq!(read.to_data(), columns[at].to_data(), "column {at}");
+        }
+    };
+    insist(&table);
+    let txn = pool.begin().expect("no other writer");
+    let ids = [table.segments()[0].id()];
+    compact::merge(&txn, "t", &ids, &compact::MergeOptions::default()).expect("merged");
+    let merged = Table::open_in(&txn, "t").expect("there");
+    assert_ne!(merged.segments()[0].id(), ids[0]);
+    insist(&merged);
+    let object = txn.get("table/t").expect("there");
+    let description = String::from_utf8_lossy(object.meta()).into_owned();
+    assert!(description.starts_with("{\"v\":4,"), "{description}");
 }

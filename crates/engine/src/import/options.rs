@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use arrow_schema::SchemaRef;
+use halocline_columns::TableEncoding;
 
 use crate::EngineError;
 
@@ -46,6 +47,12 @@ pub struct ImportOptions {
     pub batch_bytes: Option<usize>,
     /// Add to the table if it is there; its columns are then those expected of the files.
     pub append: bool,
+    /// Columns by which the rows of the table are sorted, those of this import and of all later ones, each by itself; none:
+    /// they stay as they come. Of a table that is there it must be its own, or none. What exceeds the memory is sorted in
+    /// scratch space of the pool.
+    pub cluster: Vec<String>,
+    /// How the values of a new table are stored.
+    pub encoding: TableEncoding,
 }
 
 impl Default for ImportOptions {
@@ -60,6 +67,8 @@ impl Default for ImportOptions {
             batch_rows: 65_536,
             batch_bytes: None,
             append: false,
+            cluster: Vec::new(),
+            encoding: TableEncoding::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
-use halocline_columns::{ColumnsError, TableStats, TableWriter};
+use halocline_columns::{ColumnsError, Table, TableEncoding, TableStats, TableWriter};
 
 use super::error::{ImportError, ImportFault, Place};
 use super::files::Files;
@@ -43,15 +43,17 @@ pub(crate) fn run(
         name: table.to_string(),
         if_not_exists: options.append,
         or_replace: false,
-        cluster: None,
+        cluster: Some(options.cluster.clone()).filter(|columns| !columns.is_empty()),
+        encoding: options.encoding,
     };
     let is_new = making
         .is_needed(transaction)
         .map_err(|error| if_taken(error, "drop it first, or import into a table of another name"))?;
     let mut options = options.clone();
     if !is_new {
-        let known = transaction.catalog().table(table)?.table.schema().clone();
-        options.schema.get_or_insert(known);
+        let open = transaction.catalog().table(table)?.table.clone();
+        stays_as_it_is(&open, &options)?;
+        options.schema.get_or_insert(open.schema().clone());
     }
     let batch_bytes = transaction.shared().budget().decoding() / IN_FLIGHT;
     options.batch_bytes.get_or_insert(batch_bytes);
@@ -88,6 +90,29 @@ pub(crate) fn run(
         input_bytes,
         elapsed: started.elapsed(),
     })
+}
+
+/// Properties asked for must be those of the table that there is.
+fn stays_as_it_is(open: &Table, options: &ImportOptions) -> Result<(), EngineError> {
+    let (name, cluster) = (open.name(), open.cluster().unwrap_or_default());
+    if !options.cluster.is_empty() && options.cluster != cluster {
+        let order = match cluster {
+            [] => "as they came".to_string(),
+            columns => format!("sorted by {}", columns.join(", ")),
+        };
+        return Err(EngineError::Query(format!(
+            "the rows of table '{name}' are kept {order}: import without an order, or change it with ALTER TABLE {name} \
+             CLUSTER BY ({}) first",
+            options.cluster.join(", ")
+        )));
+    }
+    if options.encoding != TableEncoding::default() && options.encoding != open.encoding() {
+        return Err(EngineError::Query(format!(
+            "table '{name}' has the encoding {}, which stays: import into a new table",
+            open.encoding()
+        )));
+    }
+    Ok(())
 }
 
 fn if_taken(error: EngineError, instead: &'static str) -> EngineError {

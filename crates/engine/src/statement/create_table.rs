@@ -6,7 +6,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Expr;
 use futures::StreamExt;
-use halocline_columns::{TableProperties, create_table, set_default};
+use halocline_columns::{TableEncoding, TableProperties, create_table, set_default};
 
 use super::defaults::default_of;
 use super::drop::drop_table;
@@ -26,6 +26,8 @@ pub(crate) struct Making {
     pub(crate) or_replace: bool,
     /// Columns whose order its rows are kept in.
     pub(crate) cluster: Option<Vec<String>>,
+    /// How its values are stored.
+    pub(crate) encoding: TableEncoding,
 }
 
 impl Making {
@@ -62,6 +64,7 @@ impl Making {
         }
         let properties = TableProperties {
             cluster: self.cluster.clone(),
+            encoding: self.encoding,
         };
         create_table(
             transaction.txn(),

@@ -1,5 +1,7 @@
 //! Which statement is whose, and what is refused with which words.
 
+use halocline_columns::TableEncoding;
+
 use super::parse::{Source, Statement, parse};
 use crate::{Format, IndexSpec, Layout, Order};
 
@@ -77,6 +79,12 @@ fn changes_are_read_whole() {
     };
     assert_eq!(making.cluster, Some(vec!["a".to_string(), "B".to_string()]));
     assert!(!schema.field(0).is_nullable() && schema.field(1).is_nullable());
+    let sorted = "CREATE TABLE t WITH (SORT = 'a', encoding = 'Plain') AS SELECT 1 AS a";
+    let Statement::CreateTable { making, .. } = parse(sorted).unwrap() else {
+        panic!("{sorted}")
+    };
+    assert_eq!(making.cluster, Some(vec!["a".to_string()]));
+    assert_eq!(making.encoding, TableEncoding::Plain);
     let literals = |text: &str| match parse(text) {
         Ok(Statement::Insert(insert)) => matches!(insert.source, Source::Literals(_)),
         other => panic!("{text}: {other:?}"),
@@ -164,7 +172,15 @@ fn what_is_not_offered_says_what_to_do() {
         ("CREATE TABLE t (a int PRIMARY KEY)", "is not kept; leave it out"),
         (
             "CREATE TABLE t (a int) WITH (fill = 'x')",
-            "the only one is WITH (cluster = 'column, column')",
+            "there are WITH (cluster = 'column, column'), also called sort, and WITH (encoding = 'plain')",
+        ),
+        (
+            "CREATE TABLE t (a int) WITH (sort = 'a', cluster = 'a')",
+            "give it once",
+        ),
+        (
+            "CREATE TABLE t (a int) WITH (encoding = 'best')",
+            "is chosen or plain, not 'best'",
         ),
         ("COPY t (a) FROM 'x.csv'", "the file has all columns"),
         ("COPY t FROM 'x.csv' (QUOTE '!')", "the option QUOTE '!' of COPY"),

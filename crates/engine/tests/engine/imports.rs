@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_ipc::writer::FileWriter;
-use halocline_engine::{Database, EngineError, Format, ImportFault, ImportOptions, Place};
+use halocline_engine::{
+    Database, DatabaseOptions, EngineError, Format, ImportFault, ImportOptions, Place, TableEncoding,
+};
 use halocline_workloads::TpchTable;
 
 use super::support::{import, new_pool, query, run, write_parquet};
@@ -212,4 +214,70 @@ async fn what_a_table_cannot_hold_is_told_with_its_column() {
         try_import(&db, "t", &[], &ImportOptions::default()),
         Err(EngineError::Query(_))
     ));
+}
+
+/// A sort on import is that of the table, however little memory there is; plain columns give the same answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn imports_are_sorted_and_stored_as_asked() {
+    let (dir, db) = new_pool();
+    let file = orders(dir.path()).swap_remove(0);
+    let small = DatabaseOptions {
+        memory: Some(1 << 20),
+        ..DatabaseOptions::default()
+    };
+    let little = Database::create(&dir.path().join("little.pool"), &small).unwrap();
+    let options = ImportOptions {
+        cluster: vec!["o_orderdate".into(), "o_orderkey".into()],
+        encoding: TableEncoding::Plain,
+        ..ImportOptions::default()
+    };
+    import(&db, "orders", std::slice::from_ref(&file));
+    for (name, db) in [("sorted", &db), ("sorted", &little)] {
+        assert_eq!(
+            try_import(db, name, std::slice::from_ref(&file), &options).unwrap(),
+            1500
+        );
+    }
+    let expected = query(&db, "SELECT * FROM orders ORDER BY o_orderdate, o_orderkey").await;
+    assert_eq!(query(&db, "SELECT * FROM sorted").await, expected);
+    assert_eq!(query(&little, "SELECT * FROM sorted").await, expected);
+    let tables = db.info().unwrap().tables;
+    let sorted = tables.iter().find(|table| table.name == "sorted").unwrap();
+    assert_eq!(sorted.cluster, ["o_orderdate", "o_orderkey"]);
+    let encoding = |name: &str| {
+        let column = sorted.columns.iter().find(|column| column.name == name);
+        column.unwrap().encoding.as_str()
+    };
+    assert_eq!(
+        (encoding("o_orderkey"), encoding("o_orderstatus")),
+        ("plain", "dictionary, plain")
+    );
+    let again = ImportOptions {
+        append: true,
+        cluster: vec![],
+        ..options.clone()
+    };
+    assert_eq!(
+        try_import(&db, "sorted", std::slice::from_ref(&file), &again).unwrap(),
+        1500
+    );
+    for (cluster, table, part) in [
+        (
+            vec!["o_orderkey".to_string()],
+            "sorted",
+            "sorted by o_orderdate, o_orderkey",
+        ),
+        (vec![], "orders", "has the encoding chosen"),
+        (vec!["o_orderkey".to_string()], "orders", "kept as they came"),
+    ] {
+        let options = ImportOptions {
+            cluster,
+            ..again.clone()
+        };
+        let error = try_import(&db, table, std::slice::from_ref(&file), &options).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    run(&db, "CREATE TABLE made WITH (sort = 'o_orderdate, o_orderkey', encoding = 'plain') AS SELECT * FROM orders").await;
+    assert_eq!(query(&db, "SELECT * FROM made").await, expected);
+    assert_eq!(db.check(&mut |_| ()).unwrap().problems.len(), 0);
 }

@@ -14,5 +14,6 @@ mod star;
 mod star_random;
 mod statements;
 mod support;
+mod tpch;
 mod transactions;
 mod types_table;

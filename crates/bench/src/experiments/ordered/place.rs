@@ -8,7 +8,7 @@ use halocline_media::{AnyMedium, Dram, FileMedium, FileOptions};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use tempfile::TempDir;
 
-use crate::{BenchError, Reporter, Settings, TreeMedium};
+use crate::{Backing, BenchError, Reporter, Settings};
 
 /// Files here are in DRAM.
 const IN_DRAM: &str = "/dev/shm";
@@ -18,7 +18,7 @@ const BYTES: u64 = 1 << 20;
 
 /// A medium on which trees are made.
 pub(super) struct Place {
-    pub(super) medium: TreeMedium,
+    pub(super) medium: Backing,
     spec: Option<EmulatedSpec>,
     directory: TempDir,
 }
@@ -29,17 +29,23 @@ pub(super) type Made = (Arc<AnyMedium>, Option<Arc<Device>>);
 impl Place {
     /// # Errors
     /// No directory can be made; `--medium` names none that is emulated.
-    pub(super) fn new(medium: TreeMedium, settings: &Settings) -> Result<Self, BenchError> {
+    pub(super) fn new(medium: Backing, settings: &Settings) -> Result<Self, BenchError> {
+        if medium == Backing::Dram {
+            return Err(BenchError::Setup(
+                "trees lie in a pool's file or on the emulated medium: in DRAM they are with --on dax"
+                    .to_owned(),
+            ));
+        }
         let in_dram = || Settings {
             directory: Some(PathBuf::from(IN_DRAM)),
             ..Settings::default()
         };
         let directory = match medium {
-            TreeMedium::Dax if Path::new(IN_DRAM).is_dir() => in_dram().temporary_directory()?,
+            Backing::Dax if Path::new(IN_DRAM).is_dir() => in_dram().temporary_directory()?,
             _ => settings.temporary_directory()?,
         };
         let spec = match medium {
-            TreeMedium::Emulated => Some(spec(settings)?),
+            Backing::Emulated => Some(spec(settings)?),
             _ => None,
         };
         Ok(Self {
@@ -57,7 +63,7 @@ impl Place {
         };
         match (&self.spec, self.medium) {
             (Some(spec), _) => format!("{spec} over DRAM"),
-            (None, TreeMedium::Dax) => format!("file in {}, taken for DAX", directory()),
+            (None, Backing::Dax) => format!("file in {}, taken for DAX", directory()),
             (None, _) => format!("page-cache file in {}", directory()),
         }
     }
@@ -85,7 +91,7 @@ impl Place {
         }
         let options = FileOptions {
             create: true,
-            assume_dax: self.medium == TreeMedium::Dax,
+            assume_dax: self.medium == Backing::Dax,
             ..FileOptions::default()
         };
         let medium = FileMedium::open(self.path(name), &options)?;
@@ -95,7 +101,7 @@ impl Place {
     /// Opens the pool in the file of that name again.
     pub(super) fn open(&self, name: &str) -> Result<Pool, PoolError> {
         let options = PoolOptions {
-            assume_dax: self.medium == TreeMedium::Dax,
+            assume_dax: self.medium == Backing::Dax,
             ..PoolOptions::default()
         };
         Pool::open(self.path(name), &options)

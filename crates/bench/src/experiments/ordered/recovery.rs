@@ -10,7 +10,7 @@ use super::keys::Keys;
 use super::place::Place;
 use super::{System, agree, rows};
 use crate::plot::{self, Frame, Line, Lines};
-use crate::{BenchError, Reporter, Samples, Settings, TreeMedium, config};
+use crate::{Backing, BenchError, Reporter, Samples, Settings, config};
 
 /// The most seconds for that many keys.
 const BAR: (f64, usize) = (1.0, 10_000_000);
@@ -19,15 +19,15 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
     let most = rows(settings, 10_000_000);
     report.set("seed", settings.seed);
     report.set("threads", settings.threads());
-    let files = settings.trees.media().iter();
-    for medium in files.filter(|medium| **medium != TreeMedium::Emulated) {
+    let files = settings.backings(&Backing::OF_TREES).iter();
+    for medium in files.filter(|medium| **medium != Backing::Emulated) {
         on(*medium, most, settings, report)?;
     }
     Ok(())
 }
 
 fn on(
-    medium: TreeMedium,
+    medium: Backing,
     most: usize,
     settings: &Settings,
     report: &mut Reporter<'_>,

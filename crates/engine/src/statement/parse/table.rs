@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     self, AlterTableOperation, ColumnDef, ColumnOption, CreateTableOptions, Expr, RenameTableNameKind,
     SqlOption, Value,
 };
+use halocline_columns::TableEncoding;
 
 use super::super::create_table::Making;
 use super::{Statement, identifier, object_name, refuse};
@@ -68,8 +69,10 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
     if create.or_replace && create.if_not_exists {
         return refuse("OR REPLACE with IF NOT EXISTS", "use one of them");
     }
+    let with = table_options(&create.table_options)?;
     let making = Making {
-        cluster: cluster_option(&create.table_options)?,
+        cluster: with.cluster,
+        encoding: with.encoding.unwrap_or_default(),
         if_not_exists: create.if_not_exists,
         or_replace: create.or_replace,
         name,
@@ -113,29 +116,50 @@ fn without_default(column: &ColumnDef) -> (ColumnDef, Option<Expr>) {
     (column, default)
 }
 
-/// `WITH (cluster = 'a, b')`.
-fn cluster_option(options: &CreateTableOptions) -> Result<Option<Vec<String>>, EngineError> {
-    let instead = "the only one is WITH (cluster = 'column, column')";
+/// What `WITH (…)` says of a table.
+#[derive(Debug, Default)]
+struct TableWith {
+    cluster: Option<Vec<String>>,
+    encoding: Option<TableEncoding>,
+}
+
+/// `WITH (cluster = 'a, b', encoding = 'plain')`; `sort` is another word for `cluster`.
+fn table_options(options: &CreateTableOptions) -> Result<TableWith, EngineError> {
+    let instead =
+        "there are WITH (cluster = 'column, column'), also called sort, and WITH (encoding = 'plain')";
     let options = match options {
-        CreateTableOptions::None => return Ok(None),
+        CreateTableOptions::None => return Ok(TableWith::default()),
         CreateTableOptions::With(options) => options.as_slice(),
         _ => return refuse("an option of CREATE TABLE", instead),
     };
-    let [
-        SqlOption::KeyValue {
+    let mut with = TableWith::default();
+    for option in options {
+        let unknown = || refuse(format!("the table option {option}"), instead);
+        let SqlOption::KeyValue {
             key,
             value: Expr::Value(value),
-        },
-    ] = options
-    else {
-        return refuse("an option of CREATE TABLE", instead);
-    };
-    match (&value.value, key.value.eq_ignore_ascii_case("cluster")) {
-        (Value::SingleQuotedString(text) | Value::DoubleQuotedString(text), true) => {
-            Ok(Some(names_in(text)).filter(|names| !names.is_empty()))
+        } = option
+        else {
+            return unknown();
+        };
+        let (Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)) = &value.value else {
+            return unknown();
+        };
+        let key = key.value.to_ascii_lowercase();
+        let known = match key.as_str() {
+            "cluster" | "sort" => with.cluster.replace(names_in(text)).is_some(),
+            "encoding" => {
+                let encoding = text.parse().map_err(EngineError::Query)?;
+                with.encoding.replace(encoding).is_some()
+            }
+            _ => return unknown(),
+        };
+        if known {
+            return refuse(format!("the table option {key} twice"), "give it once");
         }
-        _ => refuse(format!("the table option {}", options[0]), instead),
     }
+    with.cluster = with.cluster.filter(|names| !names.is_empty());
+    Ok(with)
 }
 
 /// Names in a text, separated by commas.

@@ -20,7 +20,7 @@ use halocline_workloads::{SplitMix64, Zipf};
 use super::keys::Keys;
 use super::place::Place;
 use super::{System, agree, rows};
-use crate::{BenchError, Config, Reporter, Samples, Settings, config};
+use crate::{Backing, BenchError, Config, Reporter, Samples, Settings, config};
 
 use store::{Std, Store};
 
@@ -114,7 +114,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
     let rows = rows(settings, 10_000_000);
     report.set("rows", rows);
     report.set("seed", settings.seed);
-    for medium in settings.trees.media() {
+    for medium in settings.backings(&Backing::OF_TREES) {
         let place = Place::new(*medium, settings)?;
         place.announce(report)?;
         let contenders = contenders(settings, &place)?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::place::Place;
 use super::{Contender, Operation, Row, paper};
 use crate::plot::{self, Bars, Frame};
-use crate::{BenchError, Reporter, Settings, TreeMedium};
+use crate::{Backing, BenchError, Reporter, Settings};
 
 pub(super) fn values(
     report: &mut Reporter<'_>,
@@ -54,7 +54,7 @@ pub(super) fn tables(
             cells.extend(columns.iter().map(|row| rate(row.rates[at].median())));
             lines.push(cells);
         }
-        if threads == 1 && place.medium == TreeMedium::Dax {
+        if threads == 1 && place.medium == Backing::Dax {
             for public in &paper::ALL {
                 let mut cells = vec![format!("({})", public.name)];
                 let rates = columns.iter().map(|row| public.rate(row.operation));
@@ -69,7 +69,7 @@ pub(super) fn tables(
             scaling(report, contenders, measured, threads)?;
         }
     }
-    if place.medium == TreeMedium::Dax {
+    if place.medium == Backing::Dax {
         report.line("in brackets: public programs on another machine, for scale; not run here")?;
     }
     Ok(())

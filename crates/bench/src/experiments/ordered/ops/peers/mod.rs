@@ -10,7 +10,7 @@ mod rocksdb;
 
 use super::super::place::Place;
 use super::{Contender, Store};
-use crate::{BenchError, TreeMedium, config};
+use crate::{Backing, BenchError, config};
 
 /// Changes of a commit.
 const COMMIT: usize = 1000;
@@ -20,7 +20,7 @@ const COMMIT: usize = 1000;
 /// # Errors
 /// What a store reports.
 pub(super) fn open(place: &Place, rows: usize) -> Result<Vec<Contender>, BenchError> {
-    if place.medium == TreeMedium::Emulated {
+    if place.medium == Backing::Emulated {
         return Ok(vec![]);
     }
     let mut stores: Vec<(&str, Box<dyn Store>)> = vec![

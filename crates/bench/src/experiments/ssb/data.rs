@@ -1,0 +1,171 @@
+//! The files: Parquet as `halocline generate ssb` writes it, and pools made of it, each once.
+//!
+//! A file has its name only when it is whole, so that what is found can be used.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use halocline_engine::{Database, DatabaseOptions, ImportOptions};
+use halocline_workloads::{ParquetOptions, SsbTable, write_ssb_parquet};
+use tempfile::TempDir;
+
+use super::variant::Stored;
+use crate::{BenchError, Reporter, Settings};
+
+/// Where the files are.
+pub(super) struct Data {
+    directory: PathBuf,
+    /// Removed with this, unless the caller wants to keep it.
+    _temporary: Option<TempDir>,
+}
+
+/// What a pool takes, beside the files it was made of.
+pub(super) struct Sizes {
+    pub(super) stored: Stored,
+    pub(super) path: PathBuf,
+    /// Rows of lineorder.
+    pub(super) rows: u64,
+    /// Bytes of lineorder in the pool.
+    pub(super) lineorder: u64,
+    /// Bytes of all tables.
+    pub(super) tables: u64,
+    /// Bytes of lineorder as Parquet.
+    pub(super) parquet_lineorder: u64,
+    /// Bytes of all Parquet files.
+    pub(super) parquet: u64,
+    /// Seconds in which lineorder was imported and synced, if this run did that.
+    pub(super) import: Option<f64>,
+}
+
+impl Data {
+    pub(super) fn new(settings: &Settings) -> Result<Self, BenchError> {
+        if let Some(directory) = &settings.directory {
+            return Ok(Self {
+                directory: directory.clone(),
+                _temporary: None,
+            });
+        }
+        let temporary = settings.temporary_directory()?;
+        Ok(Self {
+            directory: temporary.path().to_owned(),
+            _temporary: Some(temporary),
+        })
+    }
+
+    /// The directory of a scale factor.
+    fn of(&self, scale_factor: f64) -> PathBuf {
+        self.directory.join(format!("sf{scale_factor}"))
+    }
+
+    /// The file of a pool.
+    pub(super) fn pool(&self, stored: &Stored) -> PathBuf {
+        self.of(stored.scale_factor).join(stored.file())
+    }
+
+    fn parquet(&self, scale_factor: f64, table: SsbTable) -> PathBuf {
+        self.of(scale_factor).join(format!("{table}.parquet"))
+    }
+
+    /// Makes what is not there yet of a pool and its Parquet files.
+    pub(super) fn prepare(
+        &self,
+        stored: &Stored,
+        settings: &Settings,
+        report: &mut Reporter<'_>,
+    ) -> Result<Sizes, BenchError> {
+        let scale_factor = stored.scale_factor;
+        fs::create_dir_all(self.of(scale_factor))?;
+        let mut bytes = vec![];
+        for table in SsbTable::ALL {
+            let path = self.parquet(scale_factor, table);
+            whole(&path, |path| {
+                let options = ParquetOptions {
+                    threads: settings.threads(),
+                    ..ParquetOptions::default()
+                };
+                write_ssb_parquet(path, table, scale_factor, &options, |_| {})
+                    .map(drop)
+                    .map_err(|error| BenchError::Setup(error.to_string()))
+            })?;
+            bytes.push((table, fs::metadata(&path)?.len()));
+        }
+        let path = self.pool(stored);
+        let mut import = None;
+        whole(&path, |path| {
+            import = Some(self.import(path, stored, settings)?);
+            Ok(())
+        })?;
+        let options = DatabaseOptions {
+            read_only: true,
+            ..DatabaseOptions::default()
+        };
+        let tables = Database::open(&path, &options)?.info()?.tables;
+        let lineorder = tables
+            .iter()
+            .find(|table| table.name == SsbTable::Lineorder.name())
+            .ok_or_else(|| BenchError::Setup(format!("{} has no lineorder; remove it", path.display())))?;
+        let sizes = Sizes {
+            stored: stored.clone(),
+            rows: lineorder.rows,
+            lineorder: lineorder.bytes,
+            tables: tables.iter().map(|table| table.bytes).sum(),
+            parquet_lineorder: bytes.last().map_or(0, |(_, bytes)| *bytes),
+            parquet: bytes.iter().map(|(_, bytes)| bytes).sum(),
+            import,
+            path,
+        };
+        report.line(&match import {
+            Some(seconds) => format!(
+                "{stored}: {} rows of lineorder imported in {seconds:.1} s",
+                sizes.rows
+            ),
+            None => format!("{stored}: {} was there", sizes.path.display()),
+        })?;
+        Ok(sizes)
+    }
+
+    /// Imports all tables; gives the seconds that lineorder took, synced.
+    fn import(&self, path: &Path, stored: &Stored, settings: &Settings) -> Result<f64, BenchError> {
+        let options = DatabaseOptions {
+            threads: Some(settings.threads()),
+            ..DatabaseOptions::default()
+        };
+        let database = Database::create(path, &options)?;
+        let mut seconds = 0.0;
+        for table in SsbTable::ALL {
+            let mut options = ImportOptions {
+                encoding: stored.encoding,
+                ..ImportOptions::default()
+            };
+            if table == SsbTable::Lineorder {
+                options.cluster = stored.sort.iter().cloned().collect();
+            }
+            let start = Instant::now();
+            database.import(
+                table.name(),
+                &[self.parquet(stored.scale_factor, table)],
+                &options,
+                &mut |_| {},
+                &AtomicBool::new(false),
+            )?;
+            database.sync()?;
+            seconds = start.elapsed().as_secs_f64();
+        }
+        Ok(seconds)
+    }
+}
+
+/// Has a file made under another name, unless it is there.
+fn whole(path: &Path, make: impl FnOnce(&Path) -> Result<(), BenchError>) -> Result<(), BenchError> {
+    if path.exists() {
+        return Ok(());
+    }
+    let unfinished = path.with_extension("unfinished");
+    if unfinished.exists() {
+        fs::remove_file(&unfinished)?;
+    }
+    make(&unfinished)?;
+    Ok(fs::rename(&unfinished, path)?)
+}

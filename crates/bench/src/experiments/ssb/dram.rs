@@ -1,0 +1,63 @@
+//! How much DRAM the queries take: the peak of anonymous resident pages of a process that opens the pool and runs them, which the
+//! mapped pages of the pool are not among.
+
+use std::ffi::OsString;
+
+use halocline_workloads::ssb_queries;
+
+use super::data::Sizes;
+use super::variant::Stored;
+use crate::experiments::memory::peak_of;
+use crate::{BenchError, Reporter, Settings};
+
+/// The peaks of one pool, in bytes.
+pub(super) struct Peak {
+    pub(super) stored: Stored,
+    pub(super) threads: usize,
+    /// Of a process that runs all queries.
+    pub(super) all: u64,
+    /// Of one that only opens the pool.
+    pub(super) opened: u64,
+}
+
+/// The peaks of all pools of the largest scale factor; none without the program.
+pub(super) fn peaks(
+    stored: &[Sizes],
+    settings: &Settings,
+    report: &mut Reporter<'_>,
+) -> Result<Vec<Peak>, BenchError> {
+    if settings.program.is_none() {
+        report.line("DRAM is not measured: that takes the program, run `halocline bench ssb`")?;
+        return Ok(vec![]);
+    }
+    let largest = stored
+        .iter()
+        .map(|sizes| sizes.stored.scale_factor)
+        .fold(0.0, f64::max);
+    let queries: Vec<&str> = ssb_queries().iter().map(|query| query.sql).collect();
+    let of_largest = stored.iter().filter(|sizes| sizes.stored.scale_factor == largest);
+    of_largest
+        .map(|sizes| {
+            let peak = |statements: &str| {
+                let mut arguments = vec![OsString::from("sql"), sizes.path.clone().into_os_string()];
+                let threads = settings.threads().to_string();
+                let options = [
+                    statements,
+                    "--read-only",
+                    "--output",
+                    "csv",
+                    "--threads",
+                    &threads,
+                ];
+                arguments.extend(options.map(OsString::from));
+                peak_of(settings, &arguments)
+            };
+            Ok(Peak {
+                stored: sizes.stored.clone(),
+                threads: settings.threads(),
+                all: peak(&queries.join(";\n"))?,
+                opened: peak("SELECT count(*) FROM supplier")?,
+            })
+        })
+        .collect()
+}

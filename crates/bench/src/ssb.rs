@@ -1,0 +1,17 @@
+//! What the Star Schema Benchmark is run with.
+
+use halocline_engine::TableEncoding;
+
+/// What the caller of the Star Schema Benchmark decides. Of each list every value is measured beside those of the other
+/// lists, all in one run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ssb {
+    /// How the tables are stored; as chosen by default.
+    pub encodings: Vec<TableEncoding>,
+    /// Columns by which lineorder is sorted, `None`: as it is generated, which is the default.
+    pub sorts: Vec<Option<String>>,
+    /// Whether star queries are one pipeline, or left to DataFusion over the pool; the former by default.
+    pub star: Vec<bool>,
+    /// Measure one thread beside all, and a tenth of the scale factor beside it.
+    pub scaling: bool,
+}
