@@ -51,8 +51,9 @@ impl TableIndex {
 /// [`refresh_index`](crate::refresh_index) has built and stored its trees.
 ///
 /// # Errors
-/// [`ElfError::Placement`] for a placement that the index's layout cannot have; [`ElfError::NoSuchIndex`],
-/// [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Pool`].
+/// [`Placement`](crate::ElfError::Placement) for a placement that the index's layout cannot have;
+/// [`NoSuchIndex`](crate::ElfError::NoSuchIndex), [`DamagedMeta`](crate::ElfError::DamagedMeta),
+/// [`NewerVersion`](crate::ElfError::NewerVersion), [`Pool`](crate::ElfError::Pool).
 pub fn place_index<M: Medium>(txn: &Txn<M>, name: &str, options: &PlaceOptions) -> Result<()> {
     let PlaceOptions { placement, dram } = *options;
     let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
