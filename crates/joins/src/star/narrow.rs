@@ -16,6 +16,9 @@ const MOST: usize = 512;
 /// From so many rows of a block on, all of its runs are.
 const MOST_BY_RUNS: usize = 128;
 
+/// Blocks that are looked at to know what a probe keeps.
+const SAMPLE: usize = 8;
+
 /// A column that is probed, in one segment.
 pub(super) struct NarrowProbe<'a> {
     reader: CodeReader<'a, u32>,
@@ -85,6 +88,23 @@ impl<'a> NarrowProbe<'a> {
             }
             Keys::Sparse(_) => self.dimension.rows() > 0,
         })
+    }
+
+    /// The share of rows that it keeps, in a few blocks all over a segment that has rows.
+    pub(super) fn sample(&mut self, segment: &Segment) -> Result<f64> {
+        let (size, rows) = (segment.chunk_rows(), segment.rows());
+        let mut selection = Selection::default();
+        let (mut seen, mut kept) = (0, 0);
+        for number in 0..SAMPLE {
+            let row = rows / SAMPLE * number;
+            let (chunk, block) = (row / size, row % size / BLOCK_ROWS);
+            let left = size.min(rows - chunk * size) - block * BLOCK_ROWS;
+            selection.take(&first_bits(left.min(BLOCK_ROWS)));
+            seen += selection.len;
+            self.pass(chunk, block, &mut selection)?;
+            kept += selection.len;
+        }
+        Ok(kept as f64 / seen.max(1) as f64)
     }
 
     /// Clears the bits of a block's rows that are not in the dimension, if it pays to look all of them up; `left` are set.

@@ -107,10 +107,7 @@ impl<'a> Pipeline<'a> {
             probes,
             columns: vec![Values::default(); measured.len()],
             measured,
-            selection: Box::new(Selection {
-                rows: [0; BLOCK_ROWS],
-                len: 0,
-            }),
+            selection: Box::default(),
             wide: vec![0; BLOCK_ROWS],
             groups: Vec::with_capacity(BLOCK_ROWS),
             reached: 0,
@@ -276,6 +273,15 @@ pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> C
         (true, _) => CodePredicate::Nothing,
         (_, true) => CodePredicate::Any,
         _ => CodePredicate::range(low as u64, high as u64),
+    }
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self {
+            rows: [0; BLOCK_ROWS],
+            len: 0,
+        }
     }
 }
 

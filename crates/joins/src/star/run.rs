@@ -8,6 +8,7 @@ use halocline_columns::{CodePredicate, Segment};
 use super::aggregate::{Aggregate, Groups};
 use super::decoded::DecodedRows;
 use super::dimension::Dimension;
+use super::narrow::NarrowProbe;
 use super::order::ProbeCost;
 use super::pipeline::{Pipeline, integers};
 use crate::{JoinError, Result};
@@ -125,7 +126,7 @@ impl StarJoin {
         threads: usize,
         interrupted: &AtomicBool,
     ) -> Result<(Groups, StarStats)> {
-        let order = self.order(segments);
+        let order = self.order(segments)?;
         let chunks = segments.iter().enumerate().flat_map(|(number, (segment, _))| {
             (0..segment.rows().div_ceil(segment.chunk_rows().max(1)))
                 .map(move |chunk| Morsel::Chunk(number, chunk))
@@ -195,15 +196,36 @@ impl StarJoin {
         Ok((groups, stats))
     }
 
-    fn order(&self, segments: &[(&Segment, Vec<(usize, CodePredicate)>)]) -> Vec<usize> {
+    /// The order of probes, by what some blocks of the largest segment tell. Bounds of keys would tell too little: a date
+    /// as a number leaves most numbers between the first day and the last unused.
+    fn order(&self, segments: &[(&Segment, Vec<(usize, CodePredicate)>)]) -> Result<Vec<usize>> {
         let largest = segments.iter().max_by_key(|(segment, _)| segment.rows());
-        let costs = self.probes.iter().map(|probe| {
-            let columns = largest.map(|(segment, _)| {
+        let mut costs = Vec::with_capacity(self.probes.len());
+        for probe in &self.probes {
+            let columns = largest.map_or_else(Vec::new, |(segment, _)| {
                 let columns = probe.columns.iter().map(|column| segment.column(*column));
                 columns.collect::<Vec<_>>()
             });
-            ProbeCost::of(&columns.unwrap_or_default(), &probe.dimension)
-        });
-        ProbeCost::order(&costs.collect::<Vec<_>>())
+            let mut cost = ProbeCost::of(&columns, &probe.dimension);
+            if let Some((segment, _)) = largest.filter(|_| self.probes.len() > 1) {
+                cost.share = sampled(probe, segment)?.or(cost.share);
+            }
+            costs.push(cost);
+        }
+        Ok(ProbeCost::order(&costs))
+    }
+}
+
+/// The share of a segment's rows that a probe keeps, in a sample; `None` if it is one that is not sampled.
+fn sampled(probe: &Probe, segment: &Segment) -> Result<Option<f64>> {
+    let [column] = probe.columns[..] else {
+        return Ok(None);
+    };
+    if segment.column(column).code_bits()? > u32::BITS || segment.rows() == 0 {
+        return Ok(None);
+    }
+    match NarrowProbe::of(probe, 1, segment, &mut Vec::new())? {
+        Some(mut narrow) => narrow.sample(segment).map(Some),
+        None => Ok(Some(0.0)),
     }
 }

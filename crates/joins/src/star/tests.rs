@@ -289,3 +289,26 @@ fn it_can_be_interrupted_and_refuses_too_many_groups() {
     let error = StarJoin::new(vec![probe(0), probe(1)], vec![], vec![]).expect_err("4 million groups");
     assert!(matches!(error, JoinError::TooManyGroups { .. }), "{error}");
 }
+
+#[test]
+fn probes_go_by_what_rows_tell() {
+    // All keys of `a` are in their dimension, though its keys fill a thousandth of what lies between them; of those of `b`,
+    // which fill it, one in five is.
+    let rows: Vec<Row> = (0..50_000)
+        .map(|row| {
+            (
+                Some(row * 7 % 100 * 1000),
+                i64::from(row * 11 % 1000),
+                Some(row),
+                1,
+            )
+        })
+        .collect();
+    let (_directory, table) = table_of(&rows);
+    let all: BTreeMap<i64, u32> = (0..100).map(|key| (key * 1000, 0)).collect();
+    let few: BTreeMap<i64, u32> = (0..200).map(|key| (key * 5, key as u32 % 3)).collect();
+    let (answer, stats) = answer_of(&join_of(&dimension_of(&all), &dimension_of(&few)), &table, 2);
+    assert_eq!(answer, brute_force(&rows, &all, &few, 1));
+    assert_eq!(stats.order, [1, 0]);
+    assert_eq!(stats.passed, [10_000, 10_000]);
+}
