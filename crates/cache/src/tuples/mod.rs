@@ -40,6 +40,21 @@ impl TupleCache {
     /// [`CacheError::TupleWords`] for other numbers of words, [`CacheError::BudgetTooSmall`] if there is no room for
     /// one bucket, [`CacheError::OutOfMemory`] if the system has not so much.
     pub fn new(budget_bytes: usize, words: usize) -> Result<Self, CacheError> {
+        let buckets = Self::buckets_for(budget_bytes, words)?;
+        let entries = buckets * entries(words);
+        Ok(Self {
+            words,
+            buckets: Memory::zeroed(buckets)?,
+            sightings: Sightings::new(entries)?,
+            gate: Gate::new(entries),
+        })
+    }
+
+    /// How many buckets a cache of that budget has; allocates nothing.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), but for memory.
+    fn buckets_for(budget_bytes: usize, words: usize) -> Result<usize, CacheError> {
         let entries = match words {
             1..=3 => entries(words),
             _ => return Err(CacheError::TupleWords { words }),
@@ -60,12 +75,7 @@ impl TupleCache {
                 least: least as u64,
             });
         }
-        Ok(Self {
-            words,
-            buckets: Memory::zeroed(buckets)?,
-            sightings: Sightings::new(buckets * entries)?,
-            gate: Gate::new(buckets * entries),
-        })
+        Ok(buckets)
     }
 
     /// Sets the share of lookups that must hit for the cache to pay, of which [`Self::worth`] is the judge; 0, as at
@@ -141,12 +151,6 @@ impl TupleCache {
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.buckets.bytes() + self.sightings.bytes()
-    }
-
-    /// Its buckets: a hash belongs to the one at `hash / 2^64` of all.
-    #[must_use]
-    pub(crate) fn buckets(&self) -> usize {
-        self.buckets.len()
     }
 
     /// How many tuples there is room for.

@@ -47,24 +47,29 @@ impl Packing {
     /// take more than three words or there is no room for a bucket.
     #[must_use]
     pub fn with_cache(budget_bytes: usize, max_codes: &[u64]) -> Option<(Self, TupleCache)> {
+        let packing = Self::new(budget_bytes, max_codes)?;
+        let cache = TupleCache::new(budget_bytes, packing.words).ok()?;
+        Some((packing, cache))
+    }
+
+    /// The keys of [`with_cache`](Self::with_cache) without the cache: allocates nothing of its size.
+    #[must_use]
+    pub fn new(budget_bytes: usize, max_codes: &[u64]) -> Option<Self> {
         let widths = max_codes.iter().map(|max| 64 - max.leading_zeros());
         let bits: u32 = widths.clone().sum();
-        if let Ok(cache) = TupleCache::new(budget_bytes, 1) {
-            let slot_bits = cache.buckets().ilog2();
-            if bits <= 63 + slot_bits && bits < 128 {
-                let mut shift = 0;
-                let places = widths.zip(max_codes).map(|(width, &max)| {
-                    let place = Place { word: 0, shift, max };
-                    shift += width as u8;
-                    place
-                });
-                let packing = Self {
-                    places: places.collect(),
-                    words: 1,
-                    slot_bits,
-                };
-                return Some((packing, cache));
-            }
+        let slot_bits = TupleCache::buckets_for(budget_bytes, 1).ok()?.ilog2();
+        if bits <= 63 + slot_bits && bits < 128 {
+            let mut shift = 0;
+            let places = widths.zip(max_codes).map(|(width, &max)| {
+                let place = Place { word: 0, shift, max };
+                shift += width as u8;
+                place
+            });
+            return Some(Self {
+                places: places.collect(),
+                words: 1,
+                slot_bits,
+            });
         }
         let (mut word, mut shift) = (0_u8, 0);
         let mut places = vec![];
@@ -80,13 +85,18 @@ impl Packing {
             shift += width;
         }
         let words = usize::from(word) + 1;
-        let cache = TupleCache::new(budget_bytes, words).ok()?;
-        let packing = Self {
+        TupleCache::buckets_for(budget_bytes, words).ok()?;
+        Some(Self {
             places,
             words,
             slot_bits: 0,
-        };
-        Some((packing, cache))
+        })
+    }
+
+    /// Words of a key: 1, 2 or 3.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.words
     }
 
     /// The key of a tuple; `None` if a code is too large, so that there is no such tuple.
@@ -152,6 +162,7 @@ mod tests {
                 continue;
             };
             assert!(cache.bytes() <= budget);
+            let buckets = TupleCache::buckets_for(budget, packing.words).unwrap();
             let mut seen: HashMap<(usize, Vec<u64>), Vec<u64>> = HashMap::new();
             // Neighbours too, which differ in the bits that the bucket is to tell.
             for _ in 0..20_000 {
@@ -163,7 +174,7 @@ mod tests {
                     })
                     .collect();
                 let key = packing.key(&tuple).unwrap();
-                let bucket = scale(key.hash, cache.buckets());
+                let bucket = scale(key.hash, buckets);
                 let first = seen
                     .entry((bucket, key.words().to_vec()))
                     .or_insert_with(|| tuple.clone());

@@ -66,15 +66,20 @@ fn keys_that_look_like_empty_entries_are_keys() {
 #[test]
 fn the_budget_is_never_passed_and_nearly_used() {
     for words in 1..=3 {
-        for budget in [500, 1000, 4096, 70_000, 1 << 20] {
+        for budget in [500, 1000, 4096, 60_000] {
             let cache = TupleCache::new(budget, words).unwrap();
             assert!(cache.bytes() <= budget, "{words} words, {budget}");
             assert!(cache.bytes() + 160 > budget, "{words} words, {budget}");
         }
         // Large ones are rounded to pages.
-        let budget = (40 << 20) + 100;
-        let cache = TupleCache::new(budget, words).unwrap();
-        assert!(cache.bytes() <= budget && cache.bytes() + 3 * 4096 > budget);
+        for budget in [70_000, 1 << 20, (40 << 20) + 100] {
+            let cache = TupleCache::new(budget, words).unwrap();
+            let what = format!("{words} words, {budget}: {}", cache.bytes());
+            assert!(
+                cache.bytes() <= budget && cache.bytes() + 3 * 4096 > budget,
+                "{what}"
+            );
+        }
     }
     let error = TupleCache::new(100, 1).unwrap_err().to_string();
     assert!(error.contains("slow-only"), "{error}");
