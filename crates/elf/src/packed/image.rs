@@ -16,6 +16,9 @@ use halocline_cache::AgedCounts;
 use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
+/// Copies of less than one part in so many of the index are those of a few lists.
+const FEW: u64 = 2;
+
 /// Which lists are copied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'c> {
@@ -86,8 +89,9 @@ pub(crate) fn probable<B: Bytes>(
     counts: Option<&AgedCounts>,
     most: u64,
 ) -> Result<Option<Made>> {
+    let levels = levels_worth(tree, most);
     let wanted = |least| Wanted {
-        levels: usize::MAX,
+        levels,
         least,
         split: false,
         counts,
@@ -100,6 +104,17 @@ pub(crate) fn probable<B: Bytes>(
     match crate::place::least(1.0 / tree.geometry().rows as f64, fits)? {
         Some(least) => make(tree, wanted(least), most),
         None => Ok(None),
+    }
+}
+
+/// Levels of which single lists are worth a copy. Shortcuts that lead to copies say no more than where these are, and
+/// quartered ones know more than that of every list: those are not given up for copies of a few lists. (Looking through all
+/// lists for the few also takes as long as reading the index, which is the slow part.)
+fn levels_worth<B: Bytes>(tree: Tree<'_, B>, most: u64) -> usize {
+    let shortcuts = &tree.header.shortcuts;
+    match shortcuts.form {
+        Form::Quartered if most < tree.header.len / FEW => shortcuts.dims(),
+        _ => usize::MAX,
     }
 }
 
@@ -193,9 +208,13 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
     /// of its prefix among the shortcuts.
     fn list(&mut self, at: usize, depth: usize, place: u64) -> Result<usize, Stop> {
         let tree = self.tree;
+        // Before the list is read: the last level whose lists are copied has many below it.
+        if depth >= self.wanted.levels {
+            return Ok(at);
+        }
         let node = tree.node(at, depth)?;
         // Without the root nothing is of use.
-        if depth >= self.wanted.levels || depth > 0 && self.probability(at, &node) < self.wanted.least {
+        if depth > 0 && self.probability(at, &node) < self.wanted.least {
             return Ok(at);
         }
         let new = match node {

@@ -29,14 +29,16 @@ const LEAST_PAUSE: u32 = 50;
 const BYTES_A_COUNT: u64 = 256;
 /// The weight of the tree's own probabilities, in samples.
 const PRIOR: f32 = 64.0;
-/// The share of the budget for lists, one in so many parts, where there are tuples too.
+/// The share of the budget for lists, one in so many parts, where there are tuples too whose keys are a word.
 const LISTS: u64 = 2;
-/// What is left for tuples in any case, one part in so many.
+/// What is left for tuples in any case, and for those of longer keys, one part in so many.
 const TUPLES: u64 = 5;
 /// Bytes beside the shortcuts without which lists are not worth a copy.
 const BESIDE_SHORTCUTS: u64 = 1 << 20;
-/// Least share of exact matches that tuples must answer to be looked up.
+/// Least share of exact matches that tuples must answer to be looked up: those whose key is a word, and longer ones, which
+/// cost more to make, to compare and to keep.
 const BREAK_EVEN: f64 = 0.04;
+const LONG_BREAK_EVEN: f64 = 0.2;
 
 /// Copies of lists and the header that leads into them.
 #[derive(Debug)]
@@ -77,10 +79,14 @@ impl Dynamic {
         let budget = budget - 2 * counts.bytes() as u64;
         let shortcuts = header.shortcuts.end().saturating_sub(header.shortcuts.at as u64);
         let least = shortcuts + BESIDE_SHORTCUTS;
-        let beside_tuples = if least <= budget - budget / TUPLES {
-            least.max(budget / LISTS)
-        } else {
-            budget / LISTS
+        let max_codes = &header.geometry.max_codes;
+        // Of long tuples so few have room that only a high skew makes them worth a look.
+        let half = (budget - budget / LISTS) as usize;
+        let long = Packing::new(half, max_codes).is_none_or(|packing| packing.words() > 1);
+        let beside_tuples = match budget - budget / TUPLES {
+            most if long => most,
+            most if least <= most => least.max(budget / LISTS),
+            _ => budget / LISTS,
         };
         Some(Self {
             budget,
@@ -90,7 +96,7 @@ impl Dynamic {
             due: AtomicU64::new(FIRST),
             samples: AtomicU64::new(0),
             making: Mutex::new(Instant::now()),
-            max_codes: header.geometry.max_codes.clone(),
+            max_codes: max_codes.clone(),
             tuples: OnceLock::new(),
             wants_tuples: false.into(),
         })
@@ -233,7 +239,11 @@ impl Dynamic {
 
     fn new_tuples(&self, budget: u64) -> Option<(Packing, TupleCache)> {
         let (packing, cache) = Packing::with_cache(budget as usize, &self.max_codes)?;
-        Some((packing, cache.with_break_even(BREAK_EVEN)))
+        let break_even = match packing.words() {
+            1 => BREAK_EVEN,
+            _ => LONG_BREAK_EVEN,
+        };
+        Some((packing, cache.with_break_even(break_even)))
     }
 
     /// Bytes of DRAM taken now.
