@@ -36,6 +36,8 @@ fn advice_explains_itself() {
     for part in [
         "static+dynamic",
         "hybrid",
+        "volatile",
+        "built anew after the pool was opened",
         "queries  27 of 28 queries use the index",
         "medium   optane, times as in its profile, below a cache of 1 MiB",
         "pick     slow-only: ",

@@ -261,6 +261,26 @@ fn all_of_it_where_there_is_room_and_it_pays() {
 }
 
 #[test]
+fn volatile_is_listed_and_never_picked() {
+    let mut rng = StdRng::seed_from_u64(8);
+    let (_, elf, sample) = asked(Layout::Packed, Workload::Uniform, &mut rng);
+    for (dram, possible) in [(elf.size() / 3, false), (2 * elf.size(), true)] {
+        let advice = elf.advise(&sample, &options(dram, "optane")).unwrap();
+        let row = |placement| advice.rows.iter().find(|row| row.placement == placement);
+        let (volatile, hybrid) = (row(Placement::Volatile).unwrap(), row(Placement::Hybrid).unwrap());
+        assert_eq!(
+            (volatile.time, volatile.dram_bytes),
+            (hybrid.time, hybrid.dram_bytes)
+        );
+        assert_eq!(volatile.time.is_some(), possible);
+        let note = volatile.note.clone().unwrap_or_default();
+        assert_eq!(note.contains("out of reach"), !possible, "{note}");
+        assert!(volatile.dram_bytes >= elf.size());
+        assert_ne!(advice.picked().placement, Placement::Volatile, "{advice:#?}");
+    }
+}
+
+#[test]
 fn the_same_sample_gives_the_same_advice() {
     let mut rng = StdRng::seed_from_u64(3);
     let (_, elf, sample) = asked(Layout::Packed, Workload::Ranges, &mut rng);

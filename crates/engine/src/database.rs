@@ -442,6 +442,12 @@ impl Database {
         }
     }
 
+    /// Volatile indexes that are being built now, for whichever query or statement. Waits for nobody.
+    #[must_use]
+    pub fn building(&self) -> Vec<String> {
+        self.shared.placements.building()
+    }
+
     /// Predicts what each placement of an index would cost within `dram` bytes, and picks one: for these statements, which are
     /// planned and not run, or, if there are none, for what the index answered lately. `medium` is what the pool is thought
     /// to lie on, its own medium by default; a page-cache file is taken for DRAM. Times of a medium that is not absolute

@@ -1,5 +1,6 @@
 //! The `sql` command: statements from the command line, a file, a pipe, or a shell.
 
+mod building;
 mod meta;
 mod repl;
 mod run;

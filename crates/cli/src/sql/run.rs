@@ -12,6 +12,7 @@ use crate::args::OutputFormat;
 use crate::error::CliError;
 use crate::interrupt::Guard;
 use crate::output::{Sink, Style};
+use crate::sql::building::Building;
 use crate::sql::timer::{Timer, Took};
 
 /// Batches that may wait between the query and the printer.
@@ -57,9 +58,11 @@ impl Session {
         let query = tokio::spawn(produce(self.database.clone(), text.to_owned(), sender));
         let mut printer = Printer::new(self.style);
         let mut kept = Vec::new();
+        let mut building = Building::of(&self.database);
         loop {
             let event = tokio::select! {
                 event = receiver.recv() => event,
+                () = building.watch() => continue,
                 () = guard.wait() => {
                     query.abort();
                     // Wait for what cannot be stopped, so that the next statement finds the pool at rest.
@@ -67,6 +70,7 @@ impl Session {
                     return Err(CliError::Interrupted);
                 }
             };
+            building.clear();
             match event {
                 None => break,
                 Some(_) if !print => {}

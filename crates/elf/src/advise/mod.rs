@@ -70,7 +70,7 @@ pub struct Advised {
     pub stall: f64,
     /// Seconds altogether; none if the placement is not possible.
     pub time: Option<f64>,
-    /// Why it is not possible, or only for a part of the index.
+    /// Why it is not possible, or only for a part of the index, or what else it comes with.
     pub note: Option<String>,
 }
 
@@ -134,11 +134,11 @@ impl<B: Bytes> Elf<B> {
     /// [`ElfError::NoQueries`] for an empty sample; [`ElfError::WrongDimensions`] for a query of another index;
     /// [`ElfError::Memory`], [`ElfError::Damaged`].
     pub fn advise(&self, sample: &[Query], options: &AdviseOptions) -> Result<Advice> {
-        advise(vec![Part::new(self, sample, options.dram)?], options)
+        advise(vec![Part::new(self, sample, options.dram)?], 0, options)
     }
 }
 
-/// The placements to try beside slow-only and hybrid, in the order in which equally good ones are preferred. Not the hash
+/// The placements to try beside slow-only, hybrid and volatile, in the order in which equally good ones are preferred. Not the hash
 /// tables of lists: what their probes wait for is DRAM that no device here is told of.
 const CANDIDATES: [Placement; 4] = [
     Placement::Static(Upper::Probable),
@@ -147,8 +147,9 @@ const CANDIDATES: [Placement; 4] = [
     Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
 ];
 
-/// [`Elf::advise`] for several parts, each of which answers each query.
-pub(crate) fn advise(mut parts: Vec<Part<'_>>, options: &AdviseOptions) -> Result<Advice> {
+/// [`Elf::advise`] for several parts, each of which answers each query; `beside` are bytes that are stored with their trees,
+/// and would be in DRAM with them.
+pub(crate) fn advise(mut parts: Vec<Part<'_>>, beside: u64, options: &AdviseOptions) -> Result<Advice> {
     parts.retain(|part| part.elf.rows() > 0);
     if parts.is_empty() {
         return Ok(nothing_to_gain(options));
@@ -168,6 +169,7 @@ pub(crate) fn advise(mut parts: Vec<Part<'_>>, options: &AdviseOptions) -> Resul
     };
     let mut rows = vec![row(Placement::SlowOnly, &slow_only, &slow_only)];
     rows.push(hybrid(parts, &slow_only));
+    rows.push(volatile(parts, beside, options.dram, &slow_only));
     for placement in CANDIDATES {
         rows.push(match run::run(parts, &asked, placement, options)? {
             Ok(tried) => row(placement, &tried, &slow_only),
@@ -226,12 +228,9 @@ fn impossible(placement: Placement, dram_bytes: u64, reason: String) -> Advised 
     }
 }
 
-/// All of it in DRAM: nothing to try out.
+/// A whole copy.
 fn hybrid(parts: &[Part<'_>], slow_only: &Tried) -> Advised {
-    let all: u64 = parts
-        .iter()
-        .map(|part| part.elf.size().next_multiple_of(PAGE))
-        .sum();
+    let all = trees(parts);
     if parts.iter().any(|part| part.elf.size() > part.dram / PAGE * PAGE) {
         return impossible(
             Placement::Hybrid,
@@ -239,25 +238,50 @@ fn hybrid(parts: &[Part<'_>], slow_only: &Tried) -> Advised {
             format!("a whole copy takes {all} bytes of DRAM"),
         );
     }
+    in_dram(Placement::Hybrid, all, slow_only)
+}
+
+/// The trees themselves in DRAM: as fast as a whole copy.
+fn volatile(parts: &[Part<'_>], beside: u64, dram: u64, slow_only: &Tried) -> Advised {
+    let all = trees(parts) + beside;
+    if all > dram {
+        return impossible(
+            Placement::Volatile,
+            all,
+            format!("out of reach: its trees take {all} bytes of DRAM"),
+        );
+    }
+    Advised {
+        note: Some("nothing is stored: built anew after the pool was opened".into()),
+        ..in_dram(Placement::Volatile, all, slow_only)
+    }
+}
+
+/// Bytes of the trees, each on pages of its own.
+fn trees(parts: &[Part<'_>]) -> u64 {
+    let pages = |part: &Part<'_>| part.elf.size().next_multiple_of(PAGE);
+    parts.iter().map(pages).sum()
+}
+
+/// All of it in DRAM: nothing to try out.
+fn in_dram(placement: Placement, dram_bytes: u64, slow_only: &Tried) -> Advised {
     let tried = Tried {
-        dram_bytes: all,
+        dram_bytes,
         queries: slow_only.queries,
         work: slow_only.work,
         slow: slow_only.work,
         dram: slow_only.work,
         ..Tried::default()
     };
-    row(Placement::Hybrid, &tried, slow_only)
+    row(placement, &tried, slow_only)
 }
 
 /// The one that takes the least DRAM of those that are about as fast as the fastest; the first one of those that take
-/// about the same.
+/// about the same. Not volatile: the user alone knows whether an index may end with the process.
 fn pick(rows: &[Advised]) -> usize {
-    let fastest = rows
-        .iter()
-        .filter_map(|row| row.time)
-        .fold(f64::INFINITY, f64::min);
-    let good = |row: &&Advised| row.time.is_some_and(|time| time <= fastest * (1.0 + WORTH));
+    let time = |row: &Advised| row.time.filter(|_| row.placement != Placement::Volatile);
+    let fastest = rows.iter().filter_map(time).fold(f64::INFINITY, f64::min);
+    let good = |row: &&Advised| time(row).is_some_and(|time| time <= fastest * (1.0 + WORTH));
     let least = rows
         .iter()
         .filter(good)
@@ -272,7 +296,8 @@ fn reason(rows: &[Advised], pick: usize) -> String {
     let time = |row: &Advised| row.time.unwrap_or(f64::INFINITY);
     let less = |of: &Advised, than: &Advised| (1.0 - time(of) / time(than)) * 100.0;
     let (picked, slow_only) = (&rows[pick], &rows[0]);
-    let possible: Vec<&Advised> = rows[1..].iter().filter(|row| row.time.is_some()).collect();
+    let possible = |row: &&Advised| row.time.is_some() && row.placement != Placement::Volatile;
+    let possible: Vec<&Advised> = rows[1..].iter().filter(possible).collect();
     let fastest = possible
         .iter()
         .copied()

@@ -22,6 +22,15 @@ impl TableIndex {
             let elf = segment.elf();
             Part::new(elf, queries, share(elf.size()))
         });
-        advise(parts.collect::<Result<_>>()?, options)
+        // Dictionaries made for the index.
+        let with_dictionaries = match self.is_volatile() {
+            true => segments
+                .iter()
+                .map(|segment| segment.elf().placed().dram_bytes)
+                .sum(),
+            false => self.stored_bytes(),
+        };
+        let beside = with_dictionaries.saturating_sub(all);
+        advise(parts.collect::<Result<_>>()?, beside, options)
     }
 }

@@ -61,6 +61,11 @@ impl Placements {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Volatile indexes whose trees are being built.
+    pub(crate) fn building(&self) -> Vec<String> {
+        self.trees.building()
+    }
+
     /// For indexes whose placement is to be picked.
     pub(crate) fn picks(&self) -> &Picks {
         &self.picks

@@ -140,6 +140,15 @@ impl Trees {
         }
     }
 
+    /// Indexes whose trees are being built. Waits for nobody.
+    pub(super) fn building(&self) -> Vec<String> {
+        let entries = lock(&self.entries);
+        let building = entries
+            .iter()
+            .filter(|(_, entry)| lock(&entry.building).is_some());
+        building.map(|(name, _)| name.clone()).collect()
+    }
+
     pub(super) fn has(&self, name: &str) -> bool {
         lock(&self.entries).contains_key(name)
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::model::runtime;
 use super::{check, rows, sorted};
@@ -336,5 +336,38 @@ fn storing_it_again_can_be_cancelled() {
         }
         assert!(index(&db).bytes > 0);
         check(&db).unwrap();
+    });
+}
+
+#[test]
+fn a_build_is_told_of_while_it_runs() {
+    runtime().block_on(async {
+        let db = Database::in_memory(&DatabaseOptions::default()).unwrap();
+        fill(&db).await;
+        assert_eq!(db.building(), Vec::<String>::new());
+        let (watched, over) = (db.clone(), Arc::new(AtomicBool::new(false)));
+        let ends = Arc::clone(&over);
+        let watcher = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                if watched.building() == ["i"] {
+                    return true;
+                }
+                std::thread::yield_now();
+            }
+            false
+        });
+        // One build may be over before anybody looks.
+        for _ in 0..500 {
+            if watcher.is_finished() {
+                break;
+            }
+            run(&db, "SELECT count(*) FROM t WHERE a = 5").await;
+            run(&db, "SET halocline.dram_budget = '1KiB'").await;
+            run(&db, "RESET halocline.dram_budget").await;
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(watcher.join().unwrap(), "no build was seen");
+        run(&db, "SELECT count(*) FROM t WHERE a = 5").await;
+        assert_eq!(db.building(), Vec::<String>::new());
     });
 }
