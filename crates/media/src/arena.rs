@@ -90,14 +90,14 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         Some(unsafe { &*start.cast::<T>() })
     }
 
-    /// Asks the CPU to fetch the lines of the value at `index`, which may be any.
+    /// Asks the CPU to fetch the lines of the first `bytes` of the value at `index`, which may be any.
     #[inline(always)]
-    pub fn prefetch(&self, index: usize) {
+    pub fn prefetch(&self, index: usize, bytes: usize) {
         let start = self
             .region
             .start()
             .wrapping_add(index.wrapping_mul(size_of::<T>()));
-        for line in 0..size_of::<T>().div_ceil(64) {
+        for line in 0..bytes.div_ceil(64) {
             crate::flush::prefetch(start.wrapping_add(line * 64));
         }
     }
@@ -134,7 +134,7 @@ mod tests {
         first.store(7, Ordering::Relaxed);
         let before = arena.len();
         assert!(arena.get(before).is_none() && arena.get(usize::MAX).is_none());
-        arena.prefetch(usize::MAX);
+        arena.prefetch(usize::MAX, 8);
         arena.grow(before + 1).unwrap();
         assert!(arena.len() > before);
         arena.get(before).unwrap().store(9, Ordering::Relaxed);

@@ -53,6 +53,7 @@ mod scan;
 mod sched;
 mod sorted;
 mod sync;
+mod version;
 mod wb;
 mod whole;
 

@@ -1,11 +1,15 @@
 //! Versions of leaves, in DRAM: who changes a leaf has its lock, who reads it finds out afterwards whether it was changed.
 //!
-//! There are far fewer versions than leaves, so several leaves share one, which costs at most a needless retry. A version is
-//! odd while its leaf is locked, and never goes back: a leaf that is freed and used again for other keys has another one.
+//! There are far fewer [versions](crate::version) than leaves, so several leaves share one, which costs at most a needless retry. A leaf
+//! that is freed and used again for other keys has another one.
 
 use crate::mistake::{Mistake, made};
 use crate::sched;
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering};
+use crate::version;
+
+/// A locked leaf.
+pub(crate) use version::Held as Locked;
 
 /// How many, as a power of 2: little enough to stay in the CPU's cache; in tests, so few that leaves share them.
 const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 12 };
@@ -13,13 +17,6 @@ const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 12 };
 /// The versions of all leaves of a tree.
 #[derive(Debug)]
 pub(crate) struct Locks(Box<[AtomicU64]>);
-
-/// A locked leaf. Dropped, it lets go with a new version; [`unchanged`](Locked::unchanged) keeps the old one.
-#[derive(Debug)]
-pub(crate) struct Locked<'a> {
-    version: &'a AtomicU64,
-    before: u64,
-}
 
 impl Locks {
     /// How many versions there are.
@@ -47,20 +44,13 @@ impl Locks {
     /// The version of a leaf that is about to be read; nothing if it is being changed.
     #[inline(always)]
     pub(crate) fn read(&self, leaf: u32) -> Option<u64> {
-        sched::point();
-        let version = self.version(leaf).load(Ordering::Acquire);
-        version.is_multiple_of(2).then_some(version)
+        version::read(self.version(leaf))
     }
 
     /// Whether all that was read since the version was is of one state of the leaf.
     #[inline(always)]
-    pub(crate) fn validate(&self, leaf: u32, version: u64) -> bool {
-        sched::point();
-        // What was read under a lock that came later has the lock seen here.
-        if !made(Mistake::ReadUnfenced) {
-            fence(Ordering::Acquire);
-        }
-        self.version(leaf).load(Ordering::Relaxed) == version || made(Mistake::LeafUnvalidated)
+    pub(crate) fn validate(&self, leaf: u32, seen: u64) -> bool {
+        version::is_still(self.version(leaf), seen) || made(Mistake::LeafUnvalidated)
     }
 
     /// Waits for the lock of a leaf. Who holds one must not wait for another.
@@ -80,17 +70,7 @@ impl Locks {
     pub(crate) fn try_lock(&self, leaf: u32) -> Option<Locked<'_>> {
         sched::point();
         let version = self.version(leaf);
-        let before = version.load(Ordering::Relaxed);
-        let taken = before.is_multiple_of(2)
-            && version
-                .compare_exchange(before, before + 1, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok();
-        // Readers that see a store made under the lock must see the lock.
-        if !made(Mistake::LockUnfenced) {
-            fence(Ordering::Release);
-        }
-        // Not `then_some`: a guard that is made is dropped, and unlocks.
-        taken.then(|| Locked { version, before })
+        version::lock(version, version.load(Ordering::Relaxed))
     }
 }
 
@@ -127,29 +107,9 @@ impl<const N: usize> LockedAll<'_, N> {
 
     /// Whether the first node had this version before.
     pub(crate) fn first_was(&self, version: u64) -> bool {
-        self.0[0].as_ref().is_some_and(|locked| locked.before == version)
-    }
-}
-
-impl Locked<'_> {
-    /// Lets go of a leaf that is as it was.
-    #[inline]
-    pub(crate) fn unchanged(self) {
-        sched::point();
-        self.version.store(self.before, Ordering::Release);
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Locked<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        sched::point();
-        let order = match made(Mistake::UnlockUnordered) {
-            true => Ordering::Relaxed,
-            false => Ordering::Release,
-        };
-        self.version.store(self.before + 2, order);
+        self.0[0]
+            .as_ref()
+            .is_some_and(|locked| locked.before() == version)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `src/locks.rs` with atomics that show every execution the memory model allows, also those of machines with weaker orders than the one
+//! `src/version.rs` and `src/locks.rs` with atomics that show every execution the memory model allows, also those of machines with weaker orders than the one
 //! the tests run on: `cargo test -p halocline-ordered --features loom --test orderings`.
 //!
 //! What is locked is two words, stored and read without any order of their own, as the weakest leaf or inner node would be.
@@ -15,6 +15,9 @@ use mistake::Mistake;
 #[path = "../src/locks.rs"]
 #[allow(dead_code, reason = "not all of it is modelled")]
 mod locks;
+
+#[path = "../src/version.rs"]
+mod version;
 
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -104,6 +107,91 @@ impl Leaf {
     }
 }
 
+/// As an inner node: who changes it has read it without its lock, which he gets only if nothing has changed since.
+struct Node {
+    version: AtomicU64,
+    words: [AtomicU64; 2],
+}
+
+impl Node {
+    fn new() -> Arc<Node> {
+        sched::point();
+        Arc::new(Node {
+            version: AtomicU64::new(0),
+            words: [AtomicU64::new(0), AtomicU64::new(0)],
+        })
+    }
+
+    /// Both words as they are.
+    fn words(&self) -> [u64; 2] {
+        [0, 1].map(|word: usize| {
+            sched::point();
+            self.words[word].load(Ordering::Relaxed)
+        })
+    }
+
+    /// Adds 1 to both words.
+    fn write(&self) {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Some(seen) = version::read(&self.version) {
+                let words = self.words();
+                if let Some(_held) = version::lock(&self.version, seen) {
+                    for (word, before) in self.words.iter().zip(words) {
+                        sched::point();
+                        word.store(before + 1, Ordering::Relaxed);
+                    }
+                    return;
+                }
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Both words at one version.
+    fn read(&self) -> [u64; 2] {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Some(seen) = version::read(&self.version) {
+                let words = self.words();
+                if version::is_still(&self.version, seen) {
+                    return words;
+                }
+            }
+            backoff.wait();
+        }
+    }
+}
+
+/// A reader of a node beside a writer finds both words as they were before or after.
+fn a_reader_of_a_node() {
+    loom::model(|| {
+        let node = Node::new();
+        let writer = {
+            let node = Arc::clone(&node);
+            thread::spawn(move || node.write())
+        };
+        let [first, second] = node.read();
+        assert_eq!(first, second);
+        writer.join().unwrap();
+        assert_eq!(node.read(), [1, 1]);
+    });
+}
+
+/// Nobody writes what he has read before another's change.
+fn two_writers_of_a_node() {
+    loom::model(|| {
+        let node = Node::new();
+        let other = {
+            let node = Arc::clone(&node);
+            thread::spawn(move || node.write())
+        };
+        node.write();
+        other.join().unwrap();
+        assert_eq!(node.read(), [2, 2]);
+    });
+}
+
 /// A reader beside a writer finds both words as they were before or after.
 fn a_reader_beside_a_writer() {
     loom::model(|| {
@@ -144,6 +232,16 @@ fn writers_come_one_after_the_other() {
 }
 
 #[test]
+fn readers_of_a_node_find_one_state() {
+    a_reader_of_a_node();
+}
+
+#[test]
+fn writers_of_a_node_have_read_what_they_change() {
+    two_writers_of_a_node();
+}
+
+#[test]
 fn weaker_orders_are_noticed() {
     let noticed = |mistake, model: fn()| {
         mistake::MADE.set(Some(mistake));
@@ -160,4 +258,12 @@ fn weaker_orders_are_noticed() {
         noticed(mistake, a_reader_beside_a_writer);
     }
     noticed(Mistake::UnlockUnordered, two_writers);
+    for mistake in [
+        Mistake::ReadUnfenced,
+        Mistake::LockUnfenced,
+        Mistake::UnlockUnordered,
+    ] {
+        noticed(mistake, a_reader_of_a_node);
+    }
+    noticed(Mistake::UnlockUnordered, two_writers_of_a_node);
 }

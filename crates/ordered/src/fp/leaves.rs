@@ -99,8 +99,9 @@ impl Leaves for FpLeaves {
     }
 
     #[inline]
-    fn clear<M: Medium>(&self, at: At<'_, M>, head: &Head, slot: usize) -> Result<(), MediaError> {
-        Leaf(at).clear(head, slot)
+    fn clear<M: Medium>(&self, at: At<'_, M>, slot: usize) -> Result<(), MediaError> {
+        let leaf = Leaf(at);
+        leaf.clear(&leaf.head(), slot)
     }
 
     fn set_next<M: Medium>(at: At<'_, M>, next: u64) {

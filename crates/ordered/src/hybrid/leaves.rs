@@ -121,7 +121,13 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<Self::Slot>) -> Result<(), MediaError>;
 
     /// Removes an entry.
-    fn clear<M: Medium>(&self, at: At<'_, M>, head: &Self::Head, slot: Self::Slot) -> Result<(), MediaError>;
+    fn clear<M: Medium>(&self, at: At<'_, M>, slot: Self::Slot) -> Result<(), MediaError>;
+
+    /// Whether the entry in this slot is the only one.
+    #[inline(always)]
+    fn is_only<M: Medium>(at: At<'_, M>, _slot: Self::Slot) -> bool {
+        Self::count(&Self::head(at)) == 1
+    }
 
     /// Makes the link of a leaf lead elsewhere by one store, and flushes it; the fence is the caller's.
     fn set_next<M: Medium>(at: At<'_, M>, next: u64);

@@ -24,17 +24,18 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         self.latch.check(self.name())?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);
-        let head = L::head(at);
-        let Some(slot) = L::find(at, &head, key) else {
+        let Some(slot) = L::locate(at, key) else {
             locked.unchanged();
             return Ok(None);
         };
         let value = L::value(at, slot);
-        let result = self.leaves.clear(at, &head, slot);
+        // Not afterwards: a line that was written back may have left the cache.
+        let emptied = L::is_only(at, slot);
+        let result = self.leaves.clear(at, slot);
         self.count.add(place.leaf, -1);
         drop(locked);
         self.latch.keep(result)?;
-        if L::count(&head) == 1 {
+        if emptied {
             self.give_back(key)?;
         }
         Ok(Some(value))

@@ -40,7 +40,7 @@ impl<M: Medium, L: Leaves> Families for Hybrid<M, L> {
 
     #[inline(always)]
     fn fetch_beside(&self, family: &Family, way: Way) {
-        self.inner.prefetch(match way {
+        self.inner.prefetch_all(match way {
             Way::Up => family.right,
             Way::Down => family.left,
         });

@@ -4,6 +4,7 @@ use halocline_media::Medium;
 
 use crate::TreeError;
 use crate::inner::{LockedNode, Place};
+use crate::kernel::Unsorted;
 
 use super::leaves::{At, Entry, Leaves};
 use super::tree::{Hybrid, UNIT};
@@ -70,8 +71,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     ) -> Result<(), Refused> {
         let old = self.at(place.leaf);
         let head = L::head(old);
-        let mut entries: Vec<Entry<L::Slot>> = L::entries(old, &head).collect();
-        entries.sort_unstable_by_key(|entry| entry.key);
+        let entries = sorted::<M, L>(old, &head, self.inner.vectors());
         let next = L::next(old);
         // Behind the last entry of all nothing is likely to come but more behind it.
         let append = next == 0 && entries.last().is_some_and(|last| last.key < key);
@@ -98,4 +98,19 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         self.count.add(place.leaf, 1);
         result
     }
+}
+
+/// The entries of a leaf in ascending order of their keys.
+fn sorted<M: Medium, L: Leaves>(at: At<'_, M>, head: &L::Head, vectors: bool) -> Vec<Entry<L::Slot>> {
+    let entries: Vec<Entry<L::Slot>> = L::entries(at, head).collect();
+    let mut unsorted = Unsorted::<4>::new();
+    for (number, entry) in entries.iter().enumerate() {
+        unsorted.push(entry.key, number as u64);
+    }
+    let mut order = Vec::with_capacity(entries.len());
+    unsorted.append_to(&mut order, vectors);
+    order
+        .iter()
+        .map(|(_, number)| entries[*number as usize])
+        .collect()
 }

@@ -71,7 +71,8 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 locked.unchanged();
                 let node = self.slab.alloc()?;
                 *spare = Some(node);
-                self.number_of(node)?;
+                // Its lines come while the way down is looked for again.
+                L::fetch_all(self.at(self.number_of(node)?));
                 continue;
             };
             let Some(parent) = self.inner.lock(&place) else {

@@ -38,6 +38,8 @@ impl Inner {
             let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
+                // The keys too, which are going to be moved.
+                self.prefetch_all(index);
                 return Ok(Some(Place {
                     node: index,
                     version,

@@ -9,7 +9,9 @@
 
 mod build;
 mod grow;
+mod locked;
 mod node;
+mod piece;
 mod shrink;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,10 +23,12 @@ use crate::kernel::has_vectors;
 use crate::locks::Backoff;
 use crate::sched;
 
-pub(crate) use node::{CHILDREN, KEYS, LockedNode, Node};
+pub(crate) use locked::LockedNode;
+use node::SEARCHED;
+pub(crate) use node::{CHILDREN, KEYS, Node};
 
-/// Addresses are set aside for so many nodes: 16 GiB.
-const MOST: usize = 1 << 26;
+/// Addresses are set aside for so many nodes: 26 GiB.
+const MOST: usize = 1 << 25;
 
 /// Where a key belongs, as found at some moment; still so if [`Inner::is_current`].
 #[derive(Debug, Clone, Copy)]
@@ -164,7 +168,7 @@ impl Inner {
                 });
             }
             // All its lines at once, or the children's would be waited for after the keys'.
-            self.arena.prefetch(child as usize);
+            self.prefetch(child);
             let next = self.arena.get(child as usize)?;
             let next_version = next.read()?;
             if !node.validate(version) {
@@ -214,9 +218,16 @@ impl Inner {
         self.arena.get(index as usize)
     }
 
+    /// Asks for what a search of a node needs.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: u32) {
-        self.arena.prefetch(index as usize);
+        self.arena.prefetch(index as usize, SEARCHED);
+    }
+
+    /// Asks for all of a node, its keys too.
+    #[inline]
+    pub(crate) fn prefetch_all(&self, index: u32) {
+        self.arena.prefetch(index as usize, size_of::<Node>());
     }
 
     /// The leaves around a key: those that have the same parent.
@@ -254,7 +265,10 @@ impl Inner {
                 });
             }
             let child = node.child(slot);
-            self.arena.prefetch(child as usize);
+            match level {
+                2 => self.prefetch_all(child),
+                _ => self.prefetch(child),
+            }
             let beside = (
                 node.child(slot.saturating_sub(1)),
                 node.child((slot + 1).min(node.count())),

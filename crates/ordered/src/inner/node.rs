@@ -1,34 +1,47 @@
 //! One inner node: keys, children, and the version by which readers find out that it has changed.
 //!
-//! Child `i` holds keys from `keys[i - 1]` on, up to and without `keys[i]`. Keys behind the last are `u64::MAX`, so that
-//! all of them can be compared without a look at how many there are. All fields are atomic, as readers look while a writer
-//! changes them; only what a reader has validated is used.
+//! Child `i` holds keys from `keys[i - 1]` on, up to and without `keys[i]`. What a search needs is in the first lines: of each key a
+//! [`piece`](super::piece) of 15 bits, and the children; the keys themselves are behind, and are read only where two pieces are the same.
+//! Pieces behind the last are [`NONE`](super::piece::NONE), so that all of them can be compared without a look at how many there are. All are
+//! atomic, as readers look while a writer changes them; only what a reader has validated is used.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use zerocopy::FromZeros;
 
-use crate::kernel::{BOUNDS, above};
+use crate::kernel::{BOUNDS, around};
 use crate::mistake::{Mistake, made};
 use crate::sched;
+use crate::version;
 
-/// Keys of a node: what fits six lines.
+use super::locked::LockedNode;
+use super::piece::Window;
+
+/// Keys of a node: as many as have their pieces in its first two lines.
 pub(crate) const KEYS: usize = BOUNDS;
 
 /// Children of a node.
 pub(crate) const CHILDREN: usize = KEYS + 1;
 
-/// An inner node of six lines.
+/// An inner node of 13 lines, of which a search reads the first two and one of the next four.
 #[derive(Debug, FromZeros)]
 #[repr(C, align(64))]
 pub(crate) struct Node {
     version: AtomicU64,
-    keys: [AtomicU64; KEYS],
-    count: AtomicU32,
-    children: [AtomicU32; CHILDREN],
+    /// A [`Window`].
+    pub(super) window: AtomicU64,
+    pub(super) pieces: [AtomicU16; KEYS],
+    pub(super) count: AtomicU32,
+    pub(super) children: [AtomicU32; CHILDREN],
+    _rest: [u32; 6],
+    pub(super) keys: [AtomicU64; KEYS],
 }
 
-const _: () = assert!(size_of::<Node>() == 384);
+/// Bytes at the start of a node that a search may need.
+pub(crate) const SEARCHED: usize = 384;
+
+const _: () = assert!(size_of::<Node>() == 832);
+const _: () = assert!(std::mem::offset_of!(Node, keys) == SEARCHED);
 
 /// What a node holds, in private memory: `keys.len() + 1 == children.len()`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,32 +54,20 @@ impl Node {
     /// The version of a node that is about to be read; nothing if it is being changed.
     #[inline(always)]
     pub(crate) fn read(&self) -> Option<u64> {
-        sched::point();
-        let version = self.version.load(Ordering::Acquire);
-        version.is_multiple_of(2).then_some(version)
+        version::read(&self.version)
     }
 
     /// Whether all that was read since the version was is of one state of the node.
     #[inline(always)]
     pub(crate) fn validate(&self, version: u64) -> bool {
-        sched::point();
-        fence(Ordering::Acquire);
-        self.version.load(Ordering::Relaxed) == version || made(Mistake::NodeUnvalidated)
+        version::is_still(&self.version, version) || made(Mistake::NodeUnvalidated)
     }
 
     /// Locks the node if it still has this version.
     #[inline]
     pub(crate) fn lock(&self, version: u64) -> Option<LockedNode<'_>> {
-        sched::point();
-        let taken = self
-            .version
-            .compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed);
-        fence(Ordering::Release);
-        // Not `then_some`: a guard that is made is dropped, and unlocks.
-        taken.is_ok().then(|| LockedNode {
-            node: self,
-            before: version,
-        })
+        let held = version::lock(&self.version, version)?;
+        Some(LockedNode::new(self, held))
     }
 
     /// Locks a node that nobody else knows.
@@ -84,11 +85,24 @@ impl Node {
         (self.count.load(Ordering::Relaxed) as usize).min(KEYS)
     }
 
-    /// Which child holds the key. All keys are compared, without a branch, so that their lines are waited for together.
+    /// Which child holds the key. All pieces are compared, without a branch.
     #[inline(always)]
     pub(crate) fn search(&self, key: u64, vectors: bool) -> usize {
         sched::point();
-        (KEYS - above(&self.keys, key, vectors)).min(self.count())
+        let piece = Window::from(self.window.load(Ordering::Relaxed)).piece(key);
+        let (from, to) = around(&self.pieces, piece, vectors);
+        if from == to {
+            from
+        } else {
+            self.search_among(from, to, key)
+        }
+    }
+
+    /// The same, if only the keys from one place up to another may be the first that is greater.
+    #[cold]
+    fn search_among(&self, from: usize, to: usize, key: u64) -> usize {
+        let greater = (from..to).find(|slot| self.key(*slot) > key);
+        greater.unwrap_or(to)
     }
 
     #[inline(always)]
@@ -109,86 +123,5 @@ impl Node {
             keys: (0..count).map(|slot| self.key(slot)).collect(),
             children: (0..=count).map(|slot| self.child(slot)).collect(),
         }
-    }
-}
-
-/// A locked node. Dropped, it lets go with a new version; [`unchanged`](LockedNode::unchanged) keeps the old one.
-#[derive(Debug)]
-pub(crate) struct LockedNode<'a> {
-    node: &'a Node,
-    before: u64,
-}
-
-impl LockedNode<'_> {
-    /// Lets go of a node that is as it was.
-    pub(crate) fn unchanged(self) {
-        sched::point();
-        self.node.version.store(self.before, Ordering::Release);
-        std::mem::forget(self);
-    }
-
-    pub(crate) fn node(&self) -> &Node {
-        self.node
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.node.count() == KEYS
-    }
-
-    /// Puts a child right of the one in `slot`, which holds keys from `key` on from now on. There is room.
-    pub(crate) fn insert(&self, slot: usize, key: u64, child: u32) {
-        let node = self.node;
-        let count = node.count();
-        debug_assert!(count < KEYS && slot <= count);
-        for at in (slot..count).rev() {
-            node.keys[at + 1].store(node.key(at), Ordering::Relaxed);
-            node.children[at + 2].store(node.child(at + 1), Ordering::Relaxed);
-        }
-        sched::point();
-        node.keys[slot].store(key, Ordering::Relaxed);
-        node.children[slot + 1].store(child, Ordering::Relaxed);
-        node.count.store(count as u32 + 1, Ordering::Relaxed);
-    }
-
-    /// Removes the child in `slot`, not the first: the one left of it takes its keys.
-    pub(crate) fn remove(&self, slot: usize) {
-        let node = self.node;
-        let count = node.count();
-        debug_assert!((1..=count).contains(&slot));
-        for at in slot..count {
-            node.keys[at - 1].store(node.key(at), Ordering::Relaxed);
-            node.children[at].store(node.child(at + 1), Ordering::Relaxed);
-        }
-        sched::point();
-        node.keys[count - 1].store(u64::MAX, Ordering::Relaxed);
-        node.count.store(count as u32 - 1, Ordering::Relaxed);
-    }
-
-    /// Replaces the key right of the child in `slot`.
-    pub(crate) fn set_key(&self, slot: usize, key: u64) {
-        self.node.keys[slot].store(key, Ordering::Relaxed);
-    }
-
-    /// Replaces all of it.
-    pub(crate) fn set(&self, keys: &[u64], children: &[u32]) {
-        debug_assert!(keys.len() + 1 == children.len() && keys.len() <= KEYS);
-        let node = self.node;
-        let keys_then_none = keys.iter().copied().chain(std::iter::repeat(u64::MAX));
-        for (slot, key) in node.keys.iter().zip(keys_then_none) {
-            slot.store(key, Ordering::Relaxed);
-        }
-        sched::point();
-        for (slot, child) in node.children.iter().zip(children) {
-            slot.store(*child, Ordering::Relaxed);
-        }
-        node.count.store(keys.len() as u32, Ordering::Relaxed);
-    }
-}
-
-impl Drop for LockedNode<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        sched::point();
-        self.node.version.store(self.before + 2, Ordering::Release);
     }
 }

@@ -1,42 +1,51 @@
-//! Comparing a key with all keys of an inner node at once.
+//! Comparing a key's piece with the pieces of all keys of an inner node at once.
 //!
-//! The keys may be changed meanwhile. The portable way loads each as an atomic word; the other one by vector instructions, in
-//! assembly, which is not bound by the rules for plain accesses: aligned words are loaded whole, as a run of relaxed atomic
+//! The pieces may be changed meanwhile. The portable way loads each as an atomic number; the other one by vector instructions, in
+//! assembly, which is not bound by the rules for plain accesses: aligned numbers are loaded whole, as a run of relaxed atomic
 //! loads would.
 #![allow(unsafe_code, reason = "vector instructions")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Keys that are compared.
-pub(crate) const BOUNDS: usize = 28;
+/// Pieces that are compared.
+pub(crate) const BOUNDS: usize = 56;
 
-/// Whether this CPU has what [`above`] can use.
+/// Whether this CPU has what [`around`] can use.
 pub(crate) fn has_vectors() -> bool {
     imp::available()
 }
 
-/// How many of the keys are greater than `key`. `vectors` is what [`has_vectors`] says, or false.
+/// The first of the pieces that is not less than `piece`, and the first that is greater, as they follow each other in ascending
+/// order; [`BOUNDS`] if there is none. All are less than 2^15. Of pieces in no order it gives any two places, in this order.
+/// `vectors` is what [`has_vectors`] says, or false.
 #[inline(always)]
-pub(crate) fn above(bounds: &[AtomicU64; BOUNDS], key: u64, vectors: bool) -> usize {
+pub(crate) fn around(pieces: &[AtomicU16; BOUNDS], piece: u16, vectors: bool) -> (usize, usize) {
     if vectors {
-        imp::above(bounds, key)
+        imp::around(pieces, piece)
     } else {
-        portable(bounds, key)
+        portable(pieces, piece)
     }
 }
 
 #[inline(always)]
-fn portable(bounds: &[AtomicU64; BOUNDS], key: u64) -> usize {
-    let above = bounds
-        .iter()
-        .map(|bound| usize::from(bound.load(Ordering::Relaxed) > key));
-    above.sum()
+fn portable(pieces: &[AtomicU16; BOUNDS], piece: u16) -> (usize, usize) {
+    let (mut less, mut greater) = (0_u64, 0_u64);
+    for (slot, other) in pieces.iter().enumerate() {
+        let other = other.load(Ordering::Relaxed);
+        less |= u64::from(other < piece) << slot;
+        greater |= u64::from(other > piece) << slot;
+    }
+    let first_greater = greater | 1 << BOUNDS;
+    (
+        less.trailing_ones() as usize,
+        first_greater.trailing_zeros() as usize,
+    )
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
     use std::arch::asm;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::AtomicU16;
 
     use super::BOUNDS;
 
@@ -46,62 +55,67 @@ mod imp {
 
     /// Only where it is [`available`].
     #[inline(always)]
-    pub(super) fn above(bounds: &[AtomicU64; BOUNDS], key: u64) -> usize {
-        const { assert!(BOUNDS == 28) };
-        let negated: u64;
-        // SAFETY: the caller has found AVX2. Reads the 224 bytes of `bounds`, which are borrowed; stores nothing; clobbers what
-        // is named. Comparisons are signed, so the highest bits are
-        // turned over first.
+    pub(super) fn around(pieces: &[AtomicU16; BOUNDS], piece: u16) -> (usize, usize) {
+        const { assert!(BOUNDS == 56) };
+        let (less, greater): (u64, u64);
+        // SAFETY: the caller has found AVX2. Reads the 112 bytes of `pieces`, which are borrowed; stores nothing; clobbers what
+        // is named. Comparisons are signed, which pieces below 2^15 are not changed by.
         unsafe {
             asm!(
-                "vpcmpeqd ymm1, ymm1, ymm1",
-                "vpsllq ymm1, ymm1, 63",
-                "vmovq xmm0, {key}",
-                "vpbroadcastq ymm0, xmm0",
-                "vpxor ymm0, ymm0, ymm1",
-                "vpxor ymm2, ymm1, [{bounds}]",
-                "vpcmpgtq ymm2, ymm2, ymm0",
-                "vpxor ymm3, ymm1, [{bounds} + 32]",
-                "vpcmpgtq ymm3, ymm3, ymm0",
-                "vpaddq ymm2, ymm2, ymm3",
-                "vpxor ymm4, ymm1, [{bounds} + 64]",
-                "vpcmpgtq ymm4, ymm4, ymm0",
-                "vpxor ymm3, ymm1, [{bounds} + 96]",
-                "vpcmpgtq ymm3, ymm3, ymm0",
-                "vpaddq ymm4, ymm4, ymm3",
-                "vpxor ymm3, ymm1, [{bounds} + 128]",
-                "vpcmpgtq ymm3, ymm3, ymm0",
-                "vpaddq ymm2, ymm2, ymm3",
-                "vpxor ymm3, ymm1, [{bounds} + 160]",
-                "vpcmpgtq ymm3, ymm3, ymm0",
-                "vpaddq ymm4, ymm4, ymm3",
-                "vpxor ymm3, ymm1, [{bounds} + 192]",
-                "vpcmpgtq ymm3, ymm3, ymm0",
-                "vpaddq ymm2, ymm2, ymm3",
-                "vpaddq ymm2, ymm2, ymm4",
-                "vextracti128 xmm3, ymm2, 1",
-                "vpaddq xmm2, xmm2, xmm3",
-                "vpsrldq xmm3, xmm2, 8",
-                "vpaddq xmm2, xmm2, xmm3",
-                "vmovq {negated}, xmm2",
+                "vmovd xmm0, {piece:e}",
+                "vpbroadcastw ymm0, xmm0",
+                "vmovdqu ymm1, [{pieces}]",
+                "vmovdqu ymm2, [{pieces} + 32]",
+                "vmovdqu ymm3, [{pieces} + 64]",
+                "vmovdqu xmm4, [{pieces} + 96]",
+                // One byte for each piece, in the order 0 to 7, 16 to 23, 8 to 15, 24 to 31; then the others in the same way.
+                "vpcmpgtw ymm5, ymm0, ymm1",
+                "vpcmpgtw ymm6, ymm0, ymm2",
+                "vpcmpgtw ymm7, ymm0, ymm3",
+                "vpcmpgtw xmm8, xmm0, xmm4",
+                "vpacksswb ymm5, ymm5, ymm6",
+                "vpacksswb ymm7, ymm7, ymm8",
+                "vpermq ymm5, ymm5, 0xD8",
+                "vpermq ymm7, ymm7, 0xD8",
+                "vpmovmskb {less:e}, ymm5",
+                "vpmovmskb {above:e}, ymm7",
+                "shl {above:r}, 32",
+                "or {less:r}, {above:r}",
+                "vpcmpgtw ymm1, ymm1, ymm0",
+                "vpcmpgtw ymm2, ymm2, ymm0",
+                "vpcmpgtw ymm3, ymm3, ymm0",
+                "vpcmpgtw xmm4, xmm4, xmm0",
+                "vpacksswb ymm1, ymm1, ymm2",
+                "vpacksswb ymm3, ymm3, ymm4",
+                "vpermq ymm1, ymm1, 0xD8",
+                "vpermq ymm3, ymm3, 0xD8",
+                "vpmovmskb {greater:e}, ymm1",
+                "vpmovmskb {above:e}, ymm3",
+                "shl {above:r}, 32",
+                "or {greater:r}, {above:r}",
                 "vzeroupper",
-                key = in(reg) key,
-                bounds = in(reg) bounds.as_ptr(),
-                negated = lateout(reg) negated,
+                piece = in(reg) u32::from(piece),
+                pieces = in(reg) pieces.as_ptr(),
+                less = out(reg) less,
+                greater = out(reg) greater,
+                above = out(reg) _,
                 // `vzeroupper` changes the upper halves of all, in which a build with AVX may keep something.
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
                 out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
                 out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                options(nostack, readonly, preserves_flags)
+                options(nostack, readonly)
             );
         }
-        negated.wrapping_neg() as usize
+        (
+            less.trailing_ones() as usize,
+            (greater | 1 << BOUNDS).trailing_zeros() as usize,
+        )
     }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod imp {
-    pub(super) use super::portable as above;
+    pub(super) use super::portable as around;
 
     pub(super) fn available() -> bool {
         false
@@ -114,14 +128,33 @@ mod tests {
 
     use super::*;
 
+    /// The greatest piece.
+    const MOST: u16 = (1 << 15) - 1;
+
+    fn pieces() -> impl Strategy<Value = [u16; BOUNDS]> {
+        let numbers = prop::collection::vec(any::<u16>(), BOUNDS);
+        (numbers, prop_oneof![Just(MOST), Just(31)])
+            .prop_map(|(numbers, mask)| std::array::from_fn(|slot| numbers[slot] & mask))
+    }
+
     proptest! {
         #[test]
-        fn both_ways_agree(bounds: [u64; BOUNDS], key: u64, at in 0..BOUNDS) {
-            let atomic = bounds.map(AtomicU64::new);
-            for key in [key, bounds[at], bounds[at].wrapping_sub(1), 0, u64::MAX, 1 << 63, (1 << 63) - 1] {
-                let wanted = bounds.iter().filter(|bound| **bound > key).count();
-                prop_assert_eq!(above(&atomic, key, false), wanted);
-                prop_assert_eq!(above(&atomic, key, has_vectors()), wanted);
+        fn both_ways_agree(mut pieces in pieces(), piece in 0..=MOST, at in 0..BOUNDS, sorted: bool) {
+            if sorted {
+                pieces.sort_unstable();
+            }
+            let atomic = pieces.map(AtomicU16::new);
+            for piece in [piece, pieces[at], pieces[at].saturating_sub(1), 0, MOST] {
+                let found = around(&atomic, piece, false);
+                prop_assert_eq!(around(&atomic, piece, has_vectors()), found);
+                prop_assert!(found.0 <= found.1 && found.1 <= BOUNDS);
+                if sorted {
+                    let wanted = (
+                        pieces.partition_point(|other| *other < piece),
+                        pieces.partition_point(|other| *other <= piece),
+                    );
+                    prop_assert_eq!(found, wanted);
+                }
             }
         }
     }

@@ -5,6 +5,6 @@ mod bounds;
 mod fingerprints;
 mod ranks;
 
-pub(crate) use bounds::{BOUNDS, above, has_vectors};
+pub(crate) use bounds::{BOUNDS, around, has_vectors};
 pub(crate) use fingerprints::{fingerprint, matches, matches_in_line};
 pub(crate) use ranks::{Unsorted, append_sorted};

@@ -141,13 +141,15 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline]
-    fn clear<M: Medium>(
-        &self,
-        at: At<'_, M>,
-        head: &Self::Head,
-        (block, slot): Slot,
-    ) -> Result<(), MediaError> {
-        Leaf::<M, B>::from(at).clear(block, head.0[block], 1 << slot)
+    fn clear<M: Medium>(&self, at: At<'_, M>, (block, slot): Slot) -> Result<(), MediaError> {
+        let leaf = Leaf::<M, B>::from(at);
+        leaf.clear(block, leaf.header(block), 1 << slot)
+    }
+
+    /// The other blocks are looked at only if its own has no other.
+    #[inline(always)]
+    fn is_only<M: Medium>(at: At<'_, M>, (block, slot): Slot) -> bool {
+        Leaf::<M, B>::from(at).header(block).used() == 1 << slot && Self::count(&Self::head(at)) == 1
     }
 
     fn set_next<M: Medium>(at: At<'_, M>, next: u64) {
