@@ -1,0 +1,113 @@
+//! The experiments on ordered trees, small: which values they report, for which trees, and that they can be told apart.
+
+use halocline_bench::{Backing, Settings};
+use serde_json::Value;
+
+use crate::support::{Outcome, run, tiny};
+
+/// The trees there are.
+const TREES: [&str; 6] = ["lb", "lb2", "lb4", "fp", "fast-fair", "wb"];
+
+fn on(backings: &[Backing]) -> Settings {
+    Settings {
+        on: backings.to_vec(),
+        ..tiny()
+    }
+}
+
+/// The values of a metric that a system has for an operation, in the order of the report.
+fn of<'a>(outcome: &'a Outcome, system: &str, metric: &str, operation: &str) -> Vec<&'a Value> {
+    let found = outcome
+        .of(metric)
+        .filter(|value| value["system"] == system && value["config"]["operation"] == operation);
+    found.collect()
+}
+
+fn number(value: &Value) -> f64 {
+    let number = value["value"].as_f64();
+    number.unwrap_or_else(|| panic!("no number in {value}"))
+}
+
+/// Counts do not depend on the machine.
+#[test]
+fn counts_are_the_same_in_every_run() {
+    let outcome = run("tree-writes", tiny());
+    assert_eq!(
+        outcome.values,
+        run("tree-writes", tiny()).values,
+        "{}",
+        outcome.text
+    );
+    for tree in TREES {
+        for operation in ["insert", "insert, stable", "remove, stable", "update"] {
+            for metric in ["lines", "fences"] {
+                let found = of(&outcome, tree, metric, operation);
+                assert_eq!(found.len(), 1, "{tree}, {metric}, {operation}");
+                assert!((1.0..8.0).contains(&number(found[0])), "{}", found[0]);
+            }
+        }
+    }
+    let stable = |system| number(of(&outcome, system, "lines", "insert, stable")[0]);
+    assert!(stable("lb") < stable("lb, not moved"), "{}", outcome.text);
+    for value in &outcome.values {
+        assert_eq!(value["config"]["rows"], 3000, "{value}");
+        assert_eq!(value["config"]["medium"], "counting over DRAM", "{value}");
+    }
+    outcome.insist_on_figures(&["tree-writes"], &["3000 random keys", "lb2, not moved"]);
+}
+
+/// The experiment insists that all systems find the same.
+#[test]
+fn operations_are_measured_on_every_medium() {
+    let outcome = run("tree-ops", on(&Backing::OF_TREES));
+    for medium in ["file in ", "page-cache file in ", "emulated"] {
+        let there: Vec<&Value> = outcome
+            .of("rate")
+            .filter(|value| value["config"]["medium"].as_str().unwrap().starts_with(medium))
+            .collect();
+        for tree in TREES {
+            let rates = there.iter().filter(|value| value["system"] == tree);
+            // A load, and eight operations by one thread and by two.
+            assert_eq!(rates.clone().count(), 1 + 2 * 8, "{medium}, {tree}");
+            assert!(
+                rates.clone().all(|value| number(value) > 0.0),
+                "{medium}, {tree}: {}",
+                outcome.text
+            );
+        }
+    }
+    outcome.insist_on_figures(
+        &["tree-ops-dax", "tree-ops-emulated", "tree-ops-page-cache"],
+        &["scan 100", "BTreeMap"],
+    );
+}
+
+/// Files are opened again; what is emulated keeps nothing.
+#[test]
+fn trees_are_opened_from_files() {
+    let outcome = run("tree-recovery", on(&[Backing::PageCache, Backing::Emulated]));
+    for tree in TREES {
+        let opened = outcome.of("open").filter(|value| value["system"] == tree);
+        let rows: Vec<&Value> = opened.map(|value| &value["config"]["rows"]).collect();
+        assert_eq!(rows, [30, 300, 3000], "{tree}: {}", outcome.text);
+    }
+    assert!(
+        outcome.of("open").all(|value| number(value) > 0.0),
+        "{}",
+        outcome.text
+    );
+    outcome.insist_on_figures(&["tree-recovery-page-cache"], &["Opening an ordered tree", "wb"]);
+}
+
+/// Trees in anonymous memory are refused, with the way to have them there.
+#[test]
+fn trees_need_a_file_or_a_device() {
+    let experiments = halocline_bench::experiments().iter();
+    for experiment in experiments.filter(|experiment| ["tree-ops", "tree-recovery"].contains(&experiment.name)) {
+        let mut out = vec![];
+        let mut report = halocline_bench::Reporter::new(experiment.name, &mut out);
+        let refused = (experiment.run)(&on(&[Backing::Dram]), &mut report);
+        let text = refused.expect_err("no tree lies there").to_string();
+        assert!(text.contains("--on dax"), "{}: {text}", experiment.name);
+    }
+}
