@@ -16,7 +16,7 @@ fn on(backings: &[Backing]) -> Settings {
 }
 
 /// The values of a metric that a system has for an operation, in the order of the report.
-fn of<'a>(outcome: &'a Outcome, system: &str, metric: &str, operation: &str) -> Vec<&'a Value> {
+fn of<'a>(outcome: &'a Outcome, system: &str, metric: &'a str, operation: &str) -> Vec<&'a Value> {
     let found = outcome
         .of(metric)
         .filter(|value| value["system"] == system && value["config"]["operation"] == operation);
@@ -103,7 +103,9 @@ fn trees_are_opened_from_files() {
 #[test]
 fn trees_need_a_file_or_a_device() {
     let experiments = halocline_bench::experiments().iter();
-    for experiment in experiments.filter(|experiment| ["tree-ops", "tree-recovery"].contains(&experiment.name)) {
+    for experiment in
+        experiments.filter(|experiment| ["tree-ops", "tree-recovery"].contains(&experiment.name))
+    {
         let mut out = vec![];
         let mut report = halocline_bench::Reporter::new(experiment.name, &mut out);
         let refused = (experiment.run)(&on(&[Backing::Dram]), &mut report);
