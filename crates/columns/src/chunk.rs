@@ -255,8 +255,17 @@ impl<'a> KeysChunk<'a> {
             Body::Plain(plain) => with_lane!(self.width(), L => plain.block::<L>(block).as_bytes()),
             Body::List(list) => list.positions().block(block),
             Body::Steps(steps) => steps.steps().block(block),
-            Body::Runs(runs) => with_lane!(self.width(), L => runs.bytes::<L>(block)),
+            Body::Runs(runs) => with_lane!(self.width(), L => runs.of_block::<L>(block).1.as_bytes()),
         }
+    }
+
+    /// How many rows a block has.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub(crate) fn rows_of(&self, block: usize) -> usize {
+        assert!(block * BLOCK < self.rows(), "there is no block {block}");
+        (self.rows() - block * BLOCK).min(BLOCK)
     }
 
     /// The local values of a block, in the lane of the chunk's width; those beyond the chunk's rows mean nothing.

@@ -9,7 +9,6 @@ use crate::format::{
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::mask::lanes;
-use crate::select::BlockMask;
 use crate::{CodePredicate, Result};
 
 /// Rows of a block; chunks have a whole number of them, but for the last.
@@ -231,7 +230,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
         self.open(chunk)?;
         let Some((_, open)) = &self.open else { return Ok(0) };
         let (chunk, onto) = (&open.chunk, self.onto);
-        let rows = rows_of(chunk, block);
+        let rows = chunk.rows_of(block);
         match chunk.body() {
             Body::List(list) => with_lane!(list.positions().width(), P => {
                 let positions = lanes::<P>(&mut self.room);
@@ -257,116 +256,98 @@ impl<'a, C: Code> CodeReader<'a, C> {
         Ok(rows)
     }
 
-    /// Reads the code of each run of a block instead of each row's, if it is stored as runs of equal codes; returns how many
-    /// there are. See [`rows_of_runs`](Self::rows_of_runs).
+    /// Reads the codes of some rows, counted from the start of a block and ascending; they may lie in blocks behind it too.
+    /// Few of a block are read one by one, many with their block. `codes` gets one for each.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
     ///
     /// # Panics
-    /// If there is no such chunk or block.
-    pub fn read_runs(
-        &mut self,
-        chunk: usize,
-        block: usize,
-        codes: &mut [C; BLOCK_ROWS],
-    ) -> Result<Option<usize>> {
-        self.open(chunk)?;
-        let Some((_, open)) = &self.open else {
-            return Ok(None);
-        };
-        let Body::Runs(runs) = open.chunk.body() else {
-            return Ok(None);
-        };
-        rows_of(&open.chunk, block);
-        let count = with_lane!(open.chunk.width(), L => {
-            let (lengths, values) = runs.of_block::<L>(block);
-            mark(&mut self.marks, block, lengths);
-            for (code, value) in codes.iter_mut().zip(values) {
-                *code = open.code(value.widen(), self.onto);
-            }
-            values.len().min(BLOCK)
-        });
-        Ok(Some(count))
-    }
-
-    /// The rows of those runs, of the block that [`read_runs`](Self::read_runs) has read last, whose bits are set.
-    pub fn rows_of_runs(&self, runs: &BlockMask) -> BlockMask {
-        let marks = self.marks.as_ref().map(|(_, marks)| marks.rows_of(runs));
-        marks.unwrap_or_default()
-    }
-
-    /// Has the bytes of a block fetched, so that they are there when rows here and there are read soon.
-    ///
-    /// # Errors
-    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
-    ///
-    /// # Panics
-    /// If there is no such chunk or block.
-    pub fn prefetch(&mut self, chunk: usize, block: usize) -> Result<()> {
-        self.open(chunk)?;
-        if let Some((_, open)) = &self.open {
-            rows_of(&open.chunk, block);
-            let bytes = open.chunk.block_bytes(block);
-            for line in (0..bytes.len()).step_by(LINE) {
-                halocline_media::prefetch(bytes, line);
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the codes of some rows of a block, `rows` counted from its start: few are read one by one, many with their
-    /// block. `codes` gets one for each.
-    ///
-    /// # Errors
-    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
-    ///
-    /// # Panics
-    /// If there is no such chunk or block, or a row is outside of the block; if `codes` has not the length of `rows`.
+    /// If there is no such chunk or block, or a row is outside of the chunk; if `codes` has not the length of `rows`.
     pub fn read_rows(&mut self, chunk: usize, block: usize, rows: &[u16], codes: &mut [C]) -> Result<()> {
         assert_eq!(rows.len(), codes.len(), "one code for each row");
         self.open(chunk)?;
+        let (Some((_, open)), Some((first, last))) = (&self.open, rows.first().zip(rows.last())) else {
+            return Ok(());
+        };
+        assert!(
+            block * BLOCK + usize::from(*last) < open.chunk.rows(),
+            "row outside of the chunk"
+        );
+        let blocks = usize::from(*last) / BLOCK - usize::from(*first) / BLOCK + 1;
+        let onto = self.onto;
+        match open.chunk.body() {
+            _ if rows.len() >= blocks * MANY => {}
+            Body::Packed(packed) => {
+                with_lane!(open.chunk.width(), L => match open.chunk.null() {
+                    None => packed.rows::<L, C>(block, rows, (open.shift, onto.most), codes),
+                    Some(_) => {
+                        packed.rows::<L, C>(block, rows, (C::default(), C::truncate(u64::MAX)), codes);
+                        codes.iter_mut().for_each(|code| *code = open.code(code.widen(), onto));
+                    }
+                });
+                return Ok(());
+            }
+            Body::List(list) => {
+                let most = C::truncate(open.list.len() as u64 - 1);
+                with_lane!(list.positions().width(), P => {
+                    list.positions().rows::<P, C>(block, rows, (C::default(), most), codes);
+                });
+                codes.iter_mut().for_each(|code| *code = open.list[code.widen() as usize]);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let mut done = 0;
+        for rows in rows.chunk_by(|a, b| a / BLOCK as u16 == b / BLOCK as u16) {
+            let of_rows = &mut codes[done..done + rows.len()];
+            self.read_rows_of(chunk, block + usize::from(rows[0]) / BLOCK, rows, of_rows)?;
+            done += rows.len();
+        }
+        Ok(())
+    }
+
+    /// As [`read_rows`](Self::read_rows), rows of one block, whatever block they count from.
+    fn read_rows_of(&mut self, chunk: usize, block: usize, rows: &[u16], codes: &mut [C]) -> Result<()> {
         let Some((_, open)) = &self.open else {
             return Ok(());
         };
-        let in_block = rows_of(&open.chunk, block);
-        assert!(
-            rows.iter().all(|&row| usize::from(row) < in_block),
-            "row outside of the block"
-        );
-        let by_run = matches!(open.chunk.body(), Body::Runs(_)) && rows.len() < BY_RUN;
-        if rows.len() >= open.chunk.whole_from() && !by_run {
-            let mut all = [C::default(); BLOCK];
-            self.read(chunk, block, &mut all)?;
-            for (code, &row) in codes.iter_mut().zip(rows) {
-                *code = all[usize::from(row)];
-            }
-            return Ok(());
-        }
-        let (chunk, onto) = (&open.chunk, self.onto);
-        match chunk.body() {
-            Body::Packed(packed) => with_lane!(chunk.width(), L => {
-                let values = &mut lanes::<L>(&mut self.room)[..rows.len()];
-                kernel::unpack_rows(packed.width(), packed.lanes::<L>(block), rows, values);
-                for (code, value) in codes.iter_mut().zip(values) {
-                    *code = open.code(value.widen(), onto);
+        let onto = self.onto;
+        let row_of = |row: u16| usize::from(row) % BLOCK;
+        match open.chunk.body() {
+            Body::Plain(plain) => with_lane!(open.chunk.width(), L => {
+                let values = plain.block::<L>(block);
+                for (code, &row) in codes.iter_mut().zip(rows) {
+                    *code = open.code(values[row_of(row)].widen(), onto);
                 }
             }),
-            Body::Runs(runs) => with_lane!(chunk.width(), L => {
+            Body::Runs(runs) if rows.len() < MANY => with_lane!(open.chunk.width(), L => {
                 let (lengths, values) = runs.of_block::<L>(block);
                 let marks = mark(&mut self.marks, block, lengths);
                 for (code, &row) in codes.iter_mut().zip(rows) {
-                    let value = values.get(marks.run_of(row)).copied().unwrap_or_default();
+                    let value = values.get(marks.run_of(row_of(row) as u16)).copied().unwrap_or_default();
                     *code = open.code(value.widen(), onto);
                 }
             }),
-            _ => with_lane!(chunk.width(), L => {
+            _ => {
+                let mut all = [C::default(); BLOCK];
+                self.read(chunk, block, &mut all)?;
                 for (code, &row) in codes.iter_mut().zip(rows) {
-                    *code = open.code(chunk.value::<L>(block * BLOCK + usize::from(row)).widen(), onto);
+                    *code = all[row_of(row)];
                 }
-            }),
+            }
         }
         Ok(())
+    }
+
+    /// A chunk, what to add to a local value that is not NULL to get its code, and the codes of its list, if it has one, with any
+    /// behind them.
+    pub(crate) fn chunk(&mut self, chunk: usize) -> Result<(&KeysChunk<'a>, C, &[C])> {
+        self.open(chunk)?;
+        match &self.open {
+            Some((_, open)) => Ok((&open.chunk, open.shift, &open.list)),
+            None => unreachable!("it was opened"),
+        }
     }
 
     /// Whether any row of a chunk can match, as far as its smallest and largest code tell. O(1), O(log n) for a set.
@@ -435,11 +416,8 @@ impl<C: Code> Open<'_, C> {
     }
 }
 
-/// Up to so many rows of a block of runs are looked up each by its run.
-const BY_RUN: usize = 256;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
+/// From so many rows of a block on, all of them are read.
+const MANY: usize = 256;
 
 /// The marks of a block of the open chunk, whose runs have these lengths.
 #[inline]
@@ -457,13 +435,4 @@ fn mark<'m>(marks: &'m mut Option<(usize, Marks)>, block: usize, lengths: &[u8])
 #[inline(always)]
 fn list_size<P: Lane>(width: usize) -> usize {
     if P::BITS <= 16 { 1 << P::BITS } else { 1 << width }
-}
-
-/// Rows of a block of a chunk.
-///
-/// # Panics
-/// If there is no such block.
-fn rows_of(chunk: &KeysChunk<'_>, block: usize) -> usize {
-    assert!(block * BLOCK < chunk.rows(), "there is no block {block}");
-    (chunk.rows() - block * BLOCK).min(BLOCK)
 }

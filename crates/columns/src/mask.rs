@@ -8,7 +8,7 @@ use crate::CodePredicate;
 use crate::chunk::{Body, KeysChunk, width_of};
 use crate::encoding::marks::Marks;
 use crate::format::BLOCK;
-use crate::kernel::{Lane, and_within, to_bits, with_lane};
+use crate::kernel::{self, Lane, Values, with_lane};
 use crate::select::BlockMask;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -190,48 +190,60 @@ impl Local {
     /// Clears the bits of `mask` for the rows of a block that do not match. The condition must be [`stored`](Self::stored).
     /// `room` is room for a block in 64-bit lanes.
     pub(crate) fn apply(&self, chunk: &KeysChunk<'_>, block: usize, room: &mut [u64], mask: &mut BlockMask) {
-        let keep = &mut [1; BLOCK];
-        match chunk.body() {
+        let kept = match chunk.body() {
             Body::List(list) => with_lane!(list.positions().width(), P => {
-                let positions = lanes::<P>(room);
-                list.positions().unpack(block, positions);
-                self.compare(positions, keep);
+                self.of(list.positions().values::<P>(block), room)
             }),
-            Body::Plain(plain) => with_lane!(chunk.width(), L => self.compare(plain.block::<L>(block), keep)),
+            Body::Packed(packed) => {
+                with_lane!(chunk.width(), L => self.of(packed.values::<L>(block), room))
+            }
+            Body::Plain(plain) => {
+                with_lane!(chunk.width(), L => self.of(Values::Lanes(plain.block::<L>(block)), room))
+            }
             Body::Runs(runs) => with_lane!(chunk.width(), L => {
                 let (lengths, values) = runs.of_block::<L>(block);
-                let (runs, count) = (lanes::<L>(room), values.len().min(BLOCK));
-                runs[..count].copy_from_slice(&values[..count]);
-                self.compare(runs, keep);
-                keep[count..].fill(0);
+                let of_runs = self.of(Values::Lanes(&values[..values.len().min(BLOCK)]), room);
                 let mut marks = Marks::default();
                 marks.set(lengths);
-                and(mask, &marks.rows_of(&to_bits(keep)));
-                return;
+                marks.rows_of(&of_runs)
             }),
             Body::Steps(steps) => with_lane!(chunk.width(), L => {
-                if !self.beyond(steps.first::<L>(block).widen(), keep) {
-                    let values = lanes::<L>(room);
-                    steps.read(block, values);
-                    self.compare(values, keep);
+                if self.beyond(steps.first::<L>(block).widen()) {
+                    *mask = [0; BLOCK / 64];
+                    return;
                 }
+                let mut values = [L::default(); BLOCK];
+                steps.read(block, &mut values);
+                self.of(Values::Lanes(&values), room)
             }),
-            Body::Packed(packed) => with_lane!(chunk.width(), L => {
-                let values = lanes::<L>(room);
-                packed.unpack(block, values);
-                self.compare(values, keep);
-            }),
-        }
-        and(mask, &to_bits(keep));
+        };
+        mask.iter_mut().zip(kept).for_each(|(mask, kept)| *mask &= kept);
     }
 
-    /// Whether no value of a block can match because all of them are at least `smallest`; clears `keep` then.
-    fn beyond(&self, smallest: u64, keep: &mut Keep) -> bool {
-        let beyond = matches!(self, Self::Within { hi, .. } if *hi < smallest);
-        if beyond {
-            keep.fill(0);
+    /// The rows whose value matches.
+    fn of<L: Lane>(&self, values: Values<'_, L>, room: &mut [u64]) -> BlockMask {
+        if let Self::Within { lo, hi } = self {
+            let most = L::truncate(u64::MAX).widen();
+            return match *lo <= most {
+                true => kernel::within(values, L::truncate(*lo), L::truncate((*hi).min(most) - lo)),
+                false => [0; BLOCK / 64],
+            };
         }
-        beyond
+        let (room, keep) = (lanes::<L>(room), &mut [1; BLOCK]);
+        match values {
+            Values::Packed(width, packed) => kernel::unpack(width, packed, room),
+            Values::Lanes(lanes) => {
+                room[..lanes.len()].copy_from_slice(lanes);
+                keep[lanes.len()..].fill(0);
+            }
+        }
+        self.compare(room, keep);
+        kernel::to_bits(keep)
+    }
+
+    /// Whether no value of a block can match because all of them are at least `smallest`.
+    fn beyond(&self, smallest: u64) -> bool {
+        matches!(self, Self::Within { hi, .. } if *hi < smallest)
     }
 
     /// Clears `keep` for the values that do not match.
@@ -240,11 +252,8 @@ impl Local {
             Self::All => {}
             Self::Nothing => keep.fill(0),
             Self::Within { lo, hi } => {
-                let most = L::truncate(u64::MAX).widen();
-                if *lo > most {
-                    keep.fill(0);
-                } else {
-                    and_within(values, L::truncate(*lo), L::truncate((*hi).min(most) - lo), keep);
+                for (keep, value) in keep.iter_mut().zip(values) {
+                    *keep &= u8::from((*lo..=*hi).contains(&value.widen()));
                 }
             }
             Self::Few(few) => {
@@ -273,12 +282,6 @@ impl Local {
             }
         }
     }
-}
-
-fn and(mask: &mut BlockMask, other: &BlockMask) {
-    mask.iter_mut()
-        .zip(other)
-        .for_each(|(mask, other)| *mask &= other);
 }
 
 /// Room for a block of lanes, in words.

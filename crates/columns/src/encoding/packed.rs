@@ -1,7 +1,7 @@
 //! Blocks of bit-packed values: an encoding by itself, and a part of others.
 
 use crate::format::{BLOCK, BLOCK_BYTES_PER_BIT};
-use crate::kernel::{self, Lane, with_lane};
+use crate::kernel::{self, Lane, Values, with_lane};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Blocks of values of one width.
@@ -37,6 +37,21 @@ impl<'a> Packed<'a> {
     /// A block as lanes of type `L`, which must be the lane of the width.
     pub(crate) fn lanes<L: Lane>(&self, block: usize) -> &'a [L] {
         <[L]>::ref_from_bytes(self.block(block)).expect("alignment was checked")
+    }
+
+    /// A block for a filter.
+    pub(crate) fn values<L: Lane>(&self, block: usize) -> Values<'a, L> {
+        Values::Packed(self.width, self.lanes(block))
+    }
+
+    /// The values of rows that count from a block on: each plus the first of `onto` (wrapping), but the second at most.
+    ///
+    /// # Panics
+    /// If a row is outside.
+    pub(crate) fn rows<L: Lane, C: Lane>(&self, block: usize, rows: &[u16], onto: (C, C), codes: &mut [C]) {
+        let bytes = &self.bytes[block * self.width * BLOCK_BYTES_PER_BIT..];
+        let lanes = <[L]>::ref_from_bytes(bytes).expect("alignment was checked");
+        kernel::unpack_rows(self.width, lanes, rows, onto, codes);
     }
 
     /// Unpacks a block into the lanes of the width.

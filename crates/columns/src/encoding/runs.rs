@@ -40,11 +40,6 @@ impl<'a> Runs<'a> {
         (lengths, typed::<L>(self.values).get(range).unwrap_or(&[]))
     }
 
-    /// The bytes of a block's values.
-    pub(crate) fn bytes<L: Lane>(&self, block: usize) -> &'a [u8] {
-        self.of_block::<L>(block).1.as_bytes()
-    }
-
     /// The values of a block.
     pub(crate) fn read<L: Lane>(&self, block: usize, out: &mut [L; BLOCK]) {
         let (lengths, values) = self.of_block(block);

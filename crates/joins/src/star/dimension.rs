@@ -3,7 +3,8 @@
 //! Keys that lie densely are positions of a bit vector and an array of group numbers; others are looked up in a hash table of
 //! at least twice as many places (linear probing).
 
-use super::kernel::Bits;
+use halocline_columns::PlaceBits;
+
 use super::key::{Digit, digits};
 use crate::{JoinError, Result};
 
@@ -33,7 +34,7 @@ pub(super) enum Keys {
 #[derive(Debug, Clone)]
 pub(super) struct Dense {
     pub(super) low: i64,
-    pub(super) present: Bits,
+    pub(super) present: PlaceBits,
     /// Empty if there is one group.
     pub(super) group_of: Vec<u32>,
 }
@@ -165,7 +166,7 @@ impl Dense {
         exists: bool,
     ) -> Result<(Dense, usize)> {
         let mut different = 0;
-        let mut present = Bits::new(places);
+        let mut present = PlaceBits::new(places);
         let mut group_of = vec![0; if grouped { places as usize + 1 } else { 0 }];
         for (key, group) in rows {
             let place = key.wrapping_sub(low) as u32;

@@ -66,6 +66,16 @@ impl Values {
         self.valid.clone_from(&other.valid);
     }
 
+    /// Makes them those of codes, which are numbers less `base`; 0 is NULL, if there is one.
+    pub(super) fn set_codes(&mut self, codes: impl Iterator<Item = u64> + Clone, base: i64, has_null: bool) {
+        self.valid.clear();
+        if has_null {
+            self.valid.extend(codes.clone().map(|code| code != 0));
+        }
+        self.values.clear();
+        self.values.extend(codes.map(|code| (code as i64).wrapping_add(base)));
+    }
+
     /// The value of a row, unless it is NULL.
     pub(super) fn get(&self, row: usize) -> Option<i64> {
         let valid = self.valid.get(row).is_none_or(|valid| *valid);

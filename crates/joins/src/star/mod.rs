@@ -1,7 +1,7 @@
 //! The star join as one pipeline (Shanbhag et al., DaMoN 2020, section 4; selection vectors as in the column stores it builds on).
 //!
-//! For a block of 1024 rows: the fact table's own conditions on packed codes, then one probe after the other, the most selective for
-//! its bytes first, each leaving fewer rows: in a bit mask while most are left, then in a *selection vector*; then group numbers and measures of what is left. A column is read only
+//! For some blocks of 1024 rows: the fact table's own conditions on packed codes, then one probe after the other, the most selective for
+//! its bytes first, each leaving fewer rows: in a bit mask while many are left, then in a *selection vector*; then group numbers and measures of what is left. A column is read only
 //! where rows are left, from the slow tier once, into buffers that fit the CPU's cache.
 //!
 //! Invariant: a row of the fact table takes part once, if it is live, matches the conditions, and each of its keys is in its
@@ -10,7 +10,6 @@
 mod aggregate;
 mod decoded;
 mod dimension;
-mod kernel;
 mod key;
 mod measure;
 mod narrow;

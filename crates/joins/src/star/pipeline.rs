@@ -1,23 +1,21 @@
-//! The pipeline over one segment: from blocks of 1024 rows to aggregates.
+//! The pipeline over one segment: from stripes of some blocks to aggregates.
+//!
+//! What is left of a stripe is a bit mask for each block while it is much, and one selection vector for all of them then: what is
+//! done once for each pass over rows is done for many, and their lines are fetched side by side.
 
-use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Column, Segment};
+use halocline_columns::{
+    BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Column, Segment, Selection, rows_in,
+};
 
 use super::aggregate::Groups;
-use super::kernel::count;
 use super::measure::Values;
-use super::narrow::NarrowProbe;
+use super::narrow::{NarrowProbe, in_room};
 use super::run::{StarJoin, StarStats};
 use super::wide::WideProbe;
 use crate::Result;
 
-/// So many rows of a block were left for it to be likely that those of the next one lie in most of its lines.
-const DENSE: usize = 8;
-
-/// A selection vector: positions in a block.
-pub(super) struct Selection {
-    pub(super) rows: [u16; BLOCK_ROWS],
-    pub(super) len: usize,
-}
+/// Blocks of a stripe.
+const STRIPE: usize = 8;
 
 /// A probe in one segment.
 enum AnyProbe<'a> {
@@ -28,9 +26,27 @@ enum AnyProbe<'a> {
 
 /// A column that is measured.
 struct MeasuredOf<'a> {
-    reader: CodeReader<'a, u64>,
+    reader: Reader<'a>,
     base: i64,
     has_null: bool,
+}
+
+/// By the bits that codes need.
+enum Reader<'a> {
+    Narrow(CodeReader<'a, u32>),
+    Wide(CodeReader<'a, u64>),
+}
+
+/// What is left of blocks that follow each other.
+#[derive(Default)]
+struct Stripe {
+    chunk: usize,
+    /// The first block.
+    block: usize,
+    /// Of those blocks that have rows, by position.
+    masks: [BlockMask; STRIPE],
+    /// The blocks that have rows, a bit for each.
+    present: u32,
 }
 
 /// What the caller has made sure of by [`StarJoin::can_read`].
@@ -43,16 +59,16 @@ pub(super) struct Pipeline<'a> {
     conditions: Vec<(usize, CodePredicate)>,
     probes: Vec<AnyProbe<'a>>,
     measured: Vec<MeasuredOf<'a>>,
-    selection: Box<Selection>,
-    wide: Vec<u64>,
+    stripe: Stripe,
+    selection: Selection,
+    /// Codes of the rows that are left.
+    codes: (Vec<u32>, Vec<u64>),
     groups: Vec<u32>,
     columns: Vec<Values>,
     /// How many of the probes have read something of the chunk, and one more if the measures have.
     reached: usize,
     values: Values,
     room: Vec<Values>,
-    /// Whether a row of the block before was left for its measures.
-    dense: bool,
 }
 
 impl<'a> Pipeline<'a> {
@@ -95,7 +111,10 @@ impl<'a> Pipeline<'a> {
             let column = segment.column(column);
             let (base, has_null) = integers(column).expect(READABLE);
             measured.push(MeasuredOf {
-                reader: column.code_reader()?,
+                reader: match column.code_bits()? <= u32::BITS {
+                    true => Reader::Narrow(column.code_reader()?),
+                    false => Reader::Wide(column.code_reader()?),
+                },
                 base,
                 has_null,
             });
@@ -107,13 +126,13 @@ impl<'a> Pipeline<'a> {
             probes,
             columns: vec![Values::default(); measured.len()],
             measured,
-            selection: Box::default(),
-            wide: vec![0; BLOCK_ROWS],
-            groups: Vec::with_capacity(BLOCK_ROWS),
+            stripe: Stripe::default(),
+            selection: Selection::default(),
+            codes: Default::default(),
+            groups: Vec::new(),
             reached: 0,
             values: Values::default(),
             room: Vec::new(),
-            dense: false,
         }))
     }
 
@@ -134,13 +153,19 @@ impl<'a> Pipeline<'a> {
         let (segment, conditions) = (self.segment, std::mem::take(&mut self.conditions));
         let mut result = Ok(());
         let found = segment.select_blocks(&conditions, rows, |first, mask| {
-            if result.is_ok() {
-                result = self.block(chunk, first % size / BLOCK_ROWS, *mask, groups, stats);
+            let block = first % size / BLOCK_ROWS;
+            if block / STRIPE != self.stripe.block / STRIPE && result.is_ok() {
+                result = self.stripe(groups, stats);
             }
+            let stripe = &mut self.stripe;
+            (stripe.chunk, stripe.block) = (chunk, block / STRIPE * STRIPE);
+            stripe.masks[block % STRIPE] = *mask;
+            stripe.present |= 1 << (block % STRIPE);
         });
         self.conditions = conditions;
         found?;
         result?;
+        self.stripe(groups, stats)?;
         self.count_reads(chunk, stats)
     }
 
@@ -177,72 +202,70 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Runs over what is selected of a block.
-    fn block(
-        &mut self,
-        chunk: usize,
-        block: usize,
-        mut mask: BlockMask,
-        groups: &mut Groups,
-        stats: &mut StarStats,
-    ) -> Result<()> {
-        if self.dense {
-            // The rows that will be left lie anywhere in the block: their lines come while it is probed.
-            for column in &mut self.measured {
-                column.reader.prefetch(chunk, block)?;
-            }
-            self.reached = self.probes.len() + 1;
-        }
-        let mut left = count(&mask);
+    /// Runs over what is selected of the stripe at hand, and empties it.
+    fn stripe(&mut self, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
+        let mut left = self.stripe.rows();
         stats.selected += left as u64;
-        let (mut vector, selection) = (false, &mut *self.selection);
+        let mut in_masks = true;
+        let (chunk, block) = (self.stripe.chunk, self.stripe.block);
         for (place, (probe, passed)) in self.probes.iter_mut().zip(&mut stats.passed).enumerate() {
-            self.reached = self.reached.max(place + 1);
-            let of_all = match probe {
-                AnyProbe::Narrow(probe) if !vector => probe.pass_all(chunk, block, left, &mut mask)?,
-                _ => false,
-            };
-            if of_all {
-                left = count(&mask);
-            } else {
-                if !vector {
-                    selection.take(&mask);
-                    vector = true;
-                }
-                match probe {
-                    AnyProbe::Narrow(probe) => probe.pass(chunk, block, selection)?,
-                    AnyProbe::Wide(probe) => {
-                        let rows = &mut selection.rows[..selection.len];
-                        selection.len = probe.pass(chunk, block, rows)?;
-                    }
-                }
-                left = selection.len;
-            }
-            *passed += left as u64;
             if left == 0 {
                 break;
             }
+            self.reached = self.reached.max(place + 1);
+            let all = match probe {
+                AnyProbe::Narrow(probe) if in_masks => {
+                    probe.looks_all_up(chunk, left / self.stripe.present.count_ones() as usize)?
+                }
+                _ => false,
+            };
+            match probe {
+                AnyProbe::Narrow(probe) if all => {
+                    (self.stripe).keep(|block, mask| probe.keep(chunk, block, mask))?;
+                    left = self.stripe.rows();
+                    *passed += left as u64;
+                    continue;
+                }
+                _ if in_masks => self.stripe.select(&mut self.selection),
+                _ => {}
+            }
+            in_masks = false;
+            match probe {
+                AnyProbe::Narrow(probe) => {
+                    probe.pass(chunk, block, &mut self.selection, &mut self.codes.0)?;
+                }
+                AnyProbe::Wide(probe) => probe.pass(chunk, block, &mut self.selection)?,
+            }
+            left = self.selection.len();
+            *passed += left as u64;
         }
-        self.dense = left >= DENSE;
+        if in_masks && left > 0 {
+            self.stripe.select(&mut self.selection);
+        }
+        self.stripe.present = 0;
         if left == 0 {
             return Ok(());
         }
         self.reached = self.probes.len() + 1;
-        if !vector {
-            selection.take(&mask);
-        }
-        let rows = &selection.rows[..selection.len];
+        self.aggregate(chunk, block, groups)
+    }
+
+    /// Adds the rows in the selection, from a block on, to the aggregates.
+    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut Groups) -> Result<()> {
+        let rows = self.selection.rows();
         self.groups.clear();
         self.groups.resize(rows.len(), 0);
         for probe in &mut self.probes {
             match probe {
-                AnyProbe::Narrow(probe) => probe.add_groups(chunk, block, rows, &mut self.groups)?,
+                AnyProbe::Narrow(probe) => {
+                    probe.add_groups(chunk, block, rows, &mut self.groups, &mut self.codes.0)?;
+                }
                 AnyProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
             }
         }
         groups.add_rows(&self.groups);
         for (column, values) in self.measured.iter_mut().zip(&mut self.columns) {
-            column.read(chunk, block, rows, &mut self.wide, values)?;
+            column.read(chunk, block, rows, &mut self.codes, values)?;
         }
         for (number, aggregate) in self.join.aggregates.iter().enumerate() {
             let (values, room) = (&mut self.values, &mut self.room);
@@ -252,6 +275,37 @@ impl<'a> Pipeline<'a> {
             groups.add(number, &self.groups, values);
         }
         Ok(())
+    }
+}
+
+impl Stripe {
+    /// Positions of the blocks that have rows.
+    fn blocks(&self) -> impl Iterator<Item = usize> + use<> {
+        let present = self.present;
+        (0..STRIPE).filter(move |at| present >> at & 1 == 1)
+    }
+
+    /// Rows that are left.
+    fn rows(&self) -> usize {
+        self.blocks().map(|at| rows_in(&self.masks[at])).sum()
+    }
+
+    /// Has every block that has rows filtered.
+    fn keep(&mut self, mut filter: impl FnMut(usize, &mut BlockMask) -> Result<()>) -> Result<()> {
+        for at in self.blocks() {
+            filter(self.block + at, &mut self.masks[at])?;
+            let is_empty = self.masks[at] == BlockMask::default();
+            self.present &= !(u32::from(is_empty) << at);
+        }
+        Ok(())
+    }
+
+    /// The rows that are left.
+    fn select(&self, selection: &mut Selection) {
+        selection.clear();
+        for at in self.blocks() {
+            selection.push(at, &self.masks[at]);
+        }
     }
 }
 
@@ -276,55 +330,26 @@ pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> C
     }
 }
 
-impl Default for Selection {
-    fn default() -> Self {
-        Self {
-            rows: [0; BLOCK_ROWS],
-            len: 0,
-        }
-    }
-}
-
-impl Selection {
-    pub(super) fn take(&mut self, mask: &BlockMask) {
-        self.len = 0;
-        for (at, word) in mask.iter().enumerate() {
-            let mut word = *word;
-            if word == u64::MAX {
-                for row in 0..64 {
-                    self.rows[self.len + row] = (at * 64 + row) as u16;
-                }
-                self.len += 64;
-                continue;
-            }
-            while word != 0 {
-                self.rows[self.len] = (at * 64) as u16 + word.trailing_zeros() as u16;
-                self.len += 1;
-                word &= word - 1;
-            }
-        }
-    }
-}
-
 impl MeasuredOf<'_> {
     fn read(
         &mut self,
         chunk: usize,
         block: usize,
         rows: &[u16],
-        codes: &mut [u64],
+        room: &mut (Vec<u32>, Vec<u64>),
         values: &mut Values,
     ) -> Result<()> {
-        let codes = &mut codes[..rows.len()];
-        self.reader.read_rows(chunk, block, rows, codes)?;
-        let base = self.base;
-        values.values.clear();
-        values
-            .values
-            .extend(codes.iter().map(|code| (*code as i64).wrapping_add(base)));
-        values.valid.clear();
-        if self.has_null {
-            values.valid.extend(codes.iter().map(|code| *code != 0));
+        match &mut self.reader {
+            Reader::Narrow(reader) => {
+                let codes = in_room(&mut room.0, rows.len());
+                reader.read_rows(chunk, block, rows, codes)?;
+                values.set_codes(codes.iter().map(|code| (*code).into()), self.base, self.has_null);
+            }
+            Reader::Wide(reader) => {
+                let codes = in_room(&mut room.1, rows.len());
+                reader.read_rows(chunk, block, rows, codes)?;
+                values.set_codes(codes.iter().copied(), self.base, self.has_null);
+            }
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Probes whose keys are no codes of 32 bits: of one column with larger codes, or of several columns.
 
-use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment};
+use halocline_columns::{CodePredicate, CodeReader, Column, Segment, Selection};
 
 use super::dimension::Dimension;
 use super::key::Digit;
+use super::narrow::in_room;
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
 use crate::Result;
@@ -14,8 +15,8 @@ pub(super) struct WideProbe<'a> {
     dimension: &'a Dimension,
     /// What a group of this dimension counts for in the number of the whole.
     stride: u32,
-    /// What the groups of the rows in the selection count for, by position in the block.
-    groups: Box<[u32; BLOCK_ROWS]>,
+    /// What the groups of the rows in the selection count for, by position.
+    groups: Vec<u32>,
     codes: Vec<u64>,
     keys: Vec<Option<i64>>,
 }
@@ -58,9 +59,9 @@ impl<'a> WideProbe<'a> {
             columns,
             dimension: &probe.dimension,
             stride,
-            groups: Box::new([0; BLOCK_ROWS]),
-            codes: vec![0; BLOCK_ROWS],
-            keys: Vec::with_capacity(BLOCK_ROWS),
+            groups: Vec::new(),
+            codes: Vec::new(),
+            keys: Vec::new(),
         })
     }
 
@@ -76,33 +77,32 @@ impl<'a> WideProbe<'a> {
         Ok(self.dimension.rows() > 0)
     }
 
-    /// Keeps those of some rows of a block, at the front, that are in the dimension; returns how many.
-    pub(super) fn pass(&mut self, chunk: usize, block: usize, rows: &mut [u16]) -> Result<usize> {
+    /// Keeps those of the selected rows, from a block on, that are in the dimension.
+    pub(super) fn pass(&mut self, chunk: usize, block: usize, selection: &mut Selection) -> Result<()> {
+        let rows = selection.rows();
         self.keys.clear();
         self.keys.resize(rows.len(), Some(0));
         for column in &mut self.columns {
-            let codes = &mut self.codes[..rows.len()];
+            let codes = in_room(&mut self.codes, rows.len());
             column.reader.read_rows(chunk, block, rows, codes)?;
             for (key, code) in self.keys.iter_mut().zip(codes) {
                 *key = key.and_then(|key| Some(key.wrapping_add(column.digit(*code)?)));
             }
         }
-        let mut kept = 0;
-        for at in 0..rows.len() {
-            if let Some(group) = self.keys[at].and_then(|key| self.dimension.group(key)) {
-                let row = rows[at];
-                rows[kept] = row;
-                kept += 1;
-                self.groups[usize::from(row) % BLOCK_ROWS] = group * self.stride;
-            }
+        let groups = in_room(&mut self.groups, rows.last().map_or(0, |row| usize::from(*row) + 1));
+        for (row, key) in rows.iter().zip(&mut self.keys) {
+            let group = key.and_then(|key| self.dimension.group(key));
+            groups[usize::from(*row)] = group.unwrap_or(0) * self.stride;
+            *key = group.map(i64::from);
         }
-        Ok(kept)
+        selection.keep_if(|at| self.keys[at].is_some());
+        Ok(())
     }
 
     /// Adds what the dimension's groups count for; the rows have passed.
     pub(super) fn add_groups(&self, rows: &[u16], groups: &mut [u32]) {
         for (row, group) in rows.iter().zip(groups) {
-            *group += self.groups[usize::from(*row) % BLOCK_ROWS];
+            *group += self.groups[usize::from(*row)];
         }
     }
 }

@@ -1,0 +1,163 @@
+//! Bits for rows of a block: from bytes, and from those of runs.
+#![allow(unsafe_code, reason = "loops that are built for AVX2 and BMI2 too")]
+
+use crate::format::BLOCK;
+use crate::select::BlockMask;
+
+/// Bytes 0 and 1 as bits: byte i is bit i % 64 of word i / 64.
+#[inline(always)]
+fn to_bits_body(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
+    std::array::from_fn(|word| {
+        let bytes = &keep[word * 64..(word + 1) * 64];
+        bytes.chunks_exact(8).enumerate().fold(0, |bits, (i, eight)| {
+            let eight = eight.try_into().map_or(0, u64::from_le_bytes);
+            // Moves bit 0 of byte j to bit 56 + j.
+            bits | (eight.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (i * 8)
+        })
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn to_bits_avx2(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_slli_epi16};
+    let mut bits = [0; BLOCK / 64];
+    for (at, bytes) in keep.as_chunks::<32>().0.iter().enumerate() {
+        // SAFETY: 32 bytes are there, and the load needs no alignment.
+        let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast::<__m256i>()) };
+        // The lowest bit of every byte becomes its highest.
+        let half = _mm256_movemask_epi8(_mm256_slli_epi16::<7>(bytes)) as u32;
+        bits[at / 2] |= u64::from(half) << (at % 2 * 32);
+    }
+    bits
+}
+
+/// Bytes 0 and 1 as bits: byte i is bit i % 64 of word i / 64; with AVX2 where the machine has it.
+pub(crate) fn to_bits(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the machine has AVX2.
+        return unsafe { to_bits_avx2(keep) };
+    }
+    to_bits_body(keep)
+}
+
+/// The lowest bits of `runs` from number `from` on.
+#[inline(always)]
+fn bits_from(runs: &[u64; BLOCK / 64], from: usize) -> u64 {
+    let low = runs.get(from / 64).map_or(0, |word| word >> (from % 64));
+    // By 64 less what was taken; a shift by all of 64 is one by none of them.
+    let high = runs
+        .get(from / 64 + 1)
+        .map_or(0, |word| word << (63 - from % 64) << 1);
+    low | high
+}
+
+/// `^` of every bit with all below it.
+#[inline(always)]
+fn prefix_xor(mut word: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        word ^= word << shift;
+    }
+    word
+}
+
+/// Gives every bit between two marks that of their run: bit i of the result is bit r of `runs`, where r + 1 is the number
+/// of bits of `marks` up to i; 0 before the first mark. Bits that differ from the one before are put where their runs
+/// begin, then each row takes the parity of those up to it.
+#[inline(always)]
+fn spread_body(
+    marks: &[u64; BLOCK / 64],
+    runs: &[u64; BLOCK / 64],
+    deposit: impl Fn(u64, u64) -> u64,
+) -> [u64; BLOCK / 64] {
+    let (mut rows, mut run, mut last) = ([0; BLOCK / 64], 0, 0);
+    for (rows, &marks) in rows.iter_mut().zip(marks) {
+        let bits = bits_from(runs, run);
+        let changes = deposit(bits ^ (bits << 1 | last), marks);
+        *rows = prefix_xor(changes) ^ 0_u64.wrapping_sub(last);
+        last = *rows >> 63;
+        run += marks.count_ones() as usize;
+    }
+    rows
+}
+
+/// Moves the lowest bits of `bits` to where `mask` has ones.
+#[inline(always)]
+fn deposit(mut bits: u64, mut mask: u64) -> u64 {
+    let mut moved = 0;
+    while mask != 0 {
+        let place = mask & mask.wrapping_neg();
+        moved |= place * (bits & 1);
+        (bits, mask) = (bits >> 1, mask ^ place);
+    }
+    moved
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi2,popcnt")]
+fn spread_bmi2(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLOCK / 64] {
+    spread_body(marks, runs, |bits, mask| std::arch::x86_64::_pdep_u64(bits, mask))
+}
+
+/// Gives every bit between two marks that of their run, the bits before the first mark 0; with BMI2 where the machine has it.
+pub(crate) fn spread_bits(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLOCK / 64] {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the machine has both.
+        return unsafe { spread_bmi2(marks, runs) };
+    }
+    spread_body(marks, runs, deposit)
+}
+
+/// The bits that are set; with one instruction a word where the machine has it.
+pub fn rows_in(mask: &BlockMask) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the machine has the instruction.
+        return unsafe { rows_in_popcnt(mask) };
+    }
+    rows_in_body(mask)
+}
+
+#[inline(always)]
+fn rows_in_body(mask: &BlockMask) -> usize {
+    mask.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn rows_in_popcnt(mask: &BlockMask) -> usize {
+    rows_in_body(mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_bits() {
+        for part in [1, 2, 3, 64, 1000] {
+            let keep: [u8; BLOCK] = std::array::from_fn(|i| u8::from(i % part == 0 || i > 1000));
+            for bits in [to_bits(&keep), to_bits_body(&keep)] {
+                for (i, &keep) in keep.iter().enumerate() {
+                    assert_eq!(bits[i / 64] >> (i % 64) & 1, u64::from(keep), "row {i}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn spreading_loops_agree() {
+        let word = |seed: usize| (seed as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for density in 0..3 {
+            let marks: [u64; BLOCK / 64] = std::array::from_fn(|i| match density {
+                0 => word(i) & word(i + 50) & word(i + 90),
+                1 => word(i) | word(i + 50),
+                _ => u64::MAX * u64::from(i % 5 == 2),
+            });
+            let runs = std::array::from_fn(|i| word(i + 7) ^ word(i + 3) << 5);
+            assert_eq!(spread_bits(&marks, &runs), spread_body(&marks, &runs, deposit));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Values of a few rows of packed blocks, eight at a time with AVX2.
+#![allow(unsafe_code, reason = "gathers read by address")]
+
+use super::{Lane, packed_len};
+use crate::format::BLOCK;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// For each row the value, plus `add` (wrapping), but `most` at most. Rows count from the first block of `packed`, which has
+/// blocks that follow each other.
+///
+/// # Panics
+/// If `packed` is not whole blocks of `width` bits, a row is behind them (there are always as many as are asked for if
+/// `width` is 0), or `codes` has not the length of `rows`.
+pub(crate) fn unpack_rows<L: Lane, C: Lane>(
+    width: usize,
+    packed: &[L],
+    rows: &[u16],
+    (add, most): (C, C),
+    codes: &mut [C],
+) {
+    assert!(rows.len() == codes.len(), "one value for each row");
+    assert!(width <= L::BITS, "packed block of the wrong size");
+    if width == 0 || rows.is_empty() {
+        codes.fill(add.min(most));
+        return;
+    }
+    let block = packed_len::<L>(width);
+    // Not `any`, which looks at one after the other.
+    let last = rows.iter().fold(0, |last, row| last.max(*row));
+    assert!(
+        packed.len().is_multiple_of(block) && usize::from(last) < packed.len() / block * BLOCK,
+        "row outside of the blocks"
+    );
+    #[cfg(target_arch = "x86_64")]
+    if L::BITS <= 32 && C::BITS == 32 && std::arch::is_x86_feature_detected!("avx2") {
+        let codes = <[u32]>::mut_from_bytes(codes.as_mut_bytes()).expect("as wide");
+        let onto = (add.widen() as u32, most.widen() as u32);
+        // SAFETY: the machine has AVX2.
+        return unsafe { rows_avx2(width, packed, rows, onto, codes) };
+    }
+    for (code, &row) in codes.iter_mut().zip(rows) {
+        let first = usize::from(row) / BLOCK * block;
+        let value = unpack_row(width, &packed[first..first + block], usize::from(row) % BLOCK);
+        *code = C::truncate(value).plus(add).min(most);
+    }
+}
+
+/// The value of a row of a block, where fastlanes has it.
+#[inline(always)]
+fn unpack_row<L: Lane>(width: usize, packed: &[L], row: usize) -> u64 {
+    let lanes = BLOCK / L::BITS;
+    let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+    let word = |at: usize| packed.get(at).map_or(0, |word| word.widen());
+    let (lane, at) = (row % lanes, row_of_lane::<L>(row));
+    let bit = at * width;
+    let (first, shift) = (bit / L::BITS * lanes + lane, bit % L::BITS);
+    let low = word(first) >> shift;
+    // What lies in the next word; a shift by all bits of the lane is one by none of them.
+    let high = word(first + lanes) << (L::BITS - shift - 1) << 1;
+    (low | high) & mask
+}
+
+/// The row of lanes that a row of a block is in: row r of lanes has the values from `FL_ORDER[r / 8] * 16 + r % 8 * 128` on,
+/// and the order is its own inverse.
+#[inline(always)]
+fn row_of_lane<L: Lane>(row: usize) -> usize {
+    let sixteenths = BLOCK / L::BITS / 16;
+    let start = (row % 128 / 16) & !(sixteenths - 1);
+    row / 128 + 8 * fastlanes::FL_ORDER[start]
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn rows_avx2<L: Lane>(width: usize, packed: &[L], rows: &[u16], onto: (u32, u32), codes: &mut [u32]) {
+    let (rows, few) = rows.as_chunks::<8>();
+    let (codes, of_few) = codes.as_chunks_mut::<8>();
+    for (codes, rows) in codes.iter_mut().zip(rows) {
+        *codes = eight_rows(width, packed, *rows, onto);
+    }
+    let mut rows = [0; 8];
+    rows[..few.len()].copy_from_slice(few);
+    of_few.copy_from_slice(&eight_rows(width, packed, rows, onto)[..few.len()]);
+}
+
+/// As [`unpack_row`], for eight rows, in words of 32 bits, which hold one lane or several.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn eight_rows<L: Lane>(width: usize, packed: &[L], rows: [u16; 8], (add, most): (u32, u32)) -> [u32; 8] {
+    use std::arch::x86_64::{
+        _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_cvtepu16_epi32, _mm256_i32gather_epi32,
+        _mm256_min_epu32, _mm256_mullo_epi32, _mm256_or_si256, _mm256_set1_epi32, _mm256_sllv_epi32,
+        _mm256_slli_epi32, _mm256_srl_epi32, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_si256,
+        _mm256_sub_epi32, _mm_cvtsi32_si128,
+    };
+    /// Words of a row of lanes.
+    const WORDS: i32 = 32;
+    let (bits, width) = (L::BITS as i32, width as i32);
+    let splat = |number: i32| _mm256_set1_epi32(number);
+    let shr = |value, by: u32| _mm256_srl_epi32(value, _mm_cvtsi32_si128(by as i32));
+    // SAFETY: 16 bytes are there, and the load needs no alignment.
+    let row = _mm256_cvtepu16_epi32(unsafe { _mm_loadu_si128(rows.as_ptr().cast()) });
+    let lane = _mm256_and_si256(row, splat(BLOCK as i32 / bits - 1));
+    // As in `row_of_lane`: the order of fastlanes turns bits 4 to 6 around, of which lanes leave some.
+    let mut at = _mm256_and_si256(_mm256_srli_epi32::<7>(row), splat(7));
+    if bits >= 16 {
+        let half = _mm256_and_si256(_mm256_srli_epi32::<6>(row), splat(1));
+        at = _mm256_or_si256(at, _mm256_slli_epi32::<3>(half));
+    }
+    if bits >= 32 {
+        let quarter = _mm256_and_si256(_mm256_srli_epi32::<5>(row), splat(1));
+        at = _mm256_or_si256(at, _mm256_slli_epi32::<4>(quarter));
+    }
+    let bit = _mm256_mullo_epi32(at, splat(width));
+    let shift = _mm256_and_si256(bit, splat(bits - 1));
+    let row_of_lanes = shr(bit, L::BITS.trailing_zeros());
+    let block = _mm256_mullo_epi32(_mm256_srli_epi32::<10>(row), splat(width * WORDS));
+    let word = _mm256_add_epi32(
+        _mm256_add_epi32(block, _mm256_slli_epi32::<5>(row_of_lanes)),
+        shr(lane, (32 / L::BITS).trailing_zeros()),
+    );
+    let words = packed.as_bytes();
+    let last = splat((words.len() / 4) as i32 - 1);
+    let words = words.as_ptr().cast::<i32>();
+    let next = _mm256_add_epi32(word, splat(WORDS));
+    // SAFETY: there is a word, as blocks are not empty; its number is at most that of the last whole one.
+    let mut low = unsafe { _mm256_i32gather_epi32::<4>(words, _mm256_min_epu32(word, last)) };
+    // SAFETY: as above. What is behind the last word is needed by no row.
+    let mut high = unsafe { _mm256_i32gather_epi32::<4>(words, _mm256_min_epu32(next, last)) };
+    if bits < 32 {
+        let place = _mm256_and_si256(lane, splat(32 / bits - 1));
+        let place = _mm256_mullo_epi32(place, splat(bits));
+        let mask = splat((1 << bits) - 1);
+        low = _mm256_and_si256(_mm256_srlv_epi32(low, place), mask);
+        high = _mm256_and_si256(_mm256_srlv_epi32(high, place), mask);
+    }
+    let value = _mm256_or_si256(
+        _mm256_srlv_epi32(low, shift),
+        _mm256_sllv_epi32(high, _mm256_sub_epi32(splat(bits), shift)),
+    );
+    let value = _mm256_and_si256(value, splat((u32::MAX >> (32 - width)) as i32));
+    let code = _mm256_min_epu32(_mm256_add_epi32(value, splat(add as i32)), splat(most as i32));
+    let mut codes = [0; 8];
+    // SAFETY: 32 bytes are there, and the store needs no alignment.
+    unsafe { _mm256_storeu_si256(codes.as_mut_ptr().cast(), code) };
+    codes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{pack, with_lane};
+    use super::*;
+
+    fn rows_agree<L: Lane, C: Lane>(width: usize) {
+        let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+        let value = |row: usize| (row as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 3 & mask;
+        let mut packed = Vec::new();
+        for block in 0..3 {
+            let values = std::array::from_fn(|row| L::truncate(value(block * BLOCK + row)));
+            let mut lanes = vec![L::default(); packed_len::<L>(width)];
+            pack(width, &values, &mut lanes);
+            packed.extend(lanes);
+        }
+        let (add, most) = (C::truncate(77), C::truncate(mask / 2 + 70));
+        for step in [1, 3, 700] {
+            let rows: Vec<u16> = (0..3 * BLOCK as u16).rev().step_by(step).collect();
+            let mut codes = vec![C::default(); rows.len()];
+            unpack_rows(width, &packed, &rows, (add, most), &mut codes);
+            for (row, code) in rows.iter().zip(codes) {
+                let value = if width == 0 { 0 } else { value(usize::from(*row)) };
+                let expected = C::truncate(value).plus(add).min(most);
+                assert!(code == expected, "width {width}, row {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_every_width_come_back() {
+        for width in 0..=64 {
+            with_lane!(width, L => rows_agree::<L, u64>(width));
+            if width <= 32 {
+                with_lane!(width, L => rows_agree::<L, u32>(width));
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "row outside of the blocks")]
+    fn rows_outside_are_refused() {
+        unpack_rows::<u8, u32>(8, &[1; 2048], &[3, 2048, 4], (0, 9), &mut [0; 3]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Selection vectors: positions of bits, and which of them stay; eight at a time with AVX2.
+#![allow(unsafe_code, reason = "loads and stores by address")]
+
+use crate::format::BLOCK;
+use crate::places::PlaceBits;
+use crate::select::BlockMask;
+
+/// Room that [`rows_of`] needs behind what it finds.
+pub(crate) const ROOM: usize = 8;
+
+/// Writes `first` and more for each bit that is set to the start of `rows`: `first + i` for bit i % 64 of word i / 64, in order.
+/// Returns how many there are. What is behind them means nothing.
+///
+/// # Panics
+/// If there may be no room for all rows of a block and [`ROOM`] more.
+pub(crate) fn rows_of(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
+    assert!(rows.len() >= BLOCK + ROOM, "no room for the rows of a block");
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the machine has both.
+        return unsafe { rows_avx2(mask, first, rows) };
+    }
+    rows_each(mask, first, rows)
+}
+
+/// Moves those of `rows` to the front, in order, whose place has a bit; `places` has one for each. Returns how many there are. What
+/// is behind them means nothing.
+///
+/// # Panics
+/// If the lengths differ.
+pub(crate) fn keep_rows(rows: &mut [u16], places: &[u32], bits: &PlaceBits) -> usize {
+    assert!(rows.len() == places.len(), "one place for each row");
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the machine has both.
+        return unsafe { keep_avx2(rows, places, bits) };
+    }
+    keep_each(rows, 0, 0, places, bits)
+}
+
+fn rows_each(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
+    let mut count = 0;
+    for (at, word) in (0..).step_by(64).zip(mask) {
+        let mut word = *word;
+        while word != 0 {
+            rows[count] = first + at + word.trailing_zeros() as u16;
+            count += 1;
+            word &= word - 1;
+        }
+    }
+    count
+}
+
+/// From a row on, of which `kept` have been moved to the front. No branch depends on whether one stays.
+#[inline(always)]
+fn keep_each(rows: &mut [u16], from: usize, mut kept: usize, places: &[u32], bits: &PlaceBits) -> usize {
+    for (at, place) in (from..).zip(&places[from..]) {
+        rows[kept] = rows[at];
+        kept += bits.has(*place);
+    }
+    kept
+}
+
+/// The positions of the bits of every byte.
+#[cfg(target_arch = "x86_64")]
+static POSITIONS: [[u16; 8]; 256] = {
+    let mut positions = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut count) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                positions[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    positions
+};
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt")]
+fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
+    use std::arch::x86_64::{_mm_add_epi16, _mm_loadu_si128, _mm_set1_epi16, _mm_storeu_si128};
+    let mut count = 0;
+    for (at, word) in (0..).step_by(64).zip(mask) {
+        if *word == 0 {
+            continue;
+        }
+        for byte in 0..8 {
+            let bits = (word >> (byte * 8)) as u8;
+            let positions = &POSITIONS[usize::from(bits)];
+            let of_byte = _mm_set1_epi16((first + at + byte * 8) as i16);
+            // SAFETY: 16 bytes are there, and the load needs no alignment.
+            let found = _mm_add_epi16(unsafe { _mm_loadu_si128(positions.as_ptr().cast()) }, of_byte);
+            // SAFETY: `count` is at most the bits that came before, so 8 numbers from there on are within `BLOCK + ROOM`, which was
+            // asserted. The store needs no alignment.
+            unsafe { _mm_storeu_si128(rows.as_mut_ptr().add(count).cast(), found) };
+            count += bits.count_ones() as usize;
+        }
+    }
+    count
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt")]
+fn keep_avx2(rows: &mut [u16], places: &[u32], bits: &PlaceBits) -> usize {
+    use std::arch::x86_64::{
+        _mm_add_epi16, _mm_loadu_si128, _mm_mullo_epi16, _mm_set1_epi16, _mm_shuffle_epi8, _mm_storeu_si128,
+        _mm256_loadu_si256,
+    };
+    let mut kept = 0;
+    for (at, eight) in (0..).step_by(8).zip(places.as_chunks::<8>().0) {
+        // SAFETY: 32 bytes are there, and the load needs no alignment.
+        let eight = unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) };
+        let found = super::filter_avx2::eight_places(eight, bits) as u8;
+        let positions = &POSITIONS[usize::from(found)];
+        // SAFETY: as above, 16 bytes.
+        let positions = unsafe { _mm_loadu_si128(positions.as_ptr().cast()) };
+        // Position p as the bytes 2p and 2p + 1.
+        let bytes = _mm_add_epi16(
+            _mm_mullo_epi16(positions, _mm_set1_epi16(0x0202)),
+            _mm_set1_epi16(0x0100),
+        );
+        // SAFETY: there are as many rows as places, so eight from `at` on; `kept` is at most `at`. What is overwritten has been
+        // read. Neither needs alignment.
+        unsafe {
+            let rows = rows.as_mut_ptr();
+            let left = _mm_shuffle_epi8(_mm_loadu_si128(rows.add(at).cast()), bytes);
+            _mm_storeu_si128(rows.add(kept).cast(), left);
+        }
+        kept += found.count_ones() as usize;
+    }
+    keep_each(rows, places.len() / 8 * 8, kept, places, bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_agree() {
+        let word = |seed: usize| (seed as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut bits = PlaceBits::new(1000);
+        (0..1000).filter(|place| place % 3 == 0).for_each(|place| {
+            bits.set(place);
+        });
+        for density in 0..4 {
+            let mask: BlockMask = std::array::from_fn(|i| match density {
+                0 => word(i) & word(i + 50) & word(i + 90),
+                1 => word(i) | word(i + 50),
+                2 => u64::MAX * u64::from(i % 5 == 2),
+                _ => u64::MAX,
+            });
+            let (mut fast, mut plain) = ([0; BLOCK + ROOM], [0; BLOCK + ROOM]);
+            let count = rows_of(&mask, 3000, &mut fast);
+            assert_eq!(count, rows_each(&mask, 3000, &mut plain));
+            assert_eq!(fast[..count], plain[..count]);
+            let expected = (0..BLOCK).filter(|row| mask[row / 64] >> (row % 64) & 1 == 1);
+            assert!(expected.map(|row| row as u16 + 3000).eq(fast[..count].iter().copied()));
+
+            let places: Vec<u32> = (0..count).map(|i| (word(i) >> 40) as u32 % 1002).collect();
+            let kept = keep_rows(&mut fast[..count], &places, &bits);
+            assert_eq!(kept, keep_each(&mut plain[..count], 0, 0, &places, &bits));
+            assert_eq!(fast[..kept], plain[..kept]);
+        }
+    }
+}
