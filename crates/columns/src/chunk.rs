@@ -12,7 +12,7 @@ use crate::encoding::runs::Runs;
 use crate::encoding::steps::Steps;
 use crate::error::damaged;
 use crate::format::{
-    ALIGN, BLOCK, ChunkEntry, ENCODING_DICTIONARY, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS,
+    ALIGN, BLOCK, ChunkEntry, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS,
     ENCODING_STEPS, checksum,
 };
 use crate::kernel::{self, Lane, with_lane};
@@ -110,12 +110,13 @@ pub(crate) fn encode_as(encoding: u8, keys: &[u64], nulls: &[u32]) -> Option<Enc
 
 /// All encodings of keys.
 #[cfg(test)]
-pub(crate) const ENCODINGS: [u8; 5] = [
+pub(crate) const ENCODINGS: [u8; 6] = [
     ENCODING_PACKED,
     ENCODING_PLAIN,
     ENCODING_DICTIONARY,
     ENCODING_STEPS,
     ENCODING_RUNS,
+    ENCODING_MARKED,
 ];
 
 /// Turns keys into local values; what is returned says how wide they are and what they mean.
@@ -216,7 +217,8 @@ impl<'a> KeysChunk<'a> {
             ENCODING_PLAIN => Plain::new(width, rows, bytes).map(Body::Plain),
             ENCODING_DICTIONARY => List::new(width, rows, bytes).map(Body::List),
             ENCODING_STEPS => Steps::new(width, rows, bytes).map(Body::Steps),
-            ENCODING_RUNS => Runs::new(width, rows, bytes).map(Body::Runs),
+            ENCODING_RUNS => Runs::new(width, rows, bytes, false).map(Body::Runs),
+            ENCODING_MARKED => Runs::new(width, rows, bytes, true).map(Body::Runs),
             _ => return Err("unknown encoding of keys"),
         };
         let body = body.ok_or("chunk has the wrong length")?;
@@ -275,7 +277,7 @@ impl<'a> KeysChunk<'a> {
             Body::Plain(plain) => out.copy_from_slice(plain.block(block)),
             Body::List(list) => list.read(block, out),
             Body::Steps(steps) => steps.read(block, out),
-            Body::Runs(runs) => runs.read(block, out),
+            Body::Runs(runs) => runs.read(block, out, |value| value),
         }
     }
 

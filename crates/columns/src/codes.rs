@@ -2,10 +2,8 @@
 
 use crate::chunk::{Body, KeysChunk, width_of};
 use crate::column::Column;
-use crate::encoding::marks::Marks;
-use crate::encoding::runs::spread;
 use crate::format::{
-    BLOCK, ENCODING_DICTIONARY, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS, ENCODING_STEPS,
+    BLOCK, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS, ENCODING_STEPS,
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::mask::lanes;
@@ -106,8 +104,6 @@ pub struct CodeReader<'a, C> {
     /// The chunk that was read last, and its number.
     open: Option<(usize, Open<'a, C>)>,
     room: Vec<u64>,
-    /// Where the runs of a block of the open chunk begin.
-    marks: Option<(usize, Marks)>,
 }
 
 /// What becomes of codes that are read.
@@ -156,7 +152,7 @@ impl Column {
                 ENCODING_PLAIN => Encoding::Plain,
                 ENCODING_DICTIONARY => Encoding::Dictionary,
                 ENCODING_STEPS => Encoding::Steps,
-                ENCODING_RUNS => Encoding::Runs,
+                ENCODING_RUNS | ENCODING_MARKED => Encoding::Runs,
                 _ => Encoding::Constant,
             },
             base: if valued { space.code(entry.min) } else { 0 },
@@ -212,7 +208,6 @@ impl Column {
             onto,
             open: None,
             room: vec![0; BLOCK],
-            marks: None,
         })
     }
 }
@@ -241,8 +236,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
                 }
             }),
             Body::Runs(runs) => with_lane!(chunk.width(), L => {
-                let (lengths, values) = runs.of_block::<L>(block);
-                spread(lengths, values, codes, |value| open.code(value.widen(), onto));
+                runs.read::<L, C>(block, codes, |value| open.code(value.widen(), onto));
             }),
             Body::Plain(plain) => {
                 with_lane!(chunk.width(), L => open.codes(plain.block::<L>(block), onto, codes));
@@ -322,10 +316,11 @@ impl<'a, C: Code> CodeReader<'a, C> {
                 }
             }),
             Body::Runs(runs) if rows.len() < MANY => with_lane!(open.chunk.width(), L => {
-                let (lengths, values) = runs.of_block::<L>(block);
-                let marks = mark(&mut self.marks, block, lengths);
-                for (code, &row) in codes.iter_mut().zip(rows) {
-                    let value = values.get(marks.run_of(row_of(row) as u16)).copied().unwrap_or_default();
+                let (marks, values) = runs.of_block::<L>(block);
+                let numbers = &mut [0; MANY][..rows.len()];
+                kernel::runs_of(&marks, rows, numbers);
+                for (code, &run) in codes.iter_mut().zip(&*numbers) {
+                    let value = values.get(usize::from(run)).copied().unwrap_or_default();
                     *code = open.code(value.widen(), onto);
                 }
             }),
@@ -374,7 +369,6 @@ impl<'a, C: Code> CodeReader<'a, C> {
         if self.open.as_ref().is_some_and(|(open, _)| *open == number) {
             return Ok(());
         }
-        self.marks = None;
         let chunk = self.column.packed(number)?;
         let shift = C::truncate(chunk.key_base().wrapping_add(self.key_to_code));
         let list = self.open.take().map_or_else(Vec::new, |(_, open)| open.list);
@@ -418,17 +412,6 @@ impl<C: Code> Open<'_, C> {
 
 /// From so many rows of a block on, all of them are read.
 const MANY: usize = 256;
-
-/// The marks of a block of the open chunk, whose runs have these lengths.
-#[inline]
-fn mark<'m>(marks: &'m mut Option<(usize, Marks)>, block: usize, lengths: &[u8]) -> &'m Marks {
-    let (of, marks) = marks.get_or_insert_with(|| (usize::MAX, Marks::default()));
-    if *of != block {
-        marks.set(lengths);
-        *of = block;
-    }
-    marks
-}
 
 /// How long a list must be for every position of so many bits to lie in it: as long as there are numbers in the lane,
 /// so that looking positions up needs no check, unless that is too long.

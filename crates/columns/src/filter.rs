@@ -3,7 +3,6 @@
 use crate::chunk::Body;
 use crate::codes::CodeReader;
 use crate::column::Column;
-use crate::encoding::marks::Marks;
 use crate::kernel::{self, Values, with_lane};
 use crate::places::PlaceBits;
 use crate::select::BlockMask;
@@ -88,12 +87,8 @@ impl<'a> CodeFilter<'a> {
                 })
             }
             Body::Runs(runs) => with_lane!(chunk.width(), L => {
-                let (lengths, values) = runs.of_block::<L>(block);
-                let values = &values[..values.len().min(BLOCK_ROWS)];
-                let of_runs = kernel::lookup(Values::Lanes(values), add, bits);
-                let mut marks = Marks::default();
-                marks.set(lengths);
-                Some(marks.rows_of(&of_runs))
+                let (marks, values) = runs.of_block::<L>(block);
+                Some(kernel::spread_bits(&marks, &kernel::lookup(Values::Lanes(values), add, bits)))
             }),
             Body::Steps(_) => None,
         };

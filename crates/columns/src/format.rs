@@ -120,7 +120,7 @@ pub(crate) const ENCODING_PACKED: u8 = 0;
 pub(crate) const ENCODING_RAW: u8 = 1;
 /// Strings, compressed one by one with the chunk's symbol table (FSST).
 pub(crate) const ENCODING_FSST: u8 = 2;
-/// Local values in lanes, in the order of the rows, in blocks of [`BLOCK`]. This one and the following are of format 2.
+/// Local values in lanes, in the order of the rows, in blocks of [`BLOCK`]. This one and those up to 6 are of format 2.
 pub(crate) const ENCODING_PLAIN: u8 = 3;
 /// Positions in a sorted list of the chunk's local values.
 pub(crate) const ENCODING_DICTIONARY: u8 = 4;
@@ -128,11 +128,15 @@ pub(crate) const ENCODING_DICTIONARY: u8 = 4;
 pub(crate) const ENCODING_STEPS: u8 = 5;
 /// Runs of equal local values.
 pub(crate) const ENCODING_RUNS: u8 = 6;
+/// The same, where the first row of each is marked. Of format 3.
+pub(crate) const ENCODING_MARKED: u8 = 7;
 
 /// Segments whose chunks are packed keys and strings.
 pub(crate) const FORMAT_PACKED: u32 = 1;
-/// Segments with any encoding.
+/// Segments with any encoding but marked runs.
 pub(crate) const FORMAT_ENCODED: u32 = 2;
+/// Segments with any encoding.
+pub(crate) const FORMAT_MARKED: u32 = 3;
 
 /// Start of a chunk of keys with a list, steps or runs; its sections follow, each starting at a multiple of [`ALIGN`].
 #[repr(C)]

@@ -6,7 +6,6 @@
 
 use crate::CodePredicate;
 use crate::chunk::{Body, KeysChunk, width_of};
-use crate::encoding::marks::Marks;
 use crate::format::BLOCK;
 use crate::kernel::{self, Lane, Values, with_lane};
 use crate::select::BlockMask;
@@ -201,11 +200,8 @@ impl Local {
                 with_lane!(chunk.width(), L => self.of(Values::Lanes(plain.block::<L>(block)), room))
             }
             Body::Runs(runs) => with_lane!(chunk.width(), L => {
-                let (lengths, values) = runs.of_block::<L>(block);
-                let of_runs = self.of(Values::Lanes(&values[..values.len().min(BLOCK)]), room);
-                let mut marks = Marks::default();
-                marks.set(lengths);
-                marks.rows_of(&of_runs)
+                let (marks, values) = runs.of_block::<L>(block);
+                kernel::spread_bits(&marks, &self.of(Values::Lanes(values), room))
             }),
             Body::Steps(steps) => with_lane!(chunk.width(), L => {
                 if self.beyond(steps.first::<L>(block).widen()) {

@@ -4,7 +4,7 @@
 
 use crate::defaults::DefaultMeta;
 use crate::error::damaged;
-use crate::format::{FORMAT_ENCODED, FORMAT_PACKED};
+use crate::format::{FORMAT_MARKED, FORMAT_PACKED};
 use crate::types::{parse_type, type_name};
 use crate::{ColumnsError, Result, TableEncoding};
 use arrow_array::ArrayRef;
@@ -165,7 +165,7 @@ impl TableMeta {
         if let Some(segment) = meta
             .segments
             .iter()
-            .find(|segment| segment.format > FORMAT_ENCODED)
+            .find(|segment| segment.format > FORMAT_MARKED)
         {
             let what = format!("segment {} has the unknown format {}", segment.id, segment.format);
             return Err(damaged(place(), what));

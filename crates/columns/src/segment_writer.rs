@@ -9,7 +9,9 @@
 use crate::chunk::Encoded;
 use crate::column_writer::{Backlog, ColumnWriter};
 use crate::directory::{ColumnEntries, encode};
-use crate::format::{ALIGN, ChunkEntry, ENCODING_FSST, FORMAT_ENCODED, FORMAT_PACKED, align_up};
+use crate::format::{
+    ALIGN, ChunkEntry, ENCODING_FSST, ENCODING_MARKED, FORMAT_ENCODED, FORMAT_MARKED, FORMAT_PACKED, align_up,
+};
 use crate::physical::Physical;
 use crate::shares::Shares;
 use crate::{Result, TableOptions};
@@ -268,6 +270,7 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
             .iter()
             .flat_map(|(_, entries)| entries.iter().map(|entry| entry.encoding));
         let format = match encodings.max() {
+            Some(ENCODING_MARKED..) => FORMAT_MARKED,
             Some(newest) if newest > ENCODING_FSST => FORMAT_ENCODED,
             _ => FORMAT_PACKED,
         };

@@ -141,19 +141,25 @@ impl Segment {
                 let mut mask = [u64::MAX; BLOCK / 64];
                 for (chunk, local) in &conditions {
                     local.apply(chunk, block, &mut room, &mut mask);
-                    if mask == [0; BLOCK / 64] {
+                    if is_empty(&mask) {
                         break;
                     }
                 }
                 let first = chunk_start + block * BLOCK;
                 clip(&mut mask, first, &rows);
-                if mask != [0; BLOCK / 64] {
+                if !is_empty(&mask) {
                     each(Found::Some(first, &mask));
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Whether no row is kept.
+fn is_empty(mask: &BlockMask) -> bool {
+    // In one go: no branch for each word.
+    mask.iter().fold(0, |all, word| all | word) == 0
 }
 
 /// The conditions that a chunk's zone maps leave open, the most selective first; `None` if no row can match.

@@ -4,10 +4,11 @@ use super::packed::packed_len;
 use super::{list, packed, plain, runs, steps};
 use crate::chunk::width_of;
 use crate::format::{
-    BLOCK, ENCODING_DICTIONARY, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS, ENCODING_STEPS, KeysHeader,
+    BLOCK, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS, ENCODING_STEPS, KeysHeader,
     align_up,
 };
 use crate::kernel::with_lane;
+use crate::select::BlockMask;
 use crate::sketch::mix;
 
 /// Bits a row that an encoding must save before it replaces packed values, for what its decoding takes longer. A packed
@@ -91,16 +92,14 @@ pub(crate) fn encode(width: usize, values: &[u64]) -> Chosen {
         let positions = packed_len(width_of(distinct as u64 - 1), rows);
         header + align_up(distinct * lane) + positions + detour(LIST_DETOUR)
     };
-    let run_bytes = header
-        + align_up((blocks + 1) * 4)
-        + align_up(survey.runs)
-        + survey.runs * lane
-        + detour(RUNS_DETOUR);
+    let starts = (survey.runs, ENCODING_RUNS).min((blocks * size_of::<BlockMask>(), ENCODING_MARKED));
+    let run_bytes =
+        header + align_up((blocks + 1) * 4) + align_up(starts.0) + survey.runs * lane + detour(RUNS_DETOUR);
     let mut best = (packed_len(width, rows), ENCODING_PACKED);
     if plain::fills_lane(width) {
         best.1 = ENCODING_PLAIN;
     }
-    best = best.min((run_bytes, ENCODING_RUNS));
+    best = best.min((run_bytes, starts.1));
     if let Some((smallest, largest)) = survey.steps {
         let steps = packed_len(width_of(largest - smallest), rows);
         let bytes = header + align_up(blocks * lane) + steps + detour(STEPS_DETOUR);
@@ -120,7 +119,7 @@ pub(crate) fn encode(width: usize, values: &[u64]) -> Chosen {
     }
     let words = match (best.1, survey.steps) {
         (ENCODING_PLAIN, _) => plain::encode(width, values),
-        (ENCODING_RUNS, _) => runs::encode(width, values),
+        (ENCODING_RUNS | ENCODING_MARKED, _) => runs::encode(width, values, best.1 == ENCODING_MARKED),
         (ENCODING_STEPS, Some(steps)) => steps::encode(width, values, steps),
         _ => packed::encode(width, values),
     };
@@ -142,7 +141,7 @@ pub(crate) fn encode_as(encoding: u8, width: usize, values: &[u64]) -> Option<Ve
         ENCODING_STEPS => Survey::of(values)
             .steps
             .map(|steps| steps::encode(width, values, steps)),
-        ENCODING_RUNS => Some(runs::encode(width, values)),
+        ENCODING_RUNS | ENCODING_MARKED => Some(runs::encode(width, values, encoding == ENCODING_MARKED)),
         _ => None,
     }
 }
@@ -175,8 +174,13 @@ mod tests {
         assert_eq!(encoding_of(|row| row), ENCODING_STEPS, "numbers of rows");
         assert_eq!(
             encoding_of(|row| mixed(row / 4) % 300_000),
-            ENCODING_RUNS,
+            ENCODING_MARKED,
             "customers of orders"
+        );
+        assert_eq!(
+            encoding_of(|row| mixed(row / 40) % 300_000),
+            ENCODING_RUNS,
+            "customers, sorted by something near"
         );
         assert_eq!(
             encoding_of(|row| mixed(row) % 2406 / 365 * 10_000 + mixed(row) % 365),

@@ -1,11 +1,14 @@
 //! Runs of equal values: what stays the same for several rows, as all lines of an order have one customer.
 //!
 //! A run ends with its block, and after 256 rows. Sections: the number of the first run of each block and of the end
-//! (u32); the length of each run less one (u8); the value of each run, in lanes of the chunk's width.
+//! (u32); where runs begin, in one of two ways; the value of each run, in lanes of the chunk's width. Runs begin where their
+//! lengths (less one, u8) tell, or, if they are short, where marks are: a bit for each row of a block.
 
+use super::marks::{lengths_of, marks_of};
 use super::sections::{SectionsReader, SectionsWriter, typed};
 use crate::format::{BLOCK, KeysHeader};
-use crate::kernel::{Lane, with_lane};
+use crate::kernel::{self, Lane, with_lane};
+use crate::select::BlockMask;
 use zerocopy::IntoBytes;
 
 /// Rows of a run at most.
@@ -15,56 +18,70 @@ pub(crate) const LONGEST: usize = 256;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Runs<'a> {
     firsts: &'a [u8],
-    lengths: &'a [u8],
+    starts: Starts<'a>,
     values: &'a [u8],
+}
+
+/// Where runs begin.
+#[derive(Debug, Clone, Copy)]
+enum Starts<'a> {
+    Lengths(&'a [u8]),
+    Marks(&'a [BlockMask]),
 }
 
 impl<'a> Runs<'a> {
     /// The sections of a chunk whose values have this width.
-    pub(crate) fn new(width: usize, rows: usize, bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn new(width: usize, rows: usize, bytes: &'a [u8], marked: bool) -> Option<Self> {
         let (header, mut sections) = SectionsReader::new(bytes)?;
-        let count = header.count as usize;
+        let (count, blocks) = (header.count as usize, rows.div_ceil(BLOCK));
         let lane = with_lane!(width, L => size_of::<L>());
         Some(Self {
-            firsts: sections.take((rows.div_ceil(BLOCK) + 1) * size_of::<u32>())?,
-            lengths: sections.take(count)?,
+            firsts: sections.take((blocks + 1) * size_of::<u32>())?,
+            starts: match marked {
+                true => Starts::Marks(typed(sections.take(blocks * size_of::<BlockMask>())?)),
+                false => Starts::Lengths(sections.take(count)?),
+            },
             values: sections.take_last(count.checked_mul(lane)?)?,
         })
     }
 
-    /// Lengths (less one) and values of the runs of a block; damaged ones may have more rows than a block, or fewer.
-    pub(crate) fn of_block<L: Lane>(&self, block: usize) -> (&'a [u8], &'a [L]) {
+    /// The rows of a block that begin a run, and the values of its runs, 1024 at most. Damaged ones may be fewer or more than the marks.
+    #[inline]
+    pub(crate) fn of_block<L: Lane>(&self, block: usize) -> (BlockMask, &'a [L]) {
         let firsts = typed::<u32>(self.firsts);
         let range = firsts[block] as usize..firsts[block + 1] as usize;
-        let lengths = self.lengths.get(range.clone()).unwrap_or(&[]);
-        (lengths, typed::<L>(self.values).get(range).unwrap_or(&[]))
+        let marks = match self.starts {
+            Starts::Lengths(lengths) => marks_of(lengths.get(range.clone()).unwrap_or(&[])),
+            Starts::Marks(marks) => marks[block],
+        };
+        let values = typed::<L>(self.values).get(range).unwrap_or(&[]);
+        (marks, &values[..values.len().min(BLOCK)])
     }
 
-    /// The values of a block.
-    pub(crate) fn read<L: Lane>(&self, block: usize, out: &mut [L; BLOCK]) {
-        let (lengths, values) = self.of_block(block);
-        spread(lengths, values, out, |value| value);
+    /// The values of a block, as `map` makes them something else; what damaged runs leave over becomes the default.
+    pub(crate) fn read<L: Lane, T: Copy + Default>(
+        &self,
+        block: usize,
+        out: &mut [T; BLOCK],
+        map: impl Fn(L) -> T,
+    ) {
+        let (marks, values) = self.of_block::<L>(block);
+        spread(lengths_of(&marks), values, out, map);
     }
 
     /// The value of a row.
     pub(crate) fn get<L: Lane>(&self, row: usize) -> L {
-        let (lengths, values) = self.of_block(row / BLOCK);
-        let mut left = row % BLOCK;
-        for (&length, &value) in lengths.iter().zip(values) {
-            let length = usize::from(length) + 1;
-            if left < length {
-                return value;
-            }
-            left -= length;
-        }
-        L::default()
+        let (marks, values) = self.of_block::<L>(row / BLOCK);
+        let mut run = [0];
+        kernel::runs_of(&marks, &[(row % BLOCK) as u16], &mut run);
+        values.get(usize::from(run[0])).copied().unwrap_or_default()
     }
 }
 
 /// Writes what `map` makes of each run's value to each of its rows; what damaged runs leave over becomes the default.
 #[inline(always)]
-pub(crate) fn spread<V: Copy, T: Copy + Default>(
-    lengths: &[u8],
+fn spread<V: Copy, T: Copy + Default>(
+    lengths: impl Iterator<Item = u8>,
     values: &[V],
     out: &mut [T; BLOCK],
     map: impl Fn(V) -> T,
@@ -72,7 +89,7 @@ pub(crate) fn spread<V: Copy, T: Copy + Default>(
     /// Most runs are short: so many rows are written whatever the length, and the next run writes over them.
     const AT_ONCE: usize = 8;
     let mut at = 0;
-    for (&length, &value) in lengths.iter().zip(values) {
+    for (length, &value) in lengths.zip(values) {
         let (value, length) = (map(value), usize::from(length) + 1);
         match out.get_mut(at..at + AT_ONCE) {
             Some(rows) if length <= AT_ONCE => rows.fill(value),
@@ -92,15 +109,18 @@ fn runs(block: &[u64]) -> impl Iterator<Item = (u8, u64)> {
     equal.flat_map(|run| run.chunks(LONGEST).map(|run| ((run.len() - 1) as u8, run[0])))
 }
 
-/// The words of a chunk of `values`.
-pub(crate) fn encode(width: usize, values: &[u64]) -> Vec<u64> {
+/// The words of a chunk of `values`, with marks or with lengths.
+pub(crate) fn encode(width: usize, values: &[u64], marked: bool) -> Vec<u64> {
     let (mut firsts, mut lengths, mut of_runs) = (vec![0u32], Vec::new(), Vec::new());
+    let mut marks = Vec::new();
     for block in values.chunks(BLOCK) {
+        let first = lengths.len();
         for (length, value) in runs(block) {
             lengths.push(length);
             of_runs.push(value);
         }
         firsts.push(lengths.len() as u32);
+        marks.push(marks_of(&lengths[first..]));
     }
     let header = KeysHeader {
         count: lengths.len() as u32,
@@ -108,7 +128,7 @@ pub(crate) fn encode(width: usize, values: &[u64]) -> Vec<u64> {
     };
     let mut sections = SectionsWriter::new(&header);
     sections.push(firsts.as_bytes());
-    sections.push(&lengths);
+    sections.push(if marked { marks.as_bytes() } else { &lengths });
     sections.finish(|words| {
         let start = words.len();
         with_lane!(width, L => {

@@ -70,6 +70,7 @@ fn spread_body(
     marks: &[u64; BLOCK / 64],
     runs: &[u64; BLOCK / 64],
     deposit: impl Fn(u64, u64) -> u64,
+    prefix_xor: impl Fn(u64) -> u64,
 ) -> [u64; BLOCK / 64] {
     let (mut rows, mut run, mut last) = ([0; BLOCK / 64], 0, 0);
     for (rows, &marks) in rows.iter_mut().zip(marks) {
@@ -95,19 +96,67 @@ fn deposit(mut bits: u64, mut mask: u64) -> u64 {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "bmi2,popcnt")]
+#[target_feature(enable = "bmi2,popcnt,pclmulqdq")]
 fn spread_bmi2(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLOCK / 64] {
-    spread_body(marks, runs, |bits, mask| std::arch::x86_64::_pdep_u64(bits, mask))
+    use std::arch::x86_64::{_mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_set1_epi8, _pdep_u64};
+    spread_body(
+        marks,
+        runs,
+        |bits, mask| _pdep_u64(bits, mask),
+        // A product without carries with all ones.
+        |word| {
+            let product = _mm_clmulepi64_si128::<0>(_mm_cvtsi64_si128(word as i64), _mm_set1_epi8(-1));
+            _mm_cvtsi128_si64(product) as u64
+        },
+    )
 }
 
-/// Gives every bit between two marks that of their run, the bits before the first mark 0; with BMI2 where the machine has it.
+/// Gives every bit between two marks that of their run, the bits before the first mark 0; with BMI2 and PCLMULQDQ where the machine has them.
 pub(crate) fn spread_bits(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLOCK / 64] {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("popcnt") {
-        // SAFETY: the machine has both.
+    if std::arch::is_x86_feature_detected!("bmi2")
+        && std::arch::is_x86_feature_detected!("popcnt")
+        && std::arch::is_x86_feature_detected!("pclmulqdq")
+    {
+        // SAFETY: the machine has all of them.
         return unsafe { spread_bmi2(marks, runs) };
     }
-    spread_body(marks, runs, deposit)
+    spread_body(marks, runs, deposit, prefix_xor)
+}
+
+/// The run of each of some rows: how many of `marks` there are up to it, less one (0 before the first). Rows count from the start of
+/// some block, here all the same which; with POPCNT where the machine has it.
+///
+/// # Panics
+/// If there are not as many `runs` as `rows`.
+pub(crate) fn runs_of(marks: &BlockMask, rows: &[u16], runs: &mut [u16]) {
+    assert!(rows.len() == runs.len(), "one run for each row");
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the machine has the instruction.
+        return unsafe { runs_of_popcnt(marks, rows, runs) };
+    }
+    runs_of_body(marks, rows, runs);
+}
+
+#[inline(always)]
+fn runs_of_body(marks: &BlockMask, rows: &[u16], runs: &mut [u16]) {
+    // Marks before each word.
+    let mut before = [0; BLOCK / 64];
+    for word in 1..before.len() {
+        before[word] = before[word - 1] + marks[word - 1].count_ones();
+    }
+    for (run, row) in runs.iter_mut().zip(rows) {
+        let (word, bit) = (usize::from(row / 64) % before.len(), row % 64);
+        let to_row = (marks[word] << (63 - bit)).count_ones();
+        *run = (before[word] + to_row).saturating_sub(1) as u16;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn runs_of_popcnt(marks: &BlockMask, rows: &[u16], runs: &mut [u16]) {
+    runs_of_body(marks, rows, runs);
 }
 
 /// The bits that are set; with one instruction a word where the machine has it.
@@ -157,7 +206,7 @@ mod tests {
                 _ => u64::MAX * u64::from(i % 5 == 2),
             });
             let runs = std::array::from_fn(|i| word(i + 7) ^ word(i + 3) << 5);
-            assert_eq!(spread_bits(&marks, &runs), spread_body(&marks, &runs, deposit));
+            assert_eq!(spread_bits(&marks, &runs), spread_body(&marks, &runs, deposit, prefix_xor));
         }
     }
 }

@@ -20,90 +20,74 @@ type Row = [__m256i; 4];
 #[target_feature(enable = "avx2")]
 pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMask {
     let (lo, span) = (splat(lo), splat(span));
-    let mut mask = [0; BLOCK / 64];
-    for number in 0..rows(values) {
-        let (first, row) = row(values, number);
-        put::<L>(&mut mask, first, row_within::<L>(row, lo, span));
-    }
-    clip(values, &mut mask);
-    mask
+    by_rows(values, |row| row_within::<L>(row, lo, span))
 }
 
 /// As [`filter::lookup`](super::filter::lookup).
 #[target_feature(enable = "avx2")]
 pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &PlaceBits) -> BlockMask {
     let add = _mm256_set1_epi32(add as i32);
+    by_rows(values, |row| row_lookup::<L>(row, add, bits))
+}
+
+/// The bits that `test` gives of each row of lanes.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn by_rows<L: Lane>(values: Values<'_, L>, test: impl Fn(Row) -> u128) -> BlockMask {
     let mut mask = [0; BLOCK / 64];
-    for number in 0..rows(values) {
-        let (first, row) = row(values, number);
-        put::<L>(&mut mask, first, row_lookup::<L>(row, add, bits));
+    match values {
+        Values::Packed(0, _) => {
+            let row = test([_mm256_setzero_si256(); 4]);
+            for number in 0..L::BITS {
+                put::<L>(&mut mask, number * each::<L>(), row);
+            }
+        }
+        Values::Packed(width, packed) => {
+            // A shift moves bits of the neighbouring lane into some that are not the value's; masks take them out.
+            let all = _mm256_set1_epi64x(in_lanes::<L>(width) as i64);
+            for number in 0..L::BITS {
+                let (at, shift) = (number * width / L::BITS, number * width % L::BITS);
+                let here = L::BITS - shift;
+                let mut row = load(&packed[at * each::<L>()..][..each::<L>()]);
+                let by = _mm_cvtsi64_si128(shift as i64);
+                if here >= width {
+                    for value in &mut row {
+                        *value = _mm256_and_si256(_mm256_srl_epi64(*value, by), all);
+                    }
+                } else {
+                    let low = _mm256_set1_epi64x(in_lanes::<L>(here) as i64);
+                    let next = load(&packed[(at + 1) * each::<L>()..][..each::<L>()]);
+                    let by_next = _mm_cvtsi64_si128(here as i64);
+                    for (value, next) in row.iter_mut().zip(next) {
+                        let below = _mm256_and_si256(_mm256_srl_epi64(*value, by), low);
+                        let above = _mm256_andnot_si256(low, _mm256_sll_epi64(next, by_next));
+                        *value = _mm256_or_si256(below, _mm256_and_si256(above, all));
+                    }
+                }
+                // The order of fastlanes.
+                let first = fastlanes::FL_ORDER[number / 8] * 16 + number % 8 * 128;
+                put::<L>(&mut mask, first, test(row));
+            }
+        }
+        Values::Lanes(lanes) => {
+            let (rows, rest) = lanes.split_at(lanes.len() / each::<L>() * each::<L>());
+            for (number, row) in rows.chunks_exact(each::<L>()).enumerate() {
+                put::<L>(&mut mask, number * each::<L>(), test(load(row)));
+            }
+            if !rest.is_empty() {
+                let mut room = [L::default(); 128];
+                room[..rest.len()].copy_from_slice(rest);
+                let bits = test(load(&room[..each::<L>()])) & ((1 << rest.len()) - 1);
+                put::<L>(&mut mask, rows.len(), bits);
+            }
+        }
     }
-    clip(values, &mut mask);
     mask
 }
 
 /// Values of a row of lanes.
 const fn each<L: Lane>() -> usize {
     BLOCK / L::BITS
-}
-
-/// How many rows of lanes there are.
-#[inline(always)]
-fn rows<L: Lane>(values: Values<'_, L>) -> usize {
-    match values {
-        Values::Packed(..) => L::BITS,
-        Values::Lanes(lanes) => lanes.len().div_ceil(each::<L>()),
-    }
-}
-
-/// A row of lanes, and the row of the block that its first value is of.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn row<L: Lane>(values: Values<'_, L>, number: usize) -> (usize, Row) {
-    match values {
-        Values::Packed(width, packed) => {
-            // The order of fastlanes.
-            let first = fastlanes::FL_ORDER[number / 8] * 16 + number % 8 * 128;
-            (first, packed_row(width, packed, number))
-        }
-        Values::Lanes(lanes) => {
-            let first = number * each::<L>();
-            let lanes = &lanes[first..];
-            if lanes.len() >= each::<L>() {
-                return (first, load(&lanes[..each::<L>()]));
-            }
-            let mut room = [L::default(); 128];
-            room[..lanes.len()].copy_from_slice(lanes);
-            (first, load(&room[..each::<L>()]))
-        }
-    }
-}
-
-/// Unpacks a row of lanes. A shift moves bits of the neighbouring lane into some that are not the value's; the masks take
-/// them out.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn packed_row<L: Lane>(width: usize, packed: &[L], number: usize) -> Row {
-    let (at, shift) = (number * width / L::BITS, number * width % L::BITS);
-    let here = (L::BITS - shift).min(width);
-    if here == 0 {
-        return [_mm256_setzero_si256(); 4];
-    }
-    let low = in_lanes::<L>(here);
-    let (by, mask) = (_mm_cvtsi64_si128(shift as i64), _mm256_set1_epi64x(low as i64));
-    let mut row = load(&packed[at * each::<L>()..][..each::<L>()]);
-    for value in &mut row {
-        *value = _mm256_and_si256(_mm256_srl_epi64(*value, by), mask);
-    }
-    if here < width {
-        let high = in_lanes::<L>(width) & !low;
-        let (by, mask) = (_mm_cvtsi64_si128(here as i64), _mm256_set1_epi64x(high as i64));
-        let next = load(&packed[(at + 1) * each::<L>()..][..each::<L>()]);
-        for (value, next) in row.iter_mut().zip(next) {
-            *value = _mm256_or_si256(*value, _mm256_and_si256(_mm256_sll_epi64(next, by), mask));
-        }
-    }
-    row
 }
 
 #[target_feature(enable = "avx2")]
@@ -137,16 +121,6 @@ fn put<L: Lane>(mask: &mut BlockMask, first: usize, bits: u128) {
     mask[word] |= (bits as u64) << (first % 64);
     if each::<L>() == 128 {
         mask[(word + 1) % mask.len()] = (bits >> 64) as u64;
-    }
-}
-
-/// Clears what lies behind the last value.
-#[inline(always)]
-fn clip<L: Lane>(values: Values<'_, L>, mask: &mut BlockMask) {
-    if let Values::Lanes(lanes) = values
-        && lanes.len() % each::<L>() != 0
-    {
-        crate::select::clip(mask, 0, &(0..lanes.len()));
     }
 }
 

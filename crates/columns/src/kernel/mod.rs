@@ -21,7 +21,7 @@ mod shift;
 mod strings;
 
 pub use bits::rows_in;
-pub(crate) use bits::{spread_bits, to_bits};
+pub(crate) use bits::{runs_of, spread_bits, to_bits};
 pub(crate) use filter::{Values, lookup, within};
 pub(crate) use rows::unpack_rows;
 pub(crate) use selection::{ROOM, keep_rows, rows_of};

@@ -8,6 +8,9 @@ use crate::select::BlockMask;
 /// Room that [`rows_of`] needs behind what it finds.
 pub(crate) const ROOM: usize = 8;
 
+/// As many rows of 64 are written one by one.
+const FEW: usize = 4;
+
 /// Writes `first` and more for each bit that is set to the start of `rows`: `first + i` for bit i % 64 of word i / 64, in order.
 /// Returns how many there are. What is behind them means nothing.
 ///
@@ -16,8 +19,11 @@ pub(crate) const ROOM: usize = 8;
 pub(crate) fn rows_of(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
     assert!(rows.len() >= BLOCK + ROOM, "no room for the rows of a block");
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
-        // SAFETY: the machine has both.
+    if std::arch::is_x86_feature_detected!("avx2")
+        && std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("popcnt")
+    {
+        // SAFETY: the machine has all of them.
         return unsafe { rows_avx2(mask, first, rows) };
     }
     rows_each(mask, first, rows)
@@ -81,12 +87,20 @@ static POSITIONS: [[u16; 8]; 256] = {
 };
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,popcnt")]
+#[target_feature(enable = "avx2,bmi1,popcnt")]
 fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
     use std::arch::x86_64::{_mm_add_epi16, _mm_loadu_si128, _mm_set1_epi16, _mm_storeu_si128};
     let mut count = 0;
     for (at, word) in (0..).step_by(64).zip(mask) {
-        if *word == 0 {
+        let of_word = word.count_ones() as usize;
+        if of_word <= FEW {
+            // Most often: without a branch that depends on how many.
+            let mut word = *word;
+            for row in &mut rows[count..count + FEW] {
+                *row = first + at + word.trailing_zeros() as u16;
+                word &= word.wrapping_sub(1);
+            }
+            count += of_word;
             continue;
         }
         for byte in 0..8 {

@@ -1,7 +1,7 @@
 //! A dimension as the probes see it: which keys are in it, and the group each belongs to.
 //!
-//! Keys that lie densely are positions of a bit vector and an array of group numbers; others are looked up in a hash table of
-//! at least twice as many places (linear probing).
+//! Keys that do not lie too far apart are positions of a bit vector, and of an array of group numbers if they lie densely. Others are
+//! looked up in a hash table of at least twice as many places (linear probing).
 
 use halocline_columns::PlaceBits;
 
@@ -11,8 +11,11 @@ use crate::{JoinError, Result};
 /// Up to so many places per key are dense: a bit and a group number each.
 const SPARSE: u128 = 64;
 
-/// Dimensions of fewer places than this are dense whatever they hold.
-const SMALL: u128 = 1 << 16;
+/// Dimensions of fewer places than this have bits whatever they hold: 1 MiB.
+const SMALL: u128 = 1 << 23;
+
+/// Those of fewer places than this have an array of group numbers too.
+const SMALL_GROUPS: u128 = 1 << 16;
 
 /// What is in a dimension; immutable, shared by threads.
 #[derive(Debug, Clone)]
@@ -35,8 +38,19 @@ pub(super) enum Keys {
 pub(super) struct Dense {
     pub(super) low: i64,
     pub(super) present: PlaceBits,
-    /// Empty if there is one group.
-    pub(super) group_of: Vec<u32>,
+    pub(super) group_of: GroupOf,
+}
+
+/// The groups of places whose bit is set.
+#[derive(Debug, Clone)]
+pub(super) enum GroupOf {
+    /// There is one.
+    One,
+    Bytes(Vec<u8>),
+    Words(Vec<u16>),
+    Wide(Vec<u32>),
+    /// By key less the least one.
+    Hashed(Sparse),
 }
 
 /// Keys and groups by hash; [`FREE`] has none.
@@ -141,7 +155,8 @@ impl DimensionBuilder {
         let rows = keys.zip(of_rows);
         let (keys, rows) =
             if places <= SMALL || places <= SPARSE * self.rows() as u128 && places < u128::from(u32::MAX) {
-                let (dense, rows) = Dense::of(rows, low, places as u32, groups > 1, self.exists)?;
+                let (count, places) = (self.rows(), places as u32);
+                let (dense, rows) = Dense::of(rows, (low, places), (count, groups), self.exists)?;
                 (Keys::Dense(dense), rows)
             } else {
                 let (sparse, rows) = Sparse::of(rows, self.rows(), self.exists)?;
@@ -159,28 +174,33 @@ impl DimensionBuilder {
 impl Dense {
     /// Keys from `low` on, and how many there are.
     fn of(
-        rows: impl Iterator<Item = (i64, u32)>,
-        low: i64,
-        places: u32,
-        grouped: bool,
+        rows: impl Iterator<Item = (i64, u32)> + Clone,
+        (low, places): (i64, u32),
+        (count, groups): (usize, u32),
         exists: bool,
     ) -> Result<(Dense, usize)> {
         let mut different = 0;
         let mut present = PlaceBits::new(places);
-        let mut group_of = vec![0; if grouped { places as usize + 1 } else { 0 }];
-        for (key, group) in rows {
-            let place = key.wrapping_sub(low) as u32;
-            if present.set(place) {
-                if exists {
-                    continue;
-                }
+        let rows = rows.map(|(key, group)| (key.wrapping_sub(low) as u32, group));
+        for (place, _) in rows.clone() {
+            if !present.set(place) {
+                different += 1;
+            } else if !exists {
+                let key = low.wrapping_add(place.into());
                 return Err(JoinError::DuplicateKey { key });
             }
-            different += 1;
-            if grouped {
-                group_of[place as usize] = group;
-            }
         }
+        let is_array = u128::from(places) <= SMALL_GROUPS.max(SPARSE * count as u128);
+        let group_of = match groups {
+            0 | 1 => GroupOf::One,
+            _ if !is_array => {
+                let rows = rows.map(|(place, group)| (i64::from(place), group));
+                GroupOf::Hashed(Sparse::of(rows, count, exists)?.0)
+            }
+            2..=0x100 => GroupOf::Bytes(by_place(rows, places, |group| group as u8)),
+            0x101..=0x1_0000 => GroupOf::Words(by_place(rows, places, |group| group as u16)),
+            _ => GroupOf::Wide(by_place(rows, places, |group| group)),
+        };
         let dense = Dense {
             low,
             present,
@@ -188,14 +208,59 @@ impl Dense {
         };
         Ok((dense, different))
     }
-}
 
-impl Dense {
     /// The group of a key, if it is there.
     fn group(&self, key: i64) -> Option<u32> {
         let place = u32::try_from(i128::from(key) - i128::from(self.low)).ok()?;
-        let there = self.present.has(place) == 1;
-        there.then(|| self.group_of.get(place as usize).copied().unwrap_or(0))
+        let mut group = [0];
+        self.group_of.add(&[place], 1, &mut group);
+        (self.present.has(place) == 1).then_some(group[0])
+    }
+}
+
+/// Groups by place, as numbers of a type that holds them.
+fn by_place<G: Copy + Default>(
+    rows: impl Iterator<Item = (u32, u32)>,
+    places: u32,
+    narrow: impl Fn(u32) -> G,
+) -> Vec<G> {
+    let mut group_of = vec![G::default(); places as usize];
+    rows.for_each(|(place, group)| group_of[place as usize] = narrow(group));
+    group_of
+}
+
+impl GroupOf {
+    /// Adds `stride` times the group of each of these places, which have one, to `groups`.
+    pub(super) fn add(&self, places: &[u32], stride: u32, groups: &mut [u32]) {
+        /// Of an array; of places without a group, some number.
+        fn add<G: Copy + Into<u32>>(group_of: &[G], places: &[u32], stride: u32, groups: &mut [u32]) {
+            for (place, group) in places.iter().zip(groups) {
+                let of_place = group_of.get(*place as usize).map_or(0, |of_place| (*of_place).into());
+                *group += of_place * stride;
+            }
+        }
+        match self {
+            GroupOf::One => {}
+            GroupOf::Bytes(group_of) => add(group_of, places, stride, groups),
+            GroupOf::Words(group_of) => add(group_of, places, stride, groups),
+            GroupOf::Wide(group_of) => add(group_of, places, stride, groups),
+            GroupOf::Hashed(group_of) => {
+                for (place, group) in places.iter().zip(groups) {
+                    *group += group_of.group(i64::from(*place)).unwrap_or(0) * stride;
+                }
+            }
+        }
+    }
+
+    /// Bytes of DRAM.
+    fn bytes(&self) -> usize {
+        match self {
+            GroupOf::One => 0,
+            GroupOf::Bytes(group_of) => size_of_val(&**group_of),
+            GroupOf::Words(group_of) => size_of_val(&**group_of),
+            GroupOf::Wide(group_of) => size_of_val(&**group_of),
+            GroupOf::Hashed(sparse) => size_of_val(&*sparse.table),
+        }
     }
 }
 
@@ -274,7 +339,7 @@ impl Dimension {
     /// Bytes of DRAM that it takes.
     pub fn bytes(&self) -> usize {
         match &self.keys {
-            Keys::Dense(dense) => dense.present.bytes() + size_of_val(&*dense.group_of),
+            Keys::Dense(dense) => dense.present.bytes() + dense.group_of.bytes(),
             Keys::Sparse(sparse) => size_of_val(&*sparse.table),
         }
     }

@@ -59,10 +59,11 @@ impl<'a> NarrowProbe<'a> {
             Keys::Dense(dense) => {
                 match within(dense, column, base) {
                     CodePredicate::Nothing => return Ok(None),
-                    CodePredicate::Any => {}
-                    bounds => conditions.push((probe.columns[0], bounds)),
+                    bounds if wraps_into(dense, column, base) => {
+                        conditions.push((probe.columns[0], bounds));
+                    }
+                    _ => {}
                 }
-                // Codes in range do not wrap; what becomes of others, conditions have left out.
                 let filter = column.filter(base.wrapping_sub(dense.low) as u64, &dense.present)?;
                 Reader::Dense(filter, dense)
             }
@@ -169,9 +170,7 @@ impl<'a> NarrowProbe<'a> {
         match &mut self.keys {
             Reader::Dense(filter, dense) => {
                 filter.read_rows(chunk, block, rows, codes)?;
-                for (place, group) in codes.iter().zip(groups) {
-                    *group += dense.group_of[*place as usize] * self.stride;
-                }
+                dense.group_of.add(codes, self.stride, groups);
             }
             Reader::Sparse(reader, sparse) => {
                 reader.read_rows(chunk, block, rows, codes)?;
@@ -201,6 +200,13 @@ fn within(dense: &Dense, column: &Column, base: i64) -> CodePredicate {
         // There is no key.
         Err(_) => CodePredicate::Nothing,
     }
+}
+
+/// Whether a code outside of a dimension's range may have a place in it when places are counted in 32 bits.
+fn wraps_into(dense: &Dense, column: &Column, base: i64) -> bool {
+    let least = i128::from(base) - i128::from(dense.low);
+    let most = least + column.code_space().map_or(0, |space| i128::from(space.max_code()));
+    least < i128::from(dense.present.places()) - (1 << 32) || most >= 1 << 32
 }
 
 /// A mask whose first bits are set.

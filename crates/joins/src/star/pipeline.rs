@@ -294,7 +294,7 @@ impl Stripe {
     fn keep(&mut self, mut filter: impl FnMut(usize, &mut BlockMask) -> Result<()>) -> Result<()> {
         for at in self.blocks() {
             filter(self.block + at, &mut self.masks[at])?;
-            let is_empty = self.masks[at] == BlockMask::default();
+            let is_empty = self.masks[at].iter().fold(0, |all, word| all | word) == 0;
             self.present &= !(u32::from(is_empty) << at);
         }
         Ok(())
