@@ -18,8 +18,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The newest version this program reads: that of tables with segments of a format beyond the first, or an encoding.
-pub(crate) const VERSION: u32 = 4;
+/// The newest version this program reads: that of tables with segments of the third format.
+pub(crate) const VERSION: u32 = 5;
+/// Version of other tables with segments of a format beyond the first, or an encoding.
+const ENCODED: u32 = 4;
 /// Version of other tables with defaults.
 const WITH_DEFAULTS: u32 = 3;
 /// Version of all others.
@@ -183,11 +185,12 @@ impl TableMeta {
     /// them, one that does not know an encoding would take it for damage.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
         let has_default = self.columns.iter().any(|column| column.default.is_some());
-        let is_packed = |segment: &SegmentMeta| segment.format == FORMAT_PACKED;
-        self.v = match has_default {
-            _ if !self.segments.iter().all(is_packed) || self.encoding.is_some() => VERSION,
-            true => WITH_DEFAULTS,
-            false => PLAIN,
+        let newest = self.segments.iter().map(|segment| segment.format).max();
+        self.v = match newest.unwrap_or(FORMAT_PACKED) {
+            FORMAT_MARKED.. => VERSION,
+            format if format > FORMAT_PACKED || self.encoding.is_some() => ENCODED,
+            _ if has_default => WITH_DEFAULTS,
+            _ => PLAIN,
         };
         serde_json::to_vec(self).expect("plain data always serialises")
     }

@@ -99,7 +99,10 @@ pub(crate) fn encode(width: usize, values: &[u64]) -> Chosen {
     if plain::fills_lane(width) {
         best.1 = ENCODING_PLAIN;
     }
-    best = best.min((run_bytes, starts.1));
+    // Runs that most often have one row would only make reading slow.
+    if survey.runs <= rows / 2 {
+        best = best.min((run_bytes, starts.1));
+    }
     if let Some((smallest, largest)) = survey.steps {
         let steps = packed_len(width_of(largest - smallest), rows);
         let bytes = header + align_up(blocks * lane) + steps + detour(STEPS_DETOUR);

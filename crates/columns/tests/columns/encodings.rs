@@ -3,7 +3,7 @@
 use crate::common::dram_pool;
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array};
 use halocline_columns::{
-    BLOCK_ROWS, Code, CodePredicate, Column, Encoding, Segment, Table, TableEncoding, TableOptions,
+    BLOCK_ROWS, BlockMask, Code, CodePredicate, Column, Encoding, PlaceBits, Segment, Table, TableEncoding, TableOptions,
     TableProperties, TableWriter, compact, create_table, delete_rows,
 };
 use halocline_workloads::SplitMix64;
@@ -42,6 +42,19 @@ pub(crate) fn numbers(kind: Encoding, rows: usize, rng: &mut SplitMix64) -> Vec<
         .collect()
 }
 
+/// The numbers of a column of runs so short that they are marked.
+pub(crate) fn short_runs(rows: usize, rng: &mut SplitMix64) -> Vec<i64> {
+    let mut last = 0;
+    (0..rows)
+        .map(|_| {
+            if rng.below(4) == 0 {
+                last = rng.next_u64() as i64 >> 36;
+            }
+            last
+        })
+        .collect()
+}
+
 pub(crate) fn array(numbers: &[i64], nulls: u64, rng: &mut SplitMix64) -> ArrayRef {
     let values = numbers
         .iter()
@@ -73,6 +86,44 @@ fn check_reader<C: Code>(column: &Column, codes: &[u64], rng: &mut SplitMix64) {
                 assert!(some.iter().map(|code| code.number()).eq(expected));
             }
         }
+        // Also rows of blocks that follow.
+        let start = rng.below(codes.len().div_ceil(BLOCK_ROWS) as u64) as usize;
+        let behind = &codes[start * BLOCK_ROWS..];
+        let rows: Vec<u16> = (0..=u16::MAX)
+            .take(behind.len())
+            .filter(|row| rng.below(if *row < 3000 { 2 } else { 20 }) == 0)
+            .collect();
+        let mut some = vec![C::default(); rows.len()];
+        reader.read_rows(chunk, start, &rows, &mut some).expect("sound");
+        let expected = rows.iter().map(|&row| behind[usize::from(row)]);
+        assert!(some.iter().map(|code| code.number()).eq(expected));
+    }
+}
+
+/// A filter by every third place, where places begin with some code.
+fn check_filter(column: &Column, codes: &[u64], has_null: bool, rng: &mut SplitMix64) {
+    let first = codes[rng.below(codes.len() as u64) as usize];
+    let span = codes.iter().max().map_or(0, |most| most.saturating_sub(first)) / 2;
+    let mut bits = PlaceBits::new((span + 1).min(100_000) as u32);
+    (0..bits.places()).step_by(3).for_each(|place| {
+        bits.set(place);
+    });
+    let mut filter = column.filter(first.wrapping_neg(), &bits).expect("narrow codes");
+    for chunk in 0..column.chunks() {
+        let codes = &codes[chunk * column.chunk_rows()..];
+        let codes = &codes[..codes.len().min(column.chunk_rows())];
+        for (block, codes) in codes.chunks(BLOCK_ROWS).enumerate() {
+            let mut mask = [u64::MAX; BLOCK_ROWS / 64];
+            mask[3] = 0xf0f0;
+            let before = mask;
+            filter.keep(chunk, block, &mut mask).expect("sound");
+            for (row, &code) in codes.iter().enumerate() {
+                let place = code.wrapping_sub(first);
+                let is_there = place < u64::from(bits.places()) && place % 3 == 0 && !(has_null && code == 0);
+                let bit = |mask: &BlockMask| mask[row / 64] >> (row % 64) & 1 == 1;
+                assert_eq!(bit(&mask), bit(&before) && is_there, "chunk {chunk}, block {block}, row {row}");
+            }
+        }
     }
 }
 
@@ -97,6 +148,9 @@ fn check_column(segment: &Segment, index: usize, values: &Int64Array, rng: &mut 
             32 => check_reader::<u32>(column, &codes, rng),
             _ => check_reader::<u64>(column, &codes, rng),
         }
+    }
+    if bits <= u32::BITS {
+        check_filter(column, &codes, values.null_count() > 0, rng);
     }
     let reader = column.code_reader::<u64>().expect("codes");
     for (chunk, codes) in codes.chunks(column.chunk_rows()).enumerate() {
@@ -193,7 +247,8 @@ proptest! {
     ) {
         let mut rng = SplitMix64::new(seed);
         let columns: Vec<ArrayRef> =
-            KINDS.iter().map(|&kind| array(&numbers(kind, rows, &mut rng), nulls, &mut rng)).collect();
+            KINDS.iter().map(|&kind| numbers(kind, rows, &mut rng)).chain([short_runs(rows, &mut SplitMix64::new(seed))])
+            .map(|numbers| array(&numbers, nulls, &mut SplitMix64::new(seed ^ 1))).collect();
         let (pool, table) = table_of_encoding(&columns, chunk_rows, encoding);
         prop_assert_eq!(table.encoding(), encoding);
         prop_assert!(table.check().is_empty(), "{:?}", table.check());
@@ -256,14 +311,19 @@ fn each_kind_of_column_gets_its_encoding() {
 }
 
 #[test]
-fn only_what_needs_it_is_of_version_4() {
-    let versions = [Encoding::Packed, Encoding::Steps].map(|kind| {
-        let mut rng = SplitMix64::new(2);
-        let (pool, _) = table_of(&[array(&numbers(kind, 5000, &mut rng), 0, &mut rng)], 65_536);
+fn only_what_needs_it_is_of_version_4_or_5() {
+    let mut rng = SplitMix64::new(2);
+    let columns = [
+        numbers(Encoding::Packed, 5000, &mut rng),
+        numbers(Encoding::Steps, 5000, &mut rng),
+        short_runs(5000, &mut rng),
+    ];
+    let versions = columns.map(|numbers| {
+        let (pool, _) = table_of(&[array(&numbers, 0, &mut rng)], 65_536);
         let object = pool.snapshot().expect("open").get("table/t").expect("there");
         String::from_utf8_lossy(object.meta())[..7].to_owned()
     });
-    assert_eq!(versions, ["{\"v\":2,", "{\"v\":4,"]);
+    assert_eq!(versions, ["{\"v\":2,", "{\"v\":4,", "{\"v\":5,"]);
 }
 
 /// Every value of a plain column takes the bytes of its type, however few values there are, and also after a merge.

@@ -2,9 +2,9 @@
 //! is never made again. Packed segments (format 1) are in the golden pools of the crate `halocline`.
 
 use crate::common::dram_pool;
-use crate::encodings::{KINDS, array, numbers, table_of};
+use crate::encodings::{KINDS, array, numbers, short_runs, table_of};
 use arrow_array::ArrayRef;
-use halocline_columns::Table;
+use halocline_columns::{Encoding, Table};
 use halocline_pool::ObjectKind;
 use halocline_workloads::SplitMix64;
 use std::path::Path;
@@ -12,8 +12,11 @@ use std::path::Path;
 /// Segments of format 2 (metadata version 4): a column for each encoding without NULLs, and one with.
 const ENCODED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/encoded-v4.table");
 
-/// The rows of the file.
-fn columns() -> Vec<ArrayRef> {
+/// Segments of format 3 (metadata version 5): runs that are marked, without NULLs and with.
+const MARKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/marked-v5.table");
+
+/// The rows of the first file.
+fn encoded() -> Vec<ArrayRef> {
     let mut rng = SplitMix64::new(4);
     let of = |nulls: u64, rng: &mut SplitMix64| {
         KINDS.map(|kind| {
@@ -22,6 +25,13 @@ fn columns() -> Vec<ArrayRef> {
         })
     };
     [of(0, &mut rng), of(20, &mut rng)].concat()
+}
+
+/// Those of the second.
+fn marked() -> Vec<ArrayRef> {
+    let mut rng = SplitMix64::new(5);
+    let numbers = short_runs(2500, &mut rng);
+    [0, 1].map(|nulls| array(&numbers, nulls, &mut rng)).to_vec()
 }
 
 /// Lengths are four bytes, little-endian.
@@ -39,7 +49,18 @@ fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 #[test]
 fn encoded_segments_are_read_as_ever() {
-    let file = std::fs::read(ENCODED).expect("a golden table");
+    let encodings = read(ENCODED, &encoded());
+    assert_eq!(encodings[..KINDS.len()], KINDS);
+}
+
+#[test]
+fn marked_segments_are_read_as_ever() {
+    assert_eq!(read(MARKED, &marked()), [Encoding::Runs, Encoding::Runs]);
+}
+
+/// Compares a file with the columns that it was made of; returns the encodings of their first chunks.
+fn read(path: &str, columns: &[ArrayRef]) -> Vec<Encoding> {
+    let file = std::fs::read(path).expect("a golden table");
     let mut rest = &file[..];
     let pool = dram_pool();
     let txn = pool.begin().expect("no other writer");
@@ -56,20 +77,20 @@ fn encoded_segments_are_read_as_ever() {
     assert!(table.check().is_empty(), "{:?}", table.check());
     let segment = &table.segments()[0];
     let mut encodings = Vec::new();
-    for (i, expected) in columns().iter().enumerate() {
+    for (i, expected) in columns.iter().enumerate() {
         let column = segment.column(i);
         assert_eq!(&column.scan(0..segment.rows()).expect("sound"), expected);
         encodings.push(column.chunk_info(0).expect("sound").encoding);
     }
-    assert_eq!(encodings[..KINDS.len()], KINDS);
+    encodings
 }
 
-/// Makes the file; it must not exist.
+/// Makes the newest file; it must not exist.
 #[test]
 #[ignore = "golden tables are made once"]
 fn make() {
-    assert!(!Path::new(ENCODED).exists(), "a golden table is never made again");
-    let (pool, _) = table_of(&columns(), 1024);
+    assert!(!Path::new(MARKED).exists(), "a golden table is never made again");
+    let (pool, _) = table_of(&marked(), 1024);
     let snapshot = pool.snapshot().expect("open");
     let object = snapshot.get("table/t").expect("there");
     let mut out = Vec::new();
@@ -77,5 +98,5 @@ fn make() {
     for i in 0..object.extent_count() {
         put(&mut out, &object.extent(i).expect("sound"));
     }
-    std::fs::write(ENCODED, out).expect("a file");
+    std::fs::write(MARKED, out).expect("a file");
 }
