@@ -34,6 +34,11 @@ impl PlaceBits {
         self.places
     }
 
+    /// Whether all of them are set. O(places / 64).
+    pub fn is_full(&self) -> bool {
+        self.words.iter().map(|word| word.count_ones()).sum::<u32>() == self.places
+    }
+
     /// Bytes of DRAM.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.words)
@@ -63,6 +68,7 @@ mod tests {
             for place in 0..places {
                 assert!(!bits.set(place));
                 assert!(bits.set(place));
+                assert_eq!(bits.is_full(), place + 1 == places);
             }
             assert_eq!((bits.has(places - 1), bits.has(places), bits.has(u32::MAX)), (1, 0, 0));
         }

@@ -36,6 +36,8 @@ pub(super) struct NarrowProbe<'a> {
 
 /// How keys are looked up.
 enum Reader<'a> {
+    /// Not at all: all that its conditions leave are there.
+    Whole,
     /// By place.
     Dense(CodeFilter<'a>, &'a Dense),
     /// By value.
@@ -57,15 +59,19 @@ impl<'a> NarrowProbe<'a> {
         let (base, has_null) = integers(column).expect(READABLE);
         let keys = match &probe.dimension.keys {
             Keys::Dense(dense) => {
-                match within(dense, column, base) {
-                    CodePredicate::Nothing => return Ok(None),
-                    bounds if wraps_into(dense, column, base) => {
-                        conditions.push((probe.columns[0], bounds));
-                    }
-                    _ => {}
+                let bounds = within(dense, column, base);
+                if bounds == CodePredicate::Nothing {
+                    return Ok(None);
                 }
-                let filter = column.filter(base.wrapping_sub(dense.low) as u64, &dense.present)?;
-                Reader::Dense(filter, dense)
+                let is_whole = dense.present.is_full() && probe.dimension.groups() <= 1 && !has_null;
+                if is_whole || wraps_into(dense, column, base) {
+                    conditions.push((probe.columns[0], bounds));
+                }
+                let add = base.wrapping_sub(dense.low) as u64;
+                match is_whole {
+                    true => Reader::Whole,
+                    false => Reader::Dense(column.filter(add, &dense.present)?, dense),
+                }
             }
             Keys::Sparse(sparse) => Reader::Sparse(column.code_reader()?, sparse),
         };
@@ -88,7 +94,7 @@ impl<'a> NarrowProbe<'a> {
                 let first = i128::from(dense.low);
                 value(high) >= first && value(low) < first + i128::from(dense.present.places())
             }
-            Reader::Sparse(..) => self.dimension.rows() > 0,
+            Reader::Whole | Reader::Sparse(..) => self.dimension.rows() > 0,
         })
     }
 
@@ -114,6 +120,7 @@ impl<'a> NarrowProbe<'a> {
     pub(super) fn looks_all_up(&mut self, chunk: usize, left: usize) -> Result<bool> {
         Ok(match &mut self.keys {
             Reader::Dense(filter, _) => left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?,
+            Reader::Whole => true,
             Reader::Sparse(..) => false,
         })
     }
@@ -124,6 +131,7 @@ impl<'a> NarrowProbe<'a> {
     /// If it does not [look all up](Self::looks_all_up).
     pub(super) fn keep(&mut self, chunk: usize, block: usize, mask: &mut BlockMask) -> Result<()> {
         match &mut self.keys {
+            Reader::Whole => Ok(()),
             Reader::Dense(filter, _) => Ok(filter.keep(chunk, block, mask)?),
             Reader::Sparse(..) => panic!("hashed keys are looked up one by one"),
         }
@@ -139,6 +147,7 @@ impl<'a> NarrowProbe<'a> {
     ) -> Result<()> {
         let codes = in_room(room, selection.len());
         match &mut self.keys {
+            Reader::Whole => {}
             Reader::Dense(filter, dense) => {
                 filter.read_rows(chunk, block, selection.rows(), codes)?;
                 selection.keep(codes, &dense.present);
@@ -168,6 +177,7 @@ impl<'a> NarrowProbe<'a> {
         }
         let codes = in_room(room, rows.len());
         match &mut self.keys {
+            Reader::Whole => {}
             Reader::Dense(filter, dense) => {
                 filter.read_rows(chunk, block, rows, codes)?;
                 dense.group_of.add(codes, self.stride, groups);
