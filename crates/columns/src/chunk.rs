@@ -12,8 +12,8 @@ use crate::encoding::runs::Runs;
 use crate::encoding::steps::Steps;
 use crate::error::damaged;
 use crate::format::{
-    ALIGN, BLOCK, ChunkEntry, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS,
-    ENCODING_STEPS, checksum,
+    ALIGN, BLOCK, ChunkEntry, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN,
+    ENCODING_RUNS, ENCODING_STEPS, checksum,
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::{ColumnsError, Result};

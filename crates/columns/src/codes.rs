@@ -3,7 +3,8 @@
 use crate::chunk::{Body, KeysChunk, width_of};
 use crate::column::Column;
 use crate::format::{
-    BLOCK, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS, ENCODING_STEPS,
+    BLOCK, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS,
+    ENCODING_STEPS,
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::mask::lanes;
@@ -287,7 +288,9 @@ impl<'a, C: Code> CodeReader<'a, C> {
                 with_lane!(list.positions().width(), P => {
                     list.positions().rows::<P, C>(block, rows, (C::default(), most), codes);
                 });
-                codes.iter_mut().for_each(|code| *code = open.list[code.widen() as usize]);
+                codes
+                    .iter_mut()
+                    .for_each(|code| *code = open.list[code.widen() as usize]);
                 return Ok(());
             }
             _ => {}

@@ -70,7 +70,10 @@ mod tests {
                 assert!(bits.set(place));
                 assert_eq!(bits.is_full(), place + 1 == places);
             }
-            assert_eq!((bits.has(places - 1), bits.has(places), bits.has(u32::MAX)), (1, 0, 0));
+            assert_eq!(
+                (bits.has(places - 1), bits.has(places), bits.has(u32::MAX)),
+                (1, 0, 0)
+            );
         }
     }
 }

@@ -2,13 +2,16 @@
 //! are made up, with as many rows and groups as those of scale factor 10.
 //!
 //! `cargo run --release -p halocline-joins --example star_speed -- POOL [THREADS [QUERY]]`
+#![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use halocline_columns::{CodePredicate, Segment, Table};
-use halocline_joins::star::{Aggregate, Dimension, DimensionBuilder, Function, Measure, Probe, StarJoin, Width};
+use halocline_joins::star::{
+    Aggregate, Dimension, DimensionBuilder, Function, Measure, Probe, StarJoin, Width,
+};
 use halocline_pool::{Pool, PoolOptions};
 
 type AnyResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -18,7 +21,7 @@ fn keys(most: i64, part: u64, groups: u32) -> AnyResult<Arc<Dimension>> {
     let mut builder = DimensionBuilder::default();
     for key in 1..=most {
         let hash = (key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
-        if hash % part == 0 {
+        if hash.is_multiple_of(part) {
             builder.push(&[key], (hash / part % u64::from(groups)) as u32);
         }
     }
@@ -52,7 +55,10 @@ const COST: usize = 13;
 fn within(segment: &Segment, column: usize, low: i64, high: i64) -> AnyResult<(usize, CodePredicate)> {
     let space = segment.column(column).code_space().ok_or("codes")?;
     let base = space.integer_base().ok_or("whole numbers")?;
-    Ok((column, CodePredicate::range((low - base).max(0) as u64, (high - base) as u64)))
+    Ok((
+        column,
+        CodePredicate::range((low - base).max(0) as u64, (high - base) as u64),
+    ))
 }
 
 fn main() -> AnyResult {
@@ -66,22 +72,42 @@ fn main() -> AnyResult {
         columns: vec![column],
         dimension,
     };
-    let sum = |measure| vec![Aggregate { function: Function::Sum, measure }];
+    let sum = |measure| {
+        vec![Aggregate {
+            function: Function::Sum,
+            measure,
+        }]
+    };
     let column = || sum(Measure::Column(0));
     let pair = |of: fn(Width, Box<Measure>, Box<Measure>) -> Measure| {
-        sum(of(Width::W64, Box::new(Measure::Column(0)), Box::new(Measure::Column(1))))
+        sum(of(
+            Width::W64,
+            Box::new(Measure::Column(0)),
+            Box::new(Measure::Column(1)),
+        ))
     };
     let none: AnyResult<Vec<(usize, CodePredicate)>> = Ok(vec![]);
     let queries = [
         (
             "1.1",
-            StarJoin::new(vec![probe(DATE, days(1993..=1993, false)?)], vec![PRICE, DISCOUNT], pair(Measure::Multiply))?,
-            vec![within(segment, DISCOUNT, 1, 3)?, within(segment, QUANTITY, 0, 24)?],
+            StarJoin::new(
+                vec![probe(DATE, days(1993..=1993, false)?)],
+                vec![PRICE, DISCOUNT],
+                pair(Measure::Multiply),
+            )?,
+            vec![
+                within(segment, DISCOUNT, 1, 3)?,
+                within(segment, QUANTITY, 0, 24)?,
+            ],
         ),
         (
             "2.1",
             StarJoin::new(
-                vec![probe(DATE, days(1992..=1998, true)?), probe(PART, keys(800_000, 25, 40)?), probe(SUPP, keys(20_000, 5, 1)?)],
+                vec![
+                    probe(DATE, days(1992..=1998, true)?),
+                    probe(PART, keys(800_000, 25, 40)?),
+                    probe(SUPP, keys(20_000, 5, 1)?),
+                ],
                 vec![REVENUE],
                 column(),
             )?,
@@ -90,7 +116,11 @@ fn main() -> AnyResult {
         (
             "2.3",
             StarJoin::new(
-                vec![probe(DATE, days(1992..=1998, true)?), probe(PART, keys(800_000, 1000, 1)?), probe(SUPP, keys(20_000, 5, 1)?)],
+                vec![
+                    probe(DATE, days(1992..=1998, true)?),
+                    probe(PART, keys(800_000, 1000, 1)?),
+                    probe(SUPP, keys(20_000, 5, 1)?),
+                ],
                 vec![REVENUE],
                 column(),
             )?,
@@ -99,7 +129,11 @@ fn main() -> AnyResult {
         (
             "3.1",
             StarJoin::new(
-                vec![probe(CUST, keys(300_000, 5, 5)?), probe(SUPP, keys(20_000, 5, 5)?), probe(DATE, days(1992..=1997, true)?)],
+                vec![
+                    probe(CUST, keys(300_000, 5, 5)?),
+                    probe(SUPP, keys(20_000, 5, 5)?),
+                    probe(DATE, days(1992..=1997, true)?),
+                ],
                 vec![REVENUE],
                 column(),
             )?,
@@ -108,7 +142,11 @@ fn main() -> AnyResult {
         (
             "3.3",
             StarJoin::new(
-                vec![probe(CUST, keys(300_000, 125, 2)?), probe(SUPP, keys(20_000, 125, 2)?), probe(DATE, days(1992..=1997, true)?)],
+                vec![
+                    probe(CUST, keys(300_000, 125, 2)?),
+                    probe(SUPP, keys(20_000, 125, 2)?),
+                    probe(DATE, days(1992..=1997, true)?),
+                ],
                 vec![REVENUE],
                 column(),
             )?,
@@ -138,7 +176,12 @@ fn main() -> AnyResult {
         let mut passed = Vec::new();
         for _ in 0..9 {
             let start = Instant::now();
-            let (groups, stats) = join.run(&[(segment, conditions.clone())], &[], threads, &AtomicBool::new(false))?;
+            let (groups, stats) = join.run(
+                &[(segment, conditions.clone())],
+                &[],
+                threads,
+                &AtomicBool::new(false),
+            )?;
             times.push(start.elapsed().as_secs_f64() * 1e3);
             answer = (0..groups.len()).filter_map(|group| groups.value(group, 0)).sum();
             passed = stats.order.iter().copied().zip(stats.passed).collect();

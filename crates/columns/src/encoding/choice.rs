@@ -4,8 +4,8 @@ use super::packed::packed_len;
 use super::{list, packed, plain, runs, steps};
 use crate::chunk::width_of;
 use crate::format::{
-    BLOCK, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS, ENCODING_STEPS, KeysHeader,
-    align_up,
+    BLOCK, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS,
+    ENCODING_STEPS, KeysHeader, align_up,
 };
 use crate::kernel::with_lane;
 use crate::select::BlockMask;

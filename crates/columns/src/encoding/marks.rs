@@ -56,7 +56,8 @@ mod tests {
             let most = 1 + rng.below(256) as u8 / (1 + seed % 60) as u8;
             let (mut lengths, mut run_of) = (Vec::new(), Vec::new());
             while run_of.len() < BLOCK {
-                let length = (rng.below(u64::from(most)) as u8).min((BLOCK - run_of.len() - 1).min(255) as u8);
+                let length =
+                    (rng.below(u64::from(most)) as u8).min((BLOCK - run_of.len() - 1).min(255) as u8);
                 run_of.extend(std::iter::repeat_n(lengths.len() as u16, usize::from(length) + 1));
                 lengths.push(length);
             }

@@ -98,7 +98,9 @@ fn deposit(mut bits: u64, mut mask: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi2,popcnt,pclmulqdq")]
 fn spread_bmi2(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLOCK / 64] {
-    use std::arch::x86_64::{_mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_set1_epi8, _pdep_u64};
+    use std::arch::x86_64::{
+        _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_set1_epi8, _pdep_u64,
+    };
     spread_body(
         marks,
         runs,
@@ -206,7 +208,10 @@ mod tests {
                 _ => u64::MAX * u64::from(i % 5 == 2),
             });
             let runs = std::array::from_fn(|i| word(i + 7) ^ word(i + 3) << 5);
-            assert_eq!(spread_bits(&marks, &runs), spread_body(&marks, &runs, deposit, prefix_xor));
+            assert_eq!(
+                spread_bits(&marks, &runs),
+                spread_body(&marks, &runs, deposit, prefix_xor)
+            );
         }
     }
 }

@@ -43,7 +43,9 @@ pub(crate) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &PlaceBits)
         // SAFETY: the machine has AVX2.
         return unsafe { filter_avx2::lookup(values, add, bits) };
     }
-    each(values, |value| bits.has((value.widen() as u32).wrapping_add(add)) == 1)
+    each(values, |value| {
+        bits.has((value.widen() as u32).wrapping_add(add)) == 1
+    })
 }
 
 impl<L: Lane> Values<'_, L> {
@@ -94,14 +96,25 @@ mod tests {
             bits.set(place);
         }
         let sources = [1024, 1000, 127, 64, 3, 0].map(|rows| (Values::Lanes(&values[..rows]), rows));
-        for (source, rows) in [(Values::Packed(width, &packed[..]), BLOCK)].into_iter().chain(sources) {
+        for (source, rows) in [(Values::Packed(width, &packed[..]), BLOCK)]
+            .into_iter()
+            .chain(sources)
+        {
             let is_within = within(source, lo, span);
-            assert_eq!(is_within, each(source, |value| value.within(lo, span)), "width {width}");
+            assert_eq!(
+                is_within,
+                each(source, |value| value.within(lo, span)),
+                "width {width}"
+            );
             let is_there = lookup(source, 50, &bits);
             for row in 0..BLOCK {
                 let place = (values[row].widen() as u32).wrapping_add(50);
                 let expected = row < rows && bits.has(place) == 1;
-                assert_eq!(is_there[row / 64] >> (row % 64) & 1 == 1, expected, "width {width}, row {row}");
+                assert_eq!(
+                    is_there[row / 64] >> (row % 64) & 1 == 1,
+                    expected,
+                    "width {width}, row {row}"
+                );
             }
         }
     }

@@ -1,6 +1,5 @@
 //! The filters of `filter.rs` with AVX2, by *rows of lanes*: 128 bytes, whose 128, 64, 32 or 16 values lie side by side in the
 //! block, so that a test of them makes bits that do too.
-#![allow(unsafe_code, reason = "loads and gathers by address")]
 #![allow(clippy::wildcard_imports, reason = "names of instructions")]
 
 use std::arch::x86_64::*;
@@ -8,6 +7,7 @@ use std::arch::x86_64::*;
 use zerocopy::IntoBytes;
 
 use super::filter::Values;
+use super::simd::{Words, gather, load_bytes};
 use super::{Lane, in_lanes};
 use crate::format::BLOCK;
 use crate::places::PlaceBits;
@@ -26,8 +26,16 @@ pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
 /// As [`filter::lookup`](super::filter::lookup).
 #[target_feature(enable = "avx2")]
 pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &PlaceBits) -> BlockMask {
-    let add = _mm256_set1_epi32(add as i32);
-    by_rows(values, |row| row_lookup::<L>(row, add, bits))
+    let (add, words, last) = (
+        _mm256_set1_epi32(add as i32),
+        Words::of(bits.words().as_bytes()),
+        bits.places(),
+    );
+    by_rows(values, |row| {
+        row_lookup::<L>(row, |places| {
+            eight_places(_mm256_add_epi32(places, add), words, last)
+        })
+    })
 }
 
 /// The bits that `test` gives of each row of lanes.
@@ -93,17 +101,8 @@ const fn each<L: Lane>() -> usize {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn load<L: Lane>(lanes: &[L]) -> Row {
-    let bytes: &[u8; 128] = lanes.as_bytes().try_into().expect("a row of lanes");
-    // SAFETY: the loads need no alignment, and end where the array does.
-    unsafe {
-        let first = bytes.as_ptr().cast::<__m256i>();
-        [
-            _mm256_loadu_si256(first),
-            _mm256_loadu_si256(first.add(1)),
-            _mm256_loadu_si256(first.add(2)),
-            _mm256_loadu_si256(first.add(3)),
-        ]
-    }
+    let (quarters, _) = lanes.as_bytes().as_chunks::<32>();
+    std::array::from_fn(|at| load_bytes(&quarters[at]))
 }
 
 /// A value in every lane.
@@ -183,10 +182,13 @@ fn row_within<L: Lane>(row: Row, lo: __m256i, span: __m256i) -> u128 {
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn row_lookup<L: Lane>(row: Row, add: __m256i, bits: &PlaceBits) -> u128 {
+fn row_lookup<L: Lane>(row: Row, eight: impl Fn(__m256i) -> u32) -> u128 {
     let mut found = 0;
     for (at, value) in row.into_iter().enumerate() {
-        let halves = [_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value)];
+        let halves = [
+            _mm256_castsi256_si128(value),
+            _mm256_extracti128_si256::<1>(value),
+        ];
         match L::BITS {
             8 => {
                 for (half, bytes) in halves.into_iter().enumerate() {
@@ -194,39 +196,31 @@ fn row_lookup<L: Lane>(row: Row, add: __m256i, bits: &PlaceBits) -> u128 {
                         _mm256_cvtepu8_epi32(bytes),
                         _mm256_cvtepu8_epi32(_mm_srli_si128::<8>(bytes)),
                     ];
-                    for (eight, places) in eights.into_iter().enumerate() {
-                        let bits = eight_places(_mm256_add_epi32(places, add), bits);
-                        found |= u128::from(bits) << (at * 32 + half * 16 + eight * 8);
+                    for (number, places) in eights.into_iter().enumerate() {
+                        found |= u128::from(eight(places)) << (at * 32 + half * 16 + number * 8);
                     }
                 }
             }
             16 => {
                 for (half, words) in halves.into_iter().enumerate() {
-                    let places = _mm256_cvtepu16_epi32(words);
-                    let bits = eight_places(_mm256_add_epi32(places, add), bits);
-                    found |= u128::from(bits) << (at * 16 + half * 8);
+                    found |= u128::from(eight(_mm256_cvtepu16_epi32(words))) << (at * 16 + half * 8);
                 }
             }
             _ => {
-                let bits = eight_places(_mm256_add_epi32(value, add), bits);
-                found |= u128::from(bits) << (at * 8);
+                found |= u128::from(eight(value)) << (at * 8);
             }
         }
     }
     found
 }
 
-/// Which of eight places have a bit.
+/// Which of eight places have a bit in `words`; `last` is the place behind the last, which has none.
 #[target_feature(enable = "avx2")]
 #[inline]
-pub(super) fn eight_places(places: __m256i, bits: &PlaceBits) -> u32 {
-    let (last, low) = (_mm256_set1_epi32(bits.places() as i32), _mm256_set1_epi32(31));
-    let places = _mm256_min_epu32(places, last);
-    let words = bits.words().as_ptr().cast::<i32>();
-    // SAFETY: there is a bit behind the last place, so the half-word of one of them is among the words; its number is below
-    // 2^27.
-    let found = unsafe { _mm256_i32gather_epi32::<4>(words, _mm256_srli_epi32::<5>(places)) };
+pub(super) fn eight_places(places: __m256i, words: Words<'_>, last: u32) -> u32 {
+    let places = _mm256_min_epu32(places, _mm256_set1_epi32(last as i32));
+    let found = gather(words, _mm256_srli_epi32::<5>(places));
     // Moves the bit of the place to the sign.
-    let found = _mm256_sllv_epi32(found, _mm256_andnot_si256(places, low));
+    let found = _mm256_sllv_epi32(found, _mm256_andnot_si256(places, _mm256_set1_epi32(31)));
     _mm256_movemask_ps(_mm256_castsi256_ps(found)) as u32
 }

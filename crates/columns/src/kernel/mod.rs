@@ -18,6 +18,8 @@ mod filter_avx2;
 mod rows;
 mod selection;
 mod shift;
+#[cfg(target_arch = "x86_64")]
+mod simd;
 mod strings;
 
 pub use bits::rows_in;

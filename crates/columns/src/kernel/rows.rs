@@ -1,6 +1,8 @@
 //! Values of a few rows of packed blocks, eight at a time with AVX2.
-#![allow(unsafe_code, reason = "gathers read by address")]
+#![allow(unsafe_code, reason = "a loop that is built for AVX2")]
 
+#[cfg(target_arch = "x86_64")]
+use super::simd::{Words, gather, load_rows, store_eight};
 use super::{Lane, packed_len};
 use crate::format::BLOCK;
 use zerocopy::{FromBytes, IntoBytes};
@@ -74,32 +76,40 @@ fn row_of_lane<L: Lane>(row: usize) -> usize {
 fn rows_avx2<L: Lane>(width: usize, packed: &[L], rows: &[u16], onto: (u32, u32), codes: &mut [u32]) {
     let (rows, few) = rows.as_chunks::<8>();
     let (codes, of_few) = codes.as_chunks_mut::<8>();
+    let words = Words::of(packed.as_bytes());
     for (codes, rows) in codes.iter_mut().zip(rows) {
-        *codes = eight_rows(width, packed, *rows, onto);
+        eight_rows::<L>(width, words, rows, onto, codes);
     }
-    let mut rows = [0; 8];
-    rows[..few.len()].copy_from_slice(few);
-    of_few.copy_from_slice(&eight_rows(width, packed, rows, onto)[..few.len()]);
+    if !few.is_empty() {
+        let (mut rows, mut codes) = ([0; 8], [0; 8]);
+        rows[..few.len()].copy_from_slice(few);
+        eight_rows::<L>(width, words, &rows, onto, &mut codes);
+        of_few.copy_from_slice(&codes[..few.len()]);
+    }
 }
 
 /// As [`unpack_row`], for eight rows, in words of 32 bits, which hold one lane or several.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-fn eight_rows<L: Lane>(width: usize, packed: &[L], rows: [u16; 8], (add, most): (u32, u32)) -> [u32; 8] {
+fn eight_rows<L: Lane>(
+    width: usize,
+    words: Words<'_>,
+    rows: &[u16; 8],
+    (add, most): (u32, u32),
+    codes: &mut [u32; 8],
+) {
     use std::arch::x86_64::{
-        _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_cvtepu16_epi32, _mm256_i32gather_epi32,
-        _mm256_min_epu32, _mm256_mullo_epi32, _mm256_or_si256, _mm256_set1_epi32, _mm256_sllv_epi32,
-        _mm256_slli_epi32, _mm256_srl_epi32, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_si256,
-        _mm256_sub_epi32, _mm_cvtsi32_si128,
+        _mm_cvtsi32_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_cvtepu16_epi32, _mm256_min_epu32,
+        _mm256_mullo_epi32, _mm256_or_si256, _mm256_set1_epi32, _mm256_slli_epi32, _mm256_sllv_epi32,
+        _mm256_srl_epi32, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_sub_epi32,
     };
     /// Words of a row of lanes.
     const WORDS: i32 = 32;
     let (bits, width) = (L::BITS as i32, width as i32);
     let splat = |number: i32| _mm256_set1_epi32(number);
     let shr = |value, by: u32| _mm256_srl_epi32(value, _mm_cvtsi32_si128(by as i32));
-    // SAFETY: 16 bytes are there, and the load needs no alignment.
-    let row = _mm256_cvtepu16_epi32(unsafe { _mm_loadu_si128(rows.as_ptr().cast()) });
+    let row = _mm256_cvtepu16_epi32(load_rows(rows));
     let lane = _mm256_and_si256(row, splat(BLOCK as i32 / bits - 1));
     // As in `row_of_lane`: the order of fastlanes turns bits 4 to 6 around, of which lanes leave some.
     let mut at = _mm256_and_si256(_mm256_srli_epi32::<7>(row), splat(7));
@@ -119,14 +129,11 @@ fn eight_rows<L: Lane>(width: usize, packed: &[L], rows: [u16; 8], (add, most): 
         _mm256_add_epi32(block, _mm256_slli_epi32::<5>(row_of_lanes)),
         shr(lane, (32 / L::BITS).trailing_zeros()),
     );
-    let words = packed.as_bytes();
-    let last = splat((words.len() / 4) as i32 - 1);
-    let words = words.as_ptr().cast::<i32>();
-    let next = _mm256_add_epi32(word, splat(WORDS));
-    // SAFETY: there is a word, as blocks are not empty; its number is at most that of the last whole one.
-    let mut low = unsafe { _mm256_i32gather_epi32::<4>(words, _mm256_min_epu32(word, last)) };
-    // SAFETY: as above. What is behind the last word is needed by no row.
-    let mut high = unsafe { _mm256_i32gather_epi32::<4>(words, _mm256_min_epu32(next, last)) };
+    // What is behind the last word is needed by no row.
+    let (mut low, mut high) = (
+        gather(words, word),
+        gather(words, _mm256_add_epi32(word, splat(WORDS))),
+    );
     if bits < 32 {
         let place = _mm256_and_si256(lane, splat(32 / bits - 1));
         let place = _mm256_mullo_epi32(place, splat(bits));
@@ -140,10 +147,7 @@ fn eight_rows<L: Lane>(width: usize, packed: &[L], rows: [u16; 8], (add, most): 
     );
     let value = _mm256_and_si256(value, splat((u32::MAX >> (32 - width)) as i32));
     let code = _mm256_min_epu32(_mm256_add_epi32(value, splat(add as i32)), splat(most as i32));
-    let mut codes = [0; 8];
-    // SAFETY: 32 bytes are there, and the store needs no alignment.
-    unsafe { _mm256_storeu_si256(codes.as_mut_ptr().cast(), code) };
-    codes
+    store_eight(codes, code);
 }
 
 #[cfg(test)]

@@ -1,9 +1,15 @@
 //! Selection vectors: positions of bits, and which of them stay; eight at a time with AVX2.
-#![allow(unsafe_code, reason = "loads and stores by address")]
+#![allow(unsafe_code, reason = "loops that are built for AVX2")]
 
+#[cfg(target_arch = "x86_64")]
+use super::filter_avx2::eight_places;
+#[cfg(target_arch = "x86_64")]
+use super::simd::{Words, load_eight, load_rows, store_rows};
 use crate::format::BLOCK;
 use crate::places::PlaceBits;
 use crate::select::BlockMask;
+#[cfg(target_arch = "x86_64")]
+use zerocopy::IntoBytes;
 
 /// Room that [`rows_of`] needs behind what it finds.
 pub(crate) const ROOM: usize = 8;
@@ -89,7 +95,7 @@ static POSITIONS: [[u16; 8]; 256] = {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
-    use std::arch::x86_64::{_mm_add_epi16, _mm_loadu_si128, _mm_set1_epi16, _mm_storeu_si128};
+    use std::arch::x86_64::{_mm_add_epi16, _mm_set1_epi16};
     let mut count = 0;
     for (at, word) in (0..).step_by(64).zip(mask) {
         let of_word = word.count_ones() as usize;
@@ -107,11 +113,10 @@ fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
             let bits = (word >> (byte * 8)) as u8;
             let positions = &POSITIONS[usize::from(bits)];
             let of_byte = _mm_set1_epi16((first + at + byte * 8) as i16);
-            // SAFETY: 16 bytes are there, and the load needs no alignment.
-            let found = _mm_add_epi16(unsafe { _mm_loadu_si128(positions.as_ptr().cast()) }, of_byte);
-            // SAFETY: `count` is at most the bits that came before, so 8 numbers from there on are within `BLOCK + ROOM`, which was
-            // asserted. The store needs no alignment.
-            unsafe { _mm_storeu_si128(rows.as_mut_ptr().add(count).cast(), found) };
+            let found = _mm_add_epi16(load_rows(positions), of_byte);
+            if let Some(rows) = rows[count..].first_chunk_mut() {
+                store_rows(rows, found);
+            }
             count += bits.count_ones() as usize;
         }
     }
@@ -121,29 +126,23 @@ fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt")]
 fn keep_avx2(rows: &mut [u16], places: &[u32], bits: &PlaceBits) -> usize {
-    use std::arch::x86_64::{
-        _mm_add_epi16, _mm_loadu_si128, _mm_mullo_epi16, _mm_set1_epi16, _mm_shuffle_epi8, _mm_storeu_si128,
-        _mm256_loadu_si256,
-    };
+    use std::arch::x86_64::{_mm_add_epi16, _mm_mullo_epi16, _mm_set1_epi16, _mm_shuffle_epi8};
+    let (words, last) = (Words::of(bits.words().as_bytes()), bits.places());
     let mut kept = 0;
     for (at, eight) in (0..).step_by(8).zip(places.as_chunks::<8>().0) {
-        // SAFETY: 32 bytes are there, and the load needs no alignment.
-        let eight = unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) };
-        let found = super::filter_avx2::eight_places(eight, bits) as u8;
-        let positions = &POSITIONS[usize::from(found)];
-        // SAFETY: as above, 16 bytes.
-        let positions = unsafe { _mm_loadu_si128(positions.as_ptr().cast()) };
+        let found = eight_places(load_eight(eight), words, last) as u8;
+        let positions = load_rows(&POSITIONS[usize::from(found)]);
         // Position p as the bytes 2p and 2p + 1.
         let bytes = _mm_add_epi16(
             _mm_mullo_epi16(positions, _mm_set1_epi16(0x0202)),
             _mm_set1_epi16(0x0100),
         );
-        // SAFETY: there are as many rows as places, so eight from `at` on; `kept` is at most `at`. What is overwritten has been
-        // read. Neither needs alignment.
-        unsafe {
-            let rows = rows.as_mut_ptr();
-            let left = _mm_shuffle_epi8(_mm_loadu_si128(rows.add(at).cast()), bytes);
-            _mm_storeu_si128(rows.add(kept).cast(), left);
+        // There are as many rows as places, and `kept` is at most `at`: what is overwritten has been read.
+        if let Some(of_places) = rows[at..].first_chunk() {
+            let left = _mm_shuffle_epi8(load_rows(of_places), bytes);
+            if let Some(front) = rows[kept..].first_chunk_mut() {
+                store_rows(front, left);
+            }
         }
         kept += found.count_ones() as usize;
     }
@@ -173,7 +172,11 @@ mod tests {
             assert_eq!(count, rows_each(&mask, 3000, &mut plain));
             assert_eq!(fast[..count], plain[..count]);
             let expected = (0..BLOCK).filter(|row| mask[row / 64] >> (row % 64) & 1 == 1);
-            assert!(expected.map(|row| row as u16 + 3000).eq(fast[..count].iter().copied()));
+            assert!(
+                expected
+                    .map(|row| row as u16 + 3000)
+                    .eq(fast[..count].iter().copied())
+            );
 
             let places: Vec<u32> = (0..count).map(|i| (word(i) >> 40) as u32 % 1002).collect();
             let kept = keep_rows(&mut fast[..count], &places, &bits);

@@ -3,8 +3,8 @@
 use crate::common::dram_pool;
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array};
 use halocline_columns::{
-    BLOCK_ROWS, BlockMask, Code, CodePredicate, Column, Encoding, PlaceBits, Segment, Table, TableEncoding, TableOptions,
-    TableProperties, TableWriter, compact, create_table, delete_rows,
+    BLOCK_ROWS, BlockMask, Code, CodePredicate, Column, Encoding, PlaceBits, Segment, Table, TableEncoding,
+    TableOptions, TableProperties, TableWriter, compact, create_table, delete_rows,
 };
 use halocline_workloads::SplitMix64;
 use proptest::prelude::*;
@@ -121,7 +121,11 @@ fn check_filter(column: &Column, codes: &[u64], has_null: bool, rng: &mut SplitM
                 let place = code.wrapping_sub(first);
                 let is_there = place < u64::from(bits.places()) && place % 3 == 0 && !(has_null && code == 0);
                 let bit = |mask: &BlockMask| mask[row / 64] >> (row % 64) & 1 == 1;
-                assert_eq!(bit(&mask), bit(&before) && is_there, "chunk {chunk}, block {block}, row {row}");
+                assert_eq!(
+                    bit(&mask),
+                    bit(&before) && is_there,
+                    "chunk {chunk}, block {block}, row {row}"
+                );
             }
         }
     }

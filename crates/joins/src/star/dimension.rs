@@ -235,7 +235,9 @@ impl GroupOf {
         /// Of an array; of places without a group, some number.
         fn add<G: Copy + Into<u32>>(group_of: &[G], places: &[u32], stride: u32, groups: &mut [u32]) {
             for (place, group) in places.iter().zip(groups) {
-                let of_place = group_of.get(*place as usize).map_or(0, |of_place| (*of_place).into());
+                let of_place = group_of
+                    .get(*place as usize)
+                    .map_or(0, |of_place| (*of_place).into());
                 *group += of_place * stride;
             }
         }

@@ -73,7 +73,8 @@ impl Values {
             self.valid.extend(codes.clone().map(|code| code != 0));
         }
         self.values.clear();
-        self.values.extend(codes.map(|code| (code as i64).wrapping_add(base)));
+        self.values
+            .extend(codes.map(|code| (code as i64).wrapping_add(base)));
     }
 
     /// The value of a row, unless it is NULL.

@@ -215,7 +215,10 @@ fn within(dense: &Dense, column: &Column, base: i64) -> CodePredicate {
 /// Whether a code outside of a dimension's range may have a place in it when places are counted in 32 bits.
 fn wraps_into(dense: &Dense, column: &Column, base: i64) -> bool {
     let least = i128::from(base) - i128::from(dense.low);
-    let most = least + column.code_space().map_or(0, |space| i128::from(space.max_code()));
+    let most = least
+        + column
+            .code_space()
+            .map_or(0, |space| i128::from(space.max_code()));
     least < i128::from(dense.present.places()) - (1 << 32) || most >= 1 << 32
 }
 

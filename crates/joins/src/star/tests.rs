@@ -192,7 +192,10 @@ fn many_chunks_and_threads() {
     for threads in [1, 2, 5] {
         let (answer, stats) = answer_of(&join, &table, threads);
         assert_eq!(answer, wanted);
-        assert!(stats.selected < stats.rows && stats.passed[0] < 30_000, "{stats:?}");
+        assert!(
+            stats.selected < stats.rows && stats.passed[0] < 30_000,
+            "{stats:?}"
+        );
         let stored: u64 = table.segments()[0]
             .columns()
             .iter()

@@ -89,7 +89,10 @@ impl<'a> WideProbe<'a> {
                 *key = key.and_then(|key| Some(key.wrapping_add(column.digit(*code)?)));
             }
         }
-        let groups = in_room(&mut self.groups, rows.last().map_or(0, |row| usize::from(*row) + 1));
+        let groups = in_room(
+            &mut self.groups,
+            rows.last().map_or(0, |row| usize::from(*row) + 1),
+        );
         for (row, key) in rows.iter().zip(&mut self.keys) {
             let group = key.and_then(|key| self.dimension.group(key));
             groups[usize::from(*row)] = group.unwrap_or(0) * self.stride;
