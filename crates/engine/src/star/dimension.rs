@@ -135,13 +135,13 @@ impl Rows {
         if let Some(groups) = &mut self.groups {
             groups.intern(&coded.attributes, &mut self.numbers)?;
         }
-        for (row, key) in coded.keys.chunks_exact(self.columns).enumerate() {
-            let found = coded
-                .found
-                .get(row)
-                .and_then(|found| self.numbers.get(*found as usize));
-            self.builder.push(key, found.map_or(0, |number| *number as u32));
-        }
+        let number = |found: &u32| {
+            self.numbers
+                .get(*found as usize)
+                .map_or(0, |number| *number as u32)
+        };
+        let groups: Vec<u32> = coded.found.iter().map(number).collect();
+        self.builder.extend(&coded.keys, &groups);
         self.check()
     }
 

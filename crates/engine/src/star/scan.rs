@@ -17,7 +17,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment};
+use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment, Selection};
 
 use super::fact::pool_table;
 use crate::catalog::OpenTable;
@@ -144,33 +144,39 @@ impl DimensionScan {
         }
         let mut combinations = Combinations::of(segment, &self.attributes)?;
         let (mut keys, mut found) = (Vec::new(), Vec::new());
-        let (mut rows, mut codes) = (Vec::with_capacity(BLOCK_ROWS), vec![0; BLOCK_ROWS]);
+        let (mut selection, mut codes) = (Selection::default(), vec![0; BLOCK_ROWS]);
+        let has_null = columns.iter().any(|column| column.has_null);
         let mut block = |first: usize, mask: &BlockMask| -> Result<()> {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(DataFusionError::Execution("the query was interrupted".into()));
             }
-            positions(mask, &mut rows);
+            selection.clear();
+            selection.push(0, mask);
+            let rows = selection.rows();
             let place = (
                 first / segment.chunk_rows(),
                 first % segment.chunk_rows() / BLOCK_ROWS,
             );
             let start = keys.len();
             keys.resize(start + rows.len() * columns.len(), 0);
-            let mut valid = vec![true; rows.len()];
+            let mut valid = vec![true; if has_null { rows.len() } else { 0 }];
             for (at, column) in columns.iter_mut().enumerate() {
                 let codes = &mut codes[..rows.len()];
                 column
                     .reader
-                    .read_rows(place.0, place.1, &rows, codes)
+                    .read_rows(place.0, place.1, rows, codes)
                     .map_err(external)?;
-                let values = keys[start..].chunks_exact_mut(self.keys.len());
-                for ((key, code), valid) in values.zip(codes).zip(&mut valid) {
-                    key[at] = (*code as i64).wrapping_add(column.base);
-                    *valid &= !(column.has_null && *code == 0);
+                let values = keys[start + at..].iter_mut().step_by(self.keys.len());
+                for (key, code) in values.zip(&*codes) {
+                    *key = (*code as i64).wrapping_add(column.base);
+                }
+                if column.has_null {
+                    let codes = valid.iter_mut().zip(codes);
+                    codes.for_each(|(valid, code)| *valid &= *code != 0);
                 }
             }
             let start_of_found = found.len();
-            combinations.read(place, &rows, &mut codes, &mut found)?;
+            combinations.read(place, rows, &mut codes, &mut found)?;
             if valid.contains(&false) {
                 // Rows whose key is NULL match nothing.
                 let mut kept = 0;
@@ -323,18 +329,6 @@ impl<'a> Combinations<'a> {
         }
         arrays.reverse();
         Ok(arrays)
-    }
-}
-
-/// The rows of a block that a mask keeps.
-fn positions(mask: &BlockMask, rows: &mut Vec<u16>) {
-    rows.clear();
-    for (at, word) in mask.iter().enumerate() {
-        let mut left = *word;
-        while left != 0 {
-            rows.push((at * 64) as u16 + left.trailing_zeros() as u16);
-            left &= left - 1;
-        }
     }
 }
 

@@ -3,19 +3,13 @@
 //! Keys that do not lie too far apart are positions of a bit vector, and of an array of group numbers if they lie densely. Others are
 //! looked up in a hash table of at least twice as many places (linear probing).
 
-use halocline_columns::PlaceBits;
-
+use super::dense::{Dense, SPARSE};
 use super::key::{Digit, digits};
-use crate::{JoinError, Result};
-
-/// Up to so many places per key are dense: a bit and a group number each.
-const SPARSE: u128 = 64;
+use super::sparse::Sparse;
+use crate::Result;
 
 /// Dimensions of fewer places than this have bits whatever they hold: 1 MiB.
 const SMALL: u128 = 1 << 23;
-
-/// Those of fewer places than this have an array of group numbers too.
-const SMALL_GROUPS: u128 = 1 << 16;
 
 /// What is in a dimension; immutable, shared by threads.
 #[derive(Debug, Clone)]
@@ -32,35 +26,6 @@ pub(super) enum Keys {
     Dense(Dense),
     Sparse(Sparse),
 }
-
-/// Keys from `low` on. A place behind the last is in no dimension, so that what is out of range has one.
-#[derive(Debug, Clone)]
-pub(super) struct Dense {
-    pub(super) low: i64,
-    pub(super) present: PlaceBits,
-    pub(super) group_of: GroupOf,
-}
-
-/// The groups of places whose bit is set.
-#[derive(Debug, Clone)]
-pub(super) enum GroupOf {
-    /// There is one.
-    One,
-    Bytes(Vec<u8>),
-    Words(Vec<u16>),
-    Wide(Vec<u32>),
-    /// By key less the least one.
-    Hashed(Sparse),
-}
-
-/// Keys and groups by hash; [`FREE`] has none.
-#[derive(Debug, Clone)]
-pub(super) struct Sparse {
-    table: Vec<(i64, u32)>,
-    shift: u32,
-}
-
-const FREE: u32 = u32::MAX;
 
 /// Collects the rows of a dimension.
 #[derive(Debug)]
@@ -125,6 +90,22 @@ impl DimensionBuilder {
         self.keys.extend_from_slice(key);
     }
 
+    /// Adds rows: their keys one after the other, and the group of each; without any, they belong to group 0.
+    ///
+    /// # Panics
+    /// If these are no whole keys, or there are groups, but not one for each.
+    pub fn extend(&mut self, keys: &[i64], groups: &[u32]) {
+        let rows = keys.len() / self.columns;
+        assert_eq!(keys.len(), rows * self.columns, "columns of a key");
+        assert!(groups.is_empty() || groups.len() == rows, "a group for each key");
+        let grouped = !self.groups.is_empty() || groups.iter().any(|group| *group > 0);
+        if grouped && !self.exists {
+            self.groups.resize(self.rows(), 0);
+            self.groups.extend_from_slice(groups);
+        }
+        self.keys.extend_from_slice(keys);
+    }
+
     /// The dimension, with as many groups as the greatest number tells. O(rows + places).
     ///
     /// # Errors
@@ -132,34 +113,33 @@ impl DimensionBuilder {
     pub fn finish(self) -> Result<Dimension> {
         let digits = digits(&self.keys, self.columns)?;
         let of_rows = self.groups.iter().copied().chain(std::iter::repeat(0));
-        let keys = self.keys.chunks_exact(self.columns).map(|key| {
-            let parts = digits
-                .iter()
-                .zip(key)
-                .filter_map(|(digit, value)| digit.of(*value));
-            parts.fold(0, i64::wrapping_add)
-        });
-        let (low, high) = keys
-            .clone()
-            .fold(None, |bounds: Option<(i64, i64)>, key| match bounds {
-                None => Some((key, key)),
-                Some((low, high)) => Some((low.min(key), high.max(key))),
-            })
-            .unwrap_or((0, -1));
+        let count = self.rows();
+        let keys = match self.columns {
+            1 => self.keys,
+            columns => {
+                let parts_of = |key| {
+                    let parts = digits.iter().zip(key);
+                    parts.filter_map(|(digit, value): (&Digit, &i64)| digit.of(*value))
+                };
+                let keys = self.keys.chunks_exact(columns);
+                keys.map(|key| parts_of(key).fold(0, i64::wrapping_add)).collect()
+            }
+        };
+        let low = keys.iter().min().copied().unwrap_or(0);
+        let high = keys.iter().max().copied().unwrap_or(-1);
         let groups = self
             .groups
             .iter()
             .max()
-            .map_or(u32::from(self.rows() > 0), |group| group + 1);
+            .map_or(u32::from(count > 0), |group| group + 1);
         let places = (i128::from(high) - i128::from(low) + 1) as u128;
-        let rows = keys.zip(of_rows);
+        let rows = keys.iter().copied().zip(of_rows);
         let (keys, rows) =
-            if places <= SMALL || places <= SPARSE * self.rows() as u128 && places < u128::from(u32::MAX) {
-                let (count, places) = (self.rows(), places as u32);
-                let (dense, rows) = Dense::of(rows, (low, places), (count, groups), self.exists)?;
+            if places <= SMALL || places <= SPARSE * count as u128 && places < u128::from(u32::MAX) {
+                let (dense, rows) = Dense::of(rows, (low, places as u32), (count, groups), self.exists)?;
                 (Keys::Dense(dense), rows)
             } else {
-                let (sparse, rows) = Sparse::of(rows, self.rows(), self.exists)?;
+                let (sparse, rows) = Sparse::of(rows, count, self.exists)?;
                 (Keys::Sparse(sparse), rows)
             };
         Ok(Dimension {
@@ -168,141 +148,6 @@ impl DimensionBuilder {
             rows,
             groups,
         })
-    }
-}
-
-impl Dense {
-    /// Keys from `low` on, and how many there are.
-    fn of(
-        rows: impl Iterator<Item = (i64, u32)> + Clone,
-        (low, places): (i64, u32),
-        (count, groups): (usize, u32),
-        exists: bool,
-    ) -> Result<(Dense, usize)> {
-        let mut different = 0;
-        let mut present = PlaceBits::new(places);
-        let rows = rows.map(|(key, group)| (key.wrapping_sub(low) as u32, group));
-        for (place, _) in rows.clone() {
-            if !present.set(place) {
-                different += 1;
-            } else if !exists {
-                let key = low.wrapping_add(place.into());
-                return Err(JoinError::DuplicateKey { key });
-            }
-        }
-        let is_array = u128::from(places) <= SMALL_GROUPS.max(SPARSE * count as u128);
-        let group_of = match groups {
-            0 | 1 => GroupOf::One,
-            _ if !is_array => {
-                let rows = rows.map(|(place, group)| (i64::from(place), group));
-                GroupOf::Hashed(Sparse::of(rows, count, exists)?.0)
-            }
-            2..=0x100 => GroupOf::Bytes(by_place(rows, places, |group| group as u8)),
-            0x101..=0x1_0000 => GroupOf::Words(by_place(rows, places, |group| group as u16)),
-            _ => GroupOf::Wide(by_place(rows, places, |group| group)),
-        };
-        let dense = Dense {
-            low,
-            present,
-            group_of,
-        };
-        Ok((dense, different))
-    }
-
-    /// The group of a key, if it is there.
-    fn group(&self, key: i64) -> Option<u32> {
-        let place = u32::try_from(i128::from(key) - i128::from(self.low)).ok()?;
-        let mut group = [0];
-        self.group_of.add(&[place], 1, &mut group);
-        (self.present.has(place) == 1).then_some(group[0])
-    }
-}
-
-/// Groups by place, as numbers of a type that holds them.
-fn by_place<G: Copy + Default>(
-    rows: impl Iterator<Item = (u32, u32)>,
-    places: u32,
-    narrow: impl Fn(u32) -> G,
-) -> Vec<G> {
-    let mut group_of = vec![G::default(); places as usize];
-    rows.for_each(|(place, group)| group_of[place as usize] = narrow(group));
-    group_of
-}
-
-impl GroupOf {
-    /// Adds `stride` times the group of each of these places, which have one, to `groups`.
-    pub(super) fn add(&self, places: &[u32], stride: u32, groups: &mut [u32]) {
-        /// Of an array; of places without a group, some number.
-        fn add<G: Copy + Into<u32>>(group_of: &[G], places: &[u32], stride: u32, groups: &mut [u32]) {
-            for (place, group) in places.iter().zip(groups) {
-                let of_place = group_of
-                    .get(*place as usize)
-                    .map_or(0, |of_place| (*of_place).into());
-                *group += of_place * stride;
-            }
-        }
-        match self {
-            GroupOf::One => {}
-            GroupOf::Bytes(group_of) => add(group_of, places, stride, groups),
-            GroupOf::Words(group_of) => add(group_of, places, stride, groups),
-            GroupOf::Wide(group_of) => add(group_of, places, stride, groups),
-            GroupOf::Hashed(group_of) => {
-                for (place, group) in places.iter().zip(groups) {
-                    *group += group_of.group(i64::from(*place)).unwrap_or(0) * stride;
-                }
-            }
-        }
-    }
-
-    /// Bytes of DRAM.
-    fn bytes(&self) -> usize {
-        match self {
-            GroupOf::One => 0,
-            GroupOf::Bytes(group_of) => size_of_val(&**group_of),
-            GroupOf::Words(group_of) => size_of_val(&**group_of),
-            GroupOf::Wide(group_of) => size_of_val(&**group_of),
-            GroupOf::Hashed(sparse) => size_of_val(&*sparse.table),
-        }
-    }
-}
-
-impl Sparse {
-    /// At most so many keys, and how many there are.
-    fn of(rows: impl Iterator<Item = (i64, u32)>, most: usize, exists: bool) -> Result<(Sparse, usize)> {
-        let mut different = 0;
-        let size = (most * 2).next_power_of_two().max(2);
-        let mut sparse = Sparse {
-            table: vec![(0, FREE); size],
-            shift: u64::BITS - size.trailing_zeros(),
-        };
-        for (key, group) in rows {
-            match sparse.find(key) {
-                Ok(_) if exists => {}
-                Ok(_) => return Err(JoinError::DuplicateKey { key }),
-                Err(free) => {
-                    sparse.table[free] = (key, group);
-                    different += 1;
-                }
-            }
-        }
-        Ok((sparse, different))
-    }
-
-    /// The group of a key, or the place where it would be.
-    fn find(&self, key: i64) -> Result<u32, usize> {
-        let mut at = ((key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
-        loop {
-            match self.table[at] {
-                (_, FREE) => return Err(at),
-                (other, group) if other == key => return Ok(group),
-                _ => at = (at + 1) % self.table.len(),
-            }
-        }
-    }
-
-    /// The group of a key that is there.
-    pub(super) fn group(&self, key: i64) -> Option<u32> {
-        self.find(key).ok()
     }
 }
 
@@ -334,7 +179,7 @@ impl Dimension {
     pub fn probe_bytes(&self) -> usize {
         match &self.keys {
             Keys::Dense(dense) => dense.present.bytes(),
-            Keys::Sparse(sparse) => size_of_val(&*sparse.table),
+            Keys::Sparse(sparse) => sparse.bytes(),
         }
     }
 
@@ -342,7 +187,7 @@ impl Dimension {
     pub fn bytes(&self) -> usize {
         match &self.keys {
             Keys::Dense(dense) => dense.present.bytes() + dense.group_of.bytes(),
-            Keys::Sparse(sparse) => size_of_val(&*sparse.table),
+            Keys::Sparse(sparse) => sparse.bytes(),
         }
     }
 
@@ -361,6 +206,7 @@ impl Dimension {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::JoinError;
 
     fn of(rows: &[(i64, u32)]) -> Result<Dimension> {
         let mut builder = DimensionBuilder::default();

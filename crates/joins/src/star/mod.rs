@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod decoded;
+mod dense;
 mod dimension;
 mod key;
 mod measure;
@@ -16,6 +17,7 @@ mod narrow;
 mod order;
 mod pipeline;
 mod run;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod wide;

@@ -7,9 +7,11 @@ use halocline_columns::{
     BLOCK_ROWS, BlockMask, CodeFilter, CodePredicate, CodeReader, Column, Segment, Selection,
 };
 
-use super::dimension::{Dense, Dimension, Keys, Sparse};
+use super::dense::Dense;
+use super::dimension::{Dimension, Keys};
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
+use super::sparse::Sparse;
 use crate::Result;
 
 /// From so many rows of a block on, all of them are probed.

@@ -1,0 +1,64 @@
+//! Keys and groups of a dimension by hash (linear probing).
+
+use crate::{JoinError, Result};
+
+/// The number of no group.
+const FREE: u32 = u32::MAX;
+
+/// Keys and groups by hash; [`FREE`] has none.
+#[derive(Debug, Clone)]
+pub(super) struct Sparse {
+    table: Vec<(i64, u32)>,
+    shift: u32,
+}
+
+impl Sparse {
+    /// At most so many keys, and how many there are.
+    pub(super) fn of(
+        rows: impl Iterator<Item = (i64, u32)>,
+        most: usize,
+        exists: bool,
+    ) -> Result<(Sparse, usize)> {
+        let mut different = 0;
+        let size = (most * 2).next_power_of_two().max(2);
+        let mut sparse = Sparse {
+            table: vec![(0, FREE); size],
+            shift: u64::BITS - size.trailing_zeros(),
+        };
+        for (key, group) in rows {
+            match sparse.find(key) {
+                Ok(_) if exists => {}
+                Ok(_) => return Err(JoinError::DuplicateKey { key }),
+                Err(free) => {
+                    sparse.table[free] = (key, group);
+                    different += 1;
+                }
+            }
+        }
+        Ok((sparse, different))
+    }
+
+    /// The group of a key, or the place where it would be.
+    fn find(&self, key: i64) -> Result<u32, usize> {
+        let mut at = ((key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
+        loop {
+            match self.table[at] {
+                (_, FREE) => return Err(at),
+                (other, group) if other == key => return Ok(group),
+                _ => at = (at + 1) % self.table.len(),
+            }
+        }
+    }
+
+    /// The group of a key that is there.
+    pub(super) fn group(&self, key: i64) -> Option<u32> {
+        self.find(key).ok()
+    }
+}
+
+impl Sparse {
+    /// Bytes of DRAM.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.table)
+    }
+}
