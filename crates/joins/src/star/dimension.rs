@@ -109,7 +109,7 @@ impl DimensionBuilder {
     /// The dimension, with as many groups as the greatest number tells. O(rows + places).
     ///
     /// # Errors
-    /// [`JoinError::DuplicateKey`]; [`JoinError::KeyTooWide`].
+    /// [`JoinError::DuplicateKey`](crate::JoinError::DuplicateKey); [`JoinError::KeyTooWide`](crate::JoinError::KeyTooWide).
     pub fn finish(self) -> Result<Dimension> {
         let digits = digits(&self.keys, self.columns)?;
         let of_rows = self.groups.iter().copied().chain(std::iter::repeat(0));
