@@ -12,6 +12,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::TryStreamExt;
 use halocline_joins::JoinError;
@@ -46,7 +47,7 @@ pub(super) async fn read(
     memory: MemoryReservation,
 ) -> Result<Option<Read>> {
     let mut rows = Rows::new(arm, &plan.schema(), memory)?;
-    if let Some(scan) = (plan.as_ref() as &dyn Any).downcast_ref::<DimensionScan>() {
+    if let Some(scan) = coded(&plan) {
         let ended = Interrupt::default();
         let (scan, heard) = (scan.clone(), ended.flag());
         let read = SpawnedTask::spawn_blocking(move || {
@@ -69,6 +70,15 @@ pub(super) async fn read(
         }
     }
     rows.finish()
+}
+
+/// The scan that a plan is, below what DataFusion puts around a leaf to have it yield (this one runs on a thread of its own).
+fn coded(plan: &Arc<dyn ExecutionPlan>) -> Option<&DimensionScan> {
+    let plan = plan.as_ref() as &dyn Any;
+    match plan.downcast_ref::<CooperativeExec>() {
+        Some(around) => coded(around.input()),
+        None => plan.downcast_ref(),
+    }
 }
 
 /// Rows that have been read.
