@@ -54,9 +54,7 @@ impl Sparse {
     pub(super) fn group(&self, key: i64) -> Option<u32> {
         self.find(key).ok()
     }
-}
 
-impl Sparse {
     /// Bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.table)
