@@ -11,6 +11,7 @@ mod index;
 mod lists;
 mod placement;
 mod policy;
+mod trial;
 mod tuples;
 
 pub use budget::{Budget, Reservation};
@@ -19,4 +20,5 @@ pub use error::CacheError;
 pub use lists::{ListCache, Statistics};
 pub use placement::{Links, Placement, PolicyKind, Upper};
 pub use policy::{Capacity, Item, Policy};
+pub use trial::{Trial, Turn};
 pub use tuples::{Key, Packing, TupleCache};

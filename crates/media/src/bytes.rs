@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::flush;
+use crate::{Device, flush};
 
 /// Immutable bytes that are cheap to clone: an extent of a pool, a DRAM copy of one, a slice of a test.
 ///
@@ -22,6 +22,12 @@ pub trait Bytes: Clone + Send + Sync + 'static {
     #[inline(always)]
     fn prefetch(&self, offset: usize) {
         prefetch(self.as_slice(), offset);
+    }
+
+    /// The emulated device they are read from: its time is not that of a clock on the wall.
+    #[inline]
+    fn device(&self) -> Option<&Arc<Device>> {
+        None
     }
 }
 

@@ -103,6 +103,11 @@ impl Bytes for ExtentBytes {
             device.prefetch(base + offset as u64);
         }
     }
+
+    #[inline]
+    fn device(&self) -> Option<&Arc<Device>> {
+        self.device.as_ref().map(|(device, _)| device)
+    }
 }
 
 impl AsRef<[u8]> for ExtentBytes {

@@ -55,6 +55,12 @@ impl Gate {
         !self.closed.load(Relaxed)
     }
 
+    /// Whether the cache has had the time to fill, and was judged.
+    #[inline]
+    pub(super) fn has_judged(&self) -> bool {
+        self.all_samples.load(Relaxed) >= self.grace
+    }
+
     /// Whether this query is one of those that are looked up while it is closed.
     #[inline]
     pub(super) fn try_anyway(&self) -> bool {

@@ -93,6 +93,20 @@ impl TupleCache {
         self.gate.open() || self.gate.try_anyway()
     }
 
+    /// Whether it has had the time to fill, so that [`hit_rate`](Self::hit_rate) will stay as it is while queries do.
+    #[inline]
+    #[must_use]
+    pub fn is_filled(&self) -> bool {
+        self.gate.has_judged()
+    }
+
+    /// Whether what is looked up hits often enough for it to pay, as far as one can tell.
+    #[inline]
+    #[must_use]
+    pub fn pays(&self) -> bool {
+        self.gate.open()
+    }
+
     /// Asks the CPU to fetch the line in which a lookup will look.
     #[inline]
     pub fn prefetch(&self, hash: u64) {

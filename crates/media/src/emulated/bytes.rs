@@ -55,4 +55,9 @@ impl<B: Bytes> Bytes for EmulatedBytes<B> {
             self.device.prefetch(self.base + offset as u64);
         }
     }
+
+    #[inline]
+    fn device(&self) -> Option<&Arc<Device>> {
+        Some(&self.device)
+    }
 }
