@@ -3,7 +3,9 @@
 use crate::header::Header;
 use crate::packed::node::Tree;
 use crate::place::Copies;
-use crate::place::dynamic::{Dynamic, Hashed};
+use crate::place::dynamic::Dynamic;
+use crate::place::hashed::Hashed;
+use crate::place::ways::{Kind, LISTS};
 use crate::published::search::Lists;
 use crate::view::{Image, View};
 use crate::{ElfError, Layout, Placed, Result, packed, published};
@@ -89,7 +91,10 @@ impl<B: Bytes> Elf<B> {
     /// What of it is in DRAM now.
     pub fn placed(&self) -> Placed {
         let mut placed = (*self.placed).clone();
-        placed.dram_bytes += self.dynamic.as_ref().map_or(0, |dynamic| dynamic.bytes());
+        if let Some(dynamic) = &self.dynamic {
+            placed.dram_bytes += dynamic.bytes();
+            placed.fallback = placed.fallback.or_else(|| dynamic.fallback());
+        }
         placed
     }
 
@@ -211,31 +216,64 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Calls `search` with the header and the copies that a query is to use now; for a sample, with none and the counts.
+    /// Calls `search` with the header and the copies that `queries` queries of a kind are to use now; for a sample, with none
+    /// and the counts.
     pub(crate) fn with_copies_of_now<R>(
         &self,
+        kind: Kind,
+        queries: u64,
         search: impl FnOnce(&Header, Option<&Image>, Option<&AgedCounts>) -> R,
     ) -> R {
         let Some(dynamic) = &self.dynamic else {
             return search(&self.header, self.image(), None);
         };
-        if let Some(counts) = dynamic.sample() {
+        if let Some(counts) = dynamic.sample(kind) {
             let found = search(&self.durable, None, Some(counts));
             self.renew_if_due(dynamic);
             return found;
         }
-        match &*dynamic.copies() {
-            Some(copies) => search(&copies.header, Some(&copies.image), None),
-            None => search(&self.durable, None, None),
+        dynamic.ways.answer(kind, queries, &self.bytes, |way| {
+            let cached = (way & LISTS != 0).then(|| dynamic.cached());
+            match cached.as_ref().and_then(|cached| cached.copies.as_ref()) {
+                Some(copies) => search(&copies.header, Some(&copies.image), None),
+                None => search(&self.durable, None, None),
+            }
+        })
+    }
+
+    /// Calls `search`, which is no query of its own, with the header and the copies that selections are to use now.
+    pub(crate) fn beside_copies<R>(&self, search: impl FnOnce(&Header, Option<&Image>) -> R) -> R {
+        let Some(dynamic) = &self.dynamic else {
+            return search(&self.header, self.image());
+        };
+        match &dynamic.cached().copies {
+            Some(copies) if dynamic.ways.uses_lists(Kind::Select) => {
+                search(&copies.header, Some(&copies.image))
+            }
+            _ => search(&self.durable, None),
         }
     }
 
-    fn renew_if_due(&self, dynamic: &Dynamic) {
-        if dynamic.is_due()
-            && let Err(error) = dynamic.renew(|counts, most| self.slow_only().counted(counts, most))
-        {
-            // Without copies every answer is the same.
-            tracing::warn!(%error, "lists could not be copied to DRAM");
+    /// After a sample, by a thread that uses no copies.
+    pub(crate) fn renew_if_due(&self, dynamic: &Dynamic) {
+        if dynamic.is_due() {
+            let plain = self.slow_only();
+            dynamic.renew(move |counts, most, errand| plain.counted(counts, most, errand));
+        }
+    }
+
+    /// Copies that follow the queries: from now on the query at which lists are due copies them itself, not a thread beside,
+    /// so that what is in DRAM depends on the queries alone. For tests, and where time is not real.
+    pub fn copy_alone(&self) {
+        if let Some(dynamic) = &self.dynamic {
+            dynamic.copy_alone();
+        }
+    }
+
+    /// Copies that follow the queries: waits until those that are being made are there.
+    pub fn wait_for_copies(&self) {
+        if let Some(dynamic) = &self.dynamic {
+            dynamic.wait();
         }
     }
 

@@ -12,6 +12,7 @@ use crate::packed::exact::Exact;
 use crate::packed::quick::{self, Quick};
 use crate::packed::shortcuts::Form;
 use crate::place::dynamic::{Dynamic, remember};
+use crate::place::ways::{Kind, LISTS, TUPLES};
 use crate::plan::Plan;
 use crate::sink::Count;
 use crate::view::{Image, View};
@@ -61,40 +62,59 @@ impl<B: Bytes> Elf<B> {
     fn exact_at(&self, point: &[u64]) -> Result<Tids<'_>> {
         match &self.dynamic {
             None => self.exact_in(&self.header, self.image(), point),
-            Some(dynamic) => self.exact_dynamic(dynamic, point),
+            Some(dynamic) => {
+                let sampled = dynamic.is_sample();
+                if !sampled && dynamic.ways.go_round(Kind::Exact) {
+                    return self.exact_in(&self.durable, None, point);
+                }
+                self.exact_dynamic(dynamic, point, sampled)
+            }
         }
     }
 
     /// [`exact`](Self::exact) with copies that follow the queries.
-    fn exact_dynamic(&self, dynamic: &Dynamic, point: &[u64]) -> Result<Tids<'_>> {
-        let tuples = dynamic.tuples();
+    #[inline(never)]
+    fn exact_dynamic(&self, dynamic: &Dynamic, point: &[u64], sampled: bool) -> Result<Tids<'_>> {
+        dynamic.want_tuples();
+        let way = dynamic.ways.exact(&self.bytes);
+        if way == 0 && !sampled {
+            return self.exact_in(&self.durable, None, point);
+        }
+        let counts = sampled.then(|| dynamic.sampled(Kind::Exact));
+        let cached = dynamic.cached();
+        // A sample is looked up and kept whatever the way, so that tuples follow the queries.
+        let tuples = cached.tuples().filter(|_| way & TUPLES != 0 || counts.is_some());
         let key = match tuples.map(|(packing, _)| packing.key(point)) {
             Some(None) => return Ok(Tids::none()),
             Some(key) => key,
             None => None,
         };
+        let (header, image) = match (&cached.copies, counts) {
+            (Some(copies), None) if way & LISTS != 0 => (&*copies.header, Some(&*copies.image)),
+            _ => (&*self.durable, None),
+        };
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
             cache.prefetch(key.hash);
             // Where most miss, the list is on its way while the tuple is looked for.
             if cache.hit_rate().is_none_or(|rate| rate < MOSTLY) {
-                self.fetch_exact(dynamic, point);
+                quick::ask_for(self.tree_in(header, image), point);
             }
             if let Some(tid) = cache.get(key.hash, key.words()) {
                 return Ok(Tids::consecutive(tid, 1));
             }
         }
-        let found: Result<_> = self.with_copies_of_now(|header, image, counts| {
-            if let Some(counts) = counts {
-                self.count_exact(point, counts)?;
-            }
-            let tids = self.exact_in(header, image, point)?;
-            if let (Some((_, cache)), Some(key)) = (tuples, &key) {
-                remember(cache, key, &tids);
-            }
-            // Of the copies nothing may be lent beyond this query.
-            Ok((tids.len(), tids.first().unwrap_or(0)))
-        });
-        match found? {
+        let tids = self.exact_in(header, image, point)?;
+        if let (Some((_, cache)), Some(key)) = (tuples, &key) {
+            remember(cache, key, &tids);
+        }
+        // Of the copies nothing may be lent beyond this query.
+        let found = (tids.len(), tids.first().unwrap_or(0));
+        drop(cached);
+        if let Some(counts) = counts {
+            self.count_exact(point, counts)?;
+            self.renew_if_due(dynamic);
+        }
+        match found {
             (0, _) => Ok(Tids::none()),
             (1, tid) => Ok(Tids::consecutive(tid, 1)),
             _ => self.exact_in(&self.durable, None, point),
@@ -117,17 +137,6 @@ impl<B: Bytes> Elf<B> {
                 }
             }
         }
-    }
-
-    /// Asks for what an exact match will read, where that is known without waiting.
-    #[inline(always)]
-    fn fetch_exact(&self, dynamic: &Dynamic, point: &[u64]) {
-        let copies = dynamic.copies();
-        let tree = match &*copies {
-            Some(copies) => self.tree_in(&copies.header, Some(&copies.image)),
-            None => self.tree_in(&self.durable, None),
-        };
-        quick::ask_for(tree, point);
     }
 
     #[inline(always)]
@@ -222,7 +231,10 @@ impl<B: Bytes> Elf<B> {
                     &room
                 }
             };
-            let found = self.with_copies_of_now(|header, image, _| self.batch_in(header, image, points, out));
+            let count = (points.len() / self.header.geometry.dims()) as u64;
+            let found = self.with_copies_of_now(Kind::Batch, count, |header, image, _| {
+                self.batch_in(header, image, points, out)
+            });
             POINTS.set(room);
             return found;
         }

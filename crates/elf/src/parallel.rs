@@ -7,6 +7,7 @@
 use crate::header::Header;
 use crate::packed::node::Tree;
 use crate::packed::select::Split;
+use crate::place::ways::Kind;
 use crate::plan::{Plan, Test};
 use crate::sink::Collect;
 use crate::view::Image;
@@ -77,7 +78,7 @@ impl<B: Bytes> Selection<'_, B> {
         if !all || elf.rows() == 0 {
             return self.tids_into(tids);
         }
-        elf.with_copies_of_now(|header, image, counts| {
+        elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| {
             let searched = Searched {
                 elf,
                 header,

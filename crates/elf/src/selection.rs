@@ -3,6 +3,7 @@
 use crate::kernel::{Clustered, Search, dispatch};
 use crate::packed::node::Tree;
 use crate::packed::select::Select;
+use crate::place::ways::Kind;
 use crate::plan::Plan;
 use crate::sink::{Collect, Count, Ranges, Sink, Visit};
 use crate::{CodePredicate, Elf, ElfError, Layout, Result, Tid, packed};
@@ -46,7 +47,7 @@ impl<B: Bytes> Selection<'_, B> {
         if elf.rows() == 0 {
             return Ok(());
         }
-        elf.with_copies_of_now(|header, image, counts| match elf.layout() {
+        elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| match elf.layout() {
             Layout::Packed => {
                 let tree = elf.tree_in(header, image);
                 elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
@@ -218,9 +219,8 @@ impl<B: Bytes> Elf<B> {
             return Ok(Estimate::default());
         }
         match self.header.layout {
-            Layout::Packed => self.with_copies_of_now(|header, image, _| {
-                packed::estimate::estimate(self.tree_in(header, image), plan)
-            }),
+            Layout::Packed => self
+                .beside_copies(|header, image| packed::estimate::estimate(self.tree_in(header, image), plan)),
             Layout::Published => {
                 let share = |&dim: &u8| {
                     self.header.histograms[usize::from(dim)].selectivity(&plan.tests[usize::from(dim)])

@@ -171,6 +171,7 @@ fn caches_fill_with_what_is_asked() {
                 dram,
             ))
             .unwrap();
+        placed.copy_alone();
         let before = placed.placed().dram_bytes;
         for round in 0..60 {
             model.ask(&placed, &what, &mut StdRng::seed_from_u64(round));
@@ -180,6 +181,81 @@ fn caches_fill_with_what_is_asked() {
             after.dram_bytes > before + dram / 2 && after.dram_bytes <= dram,
             "{what}: {before}, {after:?} of {dram}"
         );
+    }
+}
+
+#[test]
+fn copies_are_made_beside_queries_and_hold_the_bytes_no_longer_than_their_index() {
+    let data = Data::random(&[(9, 10), (99, 100), (99, 100), (99, 100)], 50_000, 6);
+    let mut rng = StdRng::seed_from_u64(7);
+    let model = Model::new(&data, &mut rng);
+    let dynamic = Placement::Dynamic(PolicyKind::Lla, Links::Swizzled);
+    for (what, plain) in all_builds(&data) {
+        let dram = plain.size() / 3;
+        let before = Arc::strong_count(plain.bytes());
+        for round in 0..20 {
+            let placed = plain.place(&options(dynamic, dram)).unwrap();
+            for _ in 0..rng.random_range(0..30) {
+                model.ask(&placed, &what, &mut rng);
+            }
+            if round == 0 {
+                for _ in 0..30 {
+                    model.ask(&placed, &what, &mut rng);
+                }
+                placed.wait_for_copies();
+                let now = placed.placed();
+                assert!(
+                    now.dram_bytes > dram / 2 && now.dram_bytes <= dram,
+                    "{what}: {now:?}"
+                );
+                model.ask(&placed, &what, &mut rng);
+            }
+            drop(placed);
+            assert_eq!(Arc::strong_count(plain.bytes()), before, "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_keeps_lists_from_being_copied_is_said_and_harms_no_query() {
+    let data = Data::random(&[(9, 10), (99, 100), (99, 100), (99, 100)], 20_000, 8);
+    let points = data.points(4000, 9);
+    for (what, plain) in all_builds(&data) {
+        let size = plain.size();
+        let whole = Some(2 * size);
+        // An upper list that cannot be read: the byte nearest to either end that makes it so.
+        let last = size as usize - 1;
+        let damaged = (0..last)
+            .flat_map(|from_end| [from_end, last - from_end])
+            .find_map(|at| {
+                let mut bytes = plain.bytes().to_vec();
+                bytes[at] ^= 0xff;
+                let elf = Elf::open(Arc::<[u8]>::from(bytes)).ok()?;
+                let placed = elf.place(&PlaceOptions {
+                    placement: Placement::Static(Upper::Levels(2)),
+                    dram: whole,
+                });
+                placed.is_err().then_some(elf)
+            });
+        let damaged = damaged.unwrap();
+        let dynamic = Placement::Dynamic(PolicyKind::Lla, Links::Swizzled);
+        let placed = damaged
+            .place(&PlaceOptions {
+                placement: dynamic,
+                dram: whole,
+            })
+            .unwrap();
+        for point in points.chunks(data.dims).cycle().take(40_000) {
+            let (one, other) = (damaged.exact(point), placed.exact(point));
+            match (one, other) {
+                (Ok(one), Ok(other)) => assert!(one.eq(other), "{what}: {point:?}"),
+                (one, other) => assert_eq!(one.is_err(), other.is_err(), "{what}: {point:?}"),
+            }
+        }
+        placed.wait_for_copies();
+        let now = placed.placed();
+        let reason = now.fallback.unwrap_or_default();
+        assert!(reason.contains("could not be copied"), "{what}: {reason}");
     }
 }
 

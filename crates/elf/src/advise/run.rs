@@ -48,6 +48,8 @@ pub(super) fn run(
         // What follows the queries fills up with them.
         tried.dram_bytes += if follows { part.dram } else { now.dram_bytes };
         tried.fallback = tried.fallback.or(now.fallback);
+        // The clocks know nothing of another thread.
+        placed.copy_alone();
         let watched = Elf::open(part.elf.bytes().with_meter(&meter))?;
         elves.push(watched.with_copies_of(&placed.copies()));
     }

@@ -10,6 +10,7 @@ use crate::header::Header;
 use crate::packed::node::{Inner, LINK_LEN, Leaf, Node, SPLIT, SPLIT_HEADER, Tree};
 use crate::packed::quartet::Weights;
 use crate::packed::shortcuts::{Form, Shortcuts};
+use crate::place::errand::{Errand, and_list};
 use crate::view::{Image, PAD, View, count_of};
 use crate::{ElfError, Result};
 use halocline_cache::AgedCounts;
@@ -45,6 +46,9 @@ struct Copier<'a, 'c, B> {
     most: u64,
     /// Whether some list behind the shortcuts is copied.
     deep: bool,
+    errand: &'c dyn Errand,
+    /// Which lists they are.
+    lists: u64,
     bytes: Option<HugeVec<u8>>,
     /// Where the children of the open lists are, copies or not.
     children: Vec<usize>,
@@ -52,31 +56,36 @@ struct Copier<'a, 'c, B> {
     direct: Option<Shortcuts>,
 }
 
-/// Too many bytes for the budget, or damage.
+/// Too many bytes for the budget, or damage, or nobody wants the copies any more.
 enum Stop {
     Full,
-    Damaged(ElfError),
+    Failed(ElfError),
 }
 
 impl From<ElfError> for Stop {
     fn from(error: ElfError) -> Self {
-        Self::Damaged(error)
+        Self::Failed(error)
     }
 }
 
 /// An image and the header that leads into it.
 pub(crate) type Made = (Arc<Image>, Arc<Header>);
 
-/// The image of these lists and of the shortcuts; `None` if it has more than `most` bytes.
+/// The image of these lists and of the shortcuts; `None` if it has more than `most` bytes or the errand does not want it.
 ///
 /// # Errors
-/// [`ElfError::Damaged`], [`ElfError::Memory`].
-pub(crate) fn make<B: Bytes>(tree: Tree<'_, B>, wanted: Wanted<'_>, most: u64) -> Result<Option<Made>> {
-    let mut copier = Copier::new(tree, wanted, most);
+/// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
+pub(crate) fn make<B: Bytes>(
+    tree: Tree<'_, B>,
+    wanted: Wanted<'_>,
+    most: u64,
+    errand: &dyn Errand,
+) -> Result<Option<Made>> {
+    let mut copier = Copier::new(tree, wanted, most, errand);
     match copier.measure() {
-        Ok(()) => copier.write().map(Some),
-        Err(Stop::Full) => Ok(None),
-        Err(Stop::Damaged(error)) => Err(error),
+        Ok(()) if errand.chosen(copier.lists)? => copier.write().map(Some),
+        Ok(()) | Err(Stop::Full) => Ok(None),
+        Err(Stop::Failed(error)) => Err(error),
     }
 }
 
@@ -88,6 +97,7 @@ pub(crate) fn probable<B: Bytes>(
     tree: Tree<'_, B>,
     counts: Option<&AgedCounts>,
     most: u64,
+    errand: &dyn Errand,
 ) -> Result<Option<Made>> {
     let levels = levels_worth(tree, most);
     let wanted = |least| Wanted {
@@ -96,13 +106,13 @@ pub(crate) fn probable<B: Bytes>(
         split: false,
         counts,
     };
-    let fits = |least| match Copier::new(tree, wanted(least), most).measure() {
+    let fits = |least| match Copier::new(tree, wanted(least), most, errand).measure() {
         Ok(()) => Ok(true),
         Err(Stop::Full) => Ok(false),
-        Err(Stop::Damaged(error)) => Err(error),
+        Err(Stop::Failed(error)) => Err(error),
     };
     match crate::place::least(1.0 / tree.geometry().rows as f64, fits)? {
-        Some(least) => make(tree, wanted(least), most),
+        Some(least) => make(tree, wanted(least), most, errand),
         None => Ok(None),
     }
 }
@@ -119,7 +129,7 @@ fn levels_worth<B: Bytes>(tree: Tree<'_, B>, most: u64) -> usize {
 }
 
 impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
-    fn new(tree: Tree<'a, B>, wanted: Wanted<'c>, most: u64) -> Self {
+    fn new(tree: Tree<'a, B>, wanted: Wanted<'c>, most: u64, errand: &'c dyn Errand) -> Self {
         let from = (tree.header.len as usize).next_multiple_of(64);
         let end = from as u64 + most.min(2 * tree.header.len + (1 << 20));
         Self {
@@ -130,6 +140,8 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
             len: 0,
             most,
             deep: false,
+            errand,
+            lists: 0,
             bytes: None,
             children: vec![],
             direct: None,
@@ -178,7 +190,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         let root = match self.list(tree.header.root as usize, 0, 0) {
             Ok(root) => root,
             Err(Stop::Full) => return Err(ElfError::damaged(0, "lists change while they are copied")),
-            Err(Stop::Damaged(error)) => return Err(error),
+            Err(Stop::Failed(error)) => return Err(error),
         };
         let mut bytes = self.bytes.take().unwrap_or_default();
         bytes.extend_from_slice(&[0; PAD]);
@@ -212,11 +224,13 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         if depth >= self.wanted.levels {
             return Ok(at);
         }
+        self.errand.check()?;
         let node = tree.node(at, depth)?;
         // Without the root nothing is of use.
         if depth > 0 && self.probability(at, &node) < self.wanted.least {
             return Ok(at);
         }
+        self.lists = and_list(self.lists, at);
         let new = match node {
             Node::Inner(inner) => self.inner(&inner, depth, place)?,
             Node::Leaf(leaf) => self.leaf(&leaf, at)?,

@@ -4,7 +4,8 @@
 use crate::Result;
 use crate::elf::Elf;
 use crate::header::Header;
-use crate::place::dynamic::{Dynamic, Hashed};
+use crate::place::dynamic::Dynamic;
+use crate::place::hashed::Hashed;
 use crate::place::{PlaceOptions, Placed};
 use crate::view::Image;
 use halocline_cache::{Budget, Placement, Reservation, Upper};

@@ -55,7 +55,9 @@ impl<B: Bytes> Elf<B> {
     /// [`ElfError::Memory`](crate::ElfError::Memory), [`ElfError::Damaged`](crate::ElfError::Damaged).
     pub(crate) fn renew_now(&self) -> Result<()> {
         match self.copies().dynamic {
-            Some(dynamic) => dynamic.renew_now(|counts, most| self.slow_only().counted(counts, most)),
+            Some(dynamic) => {
+                dynamic.renew_now(|counts, most, errand| self.slow_only().counted(counts, most, errand))
+            }
             None => Ok(()),
         }
     }

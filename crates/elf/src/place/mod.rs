@@ -4,13 +4,20 @@
 //! it; answers do not depend on them. Placing does not change the index it starts from, so searches that run meanwhile
 //! go on as they were.
 
+pub(crate) mod caches;
 mod copies;
 pub(crate) mod dynamic;
+pub(crate) mod errand;
+pub(crate) mod hashed;
 mod learn;
+mod renewal;
+pub(crate) mod ways;
 
 use crate::elf::Elf;
 use crate::packed;
-use crate::place::dynamic::{Dynamic, Hashed};
+use crate::place::dynamic::Dynamic;
+use crate::place::errand::{Errand, Placing};
+use crate::place::hashed::Hashed;
 use crate::published;
 use crate::view::Image;
 use crate::{ElfError, Layout, Result};
@@ -96,7 +103,7 @@ pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
 }
 
 /// Copies, and the header that leads into them.
-type Parts = (Arc<Image>, Arc<crate::header::Header>);
+pub(crate) type Parts = (Arc<Image>, Arc<crate::header::Header>);
 
 impl<B: Bytes> Elf<B> {
     /// The same index with what is asked for in DRAM. A budget without room for the root list means that nothing is, and
@@ -117,7 +124,7 @@ impl<B: Bytes> Elf<B> {
             Placement::Dynamic(..) | Placement::StaticDynamic(..) => return plain.dynamic(placement, dram),
             Placement::Hybrid => plain.whole(most)?,
             Placement::Static(Upper::Levels(levels)) => plain.levels(levels, most)?,
-            Placement::Static(Upper::Probable) => plain.probable(None, most)?,
+            Placement::Static(Upper::Probable) => plain.probable(None, most, &Placing)?,
             Placement::DualAccess => plain.lists_without_records(most)?,
             // Those that are no way to place copies, of which `possible` says why not.
             _ => None,
@@ -169,7 +176,7 @@ impl<B: Bytes> Elf<B> {
                     split: false,
                     counts: None,
                 };
-                packed::image::make(self.tree(), wanted, most)
+                packed::image::make(self.tree(), wanted, most, &Placing)
             }
             Layout::Published => {
                 let wanted = published::image::Wanted {
@@ -178,20 +185,25 @@ impl<B: Bytes> Elf<B> {
                     mono_lists: true,
                     counts: None,
                 };
-                published::image::make(self.lists(), wanted, most)
+                published::image::make(self.lists(), wanted, most, &Placing)
             }
         }
     }
 
     /// The lists that are worth the most by these counts.
-    pub(crate) fn counted(&self, counts: &AgedCounts, most: u64) -> Result<Option<Parts>> {
-        self.probable(Some(counts), most / PAGE * PAGE)
+    pub(crate) fn counted(
+        &self,
+        counts: &AgedCounts,
+        most: u64,
+        errand: &dyn Errand,
+    ) -> Result<Option<Parts>> {
+        self.probable(Some(counts), most / PAGE * PAGE, errand)
     }
 
-    fn probable(&self, counts: Option<&AgedCounts>, most: u64) -> Result<Option<Parts>> {
+    fn probable(&self, counts: Option<&AgedCounts>, most: u64, errand: &dyn Errand) -> Result<Option<Parts>> {
         match self.layout() {
-            Layout::Packed => packed::image::probable(self.tree(), counts, most),
-            Layout::Published => published::image::probable(self.lists(), counts, most),
+            Layout::Packed => packed::image::probable(self.tree(), counts, most, errand),
+            Layout::Published => published::image::probable(self.lists(), counts, most, errand),
         }
     }
 
@@ -215,7 +227,7 @@ impl<B: Bytes> Elf<B> {
             Links::Swizzled => match Dynamic::new(budget, &self.durable_header()) {
                 Some(dynamic) => {
                     if upper {
-                        dynamic.begin(|counts, most| self.counted(counts, most))?;
+                        dynamic.begin(|counts, most, errand| self.counted(counts, most, errand))?;
                     }
                     Ok(self.with_dynamic(dynamic, placed))
                 }
@@ -223,7 +235,11 @@ impl<B: Bytes> Elf<B> {
             },
             Links::Hashed => {
                 let share = if upper { budget / 2 / PAGE * PAGE } else { 0 };
-                let copies = if upper { self.probable(None, share)? } else { None };
+                let copies = if upper {
+                    self.probable(None, share, &Placing)?
+                } else {
+                    None
+                };
                 let image_bytes = copies
                     .as_ref()
                     .map_or(0, |(image, _)| image.bytes.mapped_bytes() as u64);
@@ -252,7 +268,7 @@ impl<B: Bytes> Elf<B> {
                     split: true,
                     counts: None,
                 };
-                packed::image::make(self.tree(), wanted, most)
+                packed::image::make(self.tree(), wanted, most, &Placing)
             }
             Layout::Published => {
                 let wanted = published::image::Wanted {
@@ -261,7 +277,7 @@ impl<B: Bytes> Elf<B> {
                     mono_lists: false,
                     counts: None,
                 };
-                published::image::make(self.lists(), wanted, most)
+                published::image::make(self.lists(), wanted, most, &Placing)
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! What is cached are DimensionLists; MonoLists are read where they are durable.
 
-use crate::place::dynamic::Hashed;
+use crate::place::hashed::Hashed;
 use crate::published::search::Lists;
 use crate::published::{ENTRY, LAST};
 use crate::{ElfError, Result};

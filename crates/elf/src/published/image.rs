@@ -5,6 +5,7 @@
 //! parent's entries, as if rows were spread evenly.
 
 use crate::header::Header;
+use crate::place::errand::{Errand, and_list};
 use crate::published::search::Lists;
 use crate::published::{ENTRY, LAST, MONO};
 use crate::view::{Image, PAD, count_of};
@@ -35,34 +36,38 @@ struct Copier<'a, 'c, B> {
     len: usize,
     most: usize,
     bytes: Option<HugeVec<u8>>,
+    errand: &'c dyn Errand,
+    /// Which lists they are.
+    chosen: u64,
 }
 
-/// Too many bytes for the budget, or damage.
+/// Too many bytes for the budget, or damage, or nobody wants the copies any more.
 enum Stop {
     Full,
-    Damaged(ElfError),
+    Failed(ElfError),
 }
 
 impl From<ElfError> for Stop {
     fn from(error: ElfError) -> Self {
-        Self::Damaged(error)
+        Self::Failed(error)
     }
 }
 
-/// The image of these lists; `None` if it has more than `most` bytes.
+/// The image of these lists; `None` if it has more than `most` bytes or the errand does not want it.
 ///
 /// # Errors
-/// [`ElfError::Damaged`], [`ElfError::Memory`].
+/// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
 pub(crate) fn make<B: Bytes>(
     lists: Lists<'_, B>,
     wanted: Wanted<'_>,
     most: u64,
+    errand: &dyn Errand,
 ) -> Result<Option<(Arc<Image>, Arc<Header>)>> {
-    let mut copier = Copier::new(lists, wanted, most);
+    let mut copier = Copier::new(lists, wanted, most, errand);
     match copier.measure() {
-        Ok(()) => copier.write().map(Some),
-        Err(Stop::Full) => Ok(None),
-        Err(Stop::Damaged(error)) => Err(error),
+        Ok(()) if errand.chosen(copier.chosen)? => copier.write().map(Some),
+        Ok(()) | Err(Stop::Full) => Ok(None),
+        Err(Stop::Failed(error)) => Err(error),
     }
 }
 
@@ -74,6 +79,7 @@ pub(crate) fn probable<B: Bytes>(
     lists: Lists<'_, B>,
     counts: Option<&AgedCounts>,
     most: u64,
+    errand: &dyn Errand,
 ) -> Result<Option<(Arc<Image>, Arc<Header>)>> {
     let wanted = |least| Wanted {
         levels: usize::MAX,
@@ -81,19 +87,19 @@ pub(crate) fn probable<B: Bytes>(
         mono_lists: true,
         counts,
     };
-    let fits = |least| match Copier::new(lists, wanted(least), most).measure() {
+    let fits = |least| match Copier::new(lists, wanted(least), most, errand).measure() {
         Ok(()) => Ok(true),
         Err(Stop::Full) => Ok(false),
-        Err(Stop::Damaged(error)) => Err(error),
+        Err(Stop::Failed(error)) => Err(error),
     };
     match crate::place::least(0.25 / lists.header.geometry.rows as f64, fits)? {
-        Some(least) => make(lists, wanted(least), most),
+        Some(least) => make(lists, wanted(least), most, errand),
         None => Ok(None),
     }
 }
 
 impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
-    fn new(lists: Lists<'a, B>, wanted: Wanted<'c>, most: u64) -> Self {
+    fn new(lists: Lists<'a, B>, wanted: Wanted<'c>, most: u64, errand: &'c dyn Errand) -> Self {
         let len = lists.header.len;
         Self {
             lists,
@@ -103,6 +109,8 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
             // Lists that are linked again and again, by damage, come to an end.
             most: most.min(2 * len) as usize,
             bytes: None,
+            errand,
+            chosen: 0,
         }
     }
 
@@ -121,7 +129,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         let root = match self.root() {
             Ok(root) => root,
             Err(Stop::Full) => return Err(ElfError::damaged(0, "lists change while they are copied")),
-            Err(Stop::Damaged(error)) => return Err(error),
+            Err(Stop::Failed(error)) => return Err(error),
         };
         let mut header = self.lists.header.clone();
         header.root = root as u64;
@@ -185,6 +193,8 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         if counted < self.wanted.least {
             return Ok(link);
         }
+        self.errand.check()?;
+        self.chosen = and_list(self.chosen, link as usize);
         if link & MONO == 0 {
             return self.list(link as usize, depth, probability);
         }

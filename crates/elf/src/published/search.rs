@@ -2,7 +2,7 @@
 
 use crate::header::{Header, Ranks};
 use crate::kernel::Between;
-use crate::place::dynamic::Hashed;
+use crate::place::hashed::Hashed;
 use crate::plan::{Plan, Test};
 use crate::published::hashed::entries;
 use crate::published::{ENTRY, LAST, MONO};

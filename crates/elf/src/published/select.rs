@@ -5,7 +5,7 @@
 
 use crate::ElfError;
 use crate::Result;
-use crate::place::dynamic::Hashed;
+use crate::place::hashed::Hashed;
 use crate::plan::{Plan, Set, Test};
 use crate::published::hashed::entries;
 use crate::published::search::Lists;

@@ -38,6 +38,9 @@ pub(in crate::experiments) trait Index {
     /// Opened again from its bytes, and placed.
     fn reopen(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError>;
 
+    /// As [`Elf::copy_alone`].
+    fn copy_alone(&self);
+
     /// What of it is in DRAM.
     fn placed(&self) -> Placed;
 
@@ -88,6 +91,10 @@ impl<B: Bytes> Index for Elf<B> {
 
     fn reopen(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError> {
         Ok(Box::new(Elf::open(self.bytes().clone())?.place(options)?))
+    }
+
+    fn copy_alone(&self) {
+        Elf::copy_alone(self);
     }
 
     fn placed(&self) -> Placed {

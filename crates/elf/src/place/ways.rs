@@ -1,0 +1,188 @@
+//! Which caches a query uses: those with which queries of its kind are the fastest, as measured.
+//!
+//! Time is the medium's own where that is emulated: what the emulation computes is no time. Exact matches are timed many at
+//! once, by each thread for itself: a look at the clock between two would keep them from overlapping.
+
+use halocline_cache::{Trial, Turn};
+use halocline_media::Bytes;
+use halocline_media::emulated::Watch;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+/// What a way uses: copies of lists, and tuples. Without either all is read from the slow tier.
+pub(crate) const LISTS: u8 = 1;
+pub(crate) const TUPLES: u8 = 2;
+
+/// Exact matches that are timed at once.
+const BLOCK: u64 = 128;
+/// Indexes whose exact matches a thread times at once.
+const BLOCKS: usize = 32;
+/// Queries for each sample.
+const SAMPLE: u64 = 64;
+
+/// Queries that are answered alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Exact,
+    Batch,
+    Select,
+}
+
+/// Exact matches of one index that a thread is timing.
+struct Block {
+    id: u64,
+    turn: Turn,
+    queries: u64,
+    watch: Watch,
+}
+
+thread_local! {
+    static TIMED: RefCell<Vec<Block>> = const { RefCell::new(vec![]) };
+}
+
+/// The ways of one placed index.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    id: u64,
+    /// By kind.
+    trials: [Trial; 3],
+    /// What there is to be tried out, as [`Ways::has`] was told.
+    there: AtomicU8,
+}
+
+/// What there may be of tuples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Have {
+    /// None, or they answer hardly any query.
+    Nothing,
+    /// They have not had the time to fill.
+    Filling,
+    /// As many as there will be.
+    Filled,
+}
+
+impl Ways {
+    /// All that there is, until something has been tried out.
+    pub(crate) fn new() -> Self {
+        static IDS: AtomicU64 = AtomicU64::new(0);
+        Self {
+            id: IDS.fetch_add(1, Relaxed),
+            trials: [LISTS | TUPLES, LISTS, LISTS].map(Trial::new),
+            there: AtomicU8::new(0),
+        }
+    }
+
+    /// Says what there is. The ways that this makes are tried out.
+    #[inline]
+    pub(crate) fn has(&self, lists: bool, tuples: Have) {
+        let there = u8::from(lists) | (tuples as u8) << 1;
+        if self.there.load(Relaxed) != there {
+            self.has_changed(there, lists, tuples);
+        }
+    }
+
+    #[cold]
+    fn has_changed(&self, there: u8, lists: bool, tuples: Have) {
+        self.there.store(there, Relaxed);
+        let [exact, batch, select] = &self.trials;
+        exact.begin(match (lists, tuples) {
+            // They fill only by being asked.
+            (_, Have::Filling) => &[LISTS | TUPLES],
+            (false, Have::Nothing) => &[0],
+            (false, Have::Filled) => &[0, TUPLES],
+            (true, Have::Nothing) => &[0, LISTS],
+            (true, Have::Filled) => &[0, LISTS, TUPLES, LISTS | TUPLES],
+        });
+        for trial in [batch, select] {
+            trial.begin(if lists { &[0, LISTS] } else { &[0] });
+        }
+    }
+
+    /// Lists have been copied anew: what was found out may not hold any more.
+    pub(crate) fn lists_changed(&self) {
+        // With the next sample.
+        self.there.store(u8::MAX, Relaxed);
+    }
+
+    fn trial(&self, kind: Kind) -> &Trial {
+        &self.trials[kind as usize]
+    }
+
+    /// A query of that kind was a sample.
+    pub(crate) fn sampled(&self, kind: Kind) {
+        self.trial(kind).pass(SAMPLE);
+    }
+
+    /// Whether queries of that kind use nothing now, and are not timed.
+    #[inline]
+    pub(crate) fn go_round(&self, kind: Kind) -> bool {
+        self.trial(kind).turn().is_just(0)
+    }
+
+    /// Whether queries of that kind use lists now.
+    pub(crate) fn uses_lists(&self, kind: Kind) -> bool {
+        self.trial(kind).turn().way() & LISTS != 0
+    }
+
+    /// The way of the exact match that begins.
+    #[inline]
+    pub(crate) fn exact<B: Bytes>(&self, bytes: &B) -> u8 {
+        let turn = self.trials[0].turn();
+        if turn.is_timed() {
+            self.time_exact(turn, bytes);
+        }
+        turn.way()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn time_exact<B: Bytes>(&self, turn: Turn, bytes: &B) {
+        TIMED.with_borrow_mut(|blocks| {
+            let watch = || Watch::start_alone(bytes.device());
+            let Some(block) = blocks.iter_mut().find(|block| block.id == self.id) else {
+                if blocks.len() == BLOCKS {
+                    blocks.remove(0);
+                }
+                return blocks.push(Block {
+                    id: self.id,
+                    turn,
+                    queries: 0,
+                    watch: watch(),
+                });
+            };
+            block.queries += 1;
+            let changed = block.turn != turn;
+            if changed || block.queries == BLOCK {
+                if !changed {
+                    self.trials[0].note(turn, BLOCK, block.watch.lap().time);
+                }
+                (block.turn, block.queries, block.watch) = (turn, 0, watch());
+            }
+        });
+    }
+
+    /// Answers `queries` queries that are not exact matches one at a time, given their way.
+    pub(crate) fn answer<B: Bytes, R>(
+        &self,
+        kind: Kind,
+        queries: u64,
+        bytes: &B,
+        answer: impl FnOnce(u8) -> R,
+    ) -> R {
+        let trial = self.trial(kind);
+        let turn = trial.turn();
+        if !turn.is_timed() {
+            return answer(turn.way());
+        }
+        let watch = Watch::start_alone(bytes.device());
+        let answered = answer(turn.way());
+        trial.note(turn, queries.max(1), watch.lap().time);
+        answered
+    }
+
+    /// Whether it was found that no kind of query is faster with what there is.
+    pub(crate) fn are_of_no_use(&self) -> bool {
+        let mut found = self.trials.iter().filter_map(Trial::best).peekable();
+        found.peek().is_some() && found.all(|way| way == 0)
+    }
+}
