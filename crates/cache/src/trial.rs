@@ -14,7 +14,7 @@ use std::time::Duration;
 const ROUNDS: usize = 3;
 /// Queries at the beginning of a stretch that do not count, and those that do; fewer if they take so long. Some of the
 /// first kind with a few lines each bring in as many lines as a cache of a dozen MiB holds.
-const BEFORE: (u64, Duration) = (48 << 10, Duration::from_millis(150));
+const BEFORE: (u64, Duration) = (32 << 10, Duration::from_millis(150));
 const COUNTED: (u64, Duration) = (16 << 10, Duration::from_millis(80));
 /// How many times the queries of a trial its result lasts, at first and at most.
 const LASTS: u64 = 16;
@@ -71,6 +71,8 @@ pub struct Trial {
 #[derive(Debug)]
 struct Stretch {
     ways: Vec<u8>,
+    /// Those of the next trial.
+    next: Vec<u8>,
     /// Nanoseconds a query, of each way in each round so far.
     times: Vec<f64>,
     counts: bool,
@@ -92,6 +94,7 @@ impl Trial {
             left: AtomicU64::new(0),
             stretch: Mutex::new(Stretch {
                 ways: vec![way],
+                next: vec![way],
                 times: vec![],
                 counts: false,
                 queries: 0,
@@ -114,16 +117,24 @@ impl Trial {
     /// once; soon, if they are those that there were but may have become faster or slower.
     pub fn begin(&self, ways: &[u8]) {
         let mut stretch = self.stretch.lock().unwrap_or_else(PoisonError::into_inner);
-        if stretch.ways == ways && (self.turn().is_timed() || stretch.all > 0) {
+        if stretch.next == ways && (self.turn().is_timed() || stretch.all > 0) {
             self.left.fetch_min(stretch.all * LASTS, Relaxed);
             return;
         }
-        stretch.ways = ways.to_vec();
+        stretch.next = ways.to_vec();
         stretch.best = None;
         self.start(&mut stretch);
     }
 
+    /// These are the ways of the next trial, which comes soon: for what changes to and fro.
+    pub fn offer(&self, ways: &[u8]) {
+        let mut stretch = self.stretch.lock().unwrap_or_else(PoisonError::into_inner);
+        stretch.next = ways.to_vec();
+        self.left.fetch_min(stretch.all * LASTS, Relaxed);
+    }
+
     fn start(&self, stretch: &mut Stretch) {
+        stretch.ways = stretch.next.clone();
         stretch.times.clear();
         stretch.all = 0;
         if let [only] = stretch.ways[..] {
@@ -213,7 +224,7 @@ impl Trial {
         if left <= queries
             && let Ok(mut stretch) = self.stretch.try_lock()
             && !self.turn().is_timed()
-            && stretch.ways.len() > 1
+            && (stretch.next.len() > 1 || stretch.ways.len() > 1)
         {
             self.start(&mut stretch);
         }
@@ -271,9 +282,19 @@ mod tests {
         assert!(!trial.turn().is_timed());
         let gone = ask(&trial, 8_000_000, |way| [500.0, 480.0][usize::from(way)]);
         assert_eq!(trial.best(), Some(1), "{gone:?}");
+        // What changes to and fro does not begin trials.
+        for _ in 0..100 {
+            trial.offer(&[0]);
+            trial.offer(&[0, 1, 3]);
+        }
+        assert!(!trial.turn().is_timed());
+        ask(&trial, 8_000_000, |way| {
+            [500.0, 480.0, 0.0, 300.0][usize::from(way)]
+        });
+        assert_eq!(trial.best(), Some(3));
         trial.begin(&[0]);
         assert_eq!((trial.turn().way(), trial.turn().is_timed()), (0, false));
-        assert_eq!(ask(&trial, 10_000_000, |_| 1.0)[1], 0);
+        assert_eq!(ask(&trial, 10_000_000, |_| 1.0)[1..], [0; 3]);
     }
 
     #[test]

@@ -83,16 +83,22 @@ impl Ways {
 
     #[cold]
     fn has_changed(&self, there: u8, lists: bool, tuples: Have) {
-        self.there.store(there, Relaxed);
+        let before = self.there.swap(there, Relaxed);
         let [exact, batch, select] = &self.trials;
-        exact.begin(match (lists, tuples) {
+        let ways: &[u8] = match (lists, tuples) {
             // They fill only by being asked.
             (_, Have::Filling) => &[LISTS | TUPLES],
             (false, Have::Nothing) => &[0],
             (false, Have::Filled) => &[0, TUPLES],
             (true, Have::Nothing) => &[0, LISTS],
             (true, Have::Filled) => &[0, LISTS, TUPLES, LISTS | TUPLES],
-        });
+        };
+        // Tuples that are about worth trying out are so at one time and not at another.
+        let filling = |there: u8| there >> 1 == Have::Filling as u8;
+        if before & 1 == there & 1 && !filling(before) && !filling(there) {
+            return exact.offer(ways);
+        }
+        exact.begin(ways);
         for trial in [batch, select] {
             trial.begin(if lists { &[0, LISTS] } else { &[0] });
         }
@@ -100,8 +106,8 @@ impl Ways {
 
     /// Lists have been copied anew: what was found out may not hold any more.
     pub(crate) fn lists_changed(&self) {
-        // With the next sample.
-        self.there.store(u8::MAX, Relaxed);
+        // As if there had been none; the next sample tells.
+        self.there.fetch_and(!1, Relaxed);
     }
 
     fn trial(&self, kind: Kind) -> &Trial {
