@@ -53,6 +53,21 @@ impl<'a> CodeFilter<'a> {
         Ok(matches!(chunk.body(), Body::Runs(_)))
     }
 
+    /// Whether every row of a chunk is looked up by its own code.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk.
+    pub fn by_rows(&mut self, chunk: usize) -> Result<bool> {
+        let (chunk, ..) = self.reader.chunk(chunk)?;
+        Ok(matches!(
+            chunk.body(),
+            Body::Packed(_) | Body::Plain(_) | Body::Steps(_)
+        ))
+    }
+
     /// Clears the bits of a block's rows that are not kept. All rows are looked up, whatever bits are set.
     ///
     /// # Errors

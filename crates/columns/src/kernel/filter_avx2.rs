@@ -26,15 +26,9 @@ pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
 /// As [`filter::lookup`](super::filter::lookup).
 #[target_feature(enable = "avx2")]
 pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &PlaceBits) -> BlockMask {
-    let (add, words, last) = (
-        _mm256_set1_epi32(add as i32),
-        Words::of(bits.words().as_bytes()),
-        bits.places(),
-    );
+    let (add, bits) = (_mm256_set1_epi32(add as i32), Bits::of(bits));
     by_rows(values, |row| {
-        row_lookup::<L>(row, |places| {
-            eight_places(_mm256_add_epi32(places, add), words, last)
-        })
+        row_lookup::<L>(row, |places| eight_places(_mm256_add_epi32(places, add), bits))
     })
 }
 
@@ -214,13 +208,34 @@ fn row_lookup<L: Lane>(row: Row, eight: impl Fn(__m256i) -> u32) -> u128 {
     found
 }
 
-/// Which of eight places have a bit in `words`; `last` is the place behind the last, which has none.
+/// [`PlaceBits`] as eight lookups at once want them.
+#[derive(Clone, Copy)]
+pub(super) struct Bits<'a> {
+    words: Words<'a>,
+    /// The place behind the last, which has none.
+    last: __m256i,
+    shift: __m128i,
+}
+
+impl<'a> Bits<'a> {
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn of(bits: &'a PlaceBits) -> Self {
+        Self {
+            words: Words::of(bits.words().as_bytes()),
+            last: _mm256_set1_epi32(bits.places() as i32),
+            shift: _mm_cvtsi32_si128(bits.shift() as i32),
+        }
+    }
+}
+
+/// Which of eight places have a bit.
 #[target_feature(enable = "avx2")]
 #[inline]
-pub(super) fn eight_places(places: __m256i, words: Words<'_>, last: u32) -> u32 {
-    let places = _mm256_min_epu32(places, _mm256_set1_epi32(last as i32));
-    let found = gather(words, _mm256_srli_epi32::<5>(places));
+pub(super) fn eight_places(places: __m256i, bits: Bits<'_>) -> u32 {
+    let bit = _mm256_srl_epi32(_mm256_min_epu32(places, bits.last), bits.shift);
+    let found = gather(bits.words, _mm256_srli_epi32::<5>(bit));
     // Moves the bit of the place to the sign.
-    let found = _mm256_sllv_epi32(found, _mm256_andnot_si256(places, _mm256_set1_epi32(31)));
+    let found = _mm256_sllv_epi32(found, _mm256_andnot_si256(bit, _mm256_set1_epi32(31)));
     _mm256_movemask_ps(_mm256_castsi256_ps(found)) as u32
 }

@@ -2,14 +2,12 @@
 #![allow(unsafe_code, reason = "loops that are built for AVX2")]
 
 #[cfg(target_arch = "x86_64")]
-use super::filter_avx2::eight_places;
+use super::filter_avx2::{Bits, eight_places};
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Words, load_eight, load_rows, store_rows};
+use super::simd::{load_eight, load_rows, store_rows};
 use crate::format::BLOCK;
 use crate::places::PlaceBits;
 use crate::select::BlockMask;
-#[cfg(target_arch = "x86_64")]
-use zerocopy::IntoBytes;
 
 /// Room that [`rows_of`] needs behind what it finds.
 pub(crate) const ROOM: usize = 8;
@@ -127,10 +125,9 @@ fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
 #[target_feature(enable = "avx2,popcnt")]
 fn keep_avx2(rows: &mut [u16], places: &[u32], bits: &PlaceBits) -> usize {
     use std::arch::x86_64::{_mm_add_epi16, _mm_mullo_epi16, _mm_set1_epi16, _mm_shuffle_epi8};
-    let (words, last) = (Words::of(bits.words().as_bytes()), bits.places());
-    let mut kept = 0;
+    let (lookup, mut kept) = (Bits::of(bits), 0);
     for (at, eight) in (0..).step_by(8).zip(places.as_chunks::<8>().0) {
-        let found = eight_places(load_eight(eight), words, last) as u8;
+        let found = eight_places(load_eight(eight), lookup) as u8;
         let positions = load_rows(&POSITIONS[usize::from(found)]);
         // Position p as the bytes 2p and 2p + 1.
         let bytes = _mm_add_epi16(

@@ -11,11 +11,19 @@ pub(super) const SPARSE: u128 = 64;
 /// Those of fewer places than this have an array of group numbers too.
 const SMALL_GROUPS: u128 = 1 << 16;
 
+/// Bits of at most so many bytes are quickly looked up, beside what streams through the first cache.
+const QUICK: usize = 16 << 10;
+
+/// Bits that places share help if not more than one of so many is set: rows that pass are looked up again.
+const ROUGH: u32 = 8;
+
 /// Keys from `low` on. A place behind the last is in no dimension, so that what is out of range has one.
 #[derive(Debug, Clone)]
 pub(super) struct Dense {
     pub(super) low: i64,
     pub(super) present: PlaceBits,
+    /// The same with fewer bits that places share, if looking these up first pays.
+    pub(super) rough: Option<PlaceBits>,
     pub(super) group_of: GroupOf,
 }
 
@@ -63,10 +71,17 @@ impl Dense {
         };
         let dense = Dense {
             low,
+            rough: rough(&present),
             present,
             group_of,
         };
         Ok((dense, different))
+    }
+
+    /// Bytes of DRAM.
+    pub(super) fn bytes(&self) -> usize {
+        let rough = self.rough.as_ref().map_or(0, PlaceBits::bytes);
+        self.present.bytes() + rough + self.group_of.bytes()
     }
 
     /// The group of a key, if it is there.
@@ -76,6 +91,15 @@ impl Dense {
         self.group_of.add(&[place], 1, &mut group);
         (self.present.has(place) == 1).then_some(group[0])
     }
+}
+
+/// Few bits that places share, if most rows can be told by them not to be there.
+fn rough(present: &PlaceBits) -> Option<PlaceBits> {
+    let shift = present.bytes().div_ceil(QUICK).next_power_of_two().ilog2();
+    // As if no two of those that are set shared one.
+    let most = u64::from(present.count()) << shift;
+    let pays = shift > 0 && most <= u64::from(present.places() / ROUGH);
+    pays.then(|| present.shared(shift))
 }
 
 /// Groups by place, as numbers of a type that holds them.

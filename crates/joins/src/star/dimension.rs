@@ -186,7 +186,7 @@ impl Dimension {
     /// Bytes of DRAM that it takes.
     pub fn bytes(&self) -> usize {
         match &self.keys {
-            Keys::Dense(dense) => dense.present.bytes() + dense.group_of.bytes(),
+            Keys::Dense(dense) => dense.bytes(),
             Keys::Sparse(sparse) => sparse.bytes(),
         }
     }

@@ -40,8 +40,8 @@ pub(super) struct NarrowProbe<'a> {
 enum Reader<'a> {
     /// Not at all: all that its conditions leave are there.
     Whole,
-    /// By place.
-    Dense(CodeFilter<'a>, &'a Dense),
+    /// By place; while all rows are, first by [rough](Dense::rough) ones.
+    Dense(CodeFilter<'a>, &'a Dense, Option<CodeFilter<'a>>),
     /// By value.
     Sparse(CodeReader<'a, u32>, &'a Sparse),
 }
@@ -72,7 +72,10 @@ impl<'a> NarrowProbe<'a> {
                 let add = base.wrapping_sub(dense.low) as u64;
                 match is_whole {
                     true => Reader::Whole,
-                    false => Reader::Dense(column.filter(add, &dense.present)?, dense),
+                    false => {
+                        let rough = dense.rough.as_ref().map(|rough| column.filter(add, rough));
+                        Reader::Dense(column.filter(add, &dense.present)?, dense, rough.transpose()?)
+                    }
                 }
             }
             Keys::Sparse(sparse) => Reader::Sparse(column.code_reader()?, sparse),
@@ -91,7 +94,7 @@ impl<'a> NarrowProbe<'a> {
     pub(super) fn may_match(&self, chunk: usize) -> Result<bool> {
         let (low, high) = self.column.zone(chunk)?;
         Ok(match &self.keys {
-            Reader::Dense(_, dense) => {
+            Reader::Dense(_, dense, _) => {
                 let value = |code: u64| i128::from(code) + i128::from(self.base);
                 let first = i128::from(dense.low);
                 value(high) >= first && value(low) < first + i128::from(dense.present.places())
@@ -121,20 +124,30 @@ impl<'a> NarrowProbe<'a> {
     /// Whether it pays to look up all rows of blocks of which so many are left, on average.
     pub(super) fn looks_all_up(&mut self, chunk: usize, left: usize) -> Result<bool> {
         Ok(match &mut self.keys {
-            Reader::Dense(filter, _) => left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?,
+            Reader::Dense(filter, ..) => left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?,
             Reader::Whole => true,
             Reader::Sparse(..) => false,
         })
     }
 
-    /// Clears the bits of a block's rows that are not in the dimension.
+    /// Whether looking all up tells only which rows may be there.
+    pub(super) fn is_rough(&mut self, chunk: usize) -> Result<bool> {
+        Ok(match &mut self.keys {
+            Reader::Dense(.., Some(rough)) => rough.by_rows(chunk)?,
+            _ => false,
+        })
+    }
+
+    /// Clears the bits of a block's rows that are not in the dimension, or of most of them if it [is rough](Self::is_rough).
     ///
     /// # Panics
     /// If it does not [look all up](Self::looks_all_up).
     pub(super) fn keep(&mut self, chunk: usize, block: usize, mask: &mut BlockMask) -> Result<()> {
+        let is_rough = self.is_rough(chunk)?;
         match &mut self.keys {
             Reader::Whole => Ok(()),
-            Reader::Dense(filter, _) => Ok(filter.keep(chunk, block, mask)?),
+            Reader::Dense(.., Some(rough)) if is_rough => Ok(rough.keep(chunk, block, mask)?),
+            Reader::Dense(filter, ..) => Ok(filter.keep(chunk, block, mask)?),
             Reader::Sparse(..) => panic!("hashed keys are looked up one by one"),
         }
     }
@@ -150,7 +163,7 @@ impl<'a> NarrowProbe<'a> {
         let codes = in_room(room, selection.len());
         match &mut self.keys {
             Reader::Whole => {}
-            Reader::Dense(filter, dense) => {
+            Reader::Dense(filter, dense, _) => {
                 filter.read_rows(chunk, block, selection.rows(), codes)?;
                 selection.keep(codes, &dense.present);
             }
@@ -180,7 +193,7 @@ impl<'a> NarrowProbe<'a> {
         let codes = in_room(room, rows.len());
         match &mut self.keys {
             Reader::Whole => {}
-            Reader::Dense(filter, dense) => {
+            Reader::Dense(filter, dense, _) => {
                 filter.read_rows(chunk, block, rows, codes)?;
                 dense.group_of.add(codes, self.stride, groups);
             }

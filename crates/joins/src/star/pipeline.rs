@@ -219,15 +219,18 @@ impl<'a> Pipeline<'a> {
                 }
                 _ => false,
             };
-            match probe {
-                AnyProbe::Narrow(probe) if all => {
-                    (self.stripe).keep(|block, mask| probe.keep(chunk, block, mask))?;
+            if let AnyProbe::Narrow(probe) = probe
+                && all
+            {
+                (self.stripe).keep(|block, mask| probe.keep(chunk, block, mask))?;
+                if !probe.is_rough(chunk)? {
                     left = self.stripe.rows();
                     *passed += left as u64;
                     continue;
                 }
-                _ if in_masks => self.stripe.select(&mut self.selection),
-                _ => {}
+            }
+            if in_masks {
+                self.stripe.select(&mut self.selection);
             }
             in_masks = false;
             match probe {

@@ -315,3 +315,33 @@ fn probes_go_by_what_rows_tell() {
     assert_eq!(stats.order, [1, 0]);
     assert_eq!(stats.passed, [10_000, 10_000]);
 }
+
+#[test]
+fn keys_far_between_are_looked_up_roughly_first() {
+    let hash = |row: u32, most: u32| row.wrapping_mul(0x9E37_79B9).rotate_left(13) % most;
+    let rows: Vec<Row> = (0..70_000)
+        .map(|row| {
+            let key = (row % 41 > 0).then(|| hash(row, 400_000) as i32);
+            (key, i64::from(hash(row, 9)), Some(row as i32 % 50), 2)
+        })
+        .collect();
+    let (_directory, table) = table_of(&rows);
+    // One of 50 keys; the bits of 397,000 take more than twice what is quickly looked up, so that 4 share one.
+    let far: BTreeMap<i64, u32> = (0..7_900).map(|key| (3_000 + key * 50, key as u32 % 3)).collect();
+    let all = (0..9).map(|key| (key, key as u32 % 2)).collect();
+    let dimension = dimension_of(&far);
+    let super::dimension::Keys::Dense(dense) = &dimension.keys else {
+        panic!("hashed")
+    };
+    assert_eq!(dense.rough.as_ref().map(|rough| rough.shift()), Some(2));
+    let wanted = brute_force(&rows, &far, &all, 3);
+    for threads in [1, 3] {
+        let (answer, stats) = answer_of(&join_of(&dimension, &dimension_of(&all)), &table, threads);
+        assert_eq!(answer, wanted);
+        let in_far = rows
+            .iter()
+            .filter_map(|row| row.0)
+            .filter(|key| far.contains_key(&i64::from(*key)));
+        assert_eq!((stats.order[0], stats.passed[0]), (0, in_far.count() as u64));
+    }
+}
