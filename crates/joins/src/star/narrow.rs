@@ -41,7 +41,7 @@ enum Reader<'a> {
     /// Not at all: all that its conditions leave are there.
     Whole,
     /// By place; while all rows are, first by [rough](Dense::rough) ones.
-    Dense(CodeFilter<'a>, &'a Dense, Option<CodeFilter<'a>>),
+    Dense(CodeFilter<'a>, &'a Dense, Option<Box<CodeFilter<'a>>>),
     /// By value.
     Sparse(CodeReader<'a, u32>, &'a Sparse),
 }
@@ -73,7 +73,10 @@ impl<'a> NarrowProbe<'a> {
                 match is_whole {
                     true => Reader::Whole,
                     false => {
-                        let rough = dense.rough.as_ref().map(|rough| column.filter(add, rough));
+                        let rough = dense
+                            .rough
+                            .as_ref()
+                            .map(|rough| column.filter(add, rough).map(Box::new));
                         Reader::Dense(column.filter(add, &dense.present)?, dense, rough.transpose()?)
                     }
                 }
