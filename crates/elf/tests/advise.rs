@@ -120,6 +120,8 @@ fn stall(elf: &Index, spec: &EmulatedSpec, place: &PlaceOptions, queries: &[Quer
     if elf.placed().fallback.is_some() {
         return None;
     }
+    // The device's clock counts reads: when lists are copied must not depend on another thread's time.
+    elf.copy_alone();
     let (warm, measured) = queries.split_at(queries.len() / 2);
     ask(&elf, warm);
     device.settle();
