@@ -13,10 +13,12 @@ use crate::encoding::steps::Steps;
 use crate::error::damaged;
 use crate::format::{
     ALIGN, BLOCK, ChunkEntry, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN,
-    ENCODING_RUNS, ENCODING_STEPS, checksum,
+    ENCODING_RUNS, ENCODING_STEPS, KeysHeader, checksum,
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::{ColumnsError, Result};
+use halocline_media::Bytes;
+use halocline_pool::ExtentBytes;
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
@@ -188,6 +190,8 @@ pub(crate) enum Body<'a> {
 pub(crate) struct KeysChunk<'a> {
     pub(crate) entry: &'a ChunkEntry,
     body: Body<'a>,
+    /// The emulated extent it lies in.
+    emulated: Option<&'a ExtentBytes>,
 }
 
 impl<'a> KeysChunk<'a> {
@@ -222,7 +226,62 @@ impl<'a> KeysChunk<'a> {
             _ => return Err("unknown encoding of keys"),
         };
         let body = body.ok_or("chunk has the wrong length")?;
-        Ok(Self { entry, body })
+        Ok(Self {
+            entry,
+            body,
+            emulated: None,
+        })
+    }
+
+    /// The same in an extent, which is told what is read of it if it is an emulated one.
+    #[inline]
+    pub(crate) fn on(mut self, extent: &'a ExtentBytes) -> Self {
+        if extent.device().is_some() {
+            self.emulated = Some(extent);
+            let head = match &self.body {
+                Body::Packed(_) | Body::Plain(_) => &[],
+                Body::List(list) => list.values_bytes(),
+                Body::Steps(steps) => steps.firsts(),
+                Body::Runs(runs) => runs.firsts(),
+            };
+            extent.touch(self.entry.offset as usize, size_of::<KeysHeader>());
+            extent.scan(offset_in(extent, head), head.len());
+        }
+        self
+    }
+
+    /// Says that some of these blocks' rows are about to be read, all of them at best.
+    #[inline(always)]
+    pub(crate) fn reads(&self, blocks: Range<usize>) {
+        if let Some(extent) = self.emulated {
+            self.reads_of(extent, blocks);
+        }
+    }
+
+    #[cold]
+    fn reads_of(&self, extent: &ExtentBytes, blocks: Range<usize>) {
+        for bytes in self.blocks_bytes(blocks) {
+            extent.scan(offset_in(extent, bytes), bytes.len());
+        }
+    }
+
+    /// Says that these rows, ascending and counted from a block on, are about to be read.
+    #[inline(always)]
+    pub(crate) fn reads_rows(&self, block: usize, rows: &[u16]) {
+        if let Some(extent) = self.emulated {
+            self.reads_rows_of(extent, block, rows);
+        }
+    }
+
+    #[cold]
+    fn reads_rows_of(&self, extent: &ExtentBytes, block: usize, rows: &[u16]) {
+        let of = |row: u16| usize::from(row) / BLOCK;
+        // Stretches of blocks that follow each other.
+        for rows in rows.chunk_by(|a, b| of(*b) <= of(*a) + 1) {
+            if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+                self.reads_of(extent, block + of(*first)..block + of(*last) + 1);
+            }
+        }
     }
 
     /// Bits of a local value: decides the lane it is read in.
@@ -250,14 +309,14 @@ impl<'a> KeysChunk<'a> {
         (self.entry.nulls > 0).then_some(self.entry.null_marker)
     }
 
-    /// Bytes that surely are read for rows of a block.
-    pub(crate) fn block_bytes(&self, block: usize) -> &'a [u8] {
+    /// Bytes of blocks that follow each other, in one or two places.
+    pub(crate) fn blocks_bytes(&self, blocks: Range<usize>) -> [&'a [u8]; 2] {
         match &self.body {
-            Body::Packed(packed) => packed.block(block),
-            Body::Plain(plain) => with_lane!(self.width(), L => plain.block::<L>(block).as_bytes()),
-            Body::List(list) => list.positions().block(block),
-            Body::Steps(steps) => steps.steps().block(block),
-            Body::Runs(runs) => with_lane!(self.width(), L => runs.of_block::<L>(block).1.as_bytes()),
+            Body::Packed(packed) => [packed.blocks(blocks), &[]],
+            Body::Plain(plain) => [plain.blocks(self.width(), blocks), &[]],
+            Body::List(list) => [list.positions().blocks(blocks), &[]],
+            Body::Steps(steps) => [steps.steps().blocks(blocks), &[]],
+            Body::Runs(runs) => with_lane!(self.width(), L => runs.blocks::<L>(blocks)),
         }
     }
 
@@ -311,6 +370,7 @@ impl<'a> KeysChunk<'a> {
         while row < rows.end {
             let (block, start) = (row / BLOCK, row % BLOCK);
             let end = (rows.end - block * BLOCK).min(BLOCK);
+            self.reads(block..block + 1);
             if let Body::Plain(plain) = &self.body {
                 each(&plain.block(block)[start..end]);
             } else {
@@ -332,6 +392,7 @@ impl<'a> KeysChunk<'a> {
                 .iter()
                 .take_while(|&&row| (row as usize - first) / BLOCK == block)
                 .count();
+            self.reads(block..block + 1);
             if run >= self.whole_from() {
                 self.read_block(block, &mut values);
                 rest[..run]
@@ -345,6 +406,11 @@ impl<'a> KeysChunk<'a> {
             rest = &rest[run..];
         }
     }
+}
+
+/// Where a part of an extent begins in it.
+fn offset_in(extent: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).wrapping_sub(extent.as_ptr() as usize)
 }
 
 /// The bytes of a chunk within its part.

@@ -227,6 +227,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
         let Some((_, open)) = &self.open else { return Ok(0) };
         let (chunk, onto) = (&open.chunk, self.onto);
         let rows = chunk.rows_of(block);
+        chunk.reads(block..block + 1);
         match chunk.body() {
             Body::List(list) => with_lane!(list.positions().width(), P => {
                 let positions = lanes::<P>(&mut self.room);
@@ -274,6 +275,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
         match open.chunk.body() {
             _ if rows.len() >= blocks * MANY => {}
             Body::Packed(packed) => {
+                open.chunk.reads_rows(block, rows);
                 with_lane!(open.chunk.width(), L => match open.chunk.null() {
                     None => packed.rows::<L, C>(block, rows, (open.shift, onto.most), codes),
                     Some(_) => {
@@ -284,6 +286,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
                 return Ok(());
             }
             Body::List(list) => {
+                open.chunk.reads_rows(block, rows);
                 let most = C::truncate(open.list.len() as u64 - 1);
                 with_lane!(list.positions().width(), P => {
                     list.positions().rows::<P, C>(block, rows, (C::default(), most), codes);
@@ -313,12 +316,14 @@ impl<'a, C: Code> CodeReader<'a, C> {
         let row_of = |row: u16| usize::from(row) % BLOCK;
         match open.chunk.body() {
             Body::Plain(plain) => with_lane!(open.chunk.width(), L => {
+                open.chunk.reads(block..block + 1);
                 let values = plain.block::<L>(block);
                 for (code, &row) in codes.iter_mut().zip(rows) {
                     *code = open.code(values[row_of(row)].widen(), onto);
                 }
             }),
             Body::Runs(runs) if rows.len() < MANY => with_lane!(open.chunk.width(), L => {
+                open.chunk.reads(block..block + 1);
                 let (marks, values) = runs.of_block::<L>(block);
                 let numbers = &mut [0; MANY][..rows.len()];
                 kernel::runs_of(&marks, rows, numbers);

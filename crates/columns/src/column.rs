@@ -255,24 +255,36 @@ impl Column {
         Ok(entry)
     }
 
-    /// The bytes of a chunk.
+    /// The bytes of a chunk, all of which are about to be read.
     pub(crate) fn chunk_bytes(&self, chunk: usize, entry: &ChunkEntry) -> Result<&[u8]> {
-        if entry.len == 0 {
+        let Some((part, bytes)) = self.part_of(chunk, entry)? else {
             return Ok(&[]);
-        }
-        let place = || self.place(chunk);
-        let part = self.inner.parts.parts.get(entry.part as usize);
-        let part = part.ok_or_else(|| damaged(place(), "chunk lies in no extent of the table"))?;
-        let bytes = bytes_of(entry, part.as_slice(), place)?;
+        };
         part.touch(entry.offset as usize, bytes.len());
         Ok(bytes)
     }
 
-    /// A chunk of keys or ranks, checked.
+    /// The bytes of a chunk, and the extent they lie in; `None` if there is none.
+    fn part_of(&self, chunk: usize, entry: &ChunkEntry) -> Result<Option<(&ExtentBytes, &[u8])>> {
+        if entry.len == 0 {
+            return Ok(None);
+        }
+        let place = || self.place(chunk);
+        let part = self.inner.parts.parts.get(entry.part as usize);
+        let part = part.ok_or_else(|| damaged(place(), "chunk lies in no extent of the table"))?;
+        Ok(Some((part, bytes_of(entry, part.as_slice(), place)?)))
+    }
+
+    /// A chunk of keys or ranks, checked. What is read of it is told to the medium block by block.
     pub(crate) fn packed(&self, chunk: usize) -> Result<KeysChunk<'_>> {
         let entry = self.keys_entry(chunk)?;
-        let bytes = self.chunk_bytes(chunk, entry)?;
-        KeysChunk::new(entry, bytes).map_err(|what| damaged(self.place(chunk), what))
+        let place = self.part_of(chunk, entry)?;
+        let keys = KeysChunk::new(entry, place.map_or(&[], |(_, bytes)| bytes))
+            .map_err(|what| damaged(self.place(chunk), what))?;
+        Ok(match place {
+            Some((part, _)) => keys.on(part),
+            None => keys,
+        })
     }
 
     /// A chunk of strings, checked.

@@ -7,6 +7,7 @@ use crate::kernel::{self, Values, with_lane};
 use crate::places::PlaceBits;
 use crate::select::BlockMask;
 use crate::{BLOCK_ROWS, Result};
+use std::ops::Range;
 
 /// Keeps rows whose code, and a number added to it, is the place of a bit; for one thread. NULL has none. Codes are looked up as they
 /// are unpacked, those of a run once, and those of a chunk with a list of its codes by their position there.
@@ -66,6 +67,19 @@ impl<'a> CodeFilter<'a> {
             chunk.body(),
             Body::Packed(_) | Body::Plain(_) | Body::Steps(_)
         ))
+    }
+
+    /// Says which blocks of a chunk [`keep`](Self::keep) is about to be asked for, some of them at least.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk or block.
+    pub fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> Result<()> {
+        let (chunk, ..) = self.reader.chunk(chunk)?;
+        chunk.reads(blocks);
+        Ok(())
     }
 
     /// Clears the bits of a block's rows that are not kept. All rows are looked up, whatever bits are set.

@@ -94,7 +94,11 @@ impl Column {
             let row = rows[i] as usize;
             // What is damaged is told when it is read.
             let chunk = self.packed(row / self.chunk_rows()).ok();
-            chunk.map_or(&[], |chunk| chunk.block_bytes(row % self.chunk_rows() / BLOCK))
+            chunk.map_or(&[], |chunk| {
+                let block = row % self.chunk_rows() / BLOCK;
+                let [places, values] = chunk.blocks_bytes(block..block + 1);
+                if values.is_empty() { places } else { values }
+            })
         });
     }
 

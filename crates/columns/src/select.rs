@@ -1,7 +1,8 @@
 //! The scan kernel: conjunctions of conditions on codes, evaluated on packed chunks.
 //!
-//! Per chunk, zone maps decide what they can; the rest goes block by block, the most selective condition first, and a
-//! block is left as soon as no row of it is kept. Invariant: rows outside of the range asked for and deleted rows are never
+//! Per chunk, zone maps decide what they can; the rest goes by stripes of some blocks, the most selective condition first, and
+//! a block is left as soon as no row of it is kept. What a column's condition reads at once is long enough to come while the
+//! one before is compared. Invariant: rows outside of the range asked for and deleted rows are never
 //! kept.
 
 use crate::chunk::KeysChunk;
@@ -17,6 +18,9 @@ use zerocopy::IntoBytes;
 
 /// The kept rows of a block of 1024: row i is bit i % 64 of word i / 64.
 pub type BlockMask = [u64; BLOCK / 64];
+
+/// Blocks that are compared with one condition before the next.
+const STRIPE: usize = 8;
 
 /// What a selection knows of some rows of a chunk.
 pub(crate) enum Found<'a> {
@@ -137,22 +141,37 @@ impl Segment {
                 continue;
             }
             let chunk_start = number * self.chunk_rows();
-            for block in (rows.start - chunk_start) / BLOCK..(rows.end - chunk_start).div_ceil(BLOCK) {
-                let mut mask = [u64::MAX; BLOCK / 64];
+            let blocks = (rows.start - chunk_start) / BLOCK..(rows.end - chunk_start).div_ceil(BLOCK);
+            for from in blocks.clone().step_by(STRIPE) {
+                let mut masks = [[u64::MAX; BLOCK / 64]; STRIPE];
+                let masks = &mut masks[..STRIPE.min(blocks.end - from)];
                 for (chunk, local) in &conditions {
-                    local.apply(chunk, block, &mut room, &mut mask);
-                    if is_empty(&mask) {
-                        break;
-                    }
+                    keep(chunk, local, from, masks, &mut room);
                 }
-                let first = chunk_start + block * BLOCK;
-                clip(&mut mask, first, &rows);
-                if !is_empty(&mask) {
-                    each(Found::Some(first, &mask));
+                for (block, mask) in (from..).zip(masks) {
+                    let first = chunk_start + block * BLOCK;
+                    clip(mask, first, &rows);
+                    if !is_empty(mask) {
+                        each(Found::Some(first, mask));
+                    }
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Clears the bits of rows that do not match, of a stripe of blocks from one on.
+fn keep(chunk: &KeysChunk<'_>, local: &Local, from: usize, masks: &mut [BlockMask], room: &mut [u64]) {
+    let Some(first) = masks.iter().position(|mask| !is_empty(mask)) else {
+        return;
+    };
+    let last = masks.iter().rposition(|mask| !is_empty(mask)).unwrap_or(first);
+    chunk.reads(from + first..from + last + 1);
+    for (block, mask) in (from..).zip(masks) {
+        if !is_empty(mask) {
+            local.apply(chunk, block, room, mask);
+        }
     }
 }
 

@@ -18,6 +18,13 @@ pub trait Bytes: Clone + Send + Sync + 'static {
         let _ = (offset, len);
     }
 
+    /// Says that `len` bytes from `offset` on are about to be read from front to back while work is done on them. Costs
+    /// nothing on a real medium.
+    #[inline(always)]
+    fn scan(&self, offset: usize, len: usize) {
+        let _ = (offset, len);
+    }
+
     /// Asks the CPU to fetch the line at `offset`; out of range it does no harm.
     #[inline(always)]
     fn prefetch(&self, offset: usize) {

@@ -37,6 +37,11 @@ impl<'a> List<'a> {
         typed(self.values)
     }
 
+    /// Their bytes.
+    pub(crate) fn values_bytes(&self) -> &'a [u8] {
+        self.values
+    }
+
     /// The position of each row's value. Damaged ones lie beyond the list.
     pub(crate) fn positions(&self) -> &Packed<'a> {
         &self.positions

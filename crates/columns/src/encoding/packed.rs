@@ -2,6 +2,7 @@
 
 use crate::format::{BLOCK, BLOCK_BYTES_PER_BIT};
 use crate::kernel::{self, Lane, Values, with_lane};
+use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Blocks of values of one width.
@@ -29,9 +30,14 @@ impl<'a> Packed<'a> {
     }
 
     /// The bytes of a block.
-    pub(crate) fn block(&self, block: usize) -> &'a [u8] {
+    fn block(&self, block: usize) -> &'a [u8] {
+        self.blocks(block..block + 1)
+    }
+
+    /// The bytes of blocks.
+    pub(crate) fn blocks(&self, blocks: Range<usize>) -> &'a [u8] {
         let len = self.width * BLOCK_BYTES_PER_BIT;
-        &self.bytes[block * len..(block + 1) * len]
+        &self.bytes[blocks.start * len..blocks.end * len]
     }
 
     /// A block as lanes of type `L`, which must be the lane of the width.

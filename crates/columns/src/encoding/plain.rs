@@ -2,8 +2,9 @@
 
 use super::packed::packed_len;
 use super::sections::typed;
-use crate::format::BLOCK;
+use crate::format::{BLOCK, BLOCK_BYTES_PER_BIT};
 use crate::kernel::{Lane, with_lane};
+use std::ops::Range;
 use zerocopy::IntoBytes;
 
 /// Values of a chunk whose width is that of a lane; the last block is filled up with zeros.
@@ -22,6 +23,12 @@ impl<'a> Plain<'a> {
     pub(crate) fn new(width: usize, rows: usize, bytes: &'a [u8]) -> Option<Self> {
         let aligned = (bytes.as_ptr() as usize).is_multiple_of(align_of::<u64>());
         (fills_lane(width) && bytes.len() == packed_len(width, rows) && aligned).then_some(Self { bytes })
+    }
+
+    /// The bytes of blocks of values of this width.
+    pub(crate) fn blocks(&self, width: usize, blocks: Range<usize>) -> &'a [u8] {
+        let len = width * BLOCK_BYTES_PER_BIT;
+        &self.bytes[blocks.start * len..blocks.end * len]
     }
 
     /// The values of a block. `L` must be the lane of the width.

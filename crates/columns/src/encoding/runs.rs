@@ -9,6 +9,7 @@ use super::sections::{SectionsReader, SectionsWriter, typed};
 use crate::format::{BLOCK, KeysHeader};
 use crate::kernel::{self, Lane, with_lane};
 use crate::select::BlockMask;
+use std::ops::Range;
 use zerocopy::IntoBytes;
 
 /// Rows of a run at most.
@@ -56,6 +57,23 @@ impl<'a> Runs<'a> {
         };
         let values = typed::<L>(self.values).get(range).unwrap_or(&[]);
         (marks, &values[..values.len().min(BLOCK)])
+    }
+
+    /// The bytes of the numbers of first runs.
+    pub(crate) fn firsts(&self) -> &'a [u8] {
+        self.firsts
+    }
+
+    /// What is read of blocks: where their runs begin, and their values.
+    pub(crate) fn blocks<L: Lane>(&self, blocks: Range<usize>) -> [&'a [u8]; 2] {
+        let firsts = typed::<u32>(self.firsts);
+        let runs = firsts[blocks.start] as usize..firsts[blocks.end] as usize;
+        let starts = match self.starts {
+            Starts::Lengths(lengths) => lengths.get(runs.clone()).unwrap_or(&[]),
+            Starts::Marks(marks) => marks[blocks].as_bytes(),
+        };
+        let values = typed::<L>(self.values).get(runs).unwrap_or(&[]);
+        [starts, values.as_bytes()]
     }
 
     /// The values of a block, as `map` makes them something else; what damaged runs leave over becomes the default.

@@ -41,6 +41,11 @@ impl<'a> Steps<'a> {
         typed::<L>(self.firsts)[block]
     }
 
+    /// The bytes of the first values.
+    pub(crate) fn firsts(&self) -> &'a [u8] {
+        self.firsts
+    }
+
     /// The packed steps.
     pub(crate) fn steps(&self) -> &Packed<'a> {
         &self.steps

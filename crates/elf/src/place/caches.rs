@@ -24,6 +24,8 @@ const TUPLES: u64 = 5;
 const BESIDE_SHORTCUTS: u64 = 1 << 20;
 /// Share of exact matches that tuples must answer for it to be worth trying out whether that is faster.
 const WORTH: f64 = 0.04;
+/// Share of them for which it surely is faster: what answers is one line of DRAM.
+const SURE: f64 = 0.25;
 
 /// Copies of lists and the header that leads into them.
 #[derive(Debug)]
@@ -54,6 +56,7 @@ impl Cached {
     fn have_tuples(&self) -> Have {
         match self.tuples() {
             Some((_, cache)) if !cache.is_filled() => Have::Filling,
+            Some((_, cache)) if cache.hit_rate().is_some_and(|rate| rate >= SURE) => Have::Most,
             Some((_, cache)) if cache.pays() => Have::Filled,
             _ => Have::Nothing,
         }

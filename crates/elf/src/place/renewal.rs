@@ -7,6 +7,7 @@
 use crate::place::Parts;
 use crate::place::caches::{Caches, Copies};
 use crate::place::errand::Errand;
+use crate::place::ways::Ways;
 use crate::{ElfError, Result};
 use halocline_cache::AgedCounts;
 use std::cell::Cell;
@@ -63,6 +64,7 @@ impl Renewal<'_> {
         if self.caches.cached().copies.is_none() {
             return Ok(true);
         }
+        self.caches.ways.set_between(true);
         let old = self.caches.replace(None);
         let Some(copies) = &old.copies else {
             return Ok(true);
@@ -77,6 +79,15 @@ impl Renewal<'_> {
             std::thread::park_timeout(READERS);
         }
         Ok(true)
+    }
+}
+
+/// There are no lists for a moment; when it is dropped there are as many as there will be.
+struct Between<'a>(&'a Ways);
+
+impl Drop for Between<'_> {
+    fn drop(&mut self) {
+        self.0.set_between(false);
     }
 }
 
@@ -113,6 +124,7 @@ impl Caches {
         make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
     ) -> Result<()> {
         let mut not_before = self.renewing();
+        let _between = Between(&self.ways);
         let start = Instant::now();
         let room = match self.wants_tuples() {
             true => self.beside_tuples,

@@ -7,7 +7,7 @@ use halocline_cache::{Trial, Turn};
 use halocline_media::Bytes;
 use halocline_media::emulated::Watch;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// What a way uses: copies of lists, and tuples. Without either all is read from the slow tier.
 pub(crate) const LISTS: u8 = 1;
@@ -48,6 +48,8 @@ pub(crate) struct Ways {
     trials: [Trial; 3],
     /// What there is to be tried out, as [`Ways::has`] was told.
     there: AtomicU8,
+    /// Lists are gone for a moment, to be replaced.
+    between: AtomicBool,
 }
 
 /// What there may be of tuples.
@@ -59,6 +61,8 @@ pub(crate) enum Have {
     Filling,
     /// As many as there will be.
     Filled,
+    /// The same, and so many queries are answered by them that they surely pay.
+    Most,
 }
 
 impl Ways {
@@ -69,6 +73,7 @@ impl Ways {
             id: IDS.fetch_add(1, Relaxed),
             trials: [LISTS | TUPLES, LISTS, LISTS].map(Trial::new),
             there: AtomicU8::new(0),
+            between: AtomicBool::new(false),
         }
     }
 
@@ -76,7 +81,7 @@ impl Ways {
     #[inline]
     pub(crate) fn has(&self, lists: bool, tuples: Have) {
         let there = u8::from(lists) | (tuples as u8) << 1;
-        if self.there.load(Relaxed) != there {
+        if self.there.load(Relaxed) != there && !self.between.load(Relaxed) {
             self.has_changed(there, lists, tuples);
         }
     }
@@ -92,6 +97,8 @@ impl Ways {
             (false, Have::Filled) => &[0, TUPLES],
             (true, Have::Nothing) => &[0, LISTS],
             (true, Have::Filled) => &[0, LISTS, TUPLES, LISTS | TUPLES],
+            (false, Have::Most) => &[TUPLES],
+            (true, Have::Most) => &[TUPLES, LISTS | TUPLES],
         };
         // Tuples that are about worth trying out are so at one time and not at another.
         let filling = |there: u8| there >> 1 == Have::Filling as u8;
@@ -102,6 +109,11 @@ impl Ways {
         for trial in [batch, select] {
             trial.begin(if lists { &[0, LISTS] } else { &[0] });
         }
+    }
+
+    /// Whether lists are gone for a moment only: that changes no way, and tells nothing of any.
+    pub(crate) fn set_between(&self, between: bool) {
+        self.between.store(between, Relaxed);
     }
 
     /// Lists have been copied anew: what was found out may not hold any more.
@@ -159,7 +171,7 @@ impl Ways {
             block.queries += 1;
             let changed = block.turn != turn;
             if changed || block.queries == BLOCK {
-                if !changed {
+                if !changed && !self.between.load(Relaxed) {
                     self.trials[0].note(turn, BLOCK, block.watch.lap().time);
                 }
                 (block.turn, block.queries, block.watch) = (turn, 0, watch());
@@ -182,7 +194,9 @@ impl Ways {
         }
         let watch = Watch::start_alone(bytes.device());
         let answered = answer(turn.way());
-        trial.note(turn, queries.max(1), watch.lap().time);
+        if !self.between.load(Relaxed) {
+            trial.note(turn, queries.max(1), watch.lap().time);
+        }
         answered
     }
 

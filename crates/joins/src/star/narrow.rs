@@ -7,6 +7,8 @@ use halocline_columns::{
     BLOCK_ROWS, BlockMask, CodeFilter, CodePredicate, CodeReader, Column, Segment, Selection,
 };
 
+use std::ops::Range;
+
 use super::dense::Dense;
 use super::dimension::{Dimension, Keys};
 use super::pipeline::{READABLE, codes_within, integers};
@@ -139,6 +141,14 @@ impl<'a> NarrowProbe<'a> {
             Reader::Dense(.., Some(rough)) => rough.by_rows(chunk)?,
             _ => false,
         })
+    }
+
+    /// Says which blocks [`keep`](Self::keep) is about to be asked for.
+    pub(super) fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> Result<()> {
+        match &mut self.keys {
+            Reader::Dense(filter, ..) => Ok(filter.reads(chunk, blocks)?),
+            Reader::Whole | Reader::Sparse(..) => Ok(()),
+        }
     }
 
     /// Clears the bits of a block's rows that are not in the dimension, or of most of them if it [is rough](Self::is_rough).

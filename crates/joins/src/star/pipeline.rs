@@ -222,6 +222,9 @@ impl<'a> Pipeline<'a> {
             if let AnyProbe::Narrow(probe) = probe
                 && all
             {
+                let present = self.stripe.present;
+                let (first, last) = (present.trailing_zeros(), present.ilog2());
+                probe.reads(chunk, block + first as usize..block + last as usize + 1)?;
                 (self.stripe).keep(|block, mask| probe.keep(chunk, block, mask))?;
                 if !probe.is_rough(chunk)? {
                     left = self.stripe.rows();

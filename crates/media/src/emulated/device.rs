@@ -144,6 +144,19 @@ impl Device {
         }
     }
 
+    /// Says that `len` bytes from the address on are about to be read from front to back, line by line with the work that is
+    /// done on them: the transfer goes on beside that work, and lines behind are fetched ahead. The model lets the core go on
+    /// when the first line is there, and makes it wait for the last one at its next access.
+    pub fn scan(&self, at: u64, len: usize) {
+        if len > 0 {
+            self.with_lane(|lane, tallies| {
+                self.enter(lane, tallies);
+                lane.scan(&self.shared, tallies, at / LINE, (at + len as u64 - 1) / LINE);
+                self.leave(lane, tallies, false);
+            });
+        }
+    }
+
     #[inline(never)]
     fn touch_slowly(&self, lane: &mut Lane, tallies: &Tallies, first: u64, last: u64, bytes: &[u8]) {
         self.enter(lane, tallies);

@@ -11,6 +11,7 @@
 //!   (what fits its reorder buffer) behind the oldest touch that is awaited. So independent misses a few
 //!   nanoseconds apart overlap, and no chain of dependent ones is ever shortened. With a window of 0 the core waits for
 //!   each touch.
+//! - What is read from front to back (`scan`) comes while the core works on it: see [`Scans`].
 //! - A prefetch does not make the core wait, but its address does (the rule of dependence).
 //!
 //! Time is a number of ticks, `now`, to which the work of the core is added from outside (`worked`).
@@ -18,6 +19,7 @@
 use super::counts::Tallies;
 use super::lanes::Shared;
 use super::requests::{Asked, Requests};
+use super::scans::Scans;
 use super::stream::Streams;
 
 /// Lines touched last.
@@ -60,6 +62,7 @@ pub(super) struct Lane {
     recent: [u64; RECENT],
     next_recent: usize,
     pub(super) streams: Streams,
+    scans: Scans,
     requests: Requests,
 }
 
@@ -85,13 +88,14 @@ impl Lane {
             recent: [u64::MAX; RECENT],
             next_recent: 0,
             streams: Streams::new(),
+            scans: Scans::new(),
             requests: Requests::new(),
         }
     }
 
     /// The time at which all that was touched is there.
     pub(super) fn position(&self) -> u64 {
-        self.now + self.pending
+        (self.now + self.pending).max(self.scans.ready)
     }
 
     /// The core has worked.
@@ -112,6 +116,7 @@ impl Lane {
     /// Waits for what the access to `line` needs: see the module's rules.
     #[inline(always)]
     fn depend(&mut self, line: u64, window: u64) {
+        self.now = self.now.max(self.scans.ready);
         if self.pending > 0 {
             let known = line == self.last.wrapping_add(1)
                 || line != self.last
@@ -190,6 +195,20 @@ impl Lane {
         missed
     }
 
+    /// Begins to read lines from front to back.
+    pub(super) fn scan(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
+        self.depend(first, shared.model.window);
+        let (now, behind) = (self.now, self.behind);
+        let requests = &mut self.requests;
+        let fetch = |first, last| {
+            let (ready, missed) = requests.bulk(shared, tallies, (now, behind), first, last);
+            (missed > 0).then_some(ready)
+        };
+        self.now = (self.scans).read(now, (first, last), shared.model.ahead as u64, fetch);
+        self.remember(last);
+        self.busy = true;
+    }
+
     /// Starts the access to a line, if the cache has not got it.
     #[inline(always)]
     pub(super) fn prefetch(&mut self, shared: &Shared, tallies: &Tallies, line: u64) {
@@ -238,7 +257,7 @@ impl Lane {
 
     /// Waits for everything that was touched.
     pub(super) fn settle(&mut self) {
-        self.now += self.pending;
+        self.now = self.position();
         self.pending = 0;
         while self.awaited_count > 0 {
             self.now = self.now.max(self.awaited[self.awaited_from].1);

@@ -26,6 +26,7 @@ mod model;
 mod own;
 mod profile;
 mod requests;
+mod scans;
 mod spec;
 mod stream;
 mod threads;

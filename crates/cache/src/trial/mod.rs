@@ -2,7 +2,7 @@
 //!
 //! A trial is some rounds. In each of them every way has a stretch of queries, most of which do not count: they find the
 //! CPU's caches as the way before has left them, and what one way reads in DRAM another may have there. Of a way the
-//! median of its rounds counts. The first way that is within a hundredth of the fastest is then gone for many times as many
+//! median of its rounds counts; one that is far slower than another in a round has no more of them. The first way that is within a hundredth of the fastest is then gone for many times as many
 //! queries as the trial had, and for twice as many as before whenever the next trial finds the same. Which way to go is one
 //! word, read by every query without a lock.
 
@@ -20,6 +20,8 @@ const COUNTED: (u64, Duration) = (16 << 10, Duration::from_millis(80));
 /// How many times the queries of a trial its result lasts, at first and at most.
 const LASTS: u64 = 16;
 const LASTS_MOST: u64 = 64;
+/// How many times the time of the fastest a way takes that is not gone again.
+const FAR: f64 = 1.25;
 /// What a way must win over one before it, as a share of the time.
 const CLOSE: f64 = 0.01;
 
@@ -68,14 +70,21 @@ pub struct Trial {
     stretch: Mutex<Stretch>,
 }
 
+/// A way in a trial.
+#[derive(Debug)]
+struct Tried {
+    way: u8,
+    /// Nanoseconds a query, in each round so far.
+    rounds: Vec<f64>,
+}
+
 /// Where a trial stands.
 #[derive(Debug)]
 struct Stretch {
-    ways: Vec<u8>,
+    /// The ways that are in it.
+    ways: Vec<Tried>,
     /// Those of the next trial.
     next: Vec<u8>,
-    /// Nanoseconds a query, of each way in each round so far.
-    times: Vec<f64>,
     counts: bool,
     queries: u64,
     time: Duration,
@@ -94,9 +103,8 @@ impl Trial {
             turn: AtomicU64::new(u64::from(way)),
             left: AtomicU64::new(0),
             stretch: Mutex::new(Stretch {
-                ways: vec![way],
+                ways: vec![],
                 next: vec![way],
-                times: vec![],
                 counts: false,
                 queries: 0,
                 time: Duration::ZERO,
@@ -135,10 +143,11 @@ impl Trial {
     }
 
     fn start(&self, stretch: &mut Stretch) {
-        stretch.ways = stretch.next.clone();
-        stretch.times.clear();
+        let tried = |&way: &u8| Tried { way, rounds: vec![] };
+        stretch.ways = stretch.next.iter().map(tried).collect();
         stretch.all = 0;
-        if let [only] = stretch.ways[..] {
+        if let [only] = stretch.next[..] {
+            stretch.best = None;
             self.go(only, false);
         } else {
             self.go_on(stretch);
@@ -152,8 +161,8 @@ impl Trial {
     /// Begins the next way's stretch.
     fn go_on(&self, stretch: &mut Stretch) {
         (stretch.counts, stretch.queries, stretch.time) = (false, 0, Duration::ZERO);
-        if let Some(&way) = stretch.ways.get(stretch.times.len() % stretch.ways.len().max(1)) {
-            self.go(way, true);
+        if let Some(next) = stretch.turn() {
+            self.go(next.way, true);
         }
     }
 
@@ -180,25 +189,23 @@ impl Trial {
             return;
         }
         let each = stretch.time.as_nanos() as f64 / stretch.queries as f64;
-        stretch.times.push(each);
-        if stretch.times.len() < ROUNDS * stretch.ways.len() {
-            self.go_on(&mut stretch);
-        } else {
+        if let Some(gone) = stretch.turn() {
+            gone.rounds.push(each);
+        }
+        if stretch.is_over() {
             self.decide(&mut stretch);
+        } else {
+            self.go_on(&mut stretch);
         }
     }
 
     fn decide(&self, stretch: &mut Stretch) {
-        let medians = (0..stretch.ways.len()).map(|way| {
-            let rounds = stretch.times.iter().skip(way).step_by(stretch.ways.len());
-            let mut rounds: Vec<f64> = rounds.copied().collect();
-            rounds.sort_by(f64::total_cmp);
-            rounds[rounds.len() / 2]
-        });
-        let medians: Vec<f64> = medians.collect();
-        let best = medians.iter().copied().fold(f64::INFINITY, f64::min);
-        let close = medians.iter().position(|&time| time * (1.0 - CLOSE) <= best);
-        let way = stretch.ways[close.unwrap_or(0)];
+        let medians: Vec<(u8, f64)> = stretch.ways.iter().map(Tried::median).collect();
+        let best = medians
+            .iter()
+            .fold(f64::INFINITY, |best, (_, time)| best.min(*time));
+        let close = medians.iter().find(|(_, time)| time * (1.0 - CLOSE) <= best);
+        let Some(&(way, _)) = close else { return };
         stretch.lasts = match stretch.best == Some(way) {
             true => (2 * stretch.lasts).min(LASTS_MOST),
             false => LASTS,
@@ -225,98 +232,40 @@ impl Trial {
         if left <= queries
             && let Ok(mut stretch) = self.stretch.try_lock()
             && !self.turn().is_timed()
-            && (stretch.next.len() > 1 || stretch.ways.len() > 1)
+            && (stretch.next.len() > 1 || stretch.best.is_some())
         {
             self.start(&mut stretch);
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Asks so many queries, of which those of way `way` take `nanos(way)`; counts those of each way.
-    fn ask(trial: &Trial, queries: u64, nanos: impl Fn(u8) -> f64) -> [u64; 4] {
-        let mut gone = [0; 4];
-        for query in 0..queries / 64 {
-            let turn = trial.turn();
-            gone[usize::from(turn.way())] += 64;
-            // Times that differ by a third from block to block.
-            let noise = 1.0 + (query * 7 % 11) as f64 / 30.0;
-            let time = nanos(turn.way()) * noise * 64.0;
-            trial.note(turn, 64, Duration::from_nanos(time as u64));
-            trial.pass(64);
-        }
-        gone
-    }
-
-    #[test]
-    fn the_fastest_way_is_gone_and_others_are_tried_rarely() {
-        let trial = Trial::new(3);
-        assert_eq!(ask(&trial, 100_000, |_| 500.0)[3], 99_968);
-        trial.begin(&[0, 1, 3]);
-        ask(&trial, 700_000, |way| {
-            [500.0, 400.0, 0.0, 450.0][usize::from(way)]
-        });
-        assert_eq!((trial.best(), trial.turn().way()), (Some(1), 1));
-        let gone = ask(&trial, 50_000_000, |way| {
-            [500.0, 400.0, 0.0, 450.0][usize::from(way)]
-        });
-        assert!(gone[0] + gone[3] < 2_000_000, "{gone:?}");
-        // What was the fastest becomes slow: that is noticed in time.
-        let gone = ask(&trial, 150_000_000, |way| {
-            [500.0, 900.0, 0.0, 950.0][usize::from(way)]
-        });
-        assert_eq!(trial.best(), Some(0));
-        assert!(gone[0] > 50_000_000, "{gone:?}");
-    }
-
-    #[test]
-    fn of_ways_about_as_fast_the_first_is_gone() {
-        let trial = Trial::new(1);
-        trial.begin(&[0, 1]);
-        ask(&trial, 500_000, |way| [500.0, 497.0][usize::from(way)]);
-        assert_eq!(trial.best(), Some(0));
-        // Soon, not at once.
-        trial.begin(&[0, 1]);
-        assert!(!trial.turn().is_timed());
-        let gone = ask(&trial, 8_000_000, |way| [500.0, 480.0][usize::from(way)]);
-        assert_eq!(trial.best(), Some(1), "{gone:?}");
-        // What changes to and fro does not begin trials.
-        for _ in 0..100 {
-            trial.offer(&[0]);
-            trial.offer(&[0, 1, 3]);
-        }
-        assert!(!trial.turn().is_timed());
-        ask(&trial, 8_000_000, |way| {
-            [500.0, 480.0, 0.0, 300.0][usize::from(way)]
-        });
-        assert_eq!(trial.best(), Some(3));
-        trial.begin(&[0]);
-        assert_eq!((trial.turn().way(), trial.turn().is_timed()), (0, false));
-        assert_eq!(ask(&trial, 10_000_000, |_| 1.0)[1..], [0; 3]);
-    }
-
-    #[test]
-    fn long_queries_make_short_stretches_and_late_notes_do_not_count() {
-        let trial = Trial::new(1);
-        trial.begin(&[0, 1]);
-        let second = Duration::from_secs(1);
-        let first = trial.turn();
-        trial.note(first, 1, second);
-        trial.note(first, 1, second);
-        assert_ne!(trial.turn(), first);
-        trial.note(first, 1, second);
-        for _ in 0..2 * 5 {
-            assert_eq!(trial.best(), None);
-            let time = if trial.turn().way() == 1 {
-                second
-            } else {
-                2 * second
-            };
-            trial.note(trial.turn(), 1, time);
-        }
-        assert_eq!(trial.best(), Some(1));
+impl Tried {
+    fn median(&self) -> (u8, f64) {
+        let mut rounds = self.rounds.clone();
+        rounds.sort_by(f64::total_cmp);
+        let median = rounds.get(rounds.len() / 2);
+        (self.way, median.copied().unwrap_or(f64::INFINITY))
     }
 }
+
+impl Stretch {
+    /// The way whose turn it is: the first of those with the fewest rounds.
+    fn turn(&mut self) -> Option<&mut Tried> {
+        self.ways.iter_mut().min_by_key(|tried| tried.rounds.len())
+    }
+
+    /// Whether a round is the last one; ways that are far slower than the fastest leave with it.
+    fn is_over(&mut self) -> bool {
+        let rounds = self.ways.first().map_or(0, |first| first.rounds.len());
+        if self.ways.iter().any(|tried| tried.rounds.len() < rounds) {
+            return false;
+        }
+        let last = |tried: &Tried| tried.rounds.last().copied().unwrap_or_default();
+        let best = self.ways.iter().map(last).fold(f64::INFINITY, f64::min);
+        self.ways.retain(|tried| last(tried) <= FAR * best);
+        rounds == ROUNDS || self.ways.len() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests;
