@@ -17,7 +17,7 @@ use crate::format::{
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::{ColumnsError, Result};
-use halocline_media::Bytes;
+use halocline_media::{Bytes, LINE};
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
 use zerocopy::IntoBytes;
@@ -175,6 +175,10 @@ fn unused_offset(keys: &[u64], min: u64) -> u64 {
     gap.unwrap_or(offsets.len()) as u64
 }
 
+/// Lines of blocks for each row from which on only those of the rows are read: fewer are brought in by reading on, as a medium's
+/// unit has several lines and comes sooner if it is the next one.
+const FEW: u64 = 8;
+
 /// How the local values of a chunk lie in its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Body<'a> {
@@ -276,10 +280,24 @@ impl<'a> KeysChunk<'a> {
     #[cold]
     fn reads_rows_of(&self, extent: &ExtentBytes, block: usize, rows: &[u16]) {
         let of = |row: u16| usize::from(row) / BLOCK;
+        let packed = match &self.body {
+            Body::Packed(packed) => Some(packed),
+            Body::List(list) => Some(list.positions()),
+            _ => None,
+        };
         // Stretches of blocks that follow each other.
         for rows in rows.chunk_by(|a, b| of(*b) <= of(*a) + 1) {
-            if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-                self.reads_of(extent, block + of(*first)..block + of(*last) + 1);
+            let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+                continue;
+            };
+            let blocks = block + of(*first)..block + of(*last) + 1;
+            let lines = |packed: &Packed<'_>| packed.blocks(blocks.clone()).len() as u64 / LINE;
+            match packed.filter(|packed| FEW * rows.len() as u64 <= lines(packed)) {
+                Some(packed) => {
+                    let base = offset_in(extent, packed.blocks(block..blocks.end));
+                    extent.touch_each(packed.places(rows).map(|at| base + at));
+                }
+                None => self.reads_of(extent, blocks),
             }
         }
     }

@@ -18,6 +18,13 @@ pub trait Bytes: Clone + Send + Sync + 'static {
         let _ = (offset, len);
     }
 
+    /// Says that a few bytes at each offset are about to be read, which wait for each other no more than for one of them. Costs
+    /// nothing on a real medium.
+    #[inline(always)]
+    fn touch_each(&self, offsets: impl Iterator<Item = usize>) {
+        let _ = offsets;
+    }
+
     /// Says that `len` bytes from `offset` on are about to be read from front to back while work is done on them. Costs
     /// nothing on a real medium.
     #[inline(always)]

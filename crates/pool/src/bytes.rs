@@ -95,6 +95,14 @@ impl Bytes for ExtentBytes {
     }
 
     #[inline(always)]
+    fn touch_each(&self, offsets: impl Iterator<Item = usize>) {
+        if let Some((device, base)) = &self.device {
+            let inside = offsets.filter(|offset| *offset < self.len);
+            device.touch_each(inside.map(|offset| base + offset as u64));
+        }
+    }
+
+    #[inline(always)]
     fn scan(&self, offset: usize, len: usize) {
         if let Some((device, base)) = &self.device {
             let end = offset.saturating_add(len).min(self.len);

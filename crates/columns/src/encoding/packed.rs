@@ -60,6 +60,16 @@ impl<'a> Packed<'a> {
         kernel::unpack_rows(self.width, lanes, rows, onto, codes);
     }
 
+    /// Where values of rows that count from a block on are read, in bytes from the first of that block.
+    pub(crate) fn places(&self, rows: &[u16]) -> impl Iterator<Item = usize> {
+        let width = self.width;
+        rows.iter().flat_map(move |&row| {
+            let (block, row) = (usize::from(row) / BLOCK, usize::from(row) % BLOCK);
+            let places = with_lane!(width, L => kernel::places_of::<L>(width, row));
+            places.map(|at| block * width * BLOCK_BYTES_PER_BIT + at)
+        })
+    }
+
     /// Unpacks a block into the lanes of the width.
     pub(crate) fn unpack<L: Lane>(&self, block: usize, out: &mut [L; BLOCK]) {
         kernel::unpack(self.width, self.lanes::<L>(block), out);

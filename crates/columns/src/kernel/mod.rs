@@ -25,7 +25,7 @@ mod strings;
 pub use bits::rows_in;
 pub(crate) use bits::{runs_of, spread_bits, to_bits};
 pub(crate) use filter::{Values, lookup, within};
-pub(crate) use rows::unpack_rows;
+pub(crate) use rows::{places_of, unpack_rows};
 pub(crate) use selection::{ROOM, keep_rows, rows_of};
 pub(crate) use shift::shift;
 pub(crate) use strings::{SafeDecompressor, fsst_decode, string_views, view};

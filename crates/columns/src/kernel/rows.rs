@@ -3,7 +3,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Words, gather, load_rows, store_eight};
-use super::{Lane, packed_len};
+use super::{Lane, ROW, packed_len};
 use crate::format::BLOCK;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -60,6 +60,14 @@ fn unpack_row<L: Lane>(width: usize, packed: &[L], row: usize) -> u64 {
     // What lies in the next word; a shift by all bits of the lane is one by none of them.
     let high = word(first + lanes) << (L::BITS - shift - 1) << 1;
     (low | high) & mask
+}
+
+/// Where in the bytes of a block of `width` bits the value of a row is: its first word, and its last one.
+pub(crate) fn places_of<L: Lane>(width: usize, row: usize) -> [usize; 2] {
+    let lane = row % (BLOCK / L::BITS) * size_of::<L>();
+    let bit = row_of_lane::<L>(row) * width;
+    let last = bit + width.max(1) - 1;
+    [bit, last].map(|bit| bit / L::BITS * ROW + lane)
 }
 
 /// The row of lanes that a row of a block is in: row r of lanes has the values from `FL_ORDER[r / 8] * 16 + r % 8 * 128` on,

@@ -49,6 +49,13 @@ impl<B: Bytes> Bytes for EmulatedBytes<B> {
     }
 
     #[inline]
+    fn touch_each(&self, offsets: impl Iterator<Item = usize>) {
+        let inside = offsets.filter(|offset| *offset < self.bytes.as_slice().len());
+        self.device
+            .touch_each(inside.map(|offset| self.base + offset as u64));
+    }
+
+    #[inline]
     fn scan(&self, offset: usize, len: usize) {
         let end = offset.saturating_add(len).min(self.bytes.as_slice().len());
         self.device

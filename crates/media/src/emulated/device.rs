@@ -157,6 +157,16 @@ impl Device {
         }
     }
 
+    /// Says that the lines of these addresses are about to be read, none of which is known by what is in another: they come side
+    /// by side, as far as the core can have misses in flight.
+    pub fn touch_each(&self, addresses: impl Iterator<Item = u64>) {
+        self.with_lane(|lane, tallies| {
+            self.enter(lane, tallies);
+            let missed = lane.touch_each(&self.shared, tallies, addresses.map(|at| at / LINE));
+            self.leave(lane, tallies, missed);
+        });
+    }
+
     #[inline(never)]
     fn touch_slowly(&self, lane: &mut Lane, tallies: &Tallies, first: u64, last: u64, bytes: &[u8]) {
         self.enter(lane, tallies);

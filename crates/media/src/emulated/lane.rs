@@ -172,9 +172,7 @@ impl Lane {
                 let hit = shared.cache.access(line);
                 if hit {
                     tallies.hits.add(1);
-                    if self.requests.any(self.now) {
-                        ready = ready.max(self.requests.complete(line));
-                    }
+                    ready = ready.max(self.requests.complete_after(line, self.now));
                 } else {
                     missed = true;
                     ready = ready.max(self.request(shared, tallies, line, Asked::ByCore));
@@ -185,14 +183,52 @@ impl Lane {
             }
         }
         self.remember(last);
-        if model.window == 0 {
+        self.await_until(ready, model.window);
+        missed
+    }
+
+    /// Touches lines whose addresses are all known; returns whether the device had to serve one.
+    pub(super) fn touch_each(
+        &mut self,
+        shared: &Shared,
+        tallies: &Tallies,
+        lines: impl Iterator<Item = u64>,
+    ) -> bool {
+        let mut missed = false;
+        let (mut ready, mut before) = (0, None);
+        for line in lines {
+            if before == Some(line) {
+                continue;
+            }
+            if before.is_none() {
+                self.depend(line, shared.model.window);
+            }
+            before = Some(line);
+            if shared.cache.access(line) {
+                tallies.hits.add(1);
+                ready = ready.max(self.requests.complete_after(line, self.now));
+            } else {
+                missed = true;
+                ready = ready.max(self.request(shared, tallies, line, Asked::ByCore));
+            }
+        }
+        if let Some(last) = before {
+            self.remember(last);
+        }
+        self.await_until(ready.max(self.now), shared.model.window);
+        missed
+    }
+
+    /// What was touched is there at `ready`.
+    #[inline(always)]
+    fn await_until(&mut self, ready: u64, window: u64) {
+        if window == 0 {
             self.now = ready;
         } else {
             self.pending = ready - self.now;
             self.pending_work = self.work;
         }
         self.busy = self.pending > 0 || self.awaited_count > 0 || self.requests.any(self.now);
-        missed
     }
 
     /// Begins to read lines from front to back.

@@ -57,10 +57,14 @@ impl Requests {
         self.lines.any(now)
     }
 
-    /// When the line is there; 0 if it is not on its way.
+    /// When the line is there; 0 if nothing is on its way any more.
     #[inline(always)]
-    pub(super) fn complete(&self, line: u64) -> u64 {
-        self.lines.complete(line)
+    pub(super) fn complete_after(&self, line: u64, now: u64) -> u64 {
+        if self.any(now) {
+            self.lines.complete(line)
+        } else {
+            0
+        }
     }
 
     /// When the device has accepted what was flushed.
