@@ -17,7 +17,7 @@ use crate::format::{
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::{ColumnsError, Result};
-use halocline_media::{Bytes, LINE};
+use halocline_media::{Bytes, LINE, prefetch};
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
 use zerocopy::IntoBytes;
@@ -266,6 +266,22 @@ impl<'a> KeysChunk<'a> {
     fn reads_of(&self, extent: &ExtentBytes, blocks: Range<usize>) {
         for bytes in self.blocks_bytes(blocks) {
             extent.scan(offset_in(extent, bytes), bytes.len());
+        }
+    }
+
+    /// Starts to fetch a block, if there is one of that number.
+    #[inline]
+    pub(crate) fn prefetch(&self, block: usize) {
+        if block * BLOCK >= self.rows() {
+            return;
+        }
+        for bytes in self.blocks_bytes(block..block + 1) {
+            for at in (0..bytes.len()).step_by(LINE as usize) {
+                prefetch(bytes, at);
+            }
+            if let Some(extent) = self.emulated {
+                extent.scan_ahead(offset_in(extent, bytes), bytes.len());
+            }
         }
     }
 

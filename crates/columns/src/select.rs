@@ -145,8 +145,10 @@ impl Segment {
             for from in blocks.clone().step_by(STRIPE) {
                 let mut masks = [[u64::MAX; BLOCK / 64]; STRIPE];
                 let masks = &mut masks[..STRIPE.min(blocks.end - from)];
-                for (chunk, local) in &conditions {
-                    keep(chunk, local, from, masks, &mut room);
+                for (number, (chunk, local)) in conditions.iter().enumerate() {
+                    // The first condition's next blocks come while others are compared.
+                    let next = conditions.first().filter(|_| number == 1).map(|(first, _)| first);
+                    keep(chunk, local, from, masks, next, &mut room);
                 }
                 for (block, mask) in (from..).zip(masks) {
                     let first = chunk_start + block * BLOCK;
@@ -161,14 +163,25 @@ impl Segment {
     }
 }
 
-/// Clears the bits of rows that do not match, of a stripe of blocks from one on.
-fn keep(chunk: &KeysChunk<'_>, local: &Local, from: usize, masks: &mut [BlockMask], room: &mut [u64]) {
+/// Clears the bits of rows that do not match, of a stripe of blocks from one on. Blocks of the next stripe of `next` are fetched
+/// meanwhile.
+fn keep(
+    chunk: &KeysChunk<'_>,
+    local: &Local,
+    from: usize,
+    masks: &mut [BlockMask],
+    next: Option<&KeysChunk<'_>>,
+    room: &mut [u64],
+) {
     let Some(first) = masks.iter().position(|mask| !is_empty(mask)) else {
         return;
     };
     let last = masks.iter().rposition(|mask| !is_empty(mask)).unwrap_or(first);
     chunk.reads(from + first..from + last + 1);
     for (block, mask) in (from..).zip(masks) {
+        if let Some(next) = next {
+            next.prefetch(block + STRIPE);
+        }
         if !is_empty(mask) {
             local.apply(chunk, block, room, mask);
         }

@@ -14,6 +14,9 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// The most blocks.
+    pub const BLOCKS: usize = 64;
+
     /// Forgets all rows.
     pub fn clear(&mut self) {
         self.len = 0;
@@ -22,9 +25,9 @@ impl Selection {
     /// Appends the rows of a block, the one of this number among the blocks, whose bits are set.
     ///
     /// # Panics
-    /// If the number is 64 or more.
+    /// If the number is not below [`BLOCKS`](Self::BLOCKS).
     pub fn push(&mut self, block: usize, mask: &BlockMask) {
-        assert!(block < 64, "a selection is of 64 blocks at most");
+        assert!(block < Self::BLOCKS, "a selection is of 64 blocks at most");
         let room = self.len + BLOCK + kernel::ROOM;
         if self.rows.len() < room {
             self.rows.resize(room, 0);

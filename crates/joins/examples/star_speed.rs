@@ -1,18 +1,19 @@
 //! Times the star joins of some queries of the Star Schema Benchmark over the `lineorder` of a pool, without SQL: dimensions
 //! are made up, with as many rows and groups as those of scale factor 10.
 //!
-//! `cargo run --release -p halocline-joins --example star_speed -- POOL [THREADS [QUERY]]`
+//! `cargo run --release -p halocline-joins --example star_speed -- POOL [THREADS [QUERY|all [MEDIUM]]]`, where a medium is
+//! one of `emulated:PROFILE`: what the queries wait for it is shown then.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use halocline_columns::{CodePredicate, Segment, Table};
 use halocline_joins::star::{
     Aggregate, Dimension, DimensionBuilder, Function, Measure, Probe, StarJoin, Width,
 };
-use halocline_pool::{Pool, PoolOptions};
+use halocline_media::emulated::{Device, EmulatedSpec, Watch};
+use halocline_pool::{Pool, PoolOptions, Snapshot};
 
 type AnyResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -61,12 +62,25 @@ fn within(segment: &Segment, column: usize, low: i64, high: i64) -> AnyResult<(u
     ))
 }
 
+/// The pool, on its own medium or as if it were on the one of that name.
+fn open(path: &str, medium: Option<String>) -> AnyResult<(Snapshot, Option<Arc<Device>>)> {
+    let options = PoolOptions::default();
+    let Some(medium) = medium else {
+        return Ok((Pool::open(path, &options)?.snapshot()?, None));
+    };
+    let spec: EmulatedSpec = medium.parse()?;
+    let device = Device::new(&spec)?;
+    let pool = Pool::open_emulated(path, &options, &device)?;
+    Ok((pool.snapshot()?, Some(device)))
+}
+
 fn main() -> AnyResult {
     let mut arguments = std::env::args().skip(1);
-    let pool = Pool::open(arguments.next().ok_or("POOL")?, &PoolOptions::default())?;
+    let path = arguments.next().ok_or("POOL")?;
     let threads: usize = arguments.next().map_or(Ok(1), |threads| threads.parse())?;
-    let only = arguments.next();
-    let table = Table::open(&pool.snapshot()?, "lineorder")?;
+    let only = arguments.next().filter(|only| only != "all");
+    let (snapshot, device) = open(&path, arguments.next())?;
+    let table = Table::open(&snapshot, "lineorder")?;
     let segment = &table.segments()[0];
     let probe = |column: usize, dimension: Arc<Dimension>| Probe {
         columns: vec![column],
@@ -174,15 +188,25 @@ fn main() -> AnyResult {
         let mut times = Vec::new();
         let mut answer = 0;
         let mut passed = Vec::new();
+        let mut on_device = None;
         for _ in 0..9 {
-            let start = Instant::now();
+            let watch = Watch::start(device.as_ref());
             let (groups, stats) = join.run(
                 &[(segment, conditions.clone())],
                 &[],
                 threads,
                 &AtomicBool::new(false),
             )?;
-            times.push(start.elapsed().as_secs_f64() * 1e3);
+            let lap = watch.lap();
+            times.push(lap.time.as_secs_f64() * 1e3);
+            on_device = device.is_some().then(|| {
+                (
+                    lap.waited / threads as u32,
+                    lap.overrun,
+                    lap.counts.calls,
+                    lap.counts.units,
+                )
+            });
             answer = (0..groups.len()).filter_map(|group| groups.value(group, 0)).sum();
             passed = stats.order.iter().copied().zip(stats.passed).collect();
         }
@@ -194,6 +218,9 @@ fn main() -> AnyResult {
             times[0],
             times[0] * 1e3 * threads as f64 / blocks
         );
+        if let Some((waited, overrun, calls, units)) = on_device {
+            println!("  a thread waited {waited:.1?}, ran over {overrun:.1?}; {calls} calls, {units} units");
+        }
     }
     Ok(())
 }

@@ -32,6 +32,13 @@ pub trait Bytes: Clone + Send + Sync + 'static {
         let _ = (offset, len);
     }
 
+    /// Says that the CPU was asked to fetch `len` bytes from `offset` on, which a [`scan`](Bytes::scan) is to read soon. Costs
+    /// nothing on a real medium.
+    #[inline(always)]
+    fn scan_ahead(&self, offset: usize, len: usize) {
+        let _ = (offset, len);
+    }
+
     /// Asks the CPU to fetch the line at `offset`; out of range it does no harm.
     #[inline(always)]
     fn prefetch(&self, offset: usize) {

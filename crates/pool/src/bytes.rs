@@ -111,6 +111,14 @@ impl Bytes for ExtentBytes {
     }
 
     #[inline(always)]
+    fn scan_ahead(&self, offset: usize, len: usize) {
+        if let Some((device, base)) = &self.device {
+            let end = offset.saturating_add(len).min(self.len);
+            device.scan_ahead(base + offset as u64, end.saturating_sub(offset));
+        }
+    }
+
+    #[inline(always)]
     fn prefetch(&self, offset: usize) {
         halocline_media::prefetch(self, offset);
         if let Some((device, base)) = &self.device

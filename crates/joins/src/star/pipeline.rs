@@ -1,7 +1,8 @@
 //! The pipeline over one segment: from stripes of some blocks to aggregates.
 //!
-//! What is left of a stripe is a bit mask for each block while it is much, and one selection vector for all of them then: what is
-//! done once for each pass over rows is done for many, and their lines are fetched side by side.
+//! What is left of a stripe is a bit mask for each block while it is much, and one selection vector for all of them then, which
+//! the stripes behind join if they leave little too: what is done once for each pass over rows is done for many, and their lines
+//! are fetched side by side.
 
 use halocline_columns::{
     BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Column, Segment, Selection, rows_in,
@@ -16,6 +17,8 @@ use crate::Result;
 
 /// Blocks of a stripe.
 const STRIPE: usize = 8;
+/// Rows in a selection from which on it gets no more: enough that what waits for memory waits for many.
+const ENOUGH: usize = 1024;
 
 /// A probe in one segment.
 enum AnyProbe<'a> {
@@ -49,6 +52,25 @@ struct Stripe {
     present: u32,
 }
 
+/// What the rows in a selection are.
+#[derive(Default, Clone, Copy)]
+struct Few {
+    chunk: usize,
+    /// They count from here.
+    block: usize,
+    /// The first probe that they have not passed.
+    place: usize,
+}
+
+impl Few {
+    /// Whether those of a stripe may join them.
+    fn takes(self, chunk: usize, block: usize, place: usize) -> bool {
+        let after = block.checked_sub(self.block);
+        (chunk, place) == (self.chunk, self.place)
+            && after.is_some_and(|after| after + STRIPE <= Selection::BLOCKS)
+    }
+}
+
 /// What the caller has made sure of by [`StarJoin::can_read`].
 pub(super) const READABLE: &str = "a star join reads whole numbers";
 
@@ -60,7 +82,9 @@ pub(super) struct Pipeline<'a> {
     probes: Vec<AnyProbe<'a>>,
     measured: Vec<MeasuredOf<'a>>,
     stripe: Stripe,
+    /// Rows that are left of stripes, and what they are.
     selection: Selection,
+    few: Few,
     /// Codes of the rows that are left.
     codes: (Vec<u32>, Vec<u64>),
     groups: Vec<u32>,
@@ -128,6 +152,7 @@ impl<'a> Pipeline<'a> {
             measured,
             stripe: Stripe::default(),
             selection: Selection::default(),
+            few: Few::default(),
             codes: Default::default(),
             groups: Vec::new(),
             reached: 0,
@@ -166,6 +191,7 @@ impl<'a> Pipeline<'a> {
         found?;
         result?;
         self.stripe(groups, stats)?;
+        self.few(groups, stats)?;
         self.count_reads(chunk, stats)
     }
 
@@ -202,58 +228,71 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Runs over what is selected of the stripe at hand, and empties it.
+    /// Runs over what is selected of the stripe at hand, and empties it: by masks while many rows of it are left, then the rows that
+    /// are go to the others in the selection.
     fn stripe(&mut self, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
         let mut left = self.stripe.rows();
         stats.selected += left as u64;
-        let mut in_masks = true;
         let (chunk, block) = (self.stripe.chunk, self.stripe.block);
-        for (place, (probe, passed)) in self.probes.iter_mut().zip(&mut stats.passed).enumerate() {
-            if left == 0 {
+        let mut place = 0;
+        while left > 0
+            && let Some(AnyProbe::Narrow(probe)) = self.probes.get_mut(place)
+            && probe.looks_all_up(chunk, left / self.stripe.present.count_ones() as usize)?
+        {
+            self.reached = self.reached.max(place + 1);
+            let present = self.stripe.present;
+            let (first, last) = (present.trailing_zeros(), present.ilog2());
+            probe.reads(chunk, block + first as usize..block + last as usize + 1)?;
+            (self.stripe).keep(|block, mask| probe.keep(chunk, block, mask))?;
+            left = self.stripe.rows();
+            if probe.is_rough(chunk)? {
                 break;
             }
-            self.reached = self.reached.max(place + 1);
-            let all = match probe {
-                AnyProbe::Narrow(probe) if in_masks => {
-                    probe.looks_all_up(chunk, left / self.stripe.present.count_ones() as usize)?
-                }
-                _ => false,
-            };
-            if let AnyProbe::Narrow(probe) = probe
-                && all
-            {
-                let present = self.stripe.present;
-                let (first, last) = (present.trailing_zeros(), present.ilog2());
-                probe.reads(chunk, block + first as usize..block + last as usize + 1)?;
-                (self.stripe).keep(|block, mask| probe.keep(chunk, block, mask))?;
-                if !probe.is_rough(chunk)? {
-                    left = self.stripe.rows();
-                    *passed += left as u64;
-                    continue;
-                }
+            stats.passed[place] += left as u64;
+            place += 1;
+        }
+        let present = std::mem::take(&mut self.stripe.present);
+        if left == 0 {
+            return Ok(());
+        }
+        if !self.few.takes(chunk, block, place) {
+            self.few(groups, stats)?;
+            self.few = Few { chunk, block, place };
+        }
+        for at in (0..STRIPE).filter(|at| present >> at & 1 == 1) {
+            self.selection
+                .push(block + at - self.few.block, &self.stripe.masks[at]);
+        }
+        match self.selection.len() >= ENOUGH {
+            true => self.few(groups, stats),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs over the rows in the selection, and empties it.
+    fn few(&mut self, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
+        let Few { chunk, block, place } = self.few;
+        let probes = self.probes.iter_mut().zip(&mut stats.passed);
+        for (number, (probe, passed)) in probes.enumerate().skip(place) {
+            if self.selection.is_empty() {
+                return Ok(());
             }
-            if in_masks {
-                self.stripe.select(&mut self.selection);
-            }
-            in_masks = false;
+            self.reached = self.reached.max(number + 1);
             match probe {
                 AnyProbe::Narrow(probe) => {
                     probe.pass(chunk, block, &mut self.selection, &mut self.codes.0)?;
                 }
                 AnyProbe::Wide(probe) => probe.pass(chunk, block, &mut self.selection)?,
             }
-            left = self.selection.len();
-            *passed += left as u64;
+            *passed += self.selection.len() as u64;
         }
-        if in_masks && left > 0 {
-            self.stripe.select(&mut self.selection);
-        }
-        self.stripe.present = 0;
-        if left == 0 {
+        if self.selection.is_empty() {
             return Ok(());
         }
         self.reached = self.probes.len() + 1;
-        self.aggregate(chunk, block, groups)
+        let aggregated = self.aggregate(chunk, block, groups);
+        self.selection.clear();
+        aggregated
     }
 
     /// Adds the rows in the selection, from a block on, to the aggregates.
@@ -304,14 +343,6 @@ impl Stripe {
             self.present &= !(u32::from(is_empty) << at);
         }
         Ok(())
-    }
-
-    /// The rows that are left.
-    fn select(&self, selection: &mut Selection) {
-        selection.clear();
-        for at in self.blocks() {
-            selection.push(at, &self.masks[at]);
-        }
     }
 }
 

@@ -63,6 +63,13 @@ impl<B: Bytes> Bytes for EmulatedBytes<B> {
     }
 
     #[inline]
+    fn scan_ahead(&self, offset: usize, len: usize) {
+        let end = offset.saturating_add(len).min(self.bytes.as_slice().len());
+        self.device
+            .scan_ahead(self.base + offset as u64, end.saturating_sub(offset));
+    }
+
+    #[inline]
     fn prefetch(&self, offset: usize) {
         self.bytes.prefetch(offset);
         if offset < self.bytes.as_slice().len() {

@@ -157,6 +157,18 @@ impl Device {
         }
     }
 
+    /// Says that the core has asked for `len` bytes from the address on, which a [`scan`](Device::scan) that goes on there is to
+    /// read: they come without a wait. Where no scan is expected, nothing happens.
+    pub fn scan_ahead(&self, at: u64, len: usize) {
+        if len > 0 {
+            self.with_lane(|lane, tallies| {
+                self.enter(lane, tallies);
+                lane.scan_ahead(&self.shared, tallies, at / LINE, (at + len as u64 - 1) / LINE);
+                self.leave(lane, tallies, false);
+            });
+        }
+    }
+
     /// Says that the lines of these addresses are about to be read, none of which is known by what is in another: they come side
     /// by side, as far as the core can have misses in flight.
     pub fn touch_each(&self, addresses: impl Iterator<Item = u64>) {

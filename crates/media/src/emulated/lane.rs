@@ -245,6 +245,16 @@ impl Lane {
         self.busy = true;
     }
 
+    /// Starts to fetch lines that a scan is to read next.
+    pub(super) fn scan_ahead(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
+        let (now, behind) = (self.now, self.behind);
+        let requests = &mut self.requests;
+        self.scans.prefetch(first, last, |first, last| {
+            let (ready, missed) = requests.bulk(shared, tallies, (now, behind), first, last);
+            (missed > 0).then_some(ready)
+        });
+    }
+
     /// Starts the access to a line, if the cache has not got it.
     #[inline(always)]
     pub(super) fn prefetch(&mut self, shared: &Shared, tallies: &Tallies, line: u64) {

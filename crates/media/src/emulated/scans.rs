@@ -67,7 +67,8 @@ impl Scans {
                     None => self.fronts.push(front),
                 }
                 self.next_front = (at + 1) % FRONTS;
-                self.fetch_ahead(at, lines_ahead, fetch);
+                // As far as it has got by then, being twice as far ahead at each few lines.
+                self.fetch_ahead(at, lines_ahead.min(last + 1 - first), fetch);
             }
             let begin = begin.unwrap_or(now);
             self.ready = rest.unwrap_or(begin).max(begin);
@@ -95,6 +96,15 @@ impl Scans {
         self.fetch_ahead(at, lines_ahead, fetch);
         self.ready = ready;
         now
+    }
+
+    /// Fetches lines `first..=last`, if some before them are ahead of a front or were read last.
+    pub(super) fn prefetch(&mut self, first: u64, last: u64, fetch: impl FnMut(u64, u64) -> Option<u64>) {
+        let expected = |front: &Front| front.next <= first && first <= front.asked();
+        if let Some(at) = self.fronts.iter().position(expected) {
+            let lines = last + 1 - self.fronts[at].next;
+            self.fetch_ahead(at, lines, fetch);
+        }
     }
 
     /// Keeps so many lines ahead of a front.
