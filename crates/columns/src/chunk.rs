@@ -285,6 +285,15 @@ impl<'a> KeysChunk<'a> {
         }
     }
 
+    /// Fetches lines of the chunk that are about to be read, side by side.
+    pub(crate) fn fetch<'b>(&self, bytes: impl Iterator<Item = &'b [u8]> + Clone) {
+        let lines = |bytes: &'b [u8]| (0..bytes.len()).step_by(LINE as usize).map(|at| &bytes[at..]);
+        bytes.clone().flat_map(lines).for_each(|line| prefetch(line, 0));
+        if let Some(extent) = self.emulated {
+            extent.touch_each(bytes.flat_map(lines).map(|line| offset_in(extent, line)));
+        }
+    }
+
     /// Says that these rows, ascending and counted from a block on, are about to be read.
     #[inline(always)]
     pub(crate) fn reads_rows(&self, block: usize, rows: &[u16]) {

@@ -2,6 +2,7 @@
 
 use crate::chunk::{Body, KeysChunk, width_of};
 use crate::column::Column;
+use crate::encoding::runs::Runs;
 use crate::format::{
     BLOCK, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS,
     ENCODING_STEPS,
@@ -9,6 +10,7 @@ use crate::format::{
 use crate::kernel::{self, Lane, with_lane};
 use crate::mask::lanes;
 use crate::{CodePredicate, Result};
+use zerocopy::IntoBytes;
 
 /// Rows of a block; chunks have a whole number of them, but for the last.
 pub const BLOCK_ROWS: usize = BLOCK;
@@ -298,8 +300,17 @@ impl<'a, C: Code> CodeReader<'a, C> {
             }
             _ => {}
         }
+        if let Body::Runs(runs) = open.chunk.body()
+            && rows.len() < blocks * FEW
+        {
+            with_lane!(open.chunk.width(), L => open.rows_of_runs::<L>(runs, (block, rows), onto, codes));
+            return Ok(());
+        }
+        if rows.len() < blocks * MANY {
+            open.chunk.reads_rows(block, rows);
+        }
         let mut done = 0;
-        for rows in rows.chunk_by(|a, b| a / BLOCK as u16 == b / BLOCK as u16) {
+        for rows in by_block(rows) {
             let of_rows = &mut codes[done..done + rows.len()];
             self.read_rows_of(chunk, block + usize::from(rows[0]) / BLOCK, rows, of_rows)?;
             done += rows.len();
@@ -316,14 +327,12 @@ impl<'a, C: Code> CodeReader<'a, C> {
         let row_of = |row: u16| usize::from(row) % BLOCK;
         match open.chunk.body() {
             Body::Plain(plain) => with_lane!(open.chunk.width(), L => {
-                open.chunk.reads(block..block + 1);
                 let values = plain.block::<L>(block);
                 for (code, &row) in codes.iter_mut().zip(rows) {
                     *code = open.code(values[row_of(row)].widen(), onto);
                 }
             }),
             Body::Runs(runs) if rows.len() < MANY => with_lane!(open.chunk.width(), L => {
-                open.chunk.reads(block..block + 1);
                 let (marks, values) = runs.of_block::<L>(block);
                 let numbers = &mut [0; MANY][..rows.len()];
                 kernel::runs_of(&marks, rows, numbers);
@@ -405,6 +414,38 @@ impl<C: Code> Open<'_, C> {
         C::truncate(value).plus(self.shift).min(onto.most)
     }
 
+    /// The codes of rows in runs, few of a block: what is read first for all of them is fetched side by side, and so is the rest.
+    fn rows_of_runs<L: Lane>(
+        &self,
+        runs: &Runs<'_>,
+        (block, rows): (usize, &[u16]),
+        onto: Onto<C>,
+        codes: &mut [C],
+    ) {
+        let number = |rows: &[u16]| block + usize::from(rows[0]) / BLOCK;
+        let starts = by_block(rows).map(|rows| runs.starts(number(rows)..number(rows) + 1));
+        self.chunk.fetch(starts);
+        let (mut at, mut numbers) = (vec![0; rows.len()], vec![0; rows.len()]);
+        let values = runs.values::<L>();
+        let mut done = 0;
+        for rows in by_block(rows) {
+            let (of_block, range) = (number(rows), done..done + rows.len());
+            kernel::runs_of(&runs.marks(of_block), rows, &mut numbers[range.clone()]);
+            let first = runs.runs(of_block..of_block + 1).start;
+            for (at, run) in at[range.clone()].iter_mut().zip(&numbers[range]) {
+                *at = first + usize::from(*run);
+            }
+            done += rows.len();
+        }
+        let lines = at
+            .iter()
+            .map(|at| values.get(*at..at + 1).unwrap_or_default().as_bytes());
+        self.chunk.fetch(lines);
+        for (code, at) in codes.iter_mut().zip(&at) {
+            *code = self.code(values.get(*at).copied().unwrap_or_default().widen(), onto);
+        }
+    }
+
     /// The codes of local values.
     fn codes<L: Lane>(&self, values: &[L; BLOCK], onto: Onto<C>, codes: &mut [C; BLOCK]) {
         match self.chunk.null() {
@@ -420,6 +461,14 @@ impl<C: Code> Open<'_, C> {
 
 /// From so many rows of a block on, all of them are read.
 const MANY: usize = 256;
+
+/// Up to so many rows of a block, on average, those in runs are looked up in steps.
+const FEW: usize = 16;
+
+/// Rows by block.
+fn by_block(rows: &[u16]) -> impl Iterator<Item = &[u16]> + Clone {
+    rows.chunk_by(|a, b| a / BLOCK as u16 == b / BLOCK as u16)
+}
 
 /// How long a list must be for every position of so many bits to lie in it: as long as there are numbers in the lane,
 /// so that looking positions up needs no check, unless that is too long.

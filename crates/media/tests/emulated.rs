@@ -13,6 +13,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 const REGION: u64 = 512 * MIB;
 
 fn spec(profile: DeviceProfile, core: CoreShape) -> EmulatedSpec {
@@ -198,6 +199,71 @@ fn large_touches_take_the_bandwidth() {
     let (ns, counts) = each(&device, 100, |step| device.touch(step * MIB, MIB as usize));
     about(ns, MIB as f64 / 8.0, 10.0, "1 MiB");
     assert_eq!((counts.lines, counts.units), (100 * MIB / LINE, 100 * MIB / 256));
+}
+
+/// Nanoseconds of a stretch of 2 KiB when several places are read on in turn, with so much work on each stretch.
+fn scanned(places: u64, work: Duration) -> f64 {
+    let mut optane = DeviceProfile::optane();
+    optane.device.read_gbps = vec![8.0];
+    let device = device(optane);
+    let (ns, counts) = each(&device, 12_000, |step| {
+        device.scan(step % places * (GIB + 31 * MIB) + step / places * 2048, 2048);
+        device.work(work);
+    });
+    let read = 12_000 * 2048 / LINE;
+    assert!((read..read + places * 64).contains(&counts.lines), "{counts:?}");
+    ns
+}
+
+#[test]
+fn scans_take_the_bandwidth_or_the_work_whichever_is_more() {
+    for places in [1, 3, 12] {
+        about(scanned(places, Duration::ZERO), 2048.0 / 8.0, 10.0, "no work");
+        about(
+            scanned(places, Duration::from_nanos(200)),
+            2048.0 / 8.0,
+            10.0,
+            "less work than transfer",
+        );
+        about(
+            scanned(places, Duration::from_nanos(900)),
+            900.0,
+            20.0,
+            "more work than transfer",
+        );
+    }
+}
+
+#[test]
+fn what_was_asked_for_ahead_of_a_scan_comes_beside_the_work() {
+    let device = device(DeviceProfile::optane());
+    let scan = |ahead: bool| {
+        each(&device, 1000, |step| {
+            let at = step * 64 * 1024;
+            device.scan(at, 4096);
+            if ahead {
+                device.scan_ahead(at + 4096, 60 * 1024);
+            }
+            device.work(Duration::from_micros(10));
+            device.scan(at + 4096, 60 * 1024);
+        })
+        .0
+    };
+    let (without, with) = (scan(false), scan(true));
+    assert!(with < 0.95 * without, "{with} ns, {without} ns without");
+    // Where no scan goes on, nothing is fetched.
+    let before = device.counts();
+    device.scan_ahead(500 * GIB, 4096);
+    assert_eq!((device.counts() - before).lines, 0);
+}
+
+#[test]
+fn touches_of_each_overlap() {
+    let device = device(DeviceProfile::optane());
+    let places = |step: u64| (0..12).map(move |i| random_place(12 * step + i));
+    let (ns, counts) = each(&device, 1000, |step| device.touch_each(places(step)));
+    about(ns, 325.0, 100.0, "twelve at once");
+    assert!(counts.lines > 11_900 && counts.calls < 1010, "{counts:?}");
 }
 
 #[test]

@@ -49,14 +49,39 @@ impl<'a> Runs<'a> {
     /// The rows of a block that begin a run, and the values of its runs, 1024 at most. Damaged ones may be fewer or more than the marks.
     #[inline]
     pub(crate) fn of_block<L: Lane>(&self, block: usize) -> (BlockMask, &'a [L]) {
+        let values = self.values::<L>().get(self.runs(block..block + 1));
+        let values = values.unwrap_or(&[]);
+        (self.marks(block), &values[..values.len().min(BLOCK)])
+    }
+
+    /// The numbers of the runs of blocks.
+    #[inline]
+    pub(crate) fn runs(&self, blocks: Range<usize>) -> Range<usize> {
         let firsts = typed::<u32>(self.firsts);
-        let range = firsts[block] as usize..firsts[block + 1] as usize;
-        let marks = match self.starts {
-            Starts::Lengths(lengths) => marks_of(lengths.get(range.clone()).unwrap_or(&[])),
+        firsts[blocks.start] as usize..firsts[blocks.end] as usize
+    }
+
+    /// The rows of a block that begin a run.
+    #[inline]
+    pub(crate) fn marks(&self, block: usize) -> BlockMask {
+        match self.starts {
+            Starts::Lengths(lengths) => marks_of(lengths.get(self.runs(block..block + 1)).unwrap_or(&[])),
             Starts::Marks(marks) => marks[block],
-        };
-        let values = typed::<L>(self.values).get(range).unwrap_or(&[]);
-        (marks, &values[..values.len().min(BLOCK)])
+        }
+    }
+
+    /// The bytes that tell where the runs of blocks begin.
+    pub(crate) fn starts(&self, blocks: Range<usize>) -> &'a [u8] {
+        match self.starts {
+            Starts::Lengths(lengths) => lengths.get(self.runs(blocks)).unwrap_or(&[]),
+            Starts::Marks(marks) => marks[blocks].as_bytes(),
+        }
+    }
+
+    /// The values of all runs.
+    #[inline]
+    pub(crate) fn values<L: Lane>(&self) -> &'a [L] {
+        typed(self.values)
     }
 
     /// The bytes of the numbers of first runs.
@@ -66,14 +91,8 @@ impl<'a> Runs<'a> {
 
     /// What is read of blocks: where their runs begin, and their values.
     pub(crate) fn blocks<L: Lane>(&self, blocks: Range<usize>) -> [&'a [u8]; 2] {
-        let firsts = typed::<u32>(self.firsts);
-        let runs = firsts[blocks.start] as usize..firsts[blocks.end] as usize;
-        let starts = match self.starts {
-            Starts::Lengths(lengths) => lengths.get(runs.clone()).unwrap_or(&[]),
-            Starts::Marks(marks) => marks[blocks].as_bytes(),
-        };
-        let values = typed::<L>(self.values).get(runs).unwrap_or(&[]);
-        [starts, values.as_bytes()]
+        let values = self.values::<L>().get(self.runs(blocks.clone()));
+        [self.starts(blocks), values.unwrap_or(&[]).as_bytes()]
     }
 
     /// The values of a block, as `map` makes them something else; what damaged runs leave over becomes the default.

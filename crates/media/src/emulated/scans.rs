@@ -23,13 +23,22 @@ impl Front {
     fn asked(&self) -> u64 {
         self.ahead.back().map_or(self.next, |(end, _)| *end)
     }
+
+    /// Keeps so many lines on their way.
+    fn fetch_ahead(&mut self, lines: u64, mut fetch: impl FnMut(u64, u64) -> Option<u64>) {
+        let (from, end) = (self.asked(), self.next + lines);
+        if from < end {
+            let there = fetch(from, end - 1).unwrap_or(0);
+            self.ahead.push_back((end, there));
+        }
+    }
 }
 
 /// The places that one core reads on at.
 #[derive(Debug)]
 pub(super) struct Scans {
+    /// Those read last come last.
     fronts: Vec<Front>,
-    next_front: usize,
     /// When all that is being read is there.
     pub(super) ready: u64,
 }
@@ -38,7 +47,6 @@ impl Scans {
     pub(super) fn new() -> Scans {
         Scans {
             fronts: Vec::new(),
-            next_front: 0,
             ready: 0,
         }
     }
@@ -57,23 +65,22 @@ impl Scans {
             let begin = fetch(first, first);
             let rest = (first < last).then(|| fetch(first + 1, last)).flatten();
             if begin.or(rest).is_some() && lines_ahead > 0 {
-                let front = Front {
-                    next: last + 1,
-                    ahead: VecDeque::new(),
+                let mut front = match self.fronts.len() < FRONTS {
+                    true => Front::default(),
+                    false => self.fronts.remove(0),
                 };
-                let at = self.next_front;
-                match self.fronts.get_mut(at) {
-                    Some(old) => *old = front,
-                    None => self.fronts.push(front),
-                }
-                self.next_front = (at + 1) % FRONTS;
+                front.next = last + 1;
+                front.ahead.clear();
                 // As far as it has got by then, being twice as far ahead at each few lines.
-                self.fetch_ahead(at, lines_ahead.min(last + 1 - first), fetch);
+                front.fetch_ahead(lines_ahead.min(last + 1 - first), fetch);
+                self.fronts.push(front);
             }
             let begin = begin.unwrap_or(now);
             self.ready = rest.unwrap_or(begin).max(begin);
             return begin;
         };
+        self.fronts[at..].rotate_left(1);
+        let at = self.fronts.len() - 1;
         let front = &mut self.fronts[at];
         let (mut ready, mut from, mut begin) = (now, first, front.next);
         while let Some(&(end, there)) = front.ahead.front()
@@ -93,7 +100,7 @@ impl Scans {
             ready = ready.max(fetch(from, last).unwrap_or(now));
         }
         front.next = last + 1;
-        self.fetch_ahead(at, lines_ahead, fetch);
+        front.fetch_ahead(lines_ahead, fetch);
         self.ready = ready;
         now
     }
@@ -102,18 +109,8 @@ impl Scans {
     pub(super) fn prefetch(&mut self, first: u64, last: u64, fetch: impl FnMut(u64, u64) -> Option<u64>) {
         let expected = |front: &Front| front.next <= first && first <= front.asked();
         if let Some(at) = self.fronts.iter().position(expected) {
-            let lines = last + 1 - self.fronts[at].next;
-            self.fetch_ahead(at, lines, fetch);
-        }
-    }
-
-    /// Keeps so many lines ahead of a front.
-    fn fetch_ahead(&mut self, at: usize, lines: u64, mut fetch: impl FnMut(u64, u64) -> Option<u64>) {
-        let front = &mut self.fronts[at];
-        let (from, end) = (front.asked(), front.next + lines);
-        if from < end {
-            let there = fetch(from, end - 1).unwrap_or(0);
-            front.ahead.push_back((end, there));
+            let front = &mut self.fronts[at];
+            front.fetch_ahead(last + 1 - front.next, fetch);
         }
     }
 }
