@@ -13,11 +13,10 @@ use crate::encoding::steps::Steps;
 use crate::error::damaged;
 use crate::format::{
     ALIGN, BLOCK, ChunkEntry, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN,
-    ENCODING_RUNS, ENCODING_STEPS, KeysHeader, checksum,
+    ENCODING_RUNS, ENCODING_STEPS, checksum,
 };
 use crate::kernel::{self, Lane, with_lane};
 use crate::{ColumnsError, Result};
-use halocline_media::{Bytes, LINE, prefetch};
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
 use zerocopy::IntoBytes;
@@ -175,10 +174,6 @@ fn unused_offset(keys: &[u64], min: u64) -> u64 {
     gap.unwrap_or(offsets.len()) as u64
 }
 
-/// Lines of blocks for each row from which on only those of the rows are read: fewer are brought in by reading on, as a medium's
-/// unit has several lines and comes sooner if it is the next one.
-const FEW: u64 = 8;
-
 /// How the local values of a chunk lie in its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Body<'a> {
@@ -193,9 +188,9 @@ pub(crate) enum Body<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeysChunk<'a> {
     pub(crate) entry: &'a ChunkEntry,
-    body: Body<'a>,
+    pub(crate) body: Body<'a>,
     /// The emulated extent it lies in.
-    emulated: Option<&'a ExtentBytes>,
+    pub(crate) emulated: Option<&'a ExtentBytes>,
 }
 
 impl<'a> KeysChunk<'a> {
@@ -235,96 +230,6 @@ impl<'a> KeysChunk<'a> {
             body,
             emulated: None,
         })
-    }
-
-    /// The same in an extent, which is told what is read of it if it is an emulated one.
-    #[inline]
-    pub(crate) fn on(mut self, extent: &'a ExtentBytes) -> Self {
-        if extent.device().is_some() {
-            self.emulated = Some(extent);
-            let head = match &self.body {
-                Body::Packed(_) | Body::Plain(_) => &[],
-                Body::List(list) => list.values_bytes(),
-                Body::Steps(steps) => steps.firsts(),
-                Body::Runs(runs) => runs.firsts(),
-            };
-            extent.touch(self.entry.offset as usize, size_of::<KeysHeader>());
-            extent.scan(offset_in(extent, head), head.len());
-        }
-        self
-    }
-
-    /// Says that some of these blocks' rows are about to be read, all of them at best.
-    #[inline(always)]
-    pub(crate) fn reads(&self, blocks: Range<usize>) {
-        if let Some(extent) = self.emulated {
-            self.reads_of(extent, blocks);
-        }
-    }
-
-    #[cold]
-    fn reads_of(&self, extent: &ExtentBytes, blocks: Range<usize>) {
-        for bytes in self.blocks_bytes(blocks) {
-            extent.scan(offset_in(extent, bytes), bytes.len());
-        }
-    }
-
-    /// Starts to fetch a block, if there is one of that number.
-    #[inline]
-    pub(crate) fn prefetch(&self, block: usize) {
-        if block * BLOCK >= self.rows() {
-            return;
-        }
-        for bytes in self.blocks_bytes(block..block + 1) {
-            for at in (0..bytes.len()).step_by(LINE as usize) {
-                prefetch(bytes, at);
-            }
-            if let Some(extent) = self.emulated {
-                extent.scan_ahead(offset_in(extent, bytes), bytes.len());
-            }
-        }
-    }
-
-    /// Fetches lines of the chunk that are about to be read, side by side.
-    pub(crate) fn fetch<'b>(&self, bytes: impl Iterator<Item = &'b [u8]> + Clone) {
-        let lines = |bytes: &'b [u8]| (0..bytes.len()).step_by(LINE as usize).map(|at| &bytes[at..]);
-        bytes.clone().flat_map(lines).for_each(|line| prefetch(line, 0));
-        if let Some(extent) = self.emulated {
-            extent.touch_each(bytes.flat_map(lines).map(|line| offset_in(extent, line)));
-        }
-    }
-
-    /// Says that these rows, ascending and counted from a block on, are about to be read.
-    #[inline(always)]
-    pub(crate) fn reads_rows(&self, block: usize, rows: &[u16]) {
-        if let Some(extent) = self.emulated {
-            self.reads_rows_of(extent, block, rows);
-        }
-    }
-
-    #[cold]
-    fn reads_rows_of(&self, extent: &ExtentBytes, block: usize, rows: &[u16]) {
-        let of = |row: u16| usize::from(row) / BLOCK;
-        let packed = match &self.body {
-            Body::Packed(packed) => Some(packed),
-            Body::List(list) => Some(list.positions()),
-            _ => None,
-        };
-        // Stretches of blocks that follow each other.
-        for rows in rows.chunk_by(|a, b| of(*b) <= of(*a) + 1) {
-            let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
-                continue;
-            };
-            let blocks = block + of(*first)..block + of(*last) + 1;
-            let lines = |packed: &Packed<'_>| packed.blocks(blocks.clone()).len() as u64 / LINE;
-            match packed.filter(|packed| FEW * rows.len() as u64 <= lines(packed)) {
-                Some(packed) => {
-                    let base = offset_in(extent, packed.blocks(block..blocks.end));
-                    extent.touch_each(packed.places(rows).map(|at| base + at));
-                }
-                None => self.reads_of(extent, blocks),
-            }
-        }
     }
 
     /// Bits of a local value: decides the lane it is read in.
@@ -449,11 +354,6 @@ impl<'a> KeysChunk<'a> {
             rest = &rest[run..];
         }
     }
-}
-
-/// Where a part of an extent begins in it.
-fn offset_in(extent: &[u8], part: &[u8]) -> usize {
-    (part.as_ptr() as usize).wrapping_sub(extent.as_ptr() as usize)
 }
 
 /// The bytes of a chunk within its part.

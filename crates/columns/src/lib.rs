@@ -72,6 +72,7 @@ mod physical;
 mod places;
 mod predicate;
 mod ranking;
+mod reads;
 mod scan;
 mod segment;
 mod segment_writer;

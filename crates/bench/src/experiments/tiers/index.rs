@@ -41,6 +41,9 @@ pub(in crate::experiments) trait Index {
     /// As [`Elf::copy_alone`].
     fn copy_alone(&self);
 
+    /// As [`Elf::wait_for_copies`].
+    fn wait_for_copies(&self);
+
     /// What of it is in DRAM.
     fn placed(&self) -> Placed;
 
@@ -95,6 +98,10 @@ impl<B: Bytes> Index for Elf<B> {
 
     fn copy_alone(&self) {
         Elf::copy_alone(self);
+    }
+
+    fn wait_for_copies(&self) {
+        Elf::wait_for_copies(self);
     }
 
     fn placed(&self) -> Placed {

@@ -245,6 +245,8 @@ impl System {
     pub(in crate::experiments) fn warm_up(&mut self, queries: &Queries) -> Result<(), BenchError> {
         let before = machine::counted_dram();
         self.index.ask(queries, queries.len(), &self.way)?;
+        // What is copied beside the queries would else count as another's.
+        self.index.wait_for_copies();
         let more = machine::counted_dram()
             .zip(before)
             .map(|(after, before)| after as f64 - before as f64);
