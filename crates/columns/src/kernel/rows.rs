@@ -186,6 +186,33 @@ mod tests {
         }
     }
 
+    /// The words that a value is said to be in are all that it is read from.
+    fn places_tell<L: Lane>(width: usize) {
+        let mut packed = vec![L::default(); packed_len::<L>(width)];
+        pack(
+            width,
+            &[L::truncate(u64::MAX >> (64 - width)); BLOCK],
+            &mut packed,
+        );
+        for row in [0, 1, 15, 16, 77, 128, 500, 1023] {
+            let mut only = vec![L::default(); packed.len()];
+            for at in places_of::<L>(width, row).map(|at| at / size_of::<L>()) {
+                only[at] = packed[at];
+            }
+            assert!(
+                unpack_row(width, &only, row) == u64::MAX >> (64 - width),
+                "width {width}, row {row}"
+            );
+        }
+    }
+
+    #[test]
+    fn places_are_where_values_are() {
+        for width in 1..=64 {
+            with_lane!(width, L => places_tell::<L>(width));
+        }
+    }
+
     #[test]
     fn rows_of_every_width_come_back() {
         for width in 0..=64 {

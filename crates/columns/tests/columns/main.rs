@@ -8,6 +8,7 @@ mod compaction;
 mod crash;
 mod damage;
 mod defaults;
+mod emulated;
 mod encodings;
 mod golden;
 mod model;

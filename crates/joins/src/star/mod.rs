@@ -18,6 +18,7 @@ mod order;
 mod pipeline;
 mod run;
 mod sparse;
+mod stripe;
 #[cfg(test)]
 mod tests;
 mod wide;

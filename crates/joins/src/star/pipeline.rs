@@ -4,19 +4,16 @@
 //! the stripes behind join if they leave little too: what is done once for each pass over rows is done for many, and their lines
 //! are fetched side by side.
 
-use halocline_columns::{
-    BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Column, Segment, Selection, rows_in,
-};
+use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment, Selection};
 
 use super::aggregate::Groups;
 use super::measure::Values;
 use super::narrow::{NarrowProbe, in_room};
 use super::run::{StarJoin, StarStats};
+use super::stripe::{Few, STRIPE, Stripe};
 use super::wide::WideProbe;
 use crate::Result;
 
-/// Blocks of a stripe.
-const STRIPE: usize = 8;
 /// Rows in a selection from which on it gets no more: enough that what waits for memory waits for many.
 const ENOUGH: usize = 1024;
 
@@ -38,37 +35,6 @@ struct MeasuredOf<'a> {
 enum Reader<'a> {
     Narrow(CodeReader<'a, u32>),
     Wide(CodeReader<'a, u64>),
-}
-
-/// What is left of blocks that follow each other.
-#[derive(Default)]
-struct Stripe {
-    chunk: usize,
-    /// The first block.
-    block: usize,
-    /// Of those blocks that have rows, by position.
-    masks: [BlockMask; STRIPE],
-    /// The blocks that have rows, a bit for each.
-    present: u32,
-}
-
-/// What the rows in a selection are.
-#[derive(Default, Clone, Copy)]
-struct Few {
-    chunk: usize,
-    /// They count from here.
-    block: usize,
-    /// The first probe that they have not passed.
-    place: usize,
-}
-
-impl Few {
-    /// Whether those of a stripe may join them.
-    fn takes(self, chunk: usize, block: usize, place: usize) -> bool {
-        let after = block.checked_sub(self.block);
-        (chunk, place) == (self.chunk, self.place)
-            && after.is_some_and(|after| after + STRIPE <= Selection::BLOCKS)
-    }
 }
 
 /// What the caller has made sure of by [`StarJoin::can_read`].
@@ -318,29 +284,6 @@ impl<'a> Pipeline<'a> {
                 .measure
                 .evaluate(&self.columns, rows.len(), values, room);
             groups.add(number, &self.groups, values);
-        }
-        Ok(())
-    }
-}
-
-impl Stripe {
-    /// Positions of the blocks that have rows.
-    fn blocks(&self) -> impl Iterator<Item = usize> + use<> {
-        let present = self.present;
-        (0..STRIPE).filter(move |at| present >> at & 1 == 1)
-    }
-
-    /// Rows that are left.
-    fn rows(&self) -> usize {
-        self.blocks().map(|at| rows_in(&self.masks[at])).sum()
-    }
-
-    /// Has every block that has rows filtered.
-    fn keep(&mut self, mut filter: impl FnMut(usize, &mut BlockMask) -> Result<()>) -> Result<()> {
-        for at in self.blocks() {
-            filter(self.block + at, &mut self.masks[at])?;
-            let is_empty = self.masks[at].iter().fold(0, |all, word| all | word) == 0;
-            self.present &= !(u32::from(is_empty) << at);
         }
         Ok(())
     }

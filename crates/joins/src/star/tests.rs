@@ -345,3 +345,39 @@ fn keys_far_between_are_looked_up_roughly_first() {
         assert_eq!((stats.order[0], stats.passed[0]), (0, in_far.count() as u64));
     }
 }
+
+#[test]
+fn few_rows_of_many_stripes_are_probed_together() {
+    let hash = |row: u32, most: u32| row.wrapping_mul(0x9E37_79B9).rotate_left(13) % most;
+    // Runs of some rows; in some stretches many rows are left, in others few or none, so that rows wait for more, or do not.
+    let rows: Vec<Row> = (0..300_000)
+        .map(|row| {
+            let key = match row / 20_000 % 4 {
+                0 => hash(row / 5, 40),
+                1 => 5_000,
+                _ => hash(row / 5, 9_000),
+            };
+            (
+                Some(key as i32),
+                i64::from(hash(row, 500)),
+                Some(row as i32 % 50),
+                2,
+            )
+        })
+        .collect();
+    let (_directory, table) = table_of(&rows);
+    let first: BTreeMap<i64, u32> = (0..30).map(|key| (key, key as u32 % 3)).collect();
+    for share in [2, 100] {
+        let second = (0..500 / share)
+            .map(|key| (key * share, key as u32 % 4))
+            .collect();
+        let join = join_of(&dimension_of(&first), &dimension_of(&second));
+        let wanted = brute_force(&rows, &first, &second, 3);
+        for threads in [1, 2] {
+            let (answer, stats) = answer_of(&join, &table, threads);
+            assert_eq!(answer, wanted, "one of {share}");
+            let joined: u64 = answer.values().map(|state| state.0).sum();
+            assert_eq!(stats.passed.last(), Some(&joined));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What is left of some blocks: masks of their rows, and the rows themselves once they are few.
+
+use halocline_columns::{BlockMask, Selection, rows_in};
+
+use crate::Result;
+
+/// Blocks of a stripe.
+pub(super) const STRIPE: usize = 8;
+
+/// What is left of blocks that follow each other.
+#[derive(Default)]
+pub(super) struct Stripe {
+    pub(super) chunk: usize,
+    /// The first block.
+    pub(super) block: usize,
+    /// Of those blocks that have rows, by position.
+    pub(super) masks: [BlockMask; STRIPE],
+    /// The blocks that have rows, a bit for each.
+    pub(super) present: u32,
+}
+
+impl Stripe {
+    /// Positions of the blocks that have rows.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = usize> + use<> {
+        let present = self.present;
+        (0..STRIPE).filter(move |at| present >> at & 1 == 1)
+    }
+
+    /// Rows that are left.
+    pub(super) fn rows(&self) -> usize {
+        self.blocks().map(|at| rows_in(&self.masks[at])).sum()
+    }
+
+    /// Has every block that has rows filtered.
+    pub(super) fn keep(&mut self, mut filter: impl FnMut(usize, &mut BlockMask) -> Result<()>) -> Result<()> {
+        for at in self.blocks() {
+            filter(self.block + at, &mut self.masks[at])?;
+            let is_empty = self.masks[at].iter().fold(0, |all, word| all | word) == 0;
+            self.present &= !(u32::from(is_empty) << at);
+        }
+        Ok(())
+    }
+}
+
+/// What the rows in a selection are.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Few {
+    pub(super) chunk: usize,
+    /// They count from here.
+    pub(super) block: usize,
+    /// The first probe that they have not passed.
+    pub(super) place: usize,
+}
+
+impl Few {
+    /// Whether those of a stripe may join them.
+    pub(super) fn takes(self, chunk: usize, block: usize, place: usize) -> bool {
+        let after = block.checked_sub(self.block);
+        (chunk, place) == (self.chunk, self.place)
+            && after.is_some_and(|after| after + STRIPE <= Selection::BLOCKS)
+    }
+}
