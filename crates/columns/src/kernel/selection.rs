@@ -101,7 +101,8 @@ fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
             // Most often: without a branch that depends on how many.
             let mut word = *word;
             for row in &mut rows[count..count + FEW] {
-                *row = first + at + word.trailing_zeros() as u16;
+                // What is behind the word's last row is written over, and may be anything.
+                *row = (first + at).wrapping_add(word.trailing_zeros() as u16);
                 word &= word.wrapping_sub(1);
             }
             count += of_word;
@@ -157,7 +158,8 @@ mod tests {
         (0..1000).filter(|place| place % 3 == 0).for_each(|place| {
             bits.set(place);
         });
-        for density in 0..4 {
+        // The last block that positions reach, and one before.
+        for (density, first) in (0..4).flat_map(|density| [(density, 3000), (density, 63 * BLOCK as u16)]) {
             let mask: BlockMask = std::array::from_fn(|i| match density {
                 0 => word(i) & word(i + 50) & word(i + 90),
                 1 => word(i) | word(i + 50),
@@ -165,13 +167,13 @@ mod tests {
                 _ => u64::MAX,
             });
             let (mut fast, mut plain) = ([0; BLOCK + ROOM], [0; BLOCK + ROOM]);
-            let count = rows_of(&mask, 3000, &mut fast);
-            assert_eq!(count, rows_each(&mask, 3000, &mut plain));
+            let count = rows_of(&mask, first, &mut fast);
+            assert_eq!(count, rows_each(&mask, first, &mut plain));
             assert_eq!(fast[..count], plain[..count]);
             let expected = (0..BLOCK).filter(|row| mask[row / 64] >> (row % 64) & 1 == 1);
             assert!(
                 expected
-                    .map(|row| row as u16 + 3000)
+                    .map(|row| row as u16 + first)
                     .eq(fast[..count].iter().copied())
             );
 
