@@ -170,10 +170,11 @@ fn rows_are_sorted_on_import_and_on_later_ones() {
         command.extend(arguments);
         home.ok(&command);
     }
-    assert_eq!(
-        home.csv("p", rows),
-        "id,word\n1,a\n1,z\n2,b\n3,c\n4,d\n5,e\n4,d\n5,e\n"
-    );
+    // What was imported together is in order; which comes first, threads decide.
+    let read = home.csv("p", rows);
+    assert!(read.contains("1,a\n1,z\n2,b\n3,c\n"), "{read}");
+    assert_eq!(read.matches("4,d\n5,e\n").count(), 2, "{read}");
+    assert_eq!(read.lines().count(), 1 + 8, "{read}");
     assert!(stdout(&home.ok(&["info", "p"])).contains("clustered by id"));
     assert_error(
         &home.fails(1, &["import", "p", "t", "b.csv", "--append", "--sort", "word"]),
