@@ -2,9 +2,9 @@
 //!
 //! A trial is some rounds. In each of them every way has a stretch of queries, most of which do not count: they find the
 //! CPU's caches as the way before has left them, and what one way reads in DRAM another may have there. Of a way the
-//! median of its rounds counts; one that is far slower than another in a round has no more of them. The first way that is within a hundredth of the fastest is then gone for many times as many
-//! queries as the trial had, and for twice as many as before whenever the next trial finds the same. Which way to go is one
-//! word, read by every query without a lock.
+//! median of its rounds counts; one that is far slower than another in a round has no more of them. The first way that
+//! is within a hundredth of the fastest is then gone for many times as many queries as the trial had, and for twice as many
+//! as before whenever the next trial finds the same. Which way to go is one word, read by every query without a lock.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
