@@ -26,7 +26,7 @@ impl<'a> KeysChunk<'a> {
                 Body::Runs(runs) => runs.firsts(),
             };
             extent.touch(self.entry.offset as usize, size_of::<KeysHeader>());
-            extent.scan(offset_in(extent, head), head.len());
+            scan(extent, head);
         }
         self
     }
@@ -42,7 +42,7 @@ impl<'a> KeysChunk<'a> {
     #[cold]
     fn reads_of(&self, extent: &ExtentBytes, blocks: Range<usize>) {
         for bytes in self.blocks_bytes(blocks) {
-            extent.scan(offset_in(extent, bytes), bytes.len());
+            scan(extent, bytes);
         }
     }
 
@@ -56,7 +56,7 @@ impl<'a> KeysChunk<'a> {
             for at in (0..bytes.len()).step_by(LINE as usize) {
                 prefetch(bytes, at);
             }
-            if let Some(extent) = self.emulated {
+            if let Some(extent) = self.emulated.filter(|_| !bytes.is_empty()) {
                 extent.scan_ahead(offset_in(extent, bytes), bytes.len());
             }
         }
@@ -101,6 +101,13 @@ impl<'a> KeysChunk<'a> {
                 self.reads_of(extent, block + of(*first)..block + of(*last) + 1);
             }
         }
+    }
+}
+
+fn scan(extent: &ExtentBytes, part: &[u8]) {
+    // Nothing is anywhere, also outside of the extent.
+    if !part.is_empty() {
+        extent.scan(offset_in(extent, part), part.len());
     }
 }
 

@@ -4,6 +4,8 @@
 //! the stripes behind join if they leave little too: what is done once for each pass over rows is done for many, and their lines
 //! are fetched side by side.
 
+use std::collections::BTreeMap;
+
 use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment, Selection};
 
 use super::aggregate::Groups;
@@ -55,8 +57,8 @@ pub(super) struct Pipeline<'a> {
     codes: (Vec<u32>, Vec<u64>),
     groups: Vec<u32>,
     columns: Vec<Values>,
-    /// How many of the probes have read something of the chunk, and one more if the measures have.
-    reached: usize,
+    /// Blocks of the chunk that each probe has read something of, in order, and those that the measures have.
+    blocks_read: Vec<u64>,
     values: Values,
     room: Vec<Values>,
 }
@@ -121,7 +123,7 @@ impl<'a> Pipeline<'a> {
             few: Few::default(),
             codes: Default::default(),
             groups: Vec::new(),
-            reached: 0,
+            blocks_read: vec![0; order.len() + 1],
             values: Values::default(),
             room: Vec::new(),
         }))
@@ -161,9 +163,10 @@ impl<'a> Pipeline<'a> {
         self.count_reads(chunk, stats)
     }
 
-    /// Counts what was read of a chunk: columns with a condition that its zone does not decide, and those that the pipeline got to.
+    /// Counts what was read of a chunk: columns with a condition that its zone does not decide, and blocks that the pipeline got to
+    /// of the others.
     fn count_reads(&mut self, chunk: usize, stats: &mut StarStats) -> Result<()> {
-        let mut columns = Vec::new();
+        let mut blocks_of: BTreeMap<usize, u64> = BTreeMap::new();
         for (number, codes) in &self.conditions {
             let (low, high) = self.segment.column(*number).zone(chunk)?;
             let decided = match codes {
@@ -173,21 +176,24 @@ impl<'a> Pipeline<'a> {
                     .is_none_or(|(from, to)| high < from || to < low || from <= low && high <= to),
             };
             if !decided {
-                columns.push(*number);
+                blocks_of.insert(*number, u64::MAX);
             }
         }
-        let probes = &self.join.probes;
-        let reached = std::mem::take(&mut self.reached);
-        for number in stats.order.iter().take(reached) {
-            columns.extend(&probes[*number].columns);
+        let probes = stats
+            .order
+            .iter()
+            .map(|number| &self.join.probes[*number].columns);
+        for (columns, blocks) in probes.chain([&self.join.measured]).zip(&mut self.blocks_read) {
+            let blocks = std::mem::take(blocks);
+            for column in columns {
+                let of_column = blocks_of.entry(*column).or_default();
+                *of_column = of_column.saturating_add(blocks);
+            }
         }
-        if reached > probes.len() {
-            columns.extend(&self.join.measured);
-        }
-        columns.sort_unstable();
-        columns.dedup();
-        for number in columns {
-            let bytes = self.segment.column(number).chunk_info(chunk)?.bytes;
+        for (number, blocks) in blocks_of {
+            let info = self.segment.column(number).chunk_info(chunk)?;
+            let all = (info.rows as u64).div_ceil(BLOCK_ROWS as u64).max(1);
+            let bytes = (info.bytes * blocks.min(all)).div_ceil(all);
             stats.bytes += bytes;
             stats.units += bytes.div_ceil(self.join.unit);
         }
@@ -200,18 +206,19 @@ impl<'a> Pipeline<'a> {
         let mut left = self.stripe.rows();
         stats.selected += left as u64;
         let (chunk, block) = (self.stripe.chunk, self.stripe.block);
-        let mut place = 0;
+        let (mut place, mut is_rough) = (0, false);
         while left > 0
             && let Some(AnyProbe::Narrow(probe)) = self.probes.get_mut(place)
             && probe.looks_all_up(chunk, left / self.stripe.present.count_ones() as usize)?
         {
-            self.reached = self.reached.max(place + 1);
             let present = self.stripe.present;
+            self.blocks_read[place] += u64::from(present.count_ones());
             let (first, last) = (present.trailing_zeros(), present.ilog2());
             probe.reads(chunk, block + first as usize..block + last as usize + 1)?;
             (self.stripe).keep(|block, mask| probe.keep(chunk, block, mask))?;
             left = self.stripe.rows();
-            if probe.is_rough(chunk)? {
+            is_rough = probe.is_rough(chunk)?;
+            if is_rough {
                 break;
             }
             stats.passed[place] += left as u64;
@@ -223,8 +230,9 @@ impl<'a> Pipeline<'a> {
         }
         if !self.few.takes(chunk, block, place) {
             self.few(groups, stats)?;
-            self.few = Few { chunk, block, place };
+            self.few = Few::at(chunk, block, place);
         }
+        self.few.add(present.count_ones().into(), is_rough);
         for at in (0..STRIPE).filter(|at| present >> at & 1 == 1) {
             self.selection
                 .push(block + at - self.few.block, &self.stripe.masks[at]);
@@ -237,13 +245,16 @@ impl<'a> Pipeline<'a> {
 
     /// Runs over the rows in the selection, and empties it.
     fn few(&mut self, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
-        let Few { chunk, block, place } = self.few;
+        let Few {
+            chunk, block, place, ..
+        } = self.few;
+        let (unread, blocks) = self.few.take_blocks();
         let probes = self.probes.iter_mut().zip(&mut stats.passed);
         for (number, (probe, passed)) in probes.enumerate().skip(place) {
             if self.selection.is_empty() {
                 return Ok(());
             }
-            self.reached = self.reached.max(number + 1);
+            self.blocks_read[number] += if number == place { unread } else { blocks };
             match probe {
                 AnyProbe::Narrow(probe) => {
                     probe.pass(chunk, block, &mut self.selection, &mut self.codes.0)?;
@@ -255,7 +266,7 @@ impl<'a> Pipeline<'a> {
         if self.selection.is_empty() {
             return Ok(());
         }
-        self.reached = self.probes.len() + 1;
+        self.blocks_read[self.probes.len()] += blocks;
         let aggregated = self.aggregate(chunk, block, groups);
         self.selection.clear();
         aggregated

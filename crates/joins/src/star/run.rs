@@ -47,7 +47,8 @@ pub struct StarStats {
     pub passed: Vec<u64>,
     /// The probes in that order.
     pub order: Vec<usize>,
-    /// Bytes of the fact table's chunks that were read, each chunk of a column as a whole.
+    /// Bytes of the fact table that were read: chunks of columns with conditions as a whole, and of the others the blocks
+    /// ([`BLOCK_ROWS`](halocline_columns::BLOCK_ROWS)) that had rows left.
     pub bytes: u64,
     /// The same in units of the medium.
     pub units: u64,

@@ -50,9 +50,35 @@ pub(super) struct Few {
     pub(super) block: usize,
     /// The first probe that they have not passed.
     pub(super) place: usize,
+    /// Blocks they are in, and those of them that this probe has not read for a rough look.
+    blocks: u64,
+    unread: u64,
 }
 
 impl Few {
+    /// None yet.
+    pub(super) fn at(chunk: usize, block: usize, place: usize) -> Self {
+        let (blocks, unread) = (0, 0);
+        Few {
+            chunk,
+            block,
+            place,
+            blocks,
+            unread,
+        }
+    }
+
+    /// Counts blocks whose rows join them.
+    pub(super) fn add(&mut self, blocks: u64, had_rough_look: bool) {
+        self.blocks += blocks;
+        self.unread += if had_rough_look { 0 } else { blocks };
+    }
+
+    /// How many blocks the first probe is to read, and those behind it at most; none is counted twice.
+    pub(super) fn take_blocks(&mut self) -> (u64, u64) {
+        (std::mem::take(&mut self.unread), std::mem::take(&mut self.blocks))
+    }
+
     /// Whether those of a stripe may join them.
     pub(super) fn takes(self, chunk: usize, block: usize, place: usize) -> bool {
         let after = block.checked_sub(self.block);

@@ -207,6 +207,38 @@ fn many_chunks_and_threads() {
 }
 
 #[test]
+fn blocks_without_rows_left_do_not_count_as_read() {
+    let rows: Vec<Row> = (0..200_000)
+        .map(|i: i32| {
+            (
+                Some(i.wrapping_mul(7919) % 60_000),
+                i64::from(i % 7),
+                Some(i % 100),
+                i % 11,
+            )
+        })
+        .collect();
+    let (_directory, table) = table_of(&rows);
+    let first = BTreeMap::from([(20, 0)]);
+    // From the least to the most: the range of keys is no condition.
+    let second = [0, 2, 3, 6].map(|key| (key, 0)).into();
+    let join = join_of(&dimension_of(&first), &dimension_of(&second));
+    let (answer, stats) = answer_of(&join, &table, 2);
+    assert_eq!(answer, brute_force(&rows, &first, &second, 1));
+    assert!((1..9).contains(&stats.passed[0]), "{stats:?}");
+    let stored = table.segments()[0]
+        .columns()
+        .iter()
+        .map(|column| column.stored_bytes());
+    let (first, others) = (stored.clone().next().unwrap(), stored.skip(1).sum::<u64>());
+    // A few blocks of some 196.
+    assert!(
+        (1..first + others / 10).contains(&stats.bytes),
+        "{stats:?} of {first} and {others} bytes"
+    );
+}
+
+#[test]
 fn what_is_only_looked_for_may_come_twice() {
     let rows: Vec<Row> = (0..100).map(|i| (Some(i % 10), 1, Some(i), 1)).collect();
     let (_directory, table) = table_of(&rows);
