@@ -17,6 +17,9 @@ use super::profile::DeviceProfile;
 use super::spec::{Clock, EmulatedSpec};
 use crate::{LINE, MediaError};
 
+/// Calls whose cost may be owed: a charge that was too high for a while is not taken off work for long after.
+const MOST_OWED: u64 = 64;
+
 /// Ticks of a virtual nanosecond.
 const VIRTUAL_TICKS: f64 = 1000.0;
 
@@ -376,9 +379,10 @@ impl Device {
             let now = clock::now_after_loads();
             let (since, own) = (now - lane.left, &self.own_ticks);
             // What one call cost its caller may show only after the next one: the rest is owed.
-            let owed = lane.owed + own.clock + lane.hits * own.hit + self.charge.load(Ordering::Relaxed);
+            let call = own.clock + self.charge.load(Ordering::Relaxed);
+            let owed = lane.owed + call + lane.hits * own.hit;
             let model = owed.min(since);
-            lane.owed = owed - model;
+            lane.owed = (owed - model).min(MOST_OWED * call);
             lane.worked(since - model);
             tallies.overrun.add(model);
             (lane.entered, lane.before) = (now, lane.now);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use halocline_media::emulated::{Device, EmulatedSpec};
+use halocline_media::emulated::{Clock, Device, DeviceProfile, EmulatedSpec};
 use halocline_media::{AnyMedium, Dram, FileMedium, FileOptions};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use tempfile::TempDir;
@@ -26,6 +26,9 @@ pub(super) struct Place {
 /// A new medium, with the emulated device it lies on.
 pub(super) type Made = (Arc<AnyMedium>, Option<Arc<Device>>);
 
+/// A new medium on an emulated device.
+pub(super) type OnDevice = (Arc<AnyMedium>, Arc<Device>);
+
 impl Place {
     /// # Errors
     /// No directory can be made; `--medium` names none that is emulated.
@@ -41,7 +44,9 @@ impl Place {
             ..Settings::default()
         };
         let directory = match medium {
-            Backing::Dax if Path::new(IN_DRAM).is_dir() => in_dram().temporary_directory()?,
+            Backing::Dax | Backing::Emulated if Path::new(IN_DRAM).is_dir() => {
+                in_dram().temporary_directory()?
+            }
             _ => settings.temporary_directory()?,
         };
         let spec = match medium {
@@ -84,18 +89,33 @@ impl Place {
 
     /// An empty medium of that name, on a device of its own where there is one.
     pub(super) fn make(&self, name: &str) -> Result<Made, BenchError> {
-        if let Some(spec) = &self.spec {
-            let device = Device::new(spec)?;
-            let medium = AnyMedium::from(Dram::new(BYTES)?).emulated(Arc::clone(&device));
-            return Ok((Arc::new(medium), Some(device)));
+        match &self.spec {
+            Some(spec) => on_device(spec).map(|(medium, device)| (medium, Some(device))),
+            None => Ok((self.file(name, self.medium == Backing::Dax)?, None)),
         }
+    }
+
+    /// Where there are real delays: an empty file in DRAM, taken for DAX so that flushes are executed, and a medium on a device
+    /// with the figures of this host's DRAM.
+    pub(super) fn make_twins(&self, name: &str) -> Result<Option<(Arc<AnyMedium>, OnDevice)>, BenchError> {
+        let Some(spec) = self.spec.as_ref().filter(|spec| spec.clock == Clock::Delay) else {
+            return Ok(None);
+        };
+        let dram = EmulatedSpec {
+            profile: DeviceProfile::dram(),
+            ..spec.clone()
+        };
+        Ok(Some((self.file(name, true)?, on_device(&dram)?)))
+    }
+
+    fn file(&self, name: &str, assume_dax: bool) -> Result<Arc<AnyMedium>, BenchError> {
         let options = FileOptions {
             create: true,
-            assume_dax: self.medium == Backing::Dax,
+            assume_dax,
             ..FileOptions::default()
         };
         let medium = FileMedium::open(self.path(name), &options)?;
-        Ok((Arc::new(AnyMedium::from(medium)), None))
+        Ok(Arc::new(AnyMedium::from(medium)))
     }
 
     /// Opens the pool in the file of that name again.
@@ -106,6 +126,12 @@ impl Place {
         };
         Pool::open(self.path(name), &options)
     }
+}
+
+fn on_device(spec: &EmulatedSpec) -> Result<OnDevice, BenchError> {
+    let device = Device::new(spec)?;
+    let medium = AnyMedium::from(Dram::new(BYTES)?).emulated(Arc::clone(&device));
+    Ok((Arc::new(medium), device))
 }
 
 fn spec(settings: &Settings) -> Result<EmulatedSpec, BenchError> {

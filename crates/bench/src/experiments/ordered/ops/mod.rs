@@ -9,11 +9,12 @@ mod paper;
 mod peers;
 mod present;
 mod store;
+mod twins;
 
 use std::sync::Arc;
 use std::thread;
 
-use halocline_media::emulated::{Device, Watch};
+use halocline_media::emulated::Device;
 use halocline_pool::Pool;
 use halocline_workloads::{SplitMix64, Zipf};
 
@@ -23,6 +24,7 @@ use super::{System, agree, rows};
 use crate::{Backing, BenchError, Config, Reporter, Samples, Settings, config};
 
 use store::{Std, Store};
+use twins::{Charge, Twins};
 
 /// The skew of YCSB.
 const THETA: f64 = 0.99;
@@ -101,6 +103,7 @@ struct Contender {
     config: Config,
     store: Box<dyn Store>,
     device: Option<Arc<Device>>,
+    twins: Option<Twins>,
 }
 
 /// The rates of all contenders in one kind of operation, in millions a second.
@@ -108,6 +111,8 @@ struct Row {
     operation: Operation,
     threads: usize,
     rates: Vec<Samples>,
+    /// What the emulation's calls cost each of them.
+    charges: Vec<Charge>,
 }
 
 pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
@@ -132,6 +137,7 @@ fn contenders(settings: &Settings, place: &Place) -> Result<Vec<Contender>, Benc
         config: config! {"system": "std::collections::BTreeMap in DRAM, behind a RwLock", "durable": "never"},
         store: Box::new(Std::default()),
         device: None,
+        twins: None,
     }];
     for kind in settings.trees.kinds() {
         let system = System::new(*kind);
@@ -142,6 +148,7 @@ fn contenders(settings: &Settings, place: &Place) -> Result<Vec<Contender>, Benc
             config: config! {"tree": kind.name(), "moving": system.moving, "durable": "each operation"},
             store: Box::new(system.create(&pool, "tree")?),
             device,
+            twins: Twins::new(system, place)?,
         });
     }
     #[cfg(feature = "peers")]
@@ -188,22 +195,21 @@ fn row(operation: Operation, threads: usize, contenders: &[Contender]) -> Row {
         operation,
         threads,
         rates: vec![Samples::default(); contenders.len()],
+        charges: vec![Charge::default(); contenders.len()],
     }
 }
 
 /// Has every contender do it once.
 fn ask(row: &mut Row, contenders: &[Contender], keys: &[u64]) -> Result<(), BenchError> {
     let mut first = None;
-    for (contender, rates) in contenders.iter().zip(&mut row.rates) {
+    let results = row.rates.iter_mut().zip(&mut row.charges);
+    for (contender, (rates, charge)) in contenders.iter().zip(results) {
         let is_batch = matches!(row.operation, Operation::Batch | Operation::BatchZipf);
         if is_batch && !contender.store.has_batches() {
             continue;
         }
-        let watch = Watch::start(contender.device.as_ref());
-        let found = share(row.threads, keys, |keys| {
-            row.operation.run(&*contender.store, keys)
-        })?;
-        rates.push(keys.len() as f64 / watch.elapsed().as_secs_f64() / 1e6);
+        let (found, rate) = twins::timed(row.operation, row.threads, contender, keys, charge)?;
+        rates.push(rate);
         let (name, expected) = first.get_or_insert((&contender.name, found));
         agree(row.operation.name(), (name, *expected), (&contender.name, found))?;
     }

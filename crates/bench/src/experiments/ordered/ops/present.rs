@@ -16,7 +16,8 @@ pub(super) fn values(
     rows: usize,
 ) -> Result<(), BenchError> {
     for row in measured {
-        for (contender, rates) in contenders.iter().zip(&row.rates) {
+        let results = row.rates.iter().zip(&row.charges);
+        for (contender, (rates, charge)) in contenders.iter().zip(results) {
             if rates.is_empty() {
                 continue;
             }
@@ -24,6 +25,10 @@ pub(super) fn values(
             config.insert("operation".to_owned(), json!(row.operation.name()));
             config.insert("operations".to_owned(), json!(row.operation.count(rows)));
             config.insert("threads".to_owned(), json!(row.threads));
+            if let (Some(call_ns), Some(off)) = (charge.call_ns, charge.off()) {
+                config.insert("call_ns".to_owned(), json!(call_ns));
+                config.insert("dram_emulated_over_dram".to_owned(), json!(off));
+            }
             report.samples(&contender.name, &config, "rate", rates, "Mop/s")?;
         }
     }
@@ -65,6 +70,7 @@ pub(super) fn tables(
         let many = if threads == 1 { "thread" } else { "threads" };
         report.line(&format!("{}, {threads} {many}", place.name()))?;
         report.table(&header, lines)?;
+        charged(report, contenders, &columns)?;
         if threads > 1 {
             scaling(report, contenders, measured, threads)?;
         }
@@ -73,6 +79,34 @@ pub(super) fn tables(
         report.line("in brackets: public programs on another machine, for scale; not run here")?;
     }
     Ok(())
+}
+
+/// What the emulation's calls cost the trees, which is not in the rates.
+fn charged(report: &mut Reporter<'_>, contenders: &[Contender], columns: &[&Row]) -> Result<(), BenchError> {
+    let mut header = vec!["ns a call"];
+    header.extend(columns.iter().map(|row| row.operation.name()));
+    let emulated = contenders
+        .iter()
+        .enumerate()
+        .filter(|(_, contender)| contender.twins.is_some());
+    let lines = emulated.map(|(at, contender)| {
+        let cell = |row: &&Row| {
+            let charge = row.charges[at];
+            let found = charge.call_ns.zip(charge.off());
+            found.map_or_else(String::new, |(call, off)| {
+                format!("{call:.1} ({:+.0} %)", off * 100.0)
+            })
+        };
+        std::iter::once(contender.name.clone())
+            .chain(columns.iter().map(cell))
+            .collect()
+    });
+    let lines: Vec<Vec<String>> = lines.collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    report.line("what a call of the emulation costs its caller, taken off, and how far a device like this host's DRAM is then off a file in DRAM:")?;
+    report.table(&header, lines)
 }
 
 /// How many times as fast several threads are as one.

@@ -35,6 +35,7 @@ pub(super) fn open(place: &Place, rows: usize) -> Result<Vec<Contender>, BenchEr
         config: config! {"system": name, "durable": "commits", "changes_of_a_commit": COMMIT},
         store,
         device: None,
+        twins: None,
     };
     Ok(stores.drain(..).map(contender).collect())
 }
