@@ -99,17 +99,16 @@ impl<B: Bytes> Elf<B> {
     /// takes as long as many a selection. `None` if it is little even without a look at the histograms.
     fn expected(&self, plan: &Plan) -> Option<Estimate> {
         let header = &self.durable;
-        let even = self.looked_at(plan, |depth, test| {
+        let little = WORTH / 16.0;
+        self.looked_at(plan, little, |depth, test| {
             codes(test, header.geometry.max_codes[depth]) / (header.geometry.max_codes[depth] as f64 + 1.0)
-        });
-        if even.lists + even.rows < WORTH / 16.0 {
-            return None;
-        }
-        Some(self.looked_at(plan, |depth, test| header.histograms[depth].selectivity(test)))
+        })?;
+        self.looked_at(plan, 0.0, |depth, test| header.histograms[depth].selectivity(test))
     }
 
-    /// Lists and rows, if each test passes such a share of what the tests above it pass.
-    fn looked_at(&self, plan: &Plan, share: impl Fn(usize, &Test) -> f64) -> Estimate {
+    /// Lists and rows, if each test passes such a share of what the tests above it pass; `None` as soon as it is certain that they
+    /// are fewer than `little`, which for most selections is long before the last test.
+    fn looked_at(&self, plan: &Plan, little: f64, share: impl Fn(usize, &Test) -> f64) -> Option<Estimate> {
         let max_codes = &self.durable.geometry.max_codes;
         let (mut prefixes, mut rows, mut lists) = (1.0_f64, self.rows() as f64, 0.0);
         let mut above_rows = true;
@@ -121,12 +120,17 @@ impl<B: Bytes> Elf<B> {
             }
             rows *= share(depth, test);
             prefixes *= codes(test, max);
+            // Every level below has at most as many lists as there are rows left.
+            let below = if above_rows { max_codes.len() - depth } else { 1 };
+            if lists + rows * below as f64 < little {
+                return None;
+            }
         }
-        Estimate {
+        Some(Estimate {
             rows,
             lists,
             ranges: rows,
-        }
+        })
     }
 }
 
