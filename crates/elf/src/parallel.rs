@@ -103,7 +103,9 @@ impl<B: Bytes> Elf<B> {
         self.looked_at(plan, little, |depth, test| {
             codes(test, header.geometry.max_codes[depth]) / (header.geometry.max_codes[depth] as f64 + 1.0)
         })?;
-        self.looked_at(plan, 0.0, |depth, test| header.histograms[depth].selectivity(test))
+        self.looked_at(plan, 0.0, |depth, test| {
+            header.histograms[depth].selectivity(test)
+        })
     }
 
     /// Lists and rows, if each test passes such a share of what the tests above it pass; `None` as soon as it is certain that they
@@ -122,7 +124,7 @@ impl<B: Bytes> Elf<B> {
             prefixes *= codes(test, max);
             // Every level below has at most as many lists as there are rows left.
             let below = if above_rows { max_codes.len() - depth } else { 1 };
-            if lists + rows * below as f64 < little {
+            if lists + rows * (below as f64) < little {
                 return None;
             }
         }

@@ -1,6 +1,7 @@
 //! A medium whose kind is known at run time only.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::{Device, Dram, Emulated, FileMedium, MediaError, Medium, MediumKind, Tracked};
 
@@ -142,8 +143,18 @@ impl Medium for AnyMedium {
     }
 
     #[inline]
+    fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+        forward_hot!(self, medium => medium.words(offset, words))
+    }
+
+    #[inline]
     fn prefetch(&self, offset: u64) {
         forward_hot!(self, medium => medium.prefetch(offset));
+    }
+
+    #[inline]
+    fn prefetch_lines(&self, offset: u64, lines: u64) {
+        forward_hot!(self, medium => medium.prefetch_lines(offset, lines));
     }
 
     #[inline]

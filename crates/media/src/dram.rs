@@ -2,7 +2,7 @@
 //! tier.
 
 use std::sync::Mutex;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::region::{Region, round_up};
 use crate::{MediaError, Medium, MediumKind, PAGE};
@@ -84,8 +84,18 @@ impl Medium for Dram {
     }
 
     #[inline]
+    fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+        Some(self.region.words(offset, words))
+    }
+
+    #[inline]
     fn prefetch(&self, offset: u64) {
         self.region.prefetch(offset);
+    }
+
+    #[inline]
+    fn prefetch_lines(&self, offset: u64, lines: u64) {
+        self.region.prefetch_lines(offset, lines);
     }
 
     #[inline]

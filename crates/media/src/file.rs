@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::mm::MapFlags;
@@ -293,8 +293,18 @@ impl Medium for FileMedium {
     }
 
     #[inline]
+    fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+        Some(self.region.words(offset, words))
+    }
+
+    #[inline]
     fn prefetch(&self, offset: u64) {
         self.region.prefetch(offset);
+    }
+
+    #[inline]
+    fn prefetch_lines(&self, offset: u64, lines: u64) {
+        self.region.prefetch_lines(offset, lines);
     }
 
     #[inline]

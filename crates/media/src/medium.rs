@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::{Device, MediaError};
 
@@ -74,7 +75,7 @@ impl fmt::Display for MediumKind {
 ///
 /// # Panics
 /// Every call that takes an offset panics when it reaches beyond [`len`](Medium::len), every store when the
-/// medium was opened read-only, `load_u64` and `store_u64` when the offset is not a multiple of 8.
+/// medium was opened read-only, `load_u64`, `store_u64` and `words` when the offset is not a multiple of 8.
 pub trait Medium: Send + Sync + 'static {
     /// What this medium is.
     fn kind(&self) -> MediumKind;
@@ -153,6 +154,14 @@ pub trait Medium: Send + Sync + 'static {
     /// Loads the aligned little-endian word at `offset` with acquire order.
     fn load_u64(&self, offset: u64) -> u64;
 
+    /// The words of a range, where loading one as it is, with acquire order, is all that [`load_u64`](Medium::load_u64) does: for
+    /// who loads several of them. Words are little-endian. `None` where loads are recorded or charged.
+    #[inline]
+    fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+        let _ = (offset, words);
+        None
+    }
+
     /// The bytes themselves.
     ///
     /// # Safety
@@ -163,6 +172,12 @@ pub trait Medium: Send + Sync + 'static {
 
     /// Asks the CPU to fetch the line at `offset`. Does nothing when it is out of range.
     fn prefetch(&self, offset: u64);
+
+    /// The same for some lines from that at `offset` on.
+    #[inline]
+    fn prefetch_lines(&self, offset: u64, lines: u64) {
+        (0..lines).for_each(|line| self.prefetch(offset + line * LINE));
+    }
 
     /// Copies `bytes` to `offset`: visible, not durable. Stays behind earlier stores of this thread. Aligned
     /// 8-byte words are written whole and, in stores of less than 16 KiB, in ascending order.

@@ -169,9 +169,16 @@ impl Region {
 
     #[inline]
     pub(crate) fn load_u64(&self, offset: u64) -> u64 {
-        let word = self.word(offset);
+        let word = self.word(offset, 1);
         // SAFETY: the word is mapped and aligned, and everyone accesses words atomically.
         u64::from_le(unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn words(&self, offset: u64, words: usize) -> &[AtomicU64] {
+        let start = self.word(offset, words);
+        // SAFETY: the words are mapped, where they stay while `self` lives, and aligned, and everyone accesses words atomically.
+        unsafe { std::slice::from_raw_parts(start.cast(), words) }
     }
 
     /// # Safety
@@ -194,6 +201,13 @@ impl Region {
     }
 
     #[inline]
+    pub(crate) fn prefetch_lines(&self, offset: u64, lines: u64) {
+        let start = offset.min(self.reserved.saturating_sub(lines * LINE));
+        let start = self.base.as_ptr().wrapping_add(start as usize);
+        (0..lines).for_each(|line| flush::prefetch(start.wrapping_add((line * LINE) as usize)));
+    }
+
+    #[inline]
     pub(crate) fn store(&self, offset: u64, bytes: &[u8]) {
         self.check_writable();
         let to = self.at(offset, bytes.len());
@@ -206,7 +220,7 @@ impl Region {
     #[inline]
     pub(crate) fn store_u64(&self, offset: u64, value: u64) {
         self.check_writable();
-        let word = self.word(offset);
+        let word = self.word(offset, 1);
         // SAFETY: the word is mapped, writable and aligned, and everyone accesses words atomically.
         unsafe { AtomicU64::from_ptr(word) }.store(value.to_le(), Ordering::Release);
     }
@@ -245,12 +259,12 @@ impl Region {
     }
 
     #[inline]
-    fn word(&self, offset: u64) -> *mut u64 {
+    fn word(&self, offset: u64, words: usize) -> *mut u64 {
         assert!(
             offset.is_multiple_of(8),
             "offset {offset} of a word is not a multiple of 8"
         );
-        self.at(offset, 8).cast()
+        self.at(offset, 8 * words).cast()
     }
 
     #[inline]

@@ -68,9 +68,7 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     /// Asks for all of it.
     #[inline]
     fn fetch_all<M: Medium>(at: At<'_, M>) {
-        for line in 0..Self::BYTES / LINE {
-            at.medium.prefetch(at.offset + line * LINE);
-        }
+        at.medium.prefetch_lines(at.offset, Self::BYTES / LINE);
     }
 
     /// Asks for the entry that a key's fingerprint is the same as, if it is in another line.
@@ -90,6 +88,12 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     }
 
     fn value<M: Medium>(at: At<'_, M>, slot: Self::Slot) -> u64;
+
+    /// The value of a key, if it is there.
+    #[inline(always)]
+    fn get<M: Medium>(at: At<'_, M>, key: u64) -> Option<u64> {
+        Self::locate(at, key).map(|slot| Self::value(at, slot))
+    }
 
     /// All entries, in no order.
     fn entries<M: Medium>(at: At<'_, M>, head: &Self::Head) -> impl Iterator<Item = Entry<Self::Slot>>;

@@ -101,7 +101,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         if !self.inner.is_current(place) {
             return None;
         }
-        let value = L::locate(at, key).map(|slot| L::value(at, slot));
+        let value = L::get(at, key);
         self.locks.validate(place.leaf, version).then_some(value)
     }
 }

@@ -3,6 +3,8 @@
 //! Invariants: an entry is stored to a slot that is free, and is durable before the header that says it is in use is stored,
 //! unless both are in one line, whose stores arrive in order. The words of a header are stored fingerprints first.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use halocline_media::{LINE, MediaError, Medium};
 
 use crate::hybrid::{At, Entry};
@@ -53,9 +55,12 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     #[inline(always)]
     pub(crate) fn header(&self, block: usize) -> Header {
         let at = self.block(block);
-        Header {
-            low: self.medium.load_u64(at),
-            high: self.medium.load_u64(at + 8),
+        match self.medium.words(at, 2) {
+            Some(words) => header_in(words),
+            None => Header {
+                low: self.medium.load_u64(at),
+                high: self.medium.load_u64(at + 8),
+            },
         }
     }
 
@@ -89,6 +94,16 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
         std::iter::once(home)
             .chain(others)
             .find_map(|block| self.find_in(block, self.header(block), key))
+    }
+
+    /// The value of a key.
+    #[inline(always)]
+    pub(crate) fn get(&self, key: u64) -> Option<u64> {
+        match self.medium.words(self.block(home::<B>(key)), WORDS) {
+            Some(words) if let Some(value) = value_in(words, key) => Some(value),
+            Some(_) if B == 1 => None,
+            _ => self.locate(key).map(|slot| self.value(slot)),
+        }
     }
 
     #[inline(always)]
@@ -272,6 +287,37 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     fn block(&self, block: usize) -> u64 {
         self.offset + block as u64 * BLOCK
     }
+}
+
+/// Words of a block.
+const WORDS: usize = BLOCK as usize / 8;
+
+#[inline(always)]
+fn word(words: &[AtomicU64], at: usize) -> u64 {
+    u64::from_le(words[at].load(Ordering::Acquire))
+}
+
+/// The header of a block of these words.
+#[inline(always)]
+fn header_in(words: &[AtomicU64]) -> Header {
+    Header {
+        low: word(words, 0),
+        high: word(words, 1),
+    }
+}
+
+/// The value of a key in a block of these words.
+#[inline(always)]
+fn value_in(words: &[AtomicU64], key: u64) -> Option<u64> {
+    let mut same = header_in(words).matches(fingerprint(key));
+    while same != 0 {
+        let at = entry_offset(same.trailing_zeros() as usize) as usize / 8;
+        if word(words, at) == key {
+            return Some(word(words, at + 1));
+        }
+        same &= same - 1;
+    }
+    None
 }
 
 /// The block in which the entry of a key is looked for first, and put if there is room: other bits of the hash than the

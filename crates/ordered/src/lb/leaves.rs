@@ -44,9 +44,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     #[inline(always)]
     fn fetch<M: Medium>(at: At<'_, M>, key: u64) {
         let block = at.offset + home::<B>(key) as u64 * BLOCK;
-        for line in 0..BLOCK / LINE {
-            at.medium.prefetch(block + line * LINE);
-        }
+        at.medium.prefetch_lines(block, BLOCK / LINE);
     }
 
     /// The other headers too: the key must not be in their blocks.
@@ -97,6 +95,11 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     #[inline(always)]
     fn value<M: Medium>(at: At<'_, M>, slot: Slot) -> u64 {
         Leaf::<M, B>::from(at).value(slot)
+    }
+
+    #[inline(always)]
+    fn get<M: Medium>(at: At<'_, M>, key: u64) -> Option<u64> {
+        Leaf::<M, B>::from(at).get(key)
     }
 
     #[inline(always)]
