@@ -294,7 +294,7 @@ impl Medium for FileMedium {
 
     #[inline]
     fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
-        Some(self.region.words(offset, words))
+        self.region.words(offset, words)
     }
 
     #[inline]

@@ -74,8 +74,8 @@ impl fmt::Display for MediumKind {
 /// [`sync`](Medium::sync).
 ///
 /// # Panics
-/// Every call that takes an offset panics when it reaches beyond [`len`](Medium::len), every store when the
-/// medium was opened read-only, `load_u64`, `store_u64` and `words` when the offset is not a multiple of 8.
+/// Every call that takes an offset (but `words` and `prefetch`) panics when it reaches beyond [`len`](Medium::len), every store when the
+/// medium was opened read-only, `load_u64` and `store_u64` when the offset is not a multiple of 8.
 pub trait Medium: Send + Sync + 'static {
     /// What this medium is.
     fn kind(&self) -> MediumKind;
@@ -155,7 +155,8 @@ pub trait Medium: Send + Sync + 'static {
     fn load_u64(&self, offset: u64) -> u64;
 
     /// The words of a range, where loading one as it is, with acquire order, is all that [`load_u64`](Medium::load_u64) does: for
-    /// who loads several of them. Words are little-endian. `None` where loads are recorded or charged.
+    /// who loads several of them. Words are little-endian. `None` where loads are recorded or charged, and where `load_u64` would
+    /// panic.
     #[inline]
     fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
         let _ = (offset, words);
@@ -176,7 +177,7 @@ pub trait Medium: Send + Sync + 'static {
     /// The same for some lines from that at `offset` on.
     #[inline]
     fn prefetch_lines(&self, offset: u64, lines: u64) {
-        (0..lines).for_each(|line| self.prefetch(offset + line * LINE));
+        (0..lines).for_each(|line| self.prefetch(offset.saturating_add(line * LINE)));
     }
 
     /// Copies `bytes` to `offset`: visible, not durable. Stays behind earlier stores of this thread. Aligned

@@ -169,16 +169,20 @@ impl Region {
 
     #[inline]
     pub(crate) fn load_u64(&self, offset: u64) -> u64 {
-        let word = self.word(offset, 1);
+        let word = self.word(offset);
         // SAFETY: the word is mapped and aligned, and everyone accesses words atomically.
         u64::from_le(unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire))
     }
 
     #[inline]
-    pub(crate) fn words(&self, offset: u64, words: usize) -> &[AtomicU64] {
-        let start = self.word(offset, words);
+    pub(crate) fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+        let end = offset.checked_add(8 * words as u64)?;
+        if end > self.len() || !offset.is_multiple_of(8) {
+            return None;
+        }
+        let start = self.at(offset, 8 * words);
         // SAFETY: the words are mapped, where they stay while `self` lives, and aligned, and everyone accesses words atomically.
-        unsafe { std::slice::from_raw_parts(start.cast(), words) }
+        Some(unsafe { std::slice::from_raw_parts(start.cast(), words) })
     }
 
     /// # Safety
@@ -220,7 +224,7 @@ impl Region {
     #[inline]
     pub(crate) fn store_u64(&self, offset: u64, value: u64) {
         self.check_writable();
-        let word = self.word(offset, 1);
+        let word = self.word(offset);
         // SAFETY: the word is mapped, writable and aligned, and everyone accesses words atomically.
         unsafe { AtomicU64::from_ptr(word) }.store(value.to_le(), Ordering::Release);
     }
@@ -259,12 +263,12 @@ impl Region {
     }
 
     #[inline]
-    fn word(&self, offset: u64, words: usize) -> *mut u64 {
+    fn word(&self, offset: u64) -> *mut u64 {
         assert!(
             offset.is_multiple_of(8),
             "offset {offset} of a word is not a multiple of 8"
         );
-        self.at(offset, 8 * words).cast()
+        self.at(offset, 8).cast()
     }
 
     #[inline]

@@ -145,6 +145,28 @@ fn words_are_little_endian_and_atomic() {
         medium.grow(PAGE).unwrap();
         medium.store_u64(64, 0x0102_0304_0506_0708);
         assert_eq!(medium.load_u64(64), 0x0102_0304_0506_0708);
+        let words = medium.words(56, 3);
+        let name = backing.name;
+        let is_plain = ["dram", "page cache", "assumed"];
+        assert_eq!(
+            words.is_some(),
+            is_plain.iter().any(|start| name.starts_with(start)),
+            "{name}"
+        );
+        if let Some(words) = words {
+            let word = u64::from_le(words[1].load(Ordering::Acquire));
+            assert_eq!((words.len(), word), (3, 0x0102_0304_0506_0708));
+        }
+        for (offset, words) in [
+            (4, 1),
+            (medium.len() - 8, 2),
+            (u64::MAX - 7, 2),
+            (medium.len() + 8, 0),
+        ] {
+            assert!(medium.words(offset, words).is_none(), "{name}: {offset}, {words}");
+        }
+        medium.prefetch_lines(0, 4);
+        medium.prefetch_lines(u64::MAX - 1024, 4);
         assert_eq!(loaded(medium, 64, 8), [8, 7, 6, 5, 4, 3, 2, 1]);
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {

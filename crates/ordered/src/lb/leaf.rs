@@ -55,12 +55,9 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     #[inline(always)]
     pub(crate) fn header(&self, block: usize) -> Header {
         let at = self.block(block);
-        match self.medium.words(at, 2) {
-            Some(words) => header_in(words),
-            None => Header {
-                low: self.medium.load_u64(at),
-                high: self.medium.load_u64(at + 8),
-            },
+        Header {
+            low: self.medium.load_u64(at),
+            high: self.medium.load_u64(at + 8),
         }
     }
 
