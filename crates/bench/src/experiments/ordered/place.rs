@@ -103,6 +103,8 @@ impl Place {
         };
         let dram = EmulatedSpec {
             profile: DeviceProfile::dram(),
+            // As this host's DRAM is, whatever stands for the device.
+            absolute: false,
             ..spec.clone()
         };
         Ok(Some((self.file(name, true)?, on_device(&dram)?)))
