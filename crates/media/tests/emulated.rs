@@ -133,7 +133,7 @@ fn prefetched_accesses_overlap_up_to_the_misses_of_a_core() {
 #[test]
 fn strides_show_the_unit() {
     let core = CoreShape {
-        prefetcher: false,
+        ahead: Some(0),
         window_ns: 0.0,
         ..CoreShape::default()
     };
@@ -189,6 +189,28 @@ fn sequential_bandwidth_is_the_profiles_by_thread_count() {
         });
         about(is, write, 10.0, &format!("{threads} threads write"));
     }
+}
+
+#[test]
+fn a_prefetcher_of_few_lines_has_less_than_the_bandwidth() {
+    let mut optane = DeviceProfile::optane();
+    optane.device.read_gbps = vec![8.0];
+    let sequential = |ahead| {
+        let core = CoreShape {
+            ahead,
+            ..CoreShape::default()
+        };
+        let device = Device::new(&spec(optane.clone(), core)).unwrap();
+        bandwidth(&device, 1, |device, at| device.touch(at, 64))
+    };
+    about(sequential(None), 8.0, 10.0, "as far as it takes");
+    let (none, few) = (sequential(Some(0)), sequential(Some(20)));
+    // So many lines a latency, and the core's own misses.
+    about(few, 20.0 * 64.0 / 325.0, 30.0, "20 lines");
+    assert!(
+        none < 0.75 * few,
+        "{none} GB/s without a prefetcher, {few} with one"
+    );
 }
 
 #[test]
@@ -292,7 +314,7 @@ fn counts_are_those_of_a_plain_model() {
     let run = || {
         let mut random = SmallRng::seed_from_u64(seed);
         let core = CoreShape {
-            prefetcher: false,
+            ahead: Some(0),
             ..CoreShape::default()
         };
         let spec = EmulatedSpec {
@@ -360,7 +382,7 @@ fn flushes_of_a_unit_are_combined_and_a_fence_waits() {
 #[test]
 fn bytes_are_charged_and_extents_do_not_alias() {
     let core = CoreShape {
-        prefetcher: false,
+        ahead: Some(0),
         ..CoreShape::default()
     };
     let device = Device::new(&spec(DeviceProfile::optane(), core)).unwrap();
@@ -379,12 +401,17 @@ fn bytes_are_charged_and_extents_do_not_alias() {
 
 #[test]
 fn specs_are_read_and_wrong_ones_say_what_is_right() {
-    let spec: EmulatedSpec = "emulated:optane:virtual:absolute:cache=14".parse().unwrap();
+    let spec: EmulatedSpec = "emulated:optane:virtual:absolute:cache=14:ahead=20"
+        .parse()
+        .unwrap();
+    assert_eq!(spec.core.ahead, Some(20));
     assert_eq!(
         (spec.clock, spec.absolute, spec.cache.bytes()),
         (Clock::Virtual, true, 14 * MIB)
     );
     assert_eq!(spec.to_string().parse::<EmulatedSpec>().unwrap(), spec);
+    let plain: EmulatedSpec = "emulated:optane:cache=14".parse().unwrap();
+    assert_eq!(plain.core.ahead, None);
     assert_eq!(
         "emulated:cxl".parse::<EmulatedSpec>().unwrap().clock,
         Clock::Delay
@@ -408,6 +435,8 @@ fn specs_are_read_and_wrong_ones_say_what_is_right() {
     std::fs::write(&file, "{}").unwrap();
     assert!(said(&format!("emulated:{name}")).contains("missing field"));
     assert!(said("emulated:optane:fast").contains("virtual, delay, absolute"));
+    assert!(said("emulated:optane:ahead=65").contains("ahead=65"));
+    assert!(said("emulated:optane:ahead").contains("ahead=LINES"));
     assert!(said("emulated:floppy").contains("dram, optane, cxl, nvme"));
     assert!(said("floppy").contains("emulated:PROFILE"));
 }

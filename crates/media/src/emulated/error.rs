@@ -27,7 +27,9 @@ pub enum EmulatedError {
         name: String,
     },
     /// A word behind the profile is not known.
-    #[error("`{option}` is not an option of an emulated medium; use virtual, delay, absolute, or cache=MIB")]
+    #[error(
+        "`{option}` is not an option of an emulated medium; use virtual, delay, absolute, cache=MIB, or ahead=LINES (at most 64)"
+    )]
     UnknownOption {
         /// The word.
         option: String,

@@ -13,8 +13,9 @@ pub struct CoreShape {
     pub misses: usize,
     /// Nanoseconds of work that the core does while it waits for a line: what fits its reorder buffer (224 entries).
     pub window_ns: f64,
-    /// Whether sequential reads are fetched ahead of their use.
-    pub prefetcher: bool,
+    /// Lines that the stream prefetcher runs ahead of sequential reads, at most 64, across pages; 0 without one. `None`: as many
+    /// as one core needs to use all the bandwidth that its profile gives it.
+    pub ahead: Option<usize>,
 }
 
 impl Default for CoreShape {
@@ -22,7 +23,7 @@ impl Default for CoreShape {
         CoreShape {
             misses: 12,
             window_ns: 50.0,
-            prefetcher: true,
+            ahead: None,
         }
     }
 }
@@ -86,8 +87,8 @@ impl Model {
         );
         let lines_of_unit = profile.unit / LINE;
         let random = ticks(device.random_ns * scale);
-        // As far ahead as it takes to use all of the bandwidth.
-        let ahead = (random * lines_of_unit / read_unit[0] + 2 * lines_of_unit).clamp(16, MOST_AHEAD as u64);
+        let for_bandwidth = random * lines_of_unit / read_unit[0] + 2 * lines_of_unit;
+        let for_bandwidth = for_bandwidth.clamp(16, MOST_AHEAD as u64) as usize;
         Model {
             ticks_per_ns,
             random,
@@ -98,7 +99,7 @@ impl Model {
             host_line: 0,
             window: ticks(core.window_ns.max(0.0)),
             misses: core.misses.clamp(1, MOST_MISSES),
-            ahead: if core.prefetcher { ahead as usize } else { 0 },
+            ahead: core.ahead.unwrap_or(for_bandwidth).min(MOST_AHEAD),
             read_unit,
             write_unit,
         }

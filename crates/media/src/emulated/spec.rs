@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{CacheShape, CoreShape, DeviceProfile, EmulatedError, Host};
 
+/// The most lines a stream prefetcher can be said to run ahead.
+const MOST_AHEAD: u64 = super::model::MOST_AHEAD as u64;
+
 /// Where the modelled time goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -18,8 +21,8 @@ pub enum Clock {
     Delay,
 }
 
-/// An emulated medium: `emulated:PROFILE[:virtual|:delay][:absolute][:cache=MIB]` as text, where the profile is a
-/// built-in name or the path of a JSON file.
+/// An emulated medium: `emulated:PROFILE[:virtual|:delay][:absolute][:cache=MIB][:ahead=LINES]` as text, where the profile is
+/// a built-in name or the path of a JSON file, and `ahead` the core's prefetching.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmulatedSpec {
     /// The device.
@@ -71,9 +74,13 @@ impl FromStr for EmulatedSpec {
                 "delay" => spec.clock = Clock::Delay,
                 "absolute" => spec.absolute = true,
                 _ => {
-                    let mib = option.strip_prefix("cache=").and_then(|mib| mib.parse().ok());
-                    let mib: u64 = mib.filter(|mib| (1..=1024).contains(mib)).ok_or_else(unknown)?;
-                    spec.cache = CacheShape::with_bytes(mib << 20);
+                    let (name, number) = option.split_once('=').ok_or_else(unknown)?;
+                    let number: u64 = number.parse().map_err(|_| unknown())?;
+                    match (name, number) {
+                        ("cache", 1..=1024) => spec.cache = CacheShape::with_bytes(number << 20),
+                        ("ahead", 0..=MOST_AHEAD) => spec.core.ahead = Some(number as usize),
+                        _ => return Err(unknown()),
+                    }
                 }
             }
         }
@@ -91,6 +98,10 @@ impl fmt::Display for EmulatedSpec {
         if self.absolute {
             write!(f, ":absolute")?;
         }
-        write!(f, ":cache={}", self.cache.bytes() >> 20)
+        write!(f, ":cache={}", self.cache.bytes() >> 20)?;
+        match self.core.ahead {
+            None => Ok(()),
+            Some(lines) => write!(f, ":ahead={lines}"),
+        }
     }
 }

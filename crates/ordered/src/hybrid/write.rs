@@ -33,15 +33,13 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     ) -> Result<Option<u64>, TreeError> {
         self.latch.check(self.name())?;
         let mut backoff = Backoff::default();
+        let mut place = self.inner.find(key);
         loop {
-            let place = match spare {
-                None => self.inner.find(key),
-                Some(_) => self.inner.find_with_room(key)?,
-            };
             let at = self.at(place.leaf);
             L::fetch_to_put(at, key);
             let Some(locked) = self.lock_current(&place) else {
                 backoff.wait();
+                place = self.inner.find(key);
                 continue;
             };
             self.intact(place.leaf)?;
@@ -71,18 +69,21 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 locked.unchanged();
                 let node = self.slab.alloc()?;
                 *spare = Some(node);
-                // Its lines come while the way down is looked for again.
+                // They come while the leaf is locked and looked at again.
                 L::fetch_all(self.at(self.number_of(node)?));
+                self.inner.prefetch_all(place.node);
                 continue;
             };
             let Some(parent) = self.inner.lock(&place) else {
                 locked.unchanged();
                 backoff.wait();
+                place = self.inner.find(key);
                 continue;
             };
             if parent.is_full() {
                 parent.unchanged();
                 locked.unchanged();
+                place = self.inner.find_with_room(key)?;
                 continue;
             }
             *spare = None;
