@@ -1,13 +1,17 @@
 //! Splitting: which entries move, and what follows in DRAM. The stores are the leaves' own ([`Leaves::split`]).
 
 use halocline_media::Medium;
+use smallvec::SmallVec;
 
 use crate::TreeError;
 use crate::inner::{LockedNode, Place};
-use crate::kernel::Unsorted;
+use crate::kernel::{RANKED, Unsorted};
 
 use super::leaves::{At, Entry, Leaves};
 use super::tree::{Hybrid, UNIT};
+
+/// Entries that a leaf has at most, of any kind.
+const MOST: usize = 64;
 
 /// A split that failed.
 pub(crate) struct Refused {
@@ -41,7 +45,7 @@ pub(crate) struct Split<'a, M, L: Leaves> {
     pub(crate) new: At<'a, M>,
     /// The leaf that is right of both.
     pub(crate) next: u64,
-    /// Entries that go to the new leaf; all others stay.
+    /// Entries that go to the new leaf, in no order; all others stay.
     pub(crate) moved: &'a [Entry<L::Slot>],
     /// What is added.
     pub(crate) key: u64,
@@ -71,12 +75,22 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     ) -> Result<(), Refused> {
         let old = self.at(place.leaf);
         let head = L::head(old);
-        let entries = sorted::<M, L>(old, &head, self.inner.vectors());
         let next = L::next(old);
+        let mut entries: SmallVec<[Entry<L::Slot>; MOST]> = L::entries(old, &head).collect();
+        let mut keys = Unsorted::<{ MOST / RANKED }>::new();
+        for (number, entry) in entries.iter().enumerate() {
+            keys.push(entry.key, number as u64);
+        }
         // Behind the last entry of all nothing is likely to come but more behind it.
-        let append = next == 0 && entries.last().is_some_and(|last| last.key < key);
+        let append = next == 0 && entries.iter().all(|entry| entry.key < key);
         let middle = if append { entries.len() } else { entries.len() / 2 };
-        let bound = entries.get(middle).map_or(key, |entry| entry.key);
+        let (moved, bound) = keys.from_rank(middle, self.inner.vectors());
+        let bound = bound.unwrap_or(key);
+        let mut number = 0;
+        entries.retain(|_| {
+            number += 1;
+            moved >> (number - 1) & 1 == 1
+        });
         let split = Split {
             old,
             head,
@@ -85,32 +99,19 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 offset: node,
             },
             next,
-            moved: &entries[middle..],
+            moved: &entries,
             key,
             value,
             right: key >= bound,
         };
+        // First, as many stores behind a fence would be waited for; nobody sees it before the lock is gone.
+        parent.insert(place.slot as usize, bound, (node / UNIT) as u32);
         let result = L::split(self, &split);
         if let Err(Refused { spare: Some(_), .. }) = result {
+            parent.remove(place.slot as usize + 1);
             return result;
         }
-        parent.insert(place.slot as usize, bound, (node / UNIT) as u32);
         self.count.add(place.leaf, 1);
         result
     }
-}
-
-/// The entries of a leaf in ascending order of their keys.
-fn sorted<M: Medium, L: Leaves>(at: At<'_, M>, head: &L::Head, vectors: bool) -> Vec<Entry<L::Slot>> {
-    let entries: Vec<Entry<L::Slot>> = L::entries(at, head).collect();
-    let mut unsorted = Unsorted::<4>::new();
-    for (number, entry) in entries.iter().enumerate() {
-        unsorted.push(entry.key, number as u64);
-    }
-    let mut order = Vec::with_capacity(entries.len());
-    unsorted.append_to(&mut order, vectors);
-    order
-        .iter()
-        .map(|(_, number)| entries[*number as usize])
-        .collect()
 }

@@ -64,16 +64,16 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                     self.latch.keep(Err(error))?;
                 }
             }
+            *spare = spare.take().or_else(|| self.slab.alloc_ready());
             let Some(node) = *spare else {
-                // Without any lock, as the pool may have to grow.
+                // Without any lock, as the pool has to grow.
                 locked.unchanged();
-                let node = self.slab.alloc()?;
-                *spare = Some(node);
-                // They come while the leaf is locked and looked at again.
-                L::fetch_all(self.at(self.number_of(node)?));
-                self.inner.prefetch_all(place.node);
+                *spare = Some(self.slab.alloc()?);
                 continue;
             };
+            // They come while it is decided what moves.
+            L::fetch_all(self.at(self.number_of(node)?));
+            self.inner.prefetch_all(place.node);
             let Some(parent) = self.inner.lock(&place) else {
                 locked.unchanged();
                 backoff.wait();

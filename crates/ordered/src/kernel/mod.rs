@@ -7,4 +7,4 @@ mod ranks;
 
 pub(crate) use bounds::{BOUNDS, around, has_vectors};
 pub(crate) use fingerprints::{fingerprint, matches, matches_in_line};
-pub(crate) use ranks::{Unsorted, append_sorted};
+pub(crate) use ranks::{RANKED, Unsorted, append_sorted};

@@ -39,6 +39,25 @@ impl<const N: usize> Unsorted<N> {
         }
     }
 
+    /// Which of them, a bit each as they were added, have at least so many keys below them, and the least of those. All keys differ, and
+    /// there are at most 64. `vectors` as for [`append_to`](Unsorted::append_to).
+    #[inline(always)]
+    pub(crate) fn from_rank(&self, least: usize, vectors: bool) -> (u64, Option<u64>) {
+        const { assert!(N * RANKED <= 64) };
+        let (mut bits, mut key) = (0, None);
+        let keys = &self.keys.as_flattened()[..self.count.min(N * RANKED)];
+        for (number, some) in keys.chunks(RANKED).enumerate() {
+            let ranks = ranks(&self.keys[number], keys, vectors);
+            for (at, (rank, own)) in ranks.iter().zip(some).enumerate() {
+                bits |= u64::from(*rank >= least as u64) << (number * RANKED + at);
+                if *rank == least as u64 {
+                    key = Some(*own);
+                }
+            }
+        }
+        (bits, key)
+    }
+
     /// Appends them in ascending order of their keys, which all differ. `vectors` is what [`has_vectors`](super::has_vectors) says, or
     /// false.
     #[inline(always)]
@@ -181,6 +200,23 @@ mod tests {
                 let wanted = keys.map(|key| all.iter().filter(|other| **other < key).count() as u64);
                 prop_assert_eq!(ranks(&keys, all, false), wanted);
                 prop_assert_eq!(ranks(&keys, all, has_vectors()), wanted);
+            }
+        }
+
+        #[test]
+        fn the_upper_ones_are_found(keys: std::collections::HashSet<u64>, least: prop::sample::Index) {
+            let keys: Vec<u64> = keys.into_iter().take(64).collect();
+            let mut unsorted = Unsorted::<4>::new();
+            keys.iter().for_each(|key| unsorted.push(*key, 0));
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            let least = least.index(keys.len() + 1);
+            let bound = sorted.get(least).copied();
+            let wanted = (keys.iter().enumerate())
+                .filter(|(_, key)| bound.is_some_and(|bound| **key >= bound))
+                .fold(0, |bits, (number, _)| bits | 1_u64 << number);
+            for vectors in [false, has_vectors()] {
+                prop_assert_eq!(unsorted.from_rank(least, vectors), (wanted, bound));
             }
         }
 

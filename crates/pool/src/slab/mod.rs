@@ -117,12 +117,16 @@ impl<M: Medium> Slab<M> {
     /// [`PoolError::Media`]; nothing has changed.
     pub fn alloc(&self) -> Result<u64, PoolError> {
         loop {
-            let taken = self.nodes().take();
-            match taken {
+            match self.alloc_ready() {
                 Some(offset) => return Ok(offset),
                 None => self.grow()?,
             }
         }
+    }
+
+    /// As [`alloc`](Slab::alloc), if that does not need the pool to grow: it waits for no writer of the pool.
+    pub fn alloc_ready(&self) -> Option<u64> {
+        self.nodes().take()
     }
 
     /// Gives a node back. No durable link may lead to it any more: it can be handed out at once.
