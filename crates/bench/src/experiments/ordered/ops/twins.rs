@@ -12,6 +12,7 @@ use std::time::Duration;
 use halocline_media::emulated::{Device, Watch};
 use halocline_pool::Pool;
 
+use super::super::agree;
 use super::super::place::Place;
 use super::store::Store;
 use super::{Contender, Operation, System, share};
@@ -50,25 +51,26 @@ impl Twins {
         }))
     }
 
-    /// Has both do it, and learns from what it takes them.
+    /// Has both do it, and learns from what it takes them; the sum of what they found.
     fn learn(
         &self,
         operation: Operation,
         threads: usize,
         keys: &[u64],
         charge: &mut Charge,
-    ) -> Result<(), BenchError> {
+    ) -> Result<u64, BenchError> {
         self.device.charge(charge.call());
         let run = |store: &dyn Store, device: Option<&Arc<Device>>| {
             let watch = Watch::start(device);
-            share(threads, keys, |keys| operation.run(store, keys))?;
-            Ok::<_, BenchError>(watch.lap())
+            let found = share(threads, keys, |keys| operation.run(store, keys))?;
+            Ok::<_, BenchError>((found, watch.lap()))
         };
-        let plain = run(&*self.plain, None)?.time.as_secs_f64();
-        let lap = run(&*self.emulated, Some(&self.device))?;
+        let (found, plain) = run(&*self.plain, None)?;
+        let (found_again, lap) = run(&*self.emulated, Some(&self.device))?;
         let calls = lap.counts.calls as f64 / threads as f64;
-        charge.learn(plain, lap.time.as_secs_f64(), calls);
-        Ok(())
+        charge.learn(plain.time.as_secs_f64(), lap.time.as_secs_f64(), calls);
+        agree(operation.name(), ("in DRAM", found), ("in emulated DRAM", found_again))?;
+        Ok(found)
     }
 }
 
@@ -109,14 +111,18 @@ pub(super) fn timed(
     let (mut sum, mut done, mut seconds) = (0_u64, 0, 0.0);
     for part in keys.chunks(keys.len().div_ceil(parts).max(1)) {
         let counts = contender.twins.is_none() || charge.call_ns.is_some();
-        if let Some(twins) = &contender.twins {
-            twins.learn(operation, threads, part, charge)?;
-        }
+        let of_twins = match &contender.twins {
+            Some(twins) => Some(twins.learn(operation, threads, part, charge)?),
+            None => None,
+        };
         if let Some(device) = &contender.device {
             device.charge(charge.call());
         }
         let watch = Watch::start(contender.device.as_ref());
         let found = share(threads, part, |keys| operation.run(&*contender.store, keys))?;
+        if let Some(of_twins) = of_twins {
+            agree(operation.name(), (&contender.name, found), ("its twins", of_twins))?;
+        }
         if counts {
             seconds += watch.elapsed().as_secs_f64();
             done += part.len();
