@@ -84,7 +84,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         // Behind the last entry of all nothing is likely to come but more behind it.
         let append = next == 0 && entries.iter().all(|entry| entry.key < key);
         let middle = if append { entries.len() } else { entries.len() / 2 };
-        let (moved, bound) = keys.from_rank(middle, self.inner.vectors());
+        let (moved, bound) = keys.upper(middle, self.inner.vectors());
         let bound = bound.unwrap_or(key);
         let mut number = 0;
         entries.retain(|_| {

@@ -42,7 +42,7 @@ impl<const N: usize> Unsorted<N> {
     /// Which of them, a bit each as they were added, have at least so many keys below them, and the least of those. All keys differ, and
     /// there are at most 64. `vectors` as for [`append_to`](Unsorted::append_to).
     #[inline(always)]
-    pub(crate) fn from_rank(&self, least: usize, vectors: bool) -> (u64, Option<u64>) {
+    pub(crate) fn upper(&self, least: usize, vectors: bool) -> (u64, Option<u64>) {
         const { assert!(N * RANKED <= 64) };
         let (mut bits, mut key) = (0, None);
         let keys = &self.keys.as_flattened()[..self.count.min(N * RANKED)];
@@ -216,7 +216,7 @@ mod tests {
                 .filter(|(_, key)| bound.is_some_and(|bound| **key >= bound))
                 .fold(0, |bits, (number, _)| bits | 1_u64 << number);
             for vectors in [false, has_vectors()] {
-                prop_assert_eq!(unsorted.from_rank(least, vectors), (wanted, bound));
+                prop_assert_eq!(unsorted.upper(least, vectors), (wanted, bound));
             }
         }
 

@@ -69,7 +69,11 @@ impl Twins {
         let (found_again, lap) = run(&*self.emulated, Some(&self.device))?;
         let calls = lap.counts.calls as f64 / threads as f64;
         charge.learn(plain.time.as_secs_f64(), lap.time.as_secs_f64(), calls);
-        agree(operation.name(), ("in DRAM", found), ("in emulated DRAM", found_again))?;
+        agree(
+            operation.name(),
+            ("in DRAM", found),
+            ("in emulated DRAM", found_again),
+        )?;
         Ok(found)
     }
 }
@@ -121,7 +125,11 @@ pub(super) fn timed(
         let watch = Watch::start(contender.device.as_ref());
         let found = share(threads, part, |keys| operation.run(&*contender.store, keys))?;
         if let Some(of_twins) = of_twins {
-            agree(operation.name(), (&contender.name, found), ("its twins", of_twins))?;
+            agree(
+                operation.name(),
+                (&contender.name, found),
+                ("its twins", of_twins),
+            )?;
         }
         if counts {
             seconds += watch.elapsed().as_secs_f64();
