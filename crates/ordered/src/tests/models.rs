@@ -259,7 +259,7 @@ fn mistakes_of_locking_are_noticed() {
         Mistake::NodeUnvalidated,
         Mistake::WriterUnchecked,
     ] {
-        let work = || split::<Lb<1, true>>().explore::<Lb<1, true>>(4_000, 5);
+        let work = || split::<Lb<1, true>>().explore::<Lb<1, true>>(40_000, 5);
         let result = mistake.broken(|| catch_unwind(AssertUnwindSafe(work)));
         MODELLED.set(false);
         assert!(result.is_err(), "{mistake:?}");
