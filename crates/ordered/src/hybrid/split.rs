@@ -73,6 +73,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         node: u64,
         (key, value): (u64, u64),
     ) -> Result<(), Refused> {
+        const { assert!(L::ENTRIES <= MOST) };
         let old = self.at(place.leaf);
         let head = L::head(old);
         let next = L::next(old);
