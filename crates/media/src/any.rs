@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::{Device, Dram, Emulated, FileMedium, MediaError, Medium, MediumKind, Tracked};
+use crate::{Device, Dram, Emulated, FileMedium, Mapped, MediaError, Medium, MediumKind, Tracked};
 
 /// Any of the backings, told apart by one predictable branch a call.
 #[derive(Debug)]
@@ -145,6 +145,14 @@ impl Medium for AnyMedium {
     #[inline]
     fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
         forward_hot!(self, medium => medium.words(offset, words))
+    }
+
+    #[inline(always)]
+    fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
+        match self {
+            AnyMedium::File(medium) => medium.mapped(offset, words),
+            _ => None,
+        }
     }
 
     #[inline]

@@ -14,10 +14,10 @@ use std::sync::{Mutex, PoisonError};
 use rustix::mm::MapFlags;
 
 use crate::dirty::DirtyPages;
-use crate::flush::store_fence;
+use crate::flush::{FlushInstruction, flush_instruction, store_fence};
 use crate::latch::Latch;
 use crate::region::{self, Region, round_up};
-use crate::{HOLE, MediaError, Medium, MediumKind, PAGE, blocks};
+use crate::{HOLE, LINE, Mapped, MediaError, Medium, MediumKind, PAGE, blocks};
 
 /// How to open a file as a medium.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +51,8 @@ pub struct FileMedium {
     kind: MediumKind,
     growth: Mutex<()>,
     dirty: DirtyPages,
+    /// What flushes a line of [`Mapped`] words, if there may be any.
+    flush_mapped: Option<FlushInstruction>,
     /// The name of the file may not be durable yet.
     new_name: AtomicBool,
     latch: Latch,
@@ -81,6 +83,12 @@ impl FileMedium {
                 strict: options.strict,
             }
         };
+        let flush_mapped = match kind {
+            _ if options.read_only => None,
+            MediumKind::PageCache { strict: true } => None,
+            MediumKind::PageCache { strict: false } => Some(FlushInstruction::None),
+            _ => Some(flush_instruction()),
+        };
         let medium = FileMedium {
             region,
             file,
@@ -88,6 +96,7 @@ impl FileMedium {
             kind,
             growth: Mutex::new(()),
             dirty: DirtyPages::default(),
+            flush_mapped,
             new_name: AtomicBool::new(options.create),
             latch: Latch::default(),
         };
@@ -104,6 +113,17 @@ impl FileMedium {
     /// Whether it was opened for reading only.
     pub fn read_only(&self) -> bool {
         !self.region.writable()
+    }
+
+    /// A fence where there is nothing to write back.
+    #[inline(always)]
+    pub(crate) fn fence_mapped(&self) -> Result<(), MediaError> {
+        self.latch.check(|| self.name())?;
+        match self.kind {
+            MediumKind::PageCache { .. } => fence(Ordering::Release),
+            _ => store_fence(),
+        }
+        Ok(())
     }
 
     fn map(&self, len: u64) -> Result<(), MediaError> {
@@ -297,6 +317,15 @@ impl Medium for FileMedium {
         self.region.words(offset, words)
     }
 
+    #[inline(always)]
+    fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
+        let flush = self.flush_mapped?;
+        let words = self.region.words(offset, words)?;
+        offset
+            .is_multiple_of(LINE)
+            .then(|| Mapped::new(words, self, flush))
+    }
+
     #[inline]
     fn prefetch(&self, offset: u64) {
         self.region.prefetch(offset);
@@ -331,17 +360,10 @@ impl Medium for FileMedium {
 
     #[inline]
     fn fence(&self) -> Result<(), MediaError> {
-        self.latch.check(|| self.name())?;
+        self.fence_mapped()?;
         match self.kind {
             MediumKind::PageCache { strict: true } => self.latch.keep(self.write_back()),
-            MediumKind::PageCache { .. } => {
-                fence(Ordering::Release);
-                Ok(())
-            }
-            _ => {
-                store_fence();
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
 

@@ -54,14 +54,27 @@ pub(crate) fn lines(offset: u64, len: u64) -> u64 {
 /// # Safety
 /// The lines are mapped, and `start` is at the start of one.
 pub(crate) unsafe fn flush_lines(start: *const u8, count: u64) {
-    let lines = (0..count).map(|line| start.wrapping_add((line * LINE) as usize));
-    match flush_instruction() {
+    let instruction = flush_instruction();
+    for line in 0..count {
+        let line = start.wrapping_add((line * LINE) as usize);
+        // SAFETY: it is this CPU's instruction, and the caller vouches for the lines.
+        unsafe { flush_by(instruction, line) };
+    }
+}
+
+/// Flushes one line.
+///
+/// # Safety
+/// The instruction is that of [`flush_instruction`], or none, and the line is mapped.
+#[inline(always)]
+pub(crate) unsafe fn flush_by(instruction: FlushInstruction, line: *const u8) {
+    match instruction {
         // SAFETY: the CPU has the instruction, and the caller vouches for the line.
-        FlushInstruction::Clwb => lines.for_each(|line| unsafe { imp::clwb(line) }),
+        FlushInstruction::Clwb => unsafe { imp::clwb(line) },
         // SAFETY: as above.
-        FlushInstruction::Clflushopt => lines.for_each(|line| unsafe { imp::clflushopt(line) }),
+        FlushInstruction::Clflushopt => unsafe { imp::clflushopt(line) },
         // SAFETY: as above.
-        FlushInstruction::Clflush => lines.for_each(|line| unsafe { imp::clflush(line) }),
+        FlushInstruction::Clflush => unsafe { imp::clflush(line) },
         FlushInstruction::None => {}
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::{Device, MediaError};
+use crate::{Device, Mapped, MediaError};
 
 /// Bytes of a cache line: what one flush writes back, and the scope in which stores stay in order.
 pub const LINE: u64 = 64;
@@ -159,6 +159,15 @@ pub trait Medium: Send + Sync + 'static {
     /// panic.
     #[inline]
     fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+        let _ = (offset, words);
+        None
+    }
+
+    /// The words of a range that starts at a line, to be changed as they are, where storing one, flushing and fencing is all that
+    /// [`store_u64`](Medium::store_u64), [`flush`](Medium::flush) and [`fence`](Medium::fence) do; if so, always. `None` where accesses are
+    /// recorded or charged, and where `store_u64` would panic.
+    #[inline]
+    fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
         let _ = (offset, words);
         None
     }

@@ -180,8 +180,8 @@ impl Region {
         if end > self.len() || !offset.is_multiple_of(8) {
             return None;
         }
-        let start = self.at(offset, 8 * words);
-        // SAFETY: the words are mapped, where they stay while `self` lives, and aligned, and everyone accesses words atomically.
+        let start = self.base.as_ptr().wrapping_add(offset as usize);
+        // SAFETY: the words are mapped (checked above), where they stay while `self` lives, and aligned, and everyone accesses words atomically.
         Some(unsafe { std::slice::from_raw_parts(start.cast(), words) })
     }
 

@@ -4,7 +4,7 @@ use halocline_media::{MediaError, Medium};
 use halocline_pool::Slab;
 
 use crate::TreeError;
-use crate::hybrid::{At, Entry, Hybrid, Leaves, Refused, Split};
+use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
 
 use super::layout::{LEAF, SLOTS, entry_offset};
 use super::leaf::{Head, Leaf};
@@ -70,8 +70,8 @@ impl Leaves for FpLeaves {
     }
 
     #[inline(always)]
-    fn entries<M: Medium>(at: At<'_, M>, head: &Head) -> impl Iterator<Item = Entry<usize>> {
-        Leaf(at).entries(head)
+    fn each<M: Medium>(at: At<'_, M>, head: &Head, look: impl FnMut(Entry<usize>)) {
+        Leaf(at).entries(head).for_each(look);
     }
 
     fn damage(head: &Head, entry: &Entry<usize>) -> Option<&'static str> {
@@ -89,8 +89,14 @@ impl Leaves for FpLeaves {
     }
 
     #[inline(always)]
-    fn put<M: Medium>(&self, at: At<'_, M>, head: &Head, key: u64, value: u64) -> Result<bool, MediaError> {
-        Leaf(at).put(head, key, value, 0)
+    fn put<M: Medium>(&self, at: At<'_, M>, key: u64, value: u64) -> Result<Put<usize>, MediaError> {
+        let leaf = Leaf(at);
+        let head = leaf.head();
+        if let Some(slot) = leaf.find(&head, key) {
+            return Ok(Put::There(slot));
+        }
+        let added = leaf.put(&head, key, value, 0)?;
+        Ok(if added { Put::Added } else { Put::Full })
     }
 
     #[inline]

@@ -25,7 +25,7 @@ pub(super) fn facts<M: Medium, L: Leaves>(at: At<'_, M>) -> Facts {
         least: u64::MAX,
         ..Facts::default()
     };
-    for entry in L::entries(at, &head) {
+    L::each(at, &head, |entry| {
         let damage = L::damage(&head, &entry);
         if damage.is_some() {
             facts.damage = damage;
@@ -35,7 +35,7 @@ pub(super) fn facts<M: Medium, L: Leaves>(at: At<'_, M>) -> Facts {
         facts.count += 1;
         facts.least = facts.least.min(entry.key);
         facts.greatest = facts.greatest.max(entry.key);
-    }
+    });
     facts
 }
 

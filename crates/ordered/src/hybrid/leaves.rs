@@ -34,6 +34,16 @@ pub(crate) struct Entry<S> {
     pub(crate) slot: S,
 }
 
+/// What came of adding an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put<S> {
+    Added,
+    /// There is one with this key.
+    There(S),
+    /// There is no room for it.
+    Full,
+}
+
 /// A layout of leaves, and the changes of them. A change of one leaf is atomic, and durable when the method returns; if that fails,
 /// readers see the leaf as it was or as it was to be, so that there is one tree for them.
 ///
@@ -95,14 +105,14 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
         Self::locate(at, key).map(|slot| Self::value(at, slot))
     }
 
-    /// All entries, in no order.
-    fn entries<M: Medium>(at: At<'_, M>, head: &Self::Head) -> impl Iterator<Item = Entry<Self::Slot>>;
+    /// Looks at all entries, in no order.
+    fn each<M: Medium>(at: At<'_, M>, head: &Self::Head, look: impl FnMut(Entry<Self::Slot>));
 
     /// Appends all entries, in ascending order of their keys. `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says.
     #[inline]
     fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
         let mut unsorted = Unsorted::<4>::new();
-        Self::entries(at, &Self::head(at)).for_each(|entry| unsorted.push(entry.key, entry.value));
+        Self::each(at, &Self::head(at), |entry| unsorted.push(entry.key, entry.value));
         unsorted.append_to(into, vectors);
     }
 
@@ -112,14 +122,8 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     /// The next leaf, or 0.
     fn next<M: Medium>(at: At<'_, M>) -> u64;
 
-    /// Adds an entry; false if there is no room for it.
-    fn put<M: Medium>(
-        &self,
-        at: At<'_, M>,
-        head: &Self::Head,
-        key: u64,
-        value: u64,
-    ) -> Result<bool, MediaError>;
+    /// Adds an entry, if there is none with this key and there is room for it.
+    fn put<M: Medium>(&self, at: At<'_, M>, key: u64, value: u64) -> Result<Put<Self::Slot>, MediaError>;
 
     /// Replaces the value of an entry.
     fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<Self::Slot>) -> Result<(), MediaError>;

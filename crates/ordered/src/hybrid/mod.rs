@@ -17,8 +17,10 @@ mod remove;
 mod scan;
 mod split;
 mod tree;
+mod words;
 mod write;
 
-pub(crate) use leaves::{At, Entry, Leaves};
+pub(crate) use leaves::{At, Entry, Leaves, Put};
 pub(crate) use split::{Refused, Split};
 pub(crate) use tree::Hybrid;
+pub(crate) use words::{LINE_WORDS, Load, Store};

@@ -77,20 +77,23 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         let old = self.at(place.leaf);
         let head = L::head(old);
         let next = L::next(old);
-        let mut entries: SmallVec<[Entry<L::Slot>; MOST]> = L::entries(old, &head).collect();
         let mut keys = Unsorted::<{ MOST / RANKED }>::new();
-        for (number, entry) in entries.iter().enumerate() {
-            keys.push(entry.key, number as u64);
-        }
+        let mut greatest = 0;
+        L::each(old, &head, |entry| {
+            keys.push(entry.key, entry.value);
+            greatest = greatest.max(entry.key);
+        });
         // Behind the last entry of all nothing is likely to come but more behind it.
-        let append = next == 0 && entries.iter().all(|entry| entry.key < key);
-        let middle = if append { entries.len() } else { entries.len() / 2 };
-        let (moved, bound) = keys.upper(middle, self.inner.vectors());
+        let append = next == 0 && greatest < key;
+        let middle = if append { keys.len() } else { keys.len() / 2 };
+        let (mut moved, bound) = keys.upper(middle, self.inner.vectors());
         let bound = bound.unwrap_or(key);
-        let mut number = 0;
-        entries.retain(|_| {
-            number += 1;
-            moved >> (number - 1) & 1 == 1
+        let mut entries = SmallVec::<[Entry<L::Slot>; MOST]>::new();
+        L::each(old, &head, |entry| {
+            if moved & 1 == 1 {
+                entries.push(entry);
+            }
+            moved >>= 1;
         });
         let split = Split {
             old,

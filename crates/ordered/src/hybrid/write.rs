@@ -7,7 +7,7 @@ use crate::inner::Place;
 use crate::locks::{Backoff, Locked};
 use crate::mistake::{Mistake, made};
 
-use super::leaves::{Entry, Leaves};
+use super::leaves::{Entry, Leaves, Put};
 use super::tree::Hybrid;
 
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
@@ -43,23 +43,22 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 continue;
             };
             self.intact(place.leaf)?;
-            let head = L::head(at);
-            if let Some(slot) = L::find(at, &head, key) {
-                let before = L::value(at, slot);
-                if replace {
-                    let entry = Entry { key, value, slot };
-                    self.latch.keep(self.leaves.replace(at, entry))?;
-                } else {
-                    locked.unchanged();
-                }
-                return Ok(Some(before));
-            }
-            match self.leaves.put(at, &head, key, value) {
-                Ok(true) => {
+            match self.leaves.put(at, key, value) {
+                Ok(Put::Added) => {
                     self.count.add(place.leaf, 1);
                     return Ok(None);
                 }
-                Ok(false) => {}
+                Ok(Put::There(slot)) => {
+                    let before = L::value(at, slot);
+                    if replace {
+                        let entry = Entry { key, value, slot };
+                        self.latch.keep(self.leaves.replace(at, entry))?;
+                    } else {
+                        locked.unchanged();
+                    }
+                    return Ok(Some(before));
+                }
+                Ok(Put::Full) => {}
                 Err(error) => {
                     self.latch.keep(Err(error))?;
                 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use zerocopy::FromZeros;
 
-use crate::kernel::{BOUNDS, around};
+use crate::kernel::{BOUNDS, not_greater};
 use crate::mistake::{Mistake, made};
 use crate::sched;
 use crate::version;
@@ -90,19 +90,24 @@ impl Node {
     pub(crate) fn search(&self, key: u64, vectors: bool) -> usize {
         sched::point();
         let piece = Window::from(self.window.load(Ordering::Relaxed)).piece(key);
-        let (from, to) = around(&self.pieces, piece, vectors);
-        if from == to {
-            from
+        let to = not_greater(&self.pieces, piece, vectors);
+        let before = self.pieces.get(to.wrapping_sub(1));
+        if before.is_some_and(|before| before.load(Ordering::Relaxed) == piece) {
+            self.search_among(to, piece, key)
         } else {
-            self.search_among(from, to, key)
+            to
         }
     }
 
-    /// The same, if only the keys from one place up to another may be the first that is greater.
+    /// The same, if there are keys with the same piece, the last of them before `to`: they may be greater.
     #[cold]
-    fn search_among(&self, from: usize, to: usize, key: u64) -> usize {
-        let greater = (from..to).find(|slot| self.key(*slot) > key);
-        greater.unwrap_or(to)
+    fn search_among(&self, to: usize, piece: u16, key: u64) -> usize {
+        let same = |slot: &usize| self.pieces[*slot].load(Ordering::Relaxed) == piece;
+        let greater = (0..to)
+            .rev()
+            .take_while(same)
+            .take_while(|slot| self.key(*slot) > key);
+        to - greater.count()
     }
 
     #[inline(always)]

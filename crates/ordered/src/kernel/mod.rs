@@ -5,6 +5,6 @@ mod bounds;
 mod fingerprints;
 mod ranks;
 
-pub(crate) use bounds::{BOUNDS, around, has_vectors};
+pub(crate) use bounds::{BOUNDS, has_vectors, not_greater};
 pub(crate) use fingerprints::{fingerprint, matches, matches_in_line};
 pub(crate) use ranks::{RANKED, Unsorted, append_sorted};

@@ -24,6 +24,12 @@ impl<const N: usize> Unsorted<N> {
         }
     }
 
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
     /// Adds an entry; one that there is no room for is left out, which only a reader whom a writer has overtaken can meet.
     #[inline(always)]
     pub(crate) fn push(&mut self, key: u64, value: u64) {

@@ -4,9 +4,8 @@
 //! (2) in leaves of several blocks, the headers of all but the first, whose entries recovery clears as long as the next leaf is linked;
 //! (3) one store to the first header, which makes its entries and the link live.
 
-use halocline_media::{LINE, Medium};
-
 use crate::TreeError;
+use crate::hybrid::Store;
 use crate::latch::Latch;
 
 use super::layout::LINES;
@@ -14,16 +13,15 @@ use super::leaf::Leaf;
 use super::mistake::{Mistake, made};
 
 /// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
-pub(super) fn take_over<M: Medium, const B: usize>(
+pub(super) fn take_over<W: Store, const B: usize>(
     latch: &Latch,
-    left: Leaf<'_, M, B>,
-    right: Leaf<'_, M, B>,
+    left: Leaf<W, B>,
+    right: Leaf<W, B>,
 ) -> Result<(), TreeError> {
-    let medium = left.medium;
     let (own, others) = (left.headers(), right.headers());
-    for entry in right.entries(&others) {
+    right.each(&others, |entry| {
         left.store_entry(entry.slot, entry.key, entry.value);
-    }
+    });
     left.store_link(1 - own[0].alt(), right.next(others[0]));
     let several = others[1..].iter().any(|header| header.used() != 0);
     // Entries of later blocks must be durable before their headers, but for those in the headers' own lines, whose stores arrive in
@@ -39,7 +37,7 @@ pub(super) fn take_over<M: Medium, const B: usize>(
         }
     }
     let mut result = match waits {
-        true => latch.keep(medium.fence()),
+        true => latch.keep(left.0.fence()),
         false => Ok(()),
     };
     if several {
@@ -48,10 +46,10 @@ pub(super) fn take_over<M: Medium, const B: usize>(
             left.store_header(block, own[block].replaced_by(others[block]));
             left.flush_line(block, 0);
         }
-        result = result.and(latch.keep(medium.fence()));
+        result = result.and(latch.keep(left.0.fence()));
     }
     // Entries of this line need no flush of their own.
     left.store_header(0, own[0].replaced_by(others[0]).flipped());
-    medium.flush(left.offset, LINE);
-    result.and(latch.keep(medium.fence()))
+    left.flush_line(0, 0);
+    result.and(latch.keep(left.0.fence()))
 }

@@ -3,47 +3,35 @@
 //! Invariants: an entry is stored to a slot that is free, and is durable before the header that says it is in use is stored,
 //! unless both are in one line, whose stores arrive in order. The words of a header are stored fingerprints first.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use halocline_media::{Mapped, MediaError, Medium};
 
-use halocline_media::{LINE, MediaError, Medium};
-
-use crate::hybrid::{At, Entry};
+use crate::hybrid::{At, Entry, LINE_WORDS, Load, Put, Store};
 use crate::kernel::{Unsorted, append_sorted, fingerprint};
 
 use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
 use super::mistake::{Mistake, made};
 
+/// Words of a block.
+pub(crate) const WORDS: usize = BLOCK as usize / 8;
+
 /// Where an entry is: block and slot.
 pub(crate) type Slot = (usize, usize);
 
-/// A leaf of `B` blocks, where it lies.
-#[derive(Debug)]
-pub(crate) struct Leaf<'a, M, const B: usize> {
-    pub(crate) medium: &'a M,
-    pub(crate) offset: u64,
-}
+/// A leaf of `B` blocks, and how its words are reached.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaf<W, const B: usize>(pub(crate) W);
 
-impl<M, const B: usize> Clone for Leaf<'_, M, B> {
-    fn clone(&self) -> Self {
-        *self
+impl<'a, const B: usize> Leaf<Mapped<'a>, B> {
+    /// The leaf at `at`, if its words may be changed as they are.
+    #[inline(always)]
+    pub(crate) fn mapped<M: Medium>(at: At<'a, M>) -> Option<Self> {
+        at.medium.mapped(at.offset, B * WORDS).map(Leaf)
     }
 }
 
-impl<M, const B: usize> Copy for Leaf<'_, M, B> {}
-
-impl<'a, M, const B: usize> From<At<'a, M>> for Leaf<'a, M, B> {
+impl<W: Load, const B: usize> Leaf<W, B> {
     #[inline(always)]
-    fn from(at: At<'a, M>) -> Leaf<'a, M, B> {
-        Leaf {
-            medium: at.medium,
-            offset: at.offset,
-        }
-    }
-}
-
-impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
-    #[inline(always)]
-    pub(crate) fn headers(&self) -> [Header; B] {
+    pub(crate) fn headers(self) -> [Header; B] {
         // Not `array::from_fn`, which is a call of its own.
         let mut headers = [Header::default(); B];
         for (block, header) in headers.iter_mut().enumerate() {
@@ -53,39 +41,38 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     }
 
     #[inline(always)]
-    pub(crate) fn header(&self, block: usize) -> Header {
-        let at = self.block(block);
+    pub(crate) fn header(self, block: usize) -> Header {
         Header {
-            low: self.medium.load_u64(at),
-            high: self.medium.load_u64(at + 8),
+            low: self.0.load(block * WORDS),
+            high: self.0.load(block * WORDS + 1),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn key(&self, (block, slot): Slot) -> u64 {
-        self.medium.load_u64(self.block(block) + entry_offset(slot))
+    pub(crate) fn key(self, slot: Slot) -> u64 {
+        self.0.load(entry_at(slot))
     }
 
     #[inline(always)]
-    pub(crate) fn value(&self, (block, slot): Slot) -> u64 {
-        self.medium.load_u64(self.block(block) + entry_offset(slot) + 8)
+    pub(crate) fn value(self, slot: Slot) -> u64 {
+        self.0.load(entry_at(slot) + 1)
     }
 
     /// The next leaf, or 0.
     #[inline]
-    pub(crate) fn next(&self, first: Header) -> u64 {
-        self.medium.load_u64(self.offset + link_offset(first.alt()))
+    pub(crate) fn next(self, first: Header) -> u64 {
+        self.0.load(link_at(first.alt()))
     }
 
     /// Where the entry of a key is.
     #[inline(always)]
-    pub(crate) fn find(&self, headers: &[Header; B], key: u64) -> Option<Slot> {
+    pub(crate) fn find(self, headers: &[Header; B], key: u64) -> Option<Slot> {
         (0..B).find_map(|block| self.find_in(block, headers[block], key))
     }
 
     /// The same, if it is not known which entries there are: the other blocks' headers are read if it is not where it is likely to be.
     #[inline(always)]
-    pub(crate) fn locate(&self, key: u64) -> Option<Slot> {
+    pub(crate) fn locate(self, key: u64) -> Option<Slot> {
         let home = home::<B>(key);
         let others = (1..B).map(|next| (home + next) % B);
         std::iter::once(home)
@@ -93,18 +80,8 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
             .find_map(|block| self.find_in(block, self.header(block), key))
     }
 
-    /// The value of a key.
     #[inline(always)]
-    pub(crate) fn get(&self, key: u64) -> Option<u64> {
-        match self.medium.words(self.block(home::<B>(key)), WORDS) {
-            Some(words) if let Some(value) = value_in(words, key) => Some(value),
-            Some(_) if B == 1 => None,
-            _ => self.locate(key).map(|slot| self.value(slot)),
-        }
-    }
-
-    #[inline(always)]
-    fn find_in(&self, block: usize, header: Header, key: u64) -> Option<Slot> {
+    pub(crate) fn find_in(self, block: usize, header: Header, key: u64) -> Option<Slot> {
         let mut same = header.matches(fingerprint(key));
         while same != 0 {
             let at = (block, same.trailing_zeros() as usize);
@@ -116,48 +93,77 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
         None
     }
 
-    /// All entries, in no order.
+    /// Looks at all entries, in no order.
     #[inline(always)]
-    pub(crate) fn entries<'h>(
-        self,
-        headers: &'h [Header; B],
-    ) -> impl Iterator<Item = Entry<Slot>> + use<'a, 'h, M, B> {
-        headers.iter().enumerate().flat_map(move |(block, header)| {
+    pub(crate) fn each(self, headers: &[Header; B], mut look: impl FnMut(Entry<Slot>)) {
+        for (block, header) in headers.iter().enumerate() {
             let mut used = header.used();
-            std::iter::from_fn(move || {
-                let slot = (used != 0).then(|| used.trailing_zeros() as usize)?;
+            while used != 0 {
+                let slot = (block, used.trailing_zeros() as usize);
                 used &= used - 1;
-                let slot = (block, slot);
                 let (key, value) = (self.key(slot), self.value(slot));
-                Some(Entry { key, value, slot })
-            })
-        })
+                look(Entry { key, value, slot });
+            }
+        }
     }
+}
 
-    /// Appends all entries, in ascending order of their keys.
-    #[inline(always)]
-    pub(crate) fn append(&self, vectors: bool, into: &mut Vec<(u64, u64)>) {
+/// The value of a key in the leaf at `at`.
+#[inline(always)]
+pub(crate) fn get<M: Medium, const B: usize>(at: At<'_, M>, key: u64) -> Option<u64> {
+    let home = home::<B>(key);
+    let words = at.medium.words(at.offset + home as u64 * BLOCK, WORDS);
+    if let Some(words) = words {
+        let block = Leaf::<_, 1>(words);
+        if let Some(slot) = block.find_in(0, block.header(0), key) {
+            return Some(block.value(slot));
+        }
         if B == 1 {
-            let mut bytes = [0; BLOCK as usize];
-            self.medium.load(self.offset, &mut bytes);
-            let word = |at: u64| {
-                let at = at as usize / 8;
-                u64::from_le_bytes(bytes.as_chunks::<8>().0[at])
-            };
-            // All slots, as which ones are in use is nothing that a CPU can predict.
-            let entries: [(u64, u64); SLOTS] =
-                std::array::from_fn(|slot| (word(entry_offset(slot)), word(entry_offset(slot) + 8)));
-            let header = Header {
-                low: word(0),
-                high: word(8),
-            };
-            return append_sorted(&entries, header.used(), vectors, into);
+            return None;
         }
-        let mut unsorted = Unsorted::<B>::new();
-        for entry in self.entries(&self.headers()) {
-            unsorted.push(entry.key, entry.value);
+    }
+    let leaf = Leaf::<_, B>(at);
+    leaf.locate(key).map(|slot| leaf.value(slot))
+}
+
+/// Appends all entries of the leaf at `at`, in ascending order of their keys.
+#[inline(always)]
+pub(crate) fn append<M: Medium, const B: usize>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+    if B == 1 {
+        let mut bytes = [0; BLOCK as usize];
+        at.medium.load(at.offset, &mut bytes);
+        let word = |at: u64| {
+            let at = at as usize / 8;
+            u64::from_le_bytes(bytes.as_chunks::<8>().0[at])
+        };
+        // All slots, as which ones are in use is nothing that a CPU can predict.
+        let entries: [(u64, u64); SLOTS] =
+            std::array::from_fn(|slot| (word(entry_offset(slot)), word(entry_offset(slot) + 8)));
+        let header = Header {
+            low: word(0),
+            high: word(8),
+        };
+        return append_sorted(&entries, header.used(), vectors, into);
+    }
+    let leaf = Leaf::<_, B>(at);
+    let mut unsorted = Unsorted::<B>::new();
+    leaf.each(&leaf.headers(), |entry| unsorted.push(entry.key, entry.value));
+    unsorted.append_to(into, vectors);
+}
+
+impl<W: Store, const B: usize> Leaf<W, B> {
+    /// Adds an entry, if there is none with this key, as [`put`](Leaf::put) does.
+    ///
+    /// # Errors
+    /// As [`put`](Leaf::put).
+    #[inline(always)]
+    pub(crate) fn put_new(self, key: u64, value: u64, moving: bool) -> Result<Put<Slot>, MediaError> {
+        let headers = self.headers();
+        if let Some(slot) = self.find(&headers, key) {
+            return Ok(Put::There(slot));
         }
-        unsorted.append_to(into, vectors);
+        let added = self.put(&headers, key, value, moving)?;
+        Ok(if added { Put::Added } else { Put::Full })
     }
 
     /// Adds an entry where there is room; false if there is none. An entry whose slot is in the header's own line costs one
@@ -166,8 +172,9 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     ///
     /// # Errors
     /// Of the medium: the entry is not there, or there and perhaps not durable.
+    #[inline(always)]
     pub(crate) fn put(
-        &self,
+        self,
         headers: &[Header; B],
         key: u64,
         value: u64,
@@ -189,7 +196,7 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
             self.store_entry((block, slot), key, value);
             self.store_header(block, with);
             self.flush_line(block, 0);
-            self.medium.fence()?;
+            self.0.fence()?;
             return Ok(true);
         }
         let mut free = headers[block].free() & LINES[line];
@@ -217,11 +224,11 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
             self.flush_line(block, line);
         }
         if !made(Mistake::EntryUnfenced) {
-            self.medium.fence()?;
+            self.0.fence()?;
         }
         self.store_header(block, header);
         self.flush_line(block, 0);
-        self.medium.fence()?;
+        self.0.fence()?;
         Ok(true)
     }
 
@@ -229,92 +236,66 @@ impl<'a, M: Medium, const B: usize> Leaf<'a, M, B> {
     ///
     /// # Errors
     /// Of the medium: the new value is there, and perhaps not durable.
-    pub(crate) fn set_value(&self, at: Slot, value: u64) -> Result<(), MediaError> {
+    pub(crate) fn set_value(self, at: Slot, value: u64) -> Result<(), MediaError> {
         let (block, slot) = at;
-        self.medium
-            .store_u64(self.block(block) + entry_offset(slot) + 8, value);
+        self.0.store(entry_at(at) + 1, value);
         self.flush_line(block, line_of(slot));
         if made(Mistake::UpdateUnfenced) {
             return Ok(());
         }
-        self.medium.fence()
+        self.0.fence()
     }
 
     /// Removes entries of one block: one store.
     ///
     /// # Errors
     /// Of the medium: they are gone, and perhaps not durably.
-    pub(crate) fn clear(&self, block: usize, header: Header, slots: u32) -> Result<(), MediaError> {
+    pub(crate) fn clear(self, block: usize, header: Header, slots: u32) -> Result<(), MediaError> {
         self.store_low(block, header.without(slots));
         self.flush_line(block, 0);
         if made(Mistake::RemoveUnfenced) {
             return Ok(());
         }
-        self.medium.fence()
+        self.0.fence()
     }
 
     #[inline(always)]
-    pub(crate) fn store_entry(&self, (block, slot): Slot, key: u64, value: u64) {
-        let at = self.block(block) + entry_offset(slot);
-        self.medium.store_u64(at, key);
-        self.medium.store_u64(at + 8, value);
+    pub(crate) fn store_entry(self, slot: Slot, key: u64, value: u64) {
+        self.0.store(entry_at(slot), key);
+        self.0.store(entry_at(slot) + 1, value);
     }
 
     #[inline(always)]
-    pub(crate) fn store_header(&self, block: usize, header: Header) {
-        self.medium.store_u64(self.block(block) + 8, header.high);
+    pub(crate) fn store_header(self, block: usize, header: Header) {
+        self.0.store(block * WORDS + 1, header.high);
         self.store_low(block, header);
     }
 
     #[inline(always)]
-    pub(crate) fn store_low(&self, block: usize, header: Header) {
-        self.medium.store_u64(self.block(block), header.low);
+    pub(crate) fn store_low(self, block: usize, header: Header) {
+        self.0.store(block * WORDS, header.low);
     }
 
-    pub(crate) fn store_link(&self, which: usize, next: u64) {
-        self.medium.store_u64(self.offset + link_offset(which), next);
-    }
-
-    #[inline(always)]
-    pub(crate) fn flush_line(&self, block: usize, line: usize) {
-        self.medium.flush(self.block(block) + line as u64 * LINE, LINE);
+    pub(crate) fn store_link(self, which: usize, next: u64) {
+        self.0.store(link_at(which), next);
     }
 
     #[inline(always)]
-    fn block(&self, block: usize) -> u64 {
-        self.offset + block as u64 * BLOCK
+    pub(crate) fn flush_line(self, block: usize, line: usize) {
+        self.0.flush(block * WORDS + line * LINE_WORDS);
     }
 }
 
-/// Words of a block.
-const WORDS: usize = BLOCK as usize / 8;
-
+/// The word that an entry starts with.
 #[inline(always)]
-fn word(words: &[AtomicU64], at: usize) -> u64 {
-    u64::from_le(words[at].load(Ordering::Acquire))
+fn entry_at((block, slot): Slot) -> usize {
+    block * WORDS + entry_offset(slot) as usize / 8
 }
 
-/// The header of a block of these words.
+/// The word of a link.
 #[inline(always)]
-fn header_in(words: &[AtomicU64]) -> Header {
-    Header {
-        low: word(words, 0),
-        high: word(words, 1),
-    }
-}
-
-/// The value of a key in a block of these words.
-#[inline(always)]
-fn value_in(words: &[AtomicU64], key: u64) -> Option<u64> {
-    let mut same = header_in(words).matches(fingerprint(key));
-    while same != 0 {
-        let at = entry_offset(same.trailing_zeros() as usize) as usize / 8;
-        if word(words, at) == key {
-            return Some(word(words, at + 1));
-        }
-        same &= same - 1;
-    }
-    None
+fn link_at(which: usize) -> usize {
+    link_offset(which) as usize / 8
 }
 
 /// The block in which the entry of a key is looked for first, and put if there is room: other bits of the hash than the
@@ -360,10 +341,10 @@ const COMPACT: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 0, 1, 2, 7, 8, 9, 10];
 const FULL: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2];
 
 /// A leaf that nobody knows yet.
-impl<M: Medium, const B: usize> Leaf<'_, M, B> {
+impl<W: Store, const B: usize> Leaf<W, B> {
     /// Stores and flushes a whole leaf, all but lines in which nothing is; at most all its slots.
     pub(crate) fn write_new(
-        &self,
+        self,
         entries: impl Iterator<Item = (u64, u64)>,
         next: u64,
         filled: bool,

@@ -3,11 +3,11 @@
 use halocline_media::{LINE, MediaError, Medium};
 
 use crate::TreeError;
-use crate::hybrid::{At, Entry, Hybrid, Leaves, Refused, Split};
+use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
 use crate::kernel::fingerprint;
 
 use super::layout::{BLOCK, Header, SLOTS, entry_offset};
-use super::leaf::{Leaf, Slot, home};
+use super::leaf::{Leaf, Slot, WORDS, append, get, home};
 use super::mistake::{Mistake, made};
 use super::tree::LbOptions;
 
@@ -29,6 +29,14 @@ impl<const B: usize> LbLeaves<B> {
         LbLeaves {
             moving: options.moving,
         }
+    }
+}
+
+impl<const B: usize> LbLeaves<B> {
+    /// Apart, as what is charged or recorded is slow anyway, and would be in the way of what is not.
+    #[inline(never)]
+    fn put_by_calls<M: Medium>(&self, at: At<'_, M>, key: u64, value: u64) -> Result<Put<Slot>, MediaError> {
+        Leaf::<_, B>(at).put_new(key, value, self.moving)
     }
 }
 
@@ -65,7 +73,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     #[inline(always)]
     fn fetch_entry<M: Medium>(at: At<'_, M>, key: u64) {
         let block = home::<B>(key);
-        let same = Leaf::<M, B>::from(at).header(block).matches(fingerprint(key));
+        let same = Leaf::<_, B>(at).header(block).matches(fingerprint(key));
         if same > 0b111 {
             let line = entry_offset(same.trailing_zeros() as usize) / LINE * LINE;
             at.medium.prefetch(at.offset + block as u64 * BLOCK + line);
@@ -74,7 +82,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
 
     #[inline(always)]
     fn head<M: Medium>(at: At<'_, M>) -> Self::Head {
-        Heads(Leaf::from(at).headers())
+        Heads(Leaf(at).headers())
     }
 
     #[inline(always)]
@@ -84,32 +92,38 @@ impl<const B: usize> Leaves for LbLeaves<B> {
 
     #[inline(always)]
     fn find<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) -> Option<Slot> {
-        Leaf::from(at).find(&head.0, key)
+        Leaf(at).find(&head.0, key)
     }
 
     #[inline(always)]
     fn locate<M: Medium>(at: At<'_, M>, key: u64) -> Option<Slot> {
-        Leaf::<M, B>::from(at).locate(key)
+        match at.medium.words(at.offset, B * WORDS) {
+            Some(words) => Leaf::<_, B>(words).locate(key),
+            None => Leaf::<_, B>(at).locate(key),
+        }
     }
 
     #[inline(always)]
     fn value<M: Medium>(at: At<'_, M>, slot: Slot) -> u64 {
-        Leaf::<M, B>::from(at).value(slot)
+        Leaf::<_, B>(at).value(slot)
     }
 
     #[inline(always)]
     fn get<M: Medium>(at: At<'_, M>, key: u64) -> Option<u64> {
-        Leaf::<M, B>::from(at).get(key)
+        get::<M, B>(at, key)
     }
 
     #[inline(always)]
-    fn entries<M: Medium>(at: At<'_, M>, head: &Self::Head) -> impl Iterator<Item = Entry<Slot>> {
-        Leaf::from(at).entries(&head.0)
+    fn each<M: Medium>(at: At<'_, M>, head: &Self::Head, look: impl FnMut(Entry<Slot>)) {
+        match at.medium.words(at.offset, B * WORDS) {
+            Some(words) => Leaf(words).each(&head.0, look),
+            None => Leaf(at).each(&head.0, look),
+        }
     }
 
     #[inline]
     fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
-        Leaf::<M, B>::from(at).append(vectors, into);
+        append::<M, B>(at, vectors, into);
     }
 
     fn damage(head: &Self::Head, entry: &Entry<Slot>) -> Option<&'static str> {
@@ -123,40 +137,45 @@ impl<const B: usize> Leaves for LbLeaves<B> {
 
     #[inline]
     fn next<M: Medium>(at: At<'_, M>) -> u64 {
-        let leaf = Leaf::<M, B>::from(at);
+        let leaf = Leaf::<_, B>(at);
         leaf.next(leaf.header(0))
     }
 
     #[inline(always)]
-    fn put<M: Medium>(
-        &self,
-        at: At<'_, M>,
-        head: &Self::Head,
-        key: u64,
-        value: u64,
-    ) -> Result<bool, MediaError> {
-        Leaf::from(at).put(&head.0, key, value, self.moving)
+    fn put<M: Medium>(&self, at: At<'_, M>, key: u64, value: u64) -> Result<Put<Slot>, MediaError> {
+        match Leaf::<_, B>::mapped(at) {
+            Some(leaf) => leaf.put_new(key, value, self.moving),
+            None => self.put_by_calls(at, key, value),
+        }
     }
 
     #[inline]
     fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<Slot>) -> Result<(), MediaError> {
-        Leaf::<M, B>::from(at).set_value(entry.slot, entry.value)
+        match Leaf::<_, B>::mapped(at) {
+            Some(leaf) => leaf.set_value(entry.slot, entry.value),
+            None => Leaf::<_, B>(at).set_value(entry.slot, entry.value),
+        }
     }
 
     #[inline]
     fn clear<M: Medium>(&self, at: At<'_, M>, (block, slot): Slot) -> Result<(), MediaError> {
-        let leaf = Leaf::<M, B>::from(at);
-        leaf.clear(block, leaf.header(block), 1 << slot)
+        match Leaf::<_, B>::mapped(at) {
+            Some(leaf) => leaf.clear(block, leaf.header(block), 1 << slot),
+            None => {
+                let leaf = Leaf::<_, B>(at);
+                leaf.clear(block, leaf.header(block), 1 << slot)
+            }
+        }
     }
 
     /// The other blocks are looked at only if its own has no other.
     #[inline(always)]
     fn is_only<M: Medium>(at: At<'_, M>, (block, slot): Slot) -> bool {
-        Leaf::<M, B>::from(at).header(block).used() == 1 << slot && Self::count(&Self::head(at)) == 1
+        Leaf::<_, B>(at).header(block).used() == 1 << slot && Self::count(&Self::head(at)) == 1
     }
 
     fn set_next<M: Medium>(at: At<'_, M>, next: u64) {
-        let leaf = Leaf::<M, B>::from(at);
+        let leaf = Leaf::<_, B>(at);
         leaf.store_link(leaf.header(0).alt(), next);
         leaf.flush_line(0, 3);
     }
@@ -167,7 +186,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
         next: u64,
         filled: bool,
     ) {
-        Leaf::<M, B>::from(at).write_new(entries, next, filled);
+        Leaf::<_, B>(at).write_new(entries, next, filled);
     }
 
     fn split<M: Medium>(tree: &Hybrid<M, Self>, split: &Split<'_, M, Self>) -> Result<(), Refused> {
@@ -179,7 +198,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
         left: At<'_, M>,
         right: At<'_, M>,
     ) -> Result<(), TreeError> {
-        super::absorb::take_over::<M, B>(&tree.latch, left.into(), right.into())
+        super::absorb::take_over::<_, B>(&tree.latch, Leaf(left), Leaf(right))
     }
 
     /// Block by block.
@@ -187,13 +206,15 @@ impl<const B: usize> Leaves for LbLeaves<B> {
         if made(Mistake::KeepStale) {
             return Ok(());
         }
-        let leaf = Leaf::<M, B>::from(at);
+        let leaf = Leaf::<_, B>(at);
         let headers = leaf.headers();
         for (block, header) in headers.iter().enumerate().skip(1) {
-            let stale = leaf
-                .entries(&headers)
-                .filter(|entry| entry.slot.0 == block && entry.key >= least)
-                .fold(0, |slots, entry| slots | 1 << entry.slot.1);
+            let mut stale = 0;
+            leaf.each(&headers, |entry| {
+                if entry.slot.0 == block && entry.key >= least {
+                    stale |= 1 << entry.slot.1;
+                }
+            });
             if stale != 0 {
                 leaf.clear(block, *header, stale)?;
             }

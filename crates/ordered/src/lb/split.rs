@@ -8,7 +8,7 @@
 
 use halocline_media::Medium;
 
-use crate::hybrid::{At, Refused, Split};
+use crate::hybrid::{Refused, Split, Store};
 use crate::kernel::fingerprint;
 use crate::latch::Latch;
 
@@ -23,8 +23,19 @@ pub(super) fn split<M: Medium, const B: usize>(
     moving: bool,
     split: &Split<'_, M, LbLeaves<B>>,
 ) -> Result<(), Refused> {
-    let At { medium, offset: node } = split.new;
-    let (leaf, new) = (Leaf::<M, B>::from(split.old), Leaf::<M, B>::from(split.new));
+    match (Leaf::mapped(split.old), Leaf::mapped(split.new)) {
+        (Some(leaf), Some(new)) => split_into(leaf, new, latch, moving, split),
+        _ => split_into(Leaf(split.old), Leaf(split.new), latch, moving, split),
+    }
+}
+
+fn split_into<M: Medium, W: Store, const B: usize>(
+    leaf: Leaf<W, B>,
+    new: Leaf<W, B>,
+    latch: &Latch,
+    moving: bool,
+    split: &Split<'_, M, LbLeaves<B>>,
+) -> Result<(), Refused> {
     let headers = &split.head.0;
     let (key, value) = (split.key, split.value);
     let live = headers[0].alt();
@@ -44,11 +55,11 @@ pub(super) fn split<M: Medium, const B: usize>(
         1 - live
     };
     if !made(Mistake::LinkAfterHeader) {
-        leaf.store_link(link, node);
+        leaf.store_link(link, split.new.offset);
         leaf.flush_line(0, 3);
     }
     if !made(Mistake::NewLeafUnfenced)
-        && let Err(error) = latch.keep(medium.fence())
+        && let Err(error) = latch.keep(leaf.0.fence())
     {
         // The link is not live, so nothing has changed.
         return Err(Refused::before(error, split));
@@ -59,12 +70,12 @@ pub(super) fn split<M: Medium, const B: usize>(
     left[0] = headers[0].flipped().without(gone[0]);
     leaf.store_low(0, left[0]);
     if made(Mistake::LinkAfterHeader) {
-        leaf.store_link(link, node);
+        leaf.store_link(link, split.new.offset);
         leaf.flush_line(0, 3);
     }
     let mut placed = split.right || place(&leaf, &mut left, 0, gone[0], (key, value));
     leaf.flush_line(0, 0);
-    let mut result = latch.keep(medium.fence());
+    let mut result = latch.keep(leaf.0.fence());
     if gone[1..].iter().any(|gone| *gone != 0) {
         for block in 1..B {
             if gone[block] != 0 {
@@ -74,7 +85,7 @@ pub(super) fn split<M: Medium, const B: usize>(
                 leaf.flush_line(block, 0);
             }
         }
-        result = result.and(latch.keep(medium.fence()));
+        result = result.and(latch.keep(leaf.0.fence()));
     }
     if !placed {
         let put = leaf.put(&left, key, value, moving);
@@ -85,8 +96,8 @@ pub(super) fn split<M: Medium, const B: usize>(
 
 /// Puts an entry into a slot of the header's line that has just been freed: as the stores to a line arrive in order, that
 /// needs no flush of its own.
-fn place<M: Medium, const B: usize>(
-    leaf: &Leaf<'_, M, B>,
+fn place<W: Store, const B: usize>(
+    leaf: &Leaf<W, B>,
     headers: &mut [Header; B],
     block: usize,
     freed: u32,
