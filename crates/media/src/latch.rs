@@ -15,14 +15,11 @@ pub(crate) struct Latch {
 
 impl Latch {
     /// Fails with [`MediaError::Poisoned`] once an error has been kept.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(&self, name: impl Fn() -> String) -> Result<(), MediaError> {
         match self.first.get() {
             None => Ok(()),
-            Some(first) => Err(MediaError::Poisoned {
-                name: name(),
-                first: first.clone(),
-            }),
+            Some(first) => Err(poisoned(name(), first)),
         }
     }
 
@@ -33,5 +30,13 @@ impl Latch {
             self.first.get_or_init(|| error.to_string());
         }
         result
+    }
+}
+
+#[cold]
+fn poisoned(name: String, first: &str) -> MediaError {
+    MediaError::Poisoned {
+        name,
+        first: first.to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! Inserts and updates.
 
-use halocline_media::Medium;
+use halocline_media::{MediaError, Medium};
 
 use crate::TreeError;
 use crate::inner::Place;
@@ -10,53 +10,91 @@ use crate::mistake::{Mistake, made};
 use super::leaves::{Entry, Leaves, Put};
 use super::tree::Hybrid;
 
+/// What came of adding an entry to the leaf that it belongs to, which is still locked.
+type Tried<'a, L> = (Place, Locked<'a>, Result<Put<<L as Leaves>::Slot>, MediaError>);
+
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
-    #[inline]
+    ///
+    /// What most inserts need is short, so that the core gets on to the next one while it waits for memory; all else is apart.
+    #[inline(always)]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
-        let mut spare = None;
-        let result = self.put_with(key, value, replace, &mut spare);
-        if let Some(node) = spare {
-            self.slab.free(node);
+        self.latch.check(self.name())?;
+        match self.try_put(key, value)? {
+            Some((place, _locked, Ok(Put::Added))) => {
+                self.count.add(place.leaf, 1);
+                Ok(None)
+            }
+            Some((place, locked, Ok(Put::There(slot)))) => {
+                self.put_over(&place, locked, Entry { key, value, slot }, replace)
+            }
+            tried => {
+                let mut spare = None;
+                let result = self.put_with(key, value, replace, tried, &mut spare);
+                if let Some(node) = spare {
+                    self.slab.free(node);
+                }
+                result
+            }
         }
-        result
     }
 
-    /// As [`put`](Hybrid::put); a node that was taken for a split and is not needed is left in `spare`.
-    #[inline]
-    fn put_with(
+    /// Nothing if something has come in between.
+    #[inline(always)]
+    fn try_put(&self, key: u64, value: u64) -> Result<Option<Tried<'_, L>>, TreeError> {
+        let place = self.inner.find(key);
+        let at = self.at(place.leaf);
+        L::fetch_to_put(at, key);
+        let Some(locked) = self.lock_current(&place) else {
+            return Ok(None);
+        };
+        self.intact(place.leaf)?;
+        Ok(Some((place, locked, self.leaves.put(at, key, value))))
+    }
+
+    /// There is an entry with this key.
+    #[inline(never)]
+    fn put_over(
         &self,
+        place: &Place,
+        locked: Locked<'_>,
+        entry: Entry<L::Slot>,
+        replace: bool,
+    ) -> Result<Option<u64>, TreeError> {
+        let at = self.at(place.leaf);
+        let before = L::value(at, entry.slot);
+        if replace {
+            self.latch.keep(self.leaves.replace(at, entry))?;
+        } else {
+            locked.unchanged();
+        }
+        Ok(Some(before))
+    }
+
+    /// As [`put`](Hybrid::put), from what was tried on; a node that was taken for a split and is not needed is left in `spare`.
+    #[cold]
+    fn put_with<'a>(
+        &'a self,
         key: u64,
         value: u64,
         replace: bool,
+        mut tried: Option<Tried<'a, L>>,
         spare: &mut Option<u64>,
     ) -> Result<Option<u64>, TreeError> {
-        self.latch.check(self.name())?;
         let mut backoff = Backoff::default();
-        let mut place = self.inner.find(key);
         loop {
-            let at = self.at(place.leaf);
-            L::fetch_to_put(at, key);
-            let Some(locked) = self.lock_current(&place) else {
+            let Some((place, locked, put)) = tried.take() else {
                 backoff.wait();
-                place = self.inner.find(key);
+                tried = self.try_put(key, value)?;
                 continue;
             };
-            self.intact(place.leaf)?;
-            match self.leaves.put(at, key, value) {
+            match put {
                 Ok(Put::Added) => {
                     self.count.add(place.leaf, 1);
                     return Ok(None);
                 }
                 Ok(Put::There(slot)) => {
-                    let before = L::value(at, slot);
-                    if replace {
-                        let entry = Entry { key, value, slot };
-                        self.latch.keep(self.leaves.replace(at, entry))?;
-                    } else {
-                        locked.unchanged();
-                    }
-                    return Ok(Some(before));
+                    return self.put_over(&place, locked, Entry { key, value, slot }, replace);
                 }
                 Ok(Put::Full) => {}
                 Err(error) => {
@@ -68,6 +106,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 // Without any lock, as the pool has to grow.
                 locked.unchanged();
                 *spare = Some(self.slab.alloc()?);
+                tried = self.try_put(key, value)?;
                 continue;
             };
             // They come while it is decided what moves.
@@ -75,14 +114,13 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
             self.inner.prefetch_all(place.node);
             let Some(parent) = self.inner.lock(&place) else {
                 locked.unchanged();
-                backoff.wait();
-                place = self.inner.find(key);
                 continue;
             };
             if parent.is_full() {
                 parent.unchanged();
                 locked.unchanged();
-                place = self.inner.find_with_room(key)?;
+                self.inner.make_room(key)?;
+                tried = self.try_put(key, value)?;
                 continue;
             }
             *spare = None;

@@ -4,26 +4,26 @@ use halocline_media::MediaError;
 
 use crate::locks::Backoff;
 
-use super::{Inner, KEYS, Node, Place};
+use super::{Inner, KEYS, Node};
 
 impl Inner {
-    /// As [`find`](Inner::find); the lowest inner node had room for another leaf at the version that is returned.
+    /// Makes room for another leaf in the lowest inner node above a key, which others may fill again.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`]; nothing has changed but that some nodes may have been split.
-    pub(crate) fn find_with_room(&self, key: u64) -> Result<Place, MediaError> {
+    pub(crate) fn make_room(&self, key: u64) -> Result<(), MediaError> {
         let mut backoff = Backoff::default();
         loop {
-            match self.try_find_with_room(key)? {
-                Some(place) => return Ok(place),
-                None => backoff.wait(),
+            if self.try_make_room(key)? {
+                return Ok(());
             }
+            backoff.wait();
         }
     }
 
-    fn try_find_with_room(&self, key: u64) -> Result<Option<Place>, MediaError> {
+    fn try_make_room(&self, key: u64) -> Result<bool, MediaError> {
         let Some((mut index, mut level, mut node, mut version)) = self.start() else {
-            return Ok(None);
+            return Ok(false);
         };
         let height = level;
         let mut parent: Option<(&Node, u64, usize)> = None;
@@ -33,28 +33,23 @@ impl Inner {
                     Some(parent) => self.split(parent, (node, version))?,
                     None => self.split_root((index, node, version), height)?,
                 }
-                return Ok(None);
+                return Ok(false);
             }
             let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
                 // The keys too, which are going to be moved.
                 self.prefetch_all(index);
-                return Ok(Some(Place {
-                    node: index,
-                    version,
-                    slot: slot as u32,
-                    leaf: child,
-                }));
+                return Ok(true);
             }
             let Some((next, next_version)) = self
                 .node(child)
                 .and_then(|next| next.read().map(|version| (next, version)))
             else {
-                return Ok(None);
+                return Ok(false);
             };
             if !node.validate(version) {
-                return Ok(None);
+                return Ok(false);
             }
             parent = Some((node, version, slot));
             (index, level, node, version) = (child, level - 1, next, next_version);

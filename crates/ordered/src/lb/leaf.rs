@@ -74,10 +74,9 @@ impl<W: Load, const B: usize> Leaf<W, B> {
     #[inline(always)]
     pub(crate) fn locate(self, key: u64) -> Option<Slot> {
         let home = home::<B>(key);
-        let others = (1..B).map(|next| (home + next) % B);
-        std::iter::once(home)
-            .chain(others)
-            .find_map(|block| self.find_in(block, self.header(block), key))
+        self.find_in(home, self.header(home), key).or_else(|| {
+            (1..B).find_map(|next| self.find_in((home + next) % B, self.header((home + next) % B), key))
+        })
     }
 
     #[inline(always)]
@@ -310,16 +309,25 @@ pub(crate) fn home<const B: usize>(key: u64) -> usize {
 /// most room; nothing if there is none.
 #[inline(always)]
 fn best_line<const B: usize>(headers: &[Header; B], home: usize) -> Option<(usize, usize)> {
-    let block = match headers[home].free() {
-        0 => (0..B).max_by_key(|block| headers[*block].free().count_ones())?,
-        _ => home,
-    };
-    let room = |line: &usize| (headers[block].free() & LINES[*line]).count_ones();
-    let line = match room(&0) {
-        0 => (1..4).rev().max_by_key(room)?,
-        _ => 0,
-    };
-    (room(&line) > 0).then_some((block, line))
+    let mut block = home;
+    if B > 1 && headers[home].free() == 0 {
+        block = (0..B).max_by_key(|block| headers[*block].free().count_ones())?;
+    }
+    let free = headers[block].free();
+    if free & LINES[0] != 0 {
+        return Some((block, 0));
+    }
+    let room = |line: usize| bits_of_four((free & LINES[line]) >> LINES[line].trailing_zeros());
+    let later = if room(3) > room(2) { 3 } else { 2 };
+    let line = if room(later) > room(1) { later } else { 1 };
+    (free != 0).then_some((block, line))
+}
+
+/// How many of the four lowest bits are set, of which there are no others: without an instruction that not every CPU has.
+#[inline(always)]
+fn bits_of_four(bits: u32) -> u64 {
+    const COUNTS: u64 = 0x4332_3221_3221_2110;
+    COUNTS >> (bits * 4) & 0xF
 }
 
 /// The block and line of any free slot, drawn by the key: an insert that knows nothing of lines.
