@@ -1,15 +1,15 @@
-//! Reading a leaf, and its durable changes within one leaf.
+//! Reading a leaf, and its durable changes within one leaf, but for [`put`](super::put).
 //!
-//! Invariants: an entry is stored to a slot that is free, and is durable before the header that says it is in use is stored,
-//! unless both are in one line, whose stores arrive in order. The words of a header are stored fingerprints first.
+//! Invariants: the words of a header are stored fingerprints first.
 
 use halocline_media::{Mapped, MediaError, Medium};
 
-use crate::hybrid::{At, Entry, LINE_WORDS, Load, Put, Store};
+use crate::hybrid::{At, Entry, LINE_WORDS, Load, Store};
 use crate::kernel::{Unsorted, append_sorted, fingerprint};
 
-use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
+use super::layout::{BLOCK, Header, SLOTS, entry_offset, line_of, link_offset};
 use super::mistake::{Mistake, made};
+use super::put::home;
 
 /// Words of a block.
 pub(crate) const WORDS: usize = BLOCK as usize / 8;
@@ -151,86 +151,6 @@ pub(crate) fn append<M: Medium, const B: usize>(at: At<'_, M>, vectors: bool, in
 }
 
 impl<W: Store, const B: usize> Leaf<W, B> {
-    /// Adds an entry, if there is none with this key, as [`put`](Leaf::put) does.
-    ///
-    /// # Errors
-    /// As [`put`](Leaf::put).
-    #[inline(always)]
-    pub(crate) fn put_new(self, key: u64, value: u64, moving: bool) -> Result<Put<Slot>, MediaError> {
-        let headers = self.headers();
-        if let Some(slot) = self.find(&headers, key) {
-            return Ok(Put::There(slot));
-        }
-        let added = self.put(&headers, key, value, moving)?;
-        Ok(if added { Put::Added } else { Put::Full })
-    }
-
-    /// Adds an entry where there is room; false if there is none. An entry whose slot is in the header's own line costs one
-    /// line; else the entry takes as many as fit of that line with it, so that there is room in it again. If not `moving`, it
-    /// goes to any slot and takes none.
-    ///
-    /// # Errors
-    /// Of the medium: the entry is not there, or there and perhaps not durable.
-    #[inline(always)]
-    pub(crate) fn put(
-        self,
-        headers: &[Header; B],
-        key: u64,
-        value: u64,
-        moving: bool,
-    ) -> Result<bool, MediaError> {
-        let Some((block, line)) = (if moving {
-            best_line(headers, home::<B>(key))
-        } else {
-            any_line(headers, key)
-        }) else {
-            return Ok(false);
-        };
-        if line == 0 {
-            let slot = (headers[block].free() & LINES[0]).trailing_zeros() as usize;
-            let with = headers[block].with(slot, fingerprint(key));
-            if made(Mistake::HeaderBeforeEntry) {
-                self.store_header(block, with);
-            }
-            self.store_entry((block, slot), key, value);
-            self.store_header(block, with);
-            self.flush_line(block, 0);
-            self.0.fence()?;
-            return Ok(true);
-        }
-        let mut free = headers[block].free() & LINES[line];
-        let mut take = || {
-            let slot = free.trailing_zeros() as usize;
-            free &= free.wrapping_sub(1);
-            (slot < 32).then_some(slot)
-        };
-        let mut header = headers[block];
-        if let Some(slot) = take() {
-            self.store_entry((block, slot), key, value);
-            header = header.with(slot, fingerprint(key));
-        }
-        if moving {
-            for from in 0..3 {
-                let Some(slot) = take() else { break };
-                let key = self.key((block, from));
-                if !made(Mistake::MoveWithoutCopy) {
-                    self.store_entry((block, slot), key, self.value((block, from)));
-                }
-                header = header.without(1 << from).with(slot, fingerprint(key));
-            }
-        }
-        if !made(Mistake::EntryUnflushed) {
-            self.flush_line(block, line);
-        }
-        if !made(Mistake::EntryUnfenced) {
-            self.0.fence()?;
-        }
-        self.store_header(block, header);
-        self.flush_line(block, 0);
-        self.0.fence()?;
-        Ok(true)
-    }
-
     /// Replaces a value: one store.
     ///
     /// # Errors
@@ -295,101 +215,4 @@ fn entry_at((block, slot): Slot) -> usize {
 #[inline(always)]
 fn link_at(which: usize) -> usize {
     link_offset(which) as usize / 8
-}
-
-/// The block in which the entry of a key is looked for first, and put if there is room: other bits of the hash than the
-/// fingerprint. A matter of speed alone: an entry may be in any block.
-#[inline(always)]
-pub(crate) fn home<const B: usize>(key: u64) -> usize {
-    const { assert!(B.is_power_of_two()) };
-    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % B
-}
-
-/// The block and line for an entry: in its home, or else in the block with most room; there the header's line, or else the one with
-/// most room; nothing if there is none.
-#[inline(always)]
-fn best_line<const B: usize>(headers: &[Header; B], home: usize) -> Option<(usize, usize)> {
-    let mut block = home;
-    if B > 1 && headers[home].free() == 0 {
-        block = (0..B).max_by_key(|block| headers[*block].free().count_ones())?;
-    }
-    let free = headers[block].free();
-    if free & LINES[0] != 0 {
-        return Some((block, 0));
-    }
-    let room = |line: usize| bits_of_four((free & LINES[line]) >> LINES[line].trailing_zeros());
-    let later = if room(3) > room(2) { 3 } else { 2 };
-    let line = if room(later) > room(1) { later } else { 1 };
-    (free != 0).then_some((block, line))
-}
-
-/// How many of the four lowest bits are set, of which there are no others: without an instruction that not every CPU has.
-#[inline(always)]
-fn bits_of_four(bits: u32) -> u64 {
-    const COUNTS: u64 = 0x4332_3221_3221_2110;
-    COUNTS >> (bits * 4) & 0xF
-}
-
-/// The block and line of any free slot, drawn by the key: an insert that knows nothing of lines.
-fn any_line<const B: usize>(headers: &[Header; B], key: u64) -> Option<(usize, usize)> {
-    let free: u32 = headers.iter().map(|header| header.free().count_ones()).sum();
-    let drawn = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % u64::from(free.max(1));
-    let slots = (0..B).flat_map(|block| (0..SLOTS).map(move |slot| (block, slot)));
-    let (block, slot) = slots
-        .filter(|(block, slot)| headers[*block].free() >> slot & 1 == 1)
-        .nth(drawn as usize)?;
-    Some((block, line_of(slot)))
-}
-
-/// The order in which a block's slots are filled in a leaf that is flushed only where there are entries: the line of the links, which is
-/// flushed anyway, another line, and the header's, so that the fourth line stays free as long as possible.
-const COMPACT: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 0, 1, 2, 7, 8, 9, 10];
-
-/// The order in one that is filled: the header's line last, as entries to come cost least there.
-const FULL: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2];
-
-/// A leaf that nobody knows yet.
-impl<W: Store, const B: usize> Leaf<W, B> {
-    /// Stores and flushes a whole leaf, all but lines in which nothing is; at most all its slots.
-    pub(crate) fn write_new(
-        self,
-        entries: impl Iterator<Item = (u64, u64)>,
-        next: u64,
-        filled: bool,
-    ) -> [Header; B] {
-        let order = if filled { &FULL } else { &COMPACT };
-        let forgets = made(if filled {
-            Mistake::LoadUnflushed
-        } else {
-            Mistake::NewLeafUnflushed
-        });
-        let mut headers = [Header::default(); B];
-        let mut taken = [0; B];
-        let mut lines = [[false; 4]; B];
-        lines[0][3] = true;
-        for (key, value) in entries {
-            let home = home::<B>(key);
-            let with_room = (0..B)
-                .map(|next| (home + next) % B)
-                .find(|block| taken[*block] < SLOTS);
-            let Some(block) = with_room else { break };
-            let slot = order[taken[block]];
-            taken[block] += 1;
-            self.store_entry((block, slot), key, value);
-            headers[block] = headers[block].with(slot, fingerprint(key));
-            lines[block][line_of(slot)] = true;
-        }
-        self.store_link(0, next);
-        self.store_link(1, 0);
-        for (block, lines) in lines.iter_mut().enumerate() {
-            self.store_header(block, headers[block]);
-            lines[0] = true;
-            for (line, used) in lines.iter().enumerate() {
-                if *used && !forgets {
-                    self.flush_line(block, line);
-                }
-            }
-        }
-        headers
-    }
 }

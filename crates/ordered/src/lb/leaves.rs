@@ -7,8 +7,9 @@ use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
 use crate::kernel::fingerprint;
 
 use super::layout::{BLOCK, Header, SLOTS, entry_offset};
-use super::leaf::{Leaf, Slot, WORDS, append, get, home};
+use super::leaf::{Leaf, Slot, WORDS, append, get};
 use super::mistake::{Mistake, made};
+use super::put::home;
 use super::tree::LbOptions;
 
 /// Leaves of `B` blocks.

@@ -10,10 +10,12 @@
 //! Instead of hardware transactions, optimistic lock coupling ([`crate::hybrid`]); the lock bit of a leaf is never set, and ignored.
 
 mod absorb;
+mod fresh;
 mod layout;
 mod leaf;
 mod leaves;
 pub(crate) mod mistake;
+mod put;
 mod split;
 mod tree;
 

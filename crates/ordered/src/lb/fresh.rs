@@ -1,0 +1,61 @@
+//! Writing a leaf that nobody knows yet.
+
+use crate::hybrid::Store;
+use crate::kernel::fingerprint;
+
+use super::layout::{Header, SLOTS, line_of};
+use super::leaf::Leaf;
+use super::mistake::{Mistake, made};
+use super::put::home;
+
+/// The order in which a block's slots are filled in a leaf that is flushed only where there are entries: the line of the links, which is
+/// flushed anyway, another line, and the header's, so that the fourth line stays free as long as possible.
+const COMPACT: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 0, 1, 2, 7, 8, 9, 10];
+
+/// The order in one that is filled: the header's line last, as entries to come cost least there.
+const FULL: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2];
+
+impl<W: Store, const B: usize> Leaf<W, B> {
+    /// Stores and flushes a whole leaf, all but lines in which nothing is; at most all its slots.
+    pub(crate) fn write_new(
+        self,
+        entries: impl Iterator<Item = (u64, u64)>,
+        next: u64,
+        filled: bool,
+    ) -> [Header; B] {
+        let order = if filled { &FULL } else { &COMPACT };
+        let forgets = made(if filled {
+            Mistake::LoadUnflushed
+        } else {
+            Mistake::NewLeafUnflushed
+        });
+        let mut headers = [Header::default(); B];
+        let mut taken = [0; B];
+        let mut lines = [[false; 4]; B];
+        lines[0][3] = true;
+        for (key, value) in entries {
+            let home = home::<B>(key);
+            let with_room = (0..B)
+                .map(|next| (home + next) % B)
+                .find(|block| taken[*block] < SLOTS);
+            let Some(block) = with_room else { break };
+            let slot = order[taken[block]];
+            taken[block] += 1;
+            self.store_entry((block, slot), key, value);
+            headers[block] = headers[block].with(slot, fingerprint(key));
+            lines[block][line_of(slot)] = true;
+        }
+        self.store_link(0, next);
+        self.store_link(1, 0);
+        for (block, lines) in lines.iter_mut().enumerate() {
+            self.store_header(block, headers[block]);
+            lines[0] = true;
+            for (line, used) in lines.iter().enumerate() {
+                if *used && !forgets {
+                    self.flush_line(block, line);
+                }
+            }
+        }
+        headers
+    }
+}
