@@ -74,7 +74,7 @@ impl fmt::Display for MediumKind {
 /// [`sync`](Medium::sync).
 ///
 /// # Panics
-/// Every call that takes an offset (but `words` and the prefetches) panics when it reaches beyond [`len`](Medium::len), every store when the
+/// Every call that takes an offset (but `words`, `mapped` and the prefetches) panics when it reaches beyond [`len`](Medium::len), every store when the
 /// medium was opened read-only, `load_u64` and `store_u64` when the offset is not a multiple of 8.
 pub trait Medium: Send + Sync + 'static {
     /// What this medium is.
