@@ -83,11 +83,12 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         if end > self.region.len() {
             return None;
         }
-        let start = self.region.start().wrapping_add(index * size_of::<T>());
-        // SAFETY: the value lies in the mapped part of the region (checked above), which starts at a huge page, so it is
-        // aligned; its bytes were zeroed by the system, which `T: FromZeros` allows, and are only reached by shared
-        // references, which `T: Sync` allows; the mapping does not move while `self` lives.
-        Some(unsafe { &*start.cast::<T>() })
+        // SAFETY: the value lies in the mapped part of the region (checked above).
+        let value = unsafe { self.region.start().cast::<T>().add(index) };
+        // SAFETY: the region starts at a huge page, so the value is aligned; its bytes were zeroed by the system, which
+        // `T: FromZeros` allows, and are only reached by shared references, which `T: Sync` allows; the mapping does not move
+        // while `self` lives.
+        Some(unsafe { value.as_ref() })
     }
 
     /// Asks the CPU to fetch the lines of the first `bytes` of the value at `index`, which may be any.
@@ -96,6 +97,7 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         let start = self
             .region
             .start()
+            .as_ptr()
             .wrapping_add(index.wrapping_mul(size_of::<T>()));
         for line in 0..bytes.div_ceil(64) {
             crate::flush::prefetch(start.wrapping_add(line * 64));

@@ -57,6 +57,15 @@ impl<'a> Mapped<'a> {
         unsafe { flush::flush_by(self.flush, line.cast()) };
     }
 
+    /// Asks for the line that a word is in.
+    ///
+    /// # Panics
+    /// Behind the last word.
+    #[inline(always)]
+    pub fn prefetch(self, word: usize) {
+        flush::prefetch(std::ptr::from_ref(&self.words[word]).cast());
+    }
+
     /// As [`Medium::fence`](crate::Medium::fence).
     ///
     /// # Errors
@@ -92,6 +101,7 @@ mod tests {
             medium.grow(PAGE).unwrap();
             let mapped = medium.mapped(2 * LINE, 16).unwrap();
             mapped.store(9, 77 + u64::from(assume_dax));
+            mapped.prefetch(9);
             mapped.flush(9);
             mapped.fence().unwrap();
             assert_eq!(medium.load_u64(2 * LINE + 72), 77 + u64::from(assume_dax));

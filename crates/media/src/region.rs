@@ -83,8 +83,8 @@ impl Region {
 
     /// The address of offset 0.
     #[inline]
-    pub(crate) fn start(&self) -> *const u8 {
-        self.base.as_ptr()
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.base
     }
 
     /// Whether stores are allowed.
@@ -180,9 +180,10 @@ impl Region {
         if end > self.len() || !offset.is_multiple_of(8) {
             return None;
         }
-        let start = self.base.as_ptr().wrapping_add(offset as usize);
-        // SAFETY: the words are mapped (checked above), where they stay while `self` lives, and aligned, and everyone accesses words atomically.
-        Some(unsafe { std::slice::from_raw_parts(start.cast(), words) })
+        // SAFETY: within the mapping (checked above).
+        let start = unsafe { self.base.add(offset as usize) };
+        // SAFETY: the words are mapped, where they stay while `self` lives, and aligned, and everyone accesses words atomically.
+        Some(unsafe { std::slice::from_raw_parts(start.cast().as_ptr(), words) })
     }
 
     /// # Safety

@@ -9,12 +9,12 @@ use crate::locks::Locks;
 #[derive(Debug)]
 pub(crate) struct Count {
     start: u64,
-    changes: Box<[AtomicI64]>,
+    changes: Box<[AtomicI64; Locks::STRIPES]>,
 }
 
 impl Count {
     pub(crate) fn new(start: u64) -> Count {
-        let changes = (0..Locks::STRIPES).map(|_| AtomicI64::new(0)).collect();
+        let changes = Box::new(std::array::from_fn(|_| AtomicI64::new(0)));
         Count { start, changes }
     }
 

@@ -16,14 +16,14 @@ const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 12 };
 
 /// The versions of all leaves of a tree.
 #[derive(Debug)]
-pub(crate) struct Locks(Box<[AtomicU64]>);
+pub(crate) struct Locks(Box<[AtomicU64; Locks::STRIPES]>);
 
 impl Locks {
     /// How many versions there are.
     pub(crate) const STRIPES: usize = 1 << STRIPES_LOG;
 
     pub(crate) fn new() -> Locks {
-        Locks((0..Self::STRIPES).map(|_| AtomicU64::new(0)).collect())
+        Locks(Box::new(std::array::from_fn(|_| AtomicU64::new(0))))
     }
 
     pub(crate) fn bytes(&self) -> u64 {

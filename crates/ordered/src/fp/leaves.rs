@@ -22,7 +22,11 @@ impl Leaves for FpLeaves {
     const OWNER: [u8; 8] = *b"fp-tree1";
 
     type Head = Head;
+    type Open<'a> = ();
     type Slot = usize;
+
+    #[inline(always)]
+    fn open<M: Medium>(_at: At<'_, M>) {}
 
     /// The first line: which other one is needed, it tells.
     #[inline(always)]
@@ -31,7 +35,7 @@ impl Leaves for FpLeaves {
     }
 
     #[inline(always)]
-    fn fetch_to_put<M: Medium>(at: At<'_, M>, key: u64) {
+    fn fetch_to_put<M: Medium>(at: At<'_, M>, (): (), key: u64) {
         Self::fetch(at, key);
     }
 
@@ -89,7 +93,13 @@ impl Leaves for FpLeaves {
     }
 
     #[inline(always)]
-    fn put<M: Medium>(&self, at: At<'_, M>, key: u64, value: u64) -> Result<Put<usize>, MediaError> {
+    fn put<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        (): (),
+        key: u64,
+        value: u64,
+    ) -> Result<Put<usize>, Box<MediaError>> {
         let leaf = Leaf(at);
         let head = leaf.head();
         if let Some(slot) = leaf.find(&head, key) {

@@ -13,9 +13,9 @@ const GROUP: usize = 16;
 
 /// How far one key is.
 #[derive(Debug)]
-struct Step {
+struct Step<'a> {
     /// The inner node that was read last, its version, and the child that was found there.
-    place: Place,
+    place: Place<'a>,
     /// Whether nothing has come in between.
     valid: bool,
 }
@@ -30,34 +30,33 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     }
 
     fn group(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        let mut steps: [Step; GROUP] = std::array::from_fn(|_| Step {
+        let Some((_, height, node, version)) = self.inner.start() else {
+            // Somebody is at the root just now.
+            for (key, value) in keys.iter().zip(values) {
+                *value = self.get(*key)?;
+            }
+            return Ok(());
+        };
+        let mut steps: [Step<'_>; GROUP] = std::array::from_fn(|_| Step {
             place: Place {
-                node: 0,
-                version: 0,
+                node,
+                version,
                 slot: 0,
                 leaf: 0,
             },
-            valid: false,
+            valid: true,
         });
         let steps = &mut steps[..keys.len()];
-        if let Some((root, height, node, version)) = self.inner.start() {
-            for (step, key) in steps.iter_mut().zip(keys) {
-                let slot = self.inner.search(node, *key);
-                step.place = Place {
-                    node: root,
-                    version,
-                    slot: slot as u32,
-                    leaf: node.child(slot),
-                };
-                step.valid = true;
+        for (step, key) in steps.iter_mut().zip(keys) {
+            let slot = self.inner.search(node, *key);
+            (step.place.slot, step.place.leaf) = (slot as u32, node.child(slot));
+        }
+        for _ in 1..height {
+            for step in steps.iter() {
+                self.inner.prefetch(step.place.leaf);
             }
-            for _ in 1..height {
-                for step in steps.iter() {
-                    self.inner.prefetch(step.place.leaf);
-                }
-                for (step, key) in steps.iter_mut().zip(keys) {
-                    self.descend(step, *key);
-                }
+            for (step, key) in steps.iter_mut().zip(keys) {
+                self.descend(step, *key);
             }
         }
         for (step, key) in steps.iter().zip(keys) {
@@ -81,10 +80,9 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// One level down.
     #[inline(always)]
-    fn descend(&self, step: &mut Step, key: u64) {
+    fn descend<'a>(&'a self, step: &mut Step<'a>, key: u64) {
         let above = &step.place;
-        let index = above.leaf;
-        let Some(node) = self.inner.node(index).filter(|_| step.valid) else {
+        let Some(node) = self.inner.node(above.leaf).filter(|_| step.valid) else {
             step.valid = false;
             return;
         };
@@ -92,7 +90,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         step.valid = version.is_some() && self.inner.is_current(above);
         let slot = self.inner.search(node, key);
         step.place = Place {
-            node: index,
+            node,
             version: version.unwrap_or(1),
             slot: slot as u32,
             leaf: node.child(slot),
@@ -101,7 +99,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// The value, or nothing if something has come in between.
     #[inline(always)]
-    fn finish(&self, step: &Step, key: u64) -> Option<Option<u64>> {
+    fn finish(&self, step: &Step<'_>, key: u64) -> Option<Option<u64>> {
         if step.valid {
             self.read_leaf(&step.place, key)
         } else {

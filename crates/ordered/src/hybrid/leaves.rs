@@ -62,14 +62,20 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     /// What is read of a leaf before anything else: which entries are in use, fingerprints.
     type Head: Copy + Default + fmt::Debug;
 
+    /// What [`open`](Leaves::open) gives.
+    type Open<'a>: Copy;
+
     /// A place for an entry.
     type Slot: Copy + PartialEq + fmt::Debug;
+
+    /// How the words of a leaf are reached to change them; looked up before they are waited for.
+    fn open<M: Medium>(at: At<'_, M>) -> Self::Open<'_>;
 
     /// Asks for what finding a key most likely needs, to be waited for once.
     fn fetch<M: Medium>(at: At<'_, M>, key: u64);
 
     /// Asks for what inserting a key most likely needs.
-    fn fetch_to_put<M: Medium>(at: At<'_, M>, key: u64);
+    fn fetch_to_put<M: Medium>(at: At<'_, M>, open: Self::Open<'_>, key: u64);
 
     /// Asks for the line that tells where the entry of a key is: less than [`fetch`](Leaves::fetch), for who has other things to do
     /// before he waits for [the entry](Leaves::fetch_entry).
@@ -123,7 +129,13 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     fn next<M: Medium>(at: At<'_, M>) -> u64;
 
     /// Adds an entry, if there is none with this key and there is room for it.
-    fn put<M: Medium>(&self, at: At<'_, M>, key: u64, value: u64) -> Result<Put<Self::Slot>, MediaError>;
+    fn put<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        open: Self::Open<'_>,
+        key: u64,
+        value: u64,
+    ) -> Result<Put<Self::Slot>, Box<MediaError>>;
 
     /// Replaces the value of an entry.
     fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<Self::Slot>) -> Result<(), MediaError>;

@@ -64,7 +64,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// As [`give_back`](Hybrid::give_back), under the lock of the parent: whether a leaf is gone; nothing if others came in
     /// between.
-    fn give_back_at(&self, place: &Place, parent: LockedNode<'_>) -> Result<Option<bool>, TreeError> {
+    fn give_back_at(&self, place: &Place<'_>, parent: LockedNode<'_>) -> Result<Option<bool>, TreeError> {
         let slot = place.slot as usize;
         // The leaf that stays and the one that goes.
         let (left, right) = match slot {

@@ -68,7 +68,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     #[cold]
     pub(super) fn split(
         &self,
-        place: &Place,
+        place: &Place<'_>,
         parent: &LockedNode<'_>,
         node: u64,
         (key, value): (u64, u64),

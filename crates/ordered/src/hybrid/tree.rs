@@ -87,7 +87,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// Reads one leaf; nothing if something has come in between.
     #[inline(always)]
-    fn try_get(&self, place: &Place, key: u64) -> Option<Option<u64>> {
+    fn try_get(&self, place: &Place<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
         L::fetch(at, key);
         self.read_leaf(place, key)
@@ -95,7 +95,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// The same of a leaf whose lines were asked for.
     #[inline(always)]
-    pub(super) fn read_leaf(&self, place: &Place, key: u64) -> Option<Option<u64>> {
+    pub(super) fn read_leaf(&self, place: &Place<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
         let version = self.locks.read(place.leaf)?;
         if !self.inner.is_current(place) {

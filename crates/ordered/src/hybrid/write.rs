@@ -11,7 +11,7 @@ use super::leaves::{Entry, Leaves, Put};
 use super::tree::Hybrid;
 
 /// What came of adding an entry to the leaf that it belongs to, which is still locked.
-type Tried<'a, L> = (Place, Locked<'a>, Result<Put<<L as Leaves>::Slot>, MediaError>);
+type Tried<'a, L> = (Place<'a>, Locked<'a>, Result<Put<<L as Leaves>::Slot>, Box<MediaError>>);
 
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
@@ -44,19 +44,20 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     fn try_put(&self, key: u64, value: u64) -> Result<Option<Tried<'_, L>>, TreeError> {
         let place = self.inner.find(key);
         let at = self.at(place.leaf);
-        L::fetch_to_put(at, key);
+        let open = L::open(at);
+        L::fetch_to_put(at, open, key);
         let Some(locked) = self.lock_current(&place) else {
             return Ok(None);
         };
         self.intact(place.leaf)?;
-        Ok(Some((place, locked, self.leaves.put(at, key, value))))
+        Ok(Some((place, locked, self.leaves.put(at, open, key, value))))
     }
 
     /// There is an entry with this key.
     #[inline(never)]
     fn put_over(
         &self,
-        place: &Place,
+        place: &Place<'_>,
         locked: Locked<'_>,
         entry: Entry<L::Slot>,
         replace: bool,
@@ -98,7 +99,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 }
                 Ok(Put::Full) => {}
                 Err(error) => {
-                    self.latch.keep(Err(error))?;
+                    self.latch.keep(Err(*error))?;
                 }
             }
             *spare = spare.take().or_else(|| self.slab.alloc_ready());
@@ -111,7 +112,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
             };
             // They come while it is decided what moves.
             L::fetch_all(self.at(self.number_of(node)?));
-            self.inner.prefetch_all(place.node);
+            place.node.prefetch_keys();
             let Some(parent) = self.inner.lock(&place) else {
                 locked.unchanged();
                 continue;
@@ -157,7 +158,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     }
 
     /// Locks the leaf that a key belongs to.
-    pub(super) fn lock_leaf(&self, key: u64) -> Result<(Place, Locked<'_>), TreeError> {
+    pub(super) fn lock_leaf(&self, key: u64) -> Result<(Place<'_>, Locked<'_>), TreeError> {
         let mut backoff = Backoff::default();
         loop {
             let place = self.inner.find(key);
@@ -172,7 +173,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// Locks the leaf of a place, if the key still belongs there: as long as the lock is held, it does.
     #[inline(always)]
-    pub(super) fn lock_current(&self, place: &Place) -> Option<Locked<'_>> {
+    pub(super) fn lock_current(&self, place: &Place<'_>) -> Option<Locked<'_>> {
         let locked = self.locks.lock(place.leaf);
         if self.inner.is_current(place) || made(Mistake::WriterUnchecked) {
             return Some(locked);

@@ -32,9 +32,9 @@ const MOST: usize = 1 << 25;
 
 /// Where a key belongs, as found at some moment; still so if [`Inner::is_current`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Place<'a> {
     /// The lowest inner node.
-    pub(crate) node: u32,
+    pub(crate) node: &'a Node,
     pub(crate) version: u64,
     /// Which of its children.
     pub(crate) slot: u32,
@@ -143,7 +143,7 @@ impl Inner {
 
     /// The leaf that a key belongs to.
     #[inline]
-    pub(crate) fn find(&self, key: u64) -> Place {
+    pub(crate) fn find(&self, key: u64) -> Place<'_> {
         let mut backoff = Backoff::default();
         loop {
             match self.try_find(key) {
@@ -154,14 +154,14 @@ impl Inner {
     }
 
     #[inline(always)]
-    fn try_find(&self, key: u64) -> Option<Place> {
-        let (mut index, mut level, mut node, mut version) = self.start()?;
+    fn try_find(&self, key: u64) -> Option<Place<'_>> {
+        let (_, mut level, mut node, mut version) = self.start()?;
         loop {
             let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
                 return Some(Place {
-                    node: index,
+                    node,
                     version,
                     slot: slot as u32,
                     leaf: child,
@@ -174,7 +174,7 @@ impl Inner {
             if !node.validate(version) {
                 return None;
             }
-            (index, level, node, version) = (child, level - 1, next, next_version);
+            (level, node, version) = (level - 1, next, next_version);
         }
     }
 
@@ -196,15 +196,13 @@ impl Inner {
     /// Whether a place is as it was found: what was read of its leaf since, if the leaf's own version agrees, is of a leaf that
     /// the key belongs to.
     #[inline(always)]
-    pub(crate) fn is_current(&self, place: &Place) -> bool {
-        self.arena
-            .get(place.node as usize)
-            .is_some_and(|node| node.validate(place.version))
+    pub(crate) fn is_current(&self, place: &Place<'_>) -> bool {
+        place.node.validate(place.version)
     }
 
     /// Locks the lowest inner node above a place, if it is current.
-    pub(crate) fn lock(&self, place: &Place) -> Option<LockedNode<'_>> {
-        self.arena.get(place.node as usize)?.lock(place.version)
+    pub(crate) fn lock<'a>(&self, place: &Place<'a>) -> Option<LockedNode<'a>> {
+        place.node.lock(place.version)
     }
 
     /// Which child of a node holds the key.

@@ -27,6 +27,18 @@ impl<'a, const B: usize> Leaf<Mapped<'a>, B> {
     pub(crate) fn mapped<M: Medium>(at: At<'a, M>) -> Option<Self> {
         at.medium.mapped(at.offset, B * WORDS).map(Leaf)
     }
+
+    /// Asks for all lines of a key's block, and for the other headers: the key must not be in their blocks.
+    #[inline(always)]
+    pub(crate) fn fetch_to_put(self, key: u64) {
+        let home = home::<B>(key);
+        for line in 0..WORDS / LINE_WORDS {
+            self.0.prefetch(home * WORDS + line * LINE_WORDS);
+        }
+        for block in (0..B).filter(|block| *block != home) {
+            self.0.prefetch(block * WORDS);
+        }
+    }
 }
 
 impl<W: Load, const B: usize> Leaf<W, B> {

@@ -1,6 +1,6 @@
 //! The leaves as [`Hybrid`] uses them.
 
-use halocline_media::{LINE, MediaError, Medium};
+use halocline_media::{LINE, Mapped, MediaError, Medium};
 
 use crate::TreeError;
 use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
@@ -36,7 +36,12 @@ impl<const B: usize> LbLeaves<B> {
 impl<const B: usize> LbLeaves<B> {
     /// Apart, as what is charged or recorded is slow anyway, and would be in the way of what is not.
     #[inline(never)]
-    fn put_by_calls<M: Medium>(&self, at: At<'_, M>, key: u64, value: u64) -> Result<Put<Slot>, MediaError> {
+    fn put_by_calls<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        key: u64,
+        value: u64,
+    ) -> Result<Put<Slot>, Box<MediaError>> {
         Leaf::<_, B>(at).put_new(key, value, self.moving)
     }
 }
@@ -47,7 +52,13 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     const OWNER: [u8; 8] = Self::TAG;
 
     type Head = Heads<B>;
+    type Open<'a> = Option<Leaf<Mapped<'a>, B>>;
     type Slot = Slot;
+
+    #[inline(always)]
+    fn open<M: Medium>(at: At<'_, M>) -> Self::Open<'_> {
+        Leaf::mapped(at)
+    }
 
     /// All lines of the block, so that an entry's does not have to be waited for after the header's.
     #[inline(always)]
@@ -58,11 +69,10 @@ impl<const B: usize> Leaves for LbLeaves<B> {
 
     /// The other headers too: the key must not be in their blocks.
     #[inline(always)]
-    fn fetch_to_put<M: Medium>(at: At<'_, M>, key: u64) {
-        Self::fetch(at, key);
-        let home = home::<B>(key);
-        for block in (0..B).filter(|block| *block != home) {
-            at.medium.prefetch(at.offset + block as u64 * BLOCK);
+    fn fetch_to_put<M: Medium>(at: At<'_, M>, open: Self::Open<'_>, key: u64) {
+        match open {
+            Some(leaf) => leaf.fetch_to_put(key),
+            None => Self::fetch(at, key),
         }
     }
 
@@ -143,8 +153,14 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline(always)]
-    fn put<M: Medium>(&self, at: At<'_, M>, key: u64, value: u64) -> Result<Put<Slot>, MediaError> {
-        match Leaf::<_, B>::mapped(at) {
+    fn put<M: Medium>(
+        &self,
+        at: At<'_, M>,
+        open: Self::Open<'_>,
+        key: u64,
+        value: u64,
+    ) -> Result<Put<Slot>, Box<MediaError>> {
+        match open {
             Some(leaf) => leaf.put_new(key, value, self.moving),
             None => self.put_by_calls(at, key, value),
         }

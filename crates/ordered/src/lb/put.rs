@@ -18,7 +18,7 @@ impl<W: Store, const B: usize> Leaf<W, B> {
     /// # Errors
     /// As [`put`](Leaf::put).
     #[inline(always)]
-    pub(crate) fn put_new(self, key: u64, value: u64, moving: bool) -> Result<Put<Slot>, MediaError> {
+    pub(crate) fn put_new(self, key: u64, value: u64, moving: bool) -> Result<Put<Slot>, Box<MediaError>> {
         let headers = self.headers();
         if let Some(slot) = self.find(&headers, key) {
             return Ok(Put::There(slot));
@@ -40,7 +40,7 @@ impl<W: Store, const B: usize> Leaf<W, B> {
         key: u64,
         value: u64,
         moving: bool,
-    ) -> Result<bool, MediaError> {
+    ) -> Result<bool, Box<MediaError>> {
         let Some((block, line)) = (if moving {
             best_line(headers, home::<B>(key))
         } else {

@@ -89,7 +89,7 @@ fn split_into<M: Medium, W: Store, const B: usize>(
     }
     if !placed {
         let put = leaf.put(&left, key, value, moving);
-        result = result.and(latch.keep(put.map(drop)));
+        result = result.and(latch.keep(put.map(drop).map_err(|error| *error)));
     }
     Ok(result?)
 }
