@@ -4,6 +4,7 @@ use halocline_media::{MediaError, Medium};
 use halocline_pool::Slab;
 
 use crate::TreeError;
+use crate::kernel::{RANKED, Upper, upper};
 use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
 
 use super::layout::{LEAF, SLOTS, entry_offset};
@@ -76,6 +77,14 @@ impl Leaves for FpLeaves {
     #[inline(always)]
     fn each<M: Medium>(at: At<'_, M>, head: &Head, look: impl FnMut(Entry<usize>)) {
         Leaf(at).entries(head).for_each(look);
+    }
+
+    fn upper<M: Medium>(at: At<'_, M>, vectors: bool) -> Upper {
+        let mut keys = [[0; RANKED]; SLOTS.div_ceil(RANKED)];
+        for (slot, key) in keys.as_flattened_mut()[..SLOTS].iter_mut().enumerate() {
+            *key = Leaf(at).key(slot);
+        }
+        upper(&keys, SLOTS, vectors)
     }
 
     fn damage(head: &Head, entry: &Entry<usize>) -> Option<&'static str> {

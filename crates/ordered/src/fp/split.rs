@@ -19,8 +19,8 @@ pub(super) fn split<M: Medium>(tree: &Tree<M>, split: &Split<'_, M, FpLeaves>) -
     let medium = tree.slab.medium();
     let (leaf, new) = (Leaf(split.old), Leaf(split.new));
     // If nothing moves, the link alone changes, which is one store.
-    let log = (!split.moved.is_empty()).then(|| tree.leaves.logs.take(&tree.slab));
-    new.write_new(split.entries(), split.next);
+    let log = (split.moved != 0).then(|| tree.leaves.logs.take(&tree.slab));
+    new.write_new(split.entries(|slot| (leaf.key(slot), leaf.value(slot))), split.next);
     if let Some(log) = &log {
         log.begin(Change::Split, leaf, new.0.offset);
     }
@@ -36,9 +36,8 @@ pub(super) fn split<M: Medium>(tree: &Tree<M>, split: &Split<'_, M, FpLeaves>) -
     let Some(log) = log else {
         return Ok(tree.latch.keep(medium.fence())?);
     };
-    let moved = split.moved.iter().fold(0, |slots, entry| slots | 1 << entry.slot);
     let mut head = split.head;
-    head.0[0] = head.used() & !moved;
+    head.0[0] = head.used() & !split.moved;
     leaf.store_bitmap(head.used());
     leaf.flush_head();
     if made(Mistake::LogClearedEarly) {

@@ -6,7 +6,7 @@ use halocline_media::{LINE, MediaError, Medium};
 use halocline_pool::Slab;
 
 use crate::TreeError;
-use crate::kernel::Unsorted;
+use crate::kernel::{Unsorted, Upper};
 
 use super::Hybrid;
 use super::split::{Refused, Split};
@@ -113,6 +113,10 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
 
     /// Looks at all entries, in no order.
     fn each<M: Medium>(at: At<'_, M>, head: &Self::Head, look: impl FnMut(Entry<Self::Slot>));
+
+    /// The greater half of the keys of a full leaf: a bit for each entry, by the number of its slot. `vectors` as for
+    /// [`append`](Leaves::append).
+    fn upper<M: Medium>(at: At<'_, M>, vectors: bool) -> Upper;
 
     /// Appends all entries, in ascending order of their keys. `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says.
     #[inline]

@@ -1,17 +1,13 @@
 //! Splitting: which entries move, and what follows in DRAM. The stores are the leaves' own ([`Leaves::split`]).
 
 use halocline_media::Medium;
-use smallvec::SmallVec;
 
 use crate::TreeError;
 use crate::inner::{LockedNode, Place};
-use crate::kernel::{RANKED, Unsorted};
+use crate::kernel::Upper;
 
-use super::leaves::{At, Entry, Leaves};
+use super::leaves::{At, Leaves};
 use super::tree::{Hybrid, UNIT};
-
-/// Entries that a leaf has at most, of any kind.
-const MOST: usize = 64;
 
 /// A split that failed.
 pub(crate) struct Refused {
@@ -45,8 +41,8 @@ pub(crate) struct Split<'a, M, L: Leaves> {
     pub(crate) new: At<'a, M>,
     /// The leaf that is right of both.
     pub(crate) next: u64,
-    /// Entries that go to the new leaf, in no order; all others stay.
-    pub(crate) moved: &'a [Entry<L::Slot>],
+    /// Entries that go to the new leaf, a bit each by the number of its slot; all others stay.
+    pub(crate) moved: u64,
     /// What is added.
     pub(crate) key: u64,
     pub(crate) value: u64,
@@ -55,10 +51,19 @@ pub(crate) struct Split<'a, M, L: Leaves> {
 }
 
 impl<M, L: Leaves> Split<'_, M, L> {
-    /// What the new leaf holds.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (u64, u64)> {
-        let moved = self.moved.iter().map(|entry| (entry.key, entry.value));
-        moved.chain(self.right.then_some((self.key, self.value)))
+    /// What the new leaf holds, if `entry` gives what is in a slot.
+    #[inline(always)]
+    pub(crate) fn entries(&self, entry: impl Fn(usize) -> (u64, u64)) -> impl Iterator<Item = (u64, u64)> {
+        let mut left = self.moved;
+        let mut added = self.right.then_some((self.key, self.value));
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return added.take();
+            }
+            let slot = left.trailing_zeros() as usize;
+            left &= left - 1;
+            Some(entry(slot))
+        })
     }
 }
 
@@ -73,28 +78,17 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         node: u64,
         (key, value): (u64, u64),
     ) -> Result<(), Refused> {
-        const { assert!(L::ENTRIES <= MOST) };
+        const { assert!(L::ENTRIES <= u64::BITS as usize) };
         let old = self.at(place.leaf);
         let head = L::head(old);
         let next = L::next(old);
-        let mut keys = Unsorted::<{ MOST / RANKED }>::new();
-        let mut greatest = 0;
-        L::each(old, &head, |entry| {
-            keys.push(entry.key, entry.value);
-            greatest = greatest.max(entry.key);
-        });
         // Behind the last entry of all nothing is likely to come but more behind it.
-        let append = next == 0 && greatest < key;
-        let middle = if append { keys.len() } else { keys.len() / 2 };
-        let (mut moved, bound) = keys.upper(middle, self.inner.vectors());
-        let bound = bound.unwrap_or(key);
-        let mut entries = SmallVec::<[Entry<L::Slot>; MOST]>::new();
-        L::each(old, &head, |entry| {
-            if moved & 1 == 1 {
-                entries.push(entry);
-            }
-            moved >>= 1;
-        });
+        let (moved, bound) = if next == 0 && is_greatest::<M, L>(old, &head, key) {
+            (0, key)
+        } else {
+            let Upper { bits, least } = L::upper(old, self.inner.vectors());
+            (bits, least)
+        };
         let split = Split {
             old,
             head,
@@ -103,7 +97,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 offset: node,
             },
             next,
-            moved: &entries,
+            moved,
             key,
             value,
             right: key >= bound,
@@ -118,4 +112,11 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         self.count.add(place.leaf, 1);
         result
     }
+}
+
+/// Whether all keys of a leaf are less.
+fn is_greatest<M: Medium, L: Leaves>(at: At<'_, M>, head: &L::Head, key: u64) -> bool {
+    let mut greatest = true;
+    L::each(at, head, |entry| greatest &= entry.key < key);
+    greatest
 }

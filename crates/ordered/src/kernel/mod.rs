@@ -7,4 +7,4 @@ mod ranks;
 
 pub(crate) use bounds::{BOUNDS, has_vectors, not_greater};
 pub(crate) use fingerprints::{fingerprint, matches, matches_in_line};
-pub(crate) use ranks::{RANKED, Unsorted, append_sorted};
+pub(crate) use ranks::{RANKED, Unsorted, Upper, append_sorted, upper};

@@ -24,12 +24,6 @@ impl<const N: usize> Unsorted<N> {
         }
     }
 
-    /// How many there are.
-    #[inline(always)]
-    pub(crate) fn len(&self) -> usize {
-        self.count
-    }
-
     /// Adds an entry; one that there is no room for is left out, which only a reader whom a writer has overtaken can meet.
     #[inline(always)]
     pub(crate) fn push(&mut self, key: u64, value: u64) {
@@ -43,25 +37,6 @@ impl<const N: usize> Unsorted<N> {
             *place = key;
             self.values.as_flattened_mut()[at] = value;
         }
-    }
-
-    /// Which of them, a bit each as they were added, have at least so many keys below them, and the least of those. All keys differ, and
-    /// there are at most 64. `vectors` as for [`append_to`](Unsorted::append_to).
-    #[inline(always)]
-    pub(crate) fn upper(&self, least: usize, vectors: bool) -> (u64, Option<u64>) {
-        const { assert!(N * RANKED <= 64) };
-        let (mut bits, mut key) = (0, None);
-        let keys = &self.keys.as_flattened()[..self.count.min(N * RANKED)];
-        for (number, some) in keys.chunks(RANKED).enumerate() {
-            let ranks = ranks(&self.keys[number], keys, vectors);
-            for (at, (rank, own)) in ranks.iter().zip(some).enumerate() {
-                bits |= u64::from(*rank >= least as u64) << (number * RANKED + at);
-                if *rank == least as u64 {
-                    key = Some(*own);
-                }
-            }
-        }
-        (bits, key)
     }
 
     /// Appends them in ascending order of their keys, which all differ. `vectors` is what [`has_vectors`](super::has_vectors) says, or
@@ -80,6 +55,58 @@ impl<const N: usize> Unsorted<N> {
             }
         }
     }
+}
+
+/// The keys in the upper half of some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Upper {
+    /// A bit for each key: whether at least half of all are less.
+    pub(crate) bits: u64,
+    /// The least of them.
+    pub(crate) least: u64,
+}
+
+/// Halves the first `count` keys, at least one, which all differ. `vectors` as for [`append_to`](Unsorted::append_to).
+///
+/// # Panics
+/// If there are not so many.
+#[inline(always)]
+pub(crate) fn upper<const N: usize>(keys: &[[u64; RANKED]; N], count: usize, vectors: bool) -> Upper {
+    const { assert!(N * RANKED <= 64) };
+    let all = &keys.as_flattened()[..count];
+    let (mut bits, mut same) = (0, 0);
+    for (number, own) in keys.iter().enumerate() {
+        let (upper, middle) = above(own, all, count as u64 / 2, vectors);
+        bits |= u64::from(upper) << (number * RANKED);
+        same |= u64::from(middle) << (number * RANKED);
+    }
+    // What is behind the last key counts for nothing.
+    let counted = u64::MAX >> (64 - count);
+    Upper {
+        bits: bits & counted,
+        least: all[(same & counted).trailing_zeros() as usize % count],
+    }
+}
+
+/// For which of the keys at least `least` of `all` are less, and for which so many. `vectors` as above.
+#[inline(always)]
+fn above(keys: &[u64; RANKED], all: &[u64], least: u64, vectors: bool) -> (u16, u16) {
+    if vectors {
+        imp::above(keys, all, least)
+    } else {
+        portable_above(keys, all, least)
+    }
+}
+
+#[inline(always)]
+fn portable_above(keys: &[u64; RANKED], all: &[u64], least: u64) -> (u16, u16) {
+    let ranks = portable(keys, all).into_iter().enumerate();
+    ranks.fold((0, 0), |(upper, same), (at, rank)| {
+        (
+            upper | u16::from(rank >= least) << at,
+            same | u16::from(rank == least) << at,
+        )
+    })
 }
 
 /// Appends those of some entries that are in use, a bit each, in ascending order of their keys, which all differ. `vectors` as above.
@@ -136,11 +163,21 @@ fn portable(keys: &[u64; RANKED], all: &[u64]) -> [u64; RANKED] {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
     use std::arch::x86_64::{
-        __m256i, _mm256_cmpgt_epi64, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_setzero_si256,
-        _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256,
+        __m256i, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_cmpgt_epi64, _mm256_loadu_si256,
+        _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_storeu_si256, _mm256_sub_epi64,
+        _mm256_xor_si256,
     };
 
     use super::RANKED;
+
+    /// Vectors of four that keys are compared in.
+    const FOURS: usize = RANKED / 4;
+
+    #[inline(always)]
+    pub(super) fn above(keys: &[u64; RANKED], all: &[u64], least: u64) -> (u16, u16) {
+        // SAFETY: the caller has found AVX2, and the function has no other requirement.
+        unsafe { compare_with(keys, all, least) }
+    }
 
     #[inline(always)]
     pub(super) fn ranks(keys: &[u64; RANKED], all: &[u64]) -> [u64; RANKED] {
@@ -151,8 +188,39 @@ mod imp {
     /// # Safety
     /// The CPU has AVX2.
     #[target_feature(enable = "avx2")]
+    unsafe fn compare_with(keys: &[u64; RANKED], all: &[u64], least: u64) -> (u16, u16) {
+        let least = _mm256_set1_epi64x(least as i64);
+        // SAFETY: the same.
+        let ranks = unsafe { count(keys, all) };
+        let (mut upper, mut same) = (0, 0);
+        for (number, ranks) in ranks.into_iter().enumerate() {
+            let less = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(least, ranks)));
+            let equal = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(least, ranks)));
+            upper |= (!less & 0xF) << (4 * number);
+            same |= equal << (4 * number);
+        }
+        (upper as u16, same as u16)
+    }
+
+    /// # Safety
+    /// The CPU has AVX2.
+    #[target_feature(enable = "avx2")]
     unsafe fn compare(keys: &[u64; RANKED], all: &[u64]) -> [u64; RANKED] {
-        const FOURS: usize = RANKED / 4;
+        // SAFETY: the same.
+        let ranks = unsafe { count(keys, all) };
+        let mut stored = [0; RANKED];
+        for (stored, ranks) in stored.as_chunks_mut::<4>().0.iter_mut().zip(ranks) {
+            // SAFETY: stores the 32 bytes of four ranks.
+            unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast::<__m256i>(), ranks) };
+        }
+        stored
+    }
+
+    /// # Safety
+    /// The CPU has AVX2.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn count(keys: &[u64; RANKED], all: &[u64]) -> [__m256i; FOURS] {
         // Comparisons are signed, so the highest bits are turned over.
         let top = _mm256_set1_epi64x(i64::MIN);
         let mut own = [_mm256_setzero_si256(); FOURS];
@@ -169,18 +237,13 @@ mod imp {
                 *rank = _mm256_sub_epi64(*rank, _mm256_cmpgt_epi64(*own, other));
             }
         }
-        let mut stored = [0; RANKED];
-        for (stored, ranks) in stored.as_chunks_mut::<4>().0.iter_mut().zip(ranks) {
-            // SAFETY: stores the 32 bytes of four ranks.
-            unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast::<__m256i>(), ranks) };
-        }
-        stored
+        ranks
     }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod imp {
-    pub(super) use super::portable as ranks;
+    pub(super) use super::{portable as ranks, portable_above as above};
 }
 
 #[cfg(test)]
@@ -210,19 +273,21 @@ mod tests {
         }
 
         #[test]
-        fn the_upper_ones_are_found(keys: std::collections::HashSet<u64>, least: prop::sample::Index) {
-            let keys: Vec<u64> = keys.into_iter().take(64).collect();
-            let mut unsorted = Unsorted::<4>::new();
-            keys.iter().for_each(|key| unsorted.push(*key, 0));
+        fn the_upper_half_is_found(keys in prop::collection::hash_set(any::<u64>(), 1..=64), greatest: bool, behind: u64) {
+            let mut keys: Vec<u64> = keys.into_iter().collect();
+            if greatest && !keys.contains(&u64::MAX) {
+                keys[0] = u64::MAX;
+            }
             let mut sorted = keys.clone();
             sorted.sort_unstable();
-            let least = least.index(keys.len() + 1);
-            let bound = sorted.get(least).copied();
-            let wanted = (keys.iter().enumerate())
-                .filter(|(_, key)| bound.is_some_and(|bound| **key >= bound))
+            let least = sorted[keys.len() / 2];
+            let bits = (keys.iter().enumerate())
+                .filter(|(_, key)| **key >= least)
                 .fold(0, |bits, (number, _)| bits | 1_u64 << number);
+            let mut padded = [[behind; RANKED]; 4];
+            padded.as_flattened_mut()[..keys.len()].copy_from_slice(&keys);
             for vectors in [false, has_vectors()] {
-                prop_assert_eq!(unsorted.upper(least, vectors), (wanted, bound));
+                prop_assert_eq!(upper(&padded, keys.len(), vectors), Upper { bits, least });
             }
         }
 

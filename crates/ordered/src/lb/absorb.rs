@@ -22,7 +22,7 @@ pub(super) fn take_over<W: Store, const B: usize>(
     right.each(&others, |entry| {
         left.store_entry(entry.slot, entry.key, entry.value);
     });
-    left.store_link(1 - own[0].alt(), right.next(others[0]));
+    left.store_link(1 - own[0].alt(), right.next());
     let several = others[1..].iter().any(|header| header.used() != 0);
     // Entries of later blocks must be durable before their headers, but for those in the headers' own lines, whose stores arrive in
     // order.

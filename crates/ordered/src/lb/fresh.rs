@@ -3,7 +3,7 @@
 use crate::hybrid::Store;
 use crate::kernel::fingerprint;
 
-use super::layout::{Header, SLOTS, line_of};
+use super::layout::{Header, LINES, SLOTS};
 use super::leaf::Leaf;
 use super::mistake::{Mistake, made};
 use super::put::home;
@@ -29,10 +29,9 @@ impl<W: Store, const B: usize> Leaf<W, B> {
         } else {
             Mistake::NewLeafUnflushed
         });
-        let mut headers = [Header::default(); B];
+        let mut fingerprints = [[0; SLOTS]; B];
+        let mut used = [0; B];
         let mut taken = [0; B];
-        let mut lines = [[false; 4]; B];
-        lines[0][3] = true;
         for (key, value) in entries {
             let home = home::<B>(key);
             let with_room = (0..B)
@@ -42,16 +41,18 @@ impl<W: Store, const B: usize> Leaf<W, B> {
             let slot = order[taken[block]];
             taken[block] += 1;
             self.store_entry((block, slot), key, value);
-            headers[block] = headers[block].with(slot, fingerprint(key));
-            lines[block][line_of(slot)] = true;
+            fingerprints[block][slot] = fingerprint(key);
+            used[block] |= 1 << slot;
         }
         self.store_link(0, next);
         self.store_link(1, 0);
-        for (block, lines) in lines.iter_mut().enumerate() {
-            self.store_header(block, headers[block]);
-            lines[0] = true;
-            for (line, used) in lines.iter().enumerate() {
-                if *used && !forgets {
+        let mut headers = [Header::default(); B];
+        for (block, header) in headers.iter_mut().enumerate() {
+            *header = Header::of(used[block], &fingerprints[block]);
+            self.store_header(block, *header);
+            for (line, slots) in LINES.iter().enumerate() {
+                let links = (block, line) == (0, 3);
+                if (line == 0 || links || used[block] & slots != 0) && !forgets {
                     self.flush_line(block, line);
                 }
             }

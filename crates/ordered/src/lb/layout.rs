@@ -66,6 +66,18 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// With these entries in use.
+    #[inline(always)]
+    pub(crate) fn of(used: u32, fingerprints: &[u8; SLOTS]) -> Header {
+        let mut bytes = [[0; 8]; 2];
+        bytes.as_flattened_mut()[2..].copy_from_slice(fingerprints);
+        let [low, high] = bytes.map(u64::from_le_bytes);
+        Header {
+            low: low | u64::from(used),
+            high,
+        }
+    }
+
     /// Entries in use.
     #[inline(always)]
     pub(crate) fn used(self) -> u32 {

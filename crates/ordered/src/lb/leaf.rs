@@ -5,7 +5,7 @@
 use halocline_media::{Mapped, MediaError, Medium};
 
 use crate::hybrid::{At, Entry, LINE_WORDS, Load, Store};
-use crate::kernel::{Unsorted, append_sorted, fingerprint};
+use crate::kernel::{RANKED, Unsorted, Upper, append_sorted, fingerprint, upper};
 
 use super::layout::{BLOCK, Header, SLOTS, entry_offset, line_of, link_offset};
 use super::mistake::{Mistake, made};
@@ -72,8 +72,22 @@ impl<W: Load, const B: usize> Leaf<W, B> {
 
     /// The next leaf, or 0.
     #[inline]
-    pub(crate) fn next(self, first: Header) -> u64 {
-        self.0.load(link_at(first.alt()))
+    pub(crate) fn next(self) -> u64 {
+        self.0.load(link_at(self.header(0).alt()))
+    }
+
+    /// The greater half of the keys of a full leaf, a bit for each [number](slot_of) of a slot.
+    #[inline(always)]
+    pub(crate) fn upper(self, vectors: bool) -> Upper {
+        // So many that a vector of them is full.
+        let mut keys = [[0; RANKED]; B];
+        let all = keys.as_flattened_mut();
+        for block in 0..B {
+            for slot in 0..SLOTS {
+                all[block * SLOTS + slot] = self.key((block, slot));
+            }
+        }
+        upper(&keys, B * SLOTS, vectors)
     }
 
     /// Where the entry of a key is.
@@ -215,6 +229,15 @@ impl<W: Store, const B: usize> Leaf<W, B> {
     pub(crate) fn flush_line(self, block: usize, line: usize) {
         self.0.flush(block * WORDS + line * LINE_WORDS);
     }
+}
+
+/// The slot of a number: those of the first block first.
+#[inline(always)]
+pub(crate) fn slot_of<const B: usize>(number: usize) -> Slot {
+    if B == 1 {
+        return (0, number);
+    }
+    (number / SLOTS, number % SLOTS)
 }
 
 /// The word that an entry starts with.

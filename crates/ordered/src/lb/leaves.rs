@@ -4,7 +4,7 @@ use halocline_media::{LINE, Mapped, MediaError, Medium};
 
 use crate::TreeError;
 use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
-use crate::kernel::fingerprint;
+use crate::kernel::{Upper, fingerprint};
 
 use super::layout::{BLOCK, Header, SLOTS, entry_offset};
 use super::leaf::{Leaf, Slot, WORDS, append, get};
@@ -132,6 +132,14 @@ impl<const B: usize> Leaves for LbLeaves<B> {
         }
     }
 
+    #[inline(always)]
+    fn upper<M: Medium>(at: At<'_, M>, vectors: bool) -> Upper {
+        match at.medium.words(at.offset, B * WORDS) {
+            Some(words) => Leaf::<_, B>(words).upper(vectors),
+            None => Leaf::<_, B>(at).upper(vectors),
+        }
+    }
+
     #[inline]
     fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
         append::<M, B>(at, vectors, into);
@@ -148,8 +156,10 @@ impl<const B: usize> Leaves for LbLeaves<B> {
 
     #[inline]
     fn next<M: Medium>(at: At<'_, M>) -> u64 {
-        let leaf = Leaf::<_, B>(at);
-        leaf.next(leaf.header(0))
+        match at.medium.words(at.offset, B * WORDS) {
+            Some(words) => Leaf::<_, B>(words).next(),
+            None => Leaf::<_, B>(at).next(),
+        }
     }
 
     #[inline(always)]

@@ -12,8 +12,8 @@ use crate::hybrid::{Refused, Split, Store};
 use crate::kernel::fingerprint;
 use crate::latch::Latch;
 
-use super::layout::{Header, LINES};
-use super::leaf::Leaf;
+use super::layout::{ALL, Header, LINES, SLOTS};
+use super::leaf::{Leaf, slot_of};
 use super::leaves::LbLeaves;
 use super::mistake::{Mistake, made};
 
@@ -39,16 +39,17 @@ fn split_into<M: Medium, W: Store, const B: usize>(
     let headers = &split.head.0;
     let (key, value) = (split.key, split.value);
     let live = headers[0].alt();
-    let mut gone = [0; B];
-    for entry in split.moved {
-        gone[entry.slot.0] |= 1 << entry.slot.1;
-    }
+    let gone: [u32; B] = std::array::from_fn(|block| (split.moved >> (block * SLOTS)) as u32 & ALL);
+    let entry = |number| {
+        let slot = slot_of::<B>(number);
+        (leaf.key(slot), leaf.value(slot))
+    };
 
     if made(Mistake::AltFlippedEarly) {
         leaf.store_low(0, headers[0].flipped());
         leaf.flush_line(0, 0);
     }
-    new.write_new(split.entries(), split.next, false);
+    new.write_new(split.entries(entry), split.next, false);
     let link = if made(Mistake::LinkOverLive) {
         live
     } else {
