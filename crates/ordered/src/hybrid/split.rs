@@ -103,7 +103,8 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
             right: key >= bound,
         };
         // First, as many stores behind a fence would be waited for; nobody sees it before the lock is gone.
-        parent.insert(place.slot as usize, bound, (node / UNIT) as u32);
+        let right = (node / UNIT) as u32;
+        parent.insert(place.slot as usize, bound, right, self.inner.vectors());
         let result = L::split(self, &split);
         if let Err(Refused { spare: Some(_), .. }) = result {
             parent.remove(place.slot as usize + 1);

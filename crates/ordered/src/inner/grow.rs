@@ -74,7 +74,7 @@ impl Inner {
             .lock_new()
             .set(&contents.keys[middle + 1..], &contents.children[middle + 1..]);
         left.set(&contents.keys[..middle], &contents.children[..=middle]);
-        above.insert(parent.2, contents.keys[middle], right);
+        above.insert(parent.2, contents.keys[middle], right, self.vectors);
         Ok(())
     }
 

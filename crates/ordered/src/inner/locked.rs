@@ -4,6 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::kernel::shift_up;
 use crate::sched;
 use crate::version::Held;
 
@@ -36,14 +37,13 @@ impl<'a> LockedNode<'a> {
     }
 
     /// Puts a child right of the one in `slot`, which holds keys from `key` on from now on. There is room.
-    pub(crate) fn insert(&self, slot: usize, key: u64, child: u32) {
+    /// `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says, or false.
+    pub(crate) fn insert(&self, slot: usize, key: u64, child: u32, vectors: bool) {
         let node = self.node;
         let count = node.count();
         debug_assert!(count < KEYS && slot <= count);
-        for at in (slot..count).rev() {
-            node.keys[at + 1].store(node.key(at), Ordering::Relaxed);
-            node.children[at + 2].store(node.child(at + 1), Ordering::Relaxed);
-        }
+        shift_up(&node.keys, slot, count, vectors);
+        shift_up(&node.children, slot + 1, count + 1, vectors);
         sched::point();
         node.keys[slot].store(key, Ordering::Relaxed);
         node.children[slot + 1].store(child, Ordering::Relaxed);
@@ -52,10 +52,7 @@ impl<'a> LockedNode<'a> {
         if count == 0 || !window.tells_apart(key) {
             return self.set_pieces();
         }
-        for at in (slot..count).rev() {
-            let piece = node.pieces[at].load(Ordering::Relaxed);
-            node.pieces[at + 1].store(piece, Ordering::Relaxed);
-        }
+        shift_up(&node.pieces, slot, count, vectors);
         node.pieces[slot].store(window.piece(key), Ordering::Relaxed);
     }
 
@@ -154,7 +151,7 @@ mod tests {
             };
             for key in &keys {
                 if let Err(slot) = model.binary_search(key) && model.len() < KEYS {
-                    locked.insert(slot, *key, *key as u32);
+                    locked.insert(slot, *key, *key as u32, has_vectors());
                     model.insert(slot, *key);
                 }
             }
