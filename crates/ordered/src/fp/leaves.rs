@@ -4,8 +4,8 @@ use halocline_media::{MediaError, Medium};
 use halocline_pool::Slab;
 
 use crate::TreeError;
-use crate::kernel::{RANKED, Upper, upper};
 use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
+use crate::kernel::{RANKED, Upper, upper};
 
 use super::layout::{LEAF, SLOTS, entry_offset};
 use super::leaf::{Head, Leaf};

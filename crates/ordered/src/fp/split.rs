@@ -20,7 +20,10 @@ pub(super) fn split<M: Medium>(tree: &Tree<M>, split: &Split<'_, M, FpLeaves>) -
     let (leaf, new) = (Leaf(split.old), Leaf(split.new));
     // If nothing moves, the link alone changes, which is one store.
     let log = (split.moved != 0).then(|| tree.leaves.logs.take(&tree.slab));
-    new.write_new(split.entries(|slot| (leaf.key(slot), leaf.value(slot))), split.next);
+    new.write_new(
+        split.entries(|slot| (leaf.key(slot), leaf.value(slot))),
+        split.next,
+    );
     if let Some(log) = &log {
         log.begin(Change::Split, leaf, new.0.offset);
     }

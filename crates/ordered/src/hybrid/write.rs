@@ -11,7 +11,11 @@ use super::leaves::{Entry, Leaves, Put};
 use super::tree::Hybrid;
 
 /// What came of adding an entry to the leaf that it belongs to, which is still locked.
-type Tried<'a, L> = (Place<'a>, Locked<'a>, Result<Put<<L as Leaves>::Slot>, Box<MediaError>>);
+type Tried<'a, L> = (
+    Place<'a>,
+    Locked<'a>,
+    Result<Put<<L as Leaves>::Slot>, Box<MediaError>>,
+);
 
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
