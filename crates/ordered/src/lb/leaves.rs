@@ -72,7 +72,13 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     fn fetch_to_put<M: Medium>(at: At<'_, M>, open: Self::Open<'_>, key: u64) {
         match open {
             Some(leaf) => leaf.fetch_to_put(key),
-            None => Self::fetch(at, key),
+            None => {
+                Self::fetch(at, key);
+                let home = home::<B>(key);
+                for block in (0..B).filter(|block| *block != home) {
+                    at.medium.prefetch(at.offset + block as u64 * BLOCK);
+                }
+            }
         }
     }
 
