@@ -1,9 +1,8 @@
 //! A medium whose kind is known at run time only.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use crate::{Device, Dram, Emulated, FileMedium, Mapped, MediaError, Medium, MediumKind, Tracked};
+use crate::{Device, Dram, Emulated, FileMedium, Mapped, MediaError, Medium, MediumKind, Tracked, Words};
 
 /// Any of the backings, told apart by one predictable branch a call.
 #[derive(Debug)]
@@ -143,7 +142,7 @@ impl Medium for AnyMedium {
     }
 
     #[inline]
-    fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+    fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
         forward_hot!(self, medium => medium.words(offset, words))
     }
 

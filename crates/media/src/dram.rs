@@ -2,10 +2,10 @@
 //! tier.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 use crate::region::{Region, round_up};
-use crate::{MediaError, Medium, MediumKind, PAGE};
+use crate::{MediaError, Medium, MediumKind, PAGE, Words};
 
 /// A medium of anonymous memory. A fence only orders stores: nothing here outlives the process.
 #[derive(Debug)]
@@ -84,8 +84,8 @@ impl Medium for Dram {
     }
 
     #[inline]
-    fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
-        self.region.words(offset, words)
+    fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
+        self.region.words(offset, words).map(Words::new)
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::mm::MapFlags;
@@ -17,7 +17,7 @@ use crate::dirty::DirtyPages;
 use crate::flush::{FlushInstruction, flush_instruction, store_fence};
 use crate::latch::Latch;
 use crate::region::{self, Region, round_up};
-use crate::{HOLE, LINE, Mapped, MediaError, Medium, MediumKind, PAGE, blocks};
+use crate::{HOLE, LINE, Mapped, MediaError, Medium, MediumKind, PAGE, Words, blocks};
 
 /// How to open a file as a medium.
 #[derive(Debug, Clone, Default)]
@@ -313,8 +313,8 @@ impl Medium for FileMedium {
     }
 
     #[inline]
-    fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
-        self.region.words(offset, words)
+    fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
+        self.region.words(offset, words).map(Words::new)
     }
 
     #[inline(always)]

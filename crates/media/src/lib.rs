@@ -44,6 +44,7 @@ mod region;
 mod trace;
 mod tracked;
 mod trim;
+mod words;
 
 pub use ahead::read_ahead;
 pub use any::AnyMedium;
@@ -66,3 +67,4 @@ pub use medium::{HOLE, LINE, Medium, MediumKind, PAGE};
 pub use ram::ram_bytes;
 pub use tracked::Tracked;
 pub use trim::{keep_little_heap, trim_heap};
+pub use words::Words;

@@ -126,6 +126,7 @@ mod tests {
         };
         let medium = file(folder.path(), strict);
         medium.grow(PAGE).unwrap();
+        medium.store_u64(56, 77);
         if medium.kind() == (crate::MediumKind::PageCache { strict: true }) {
             assert!(medium.mapped(0, 8).is_none());
         }
@@ -133,6 +134,8 @@ mod tests {
             read_only: true,
             ..FileOptions::default()
         };
-        assert!(file(folder.path(), read_only).mapped(0, 8).is_none());
+        let medium = file(folder.path(), read_only);
+        assert!(medium.mapped(0, 8).is_none());
+        assert_eq!(medium.words(0, 8).unwrap().load(7), 77);
     }
 }

@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use crate::{Device, Mapped, MediaError};
+use crate::{Device, Mapped, MediaError, Words};
 
 /// Bytes of a cache line: what one flush writes back, and the scope in which stores stay in order.
 pub const LINE: u64 = 64;
@@ -155,10 +154,10 @@ pub trait Medium: Send + Sync + 'static {
     fn load_u64(&self, offset: u64) -> u64;
 
     /// The words of a range, where loading one as it is, with acquire order, is all that [`load_u64`](Medium::load_u64) does: for
-    /// who loads several of them. Words are little-endian. `None` where loads are recorded or charged, and where `load_u64` would
+    /// who loads several of them. `None` where loads are recorded or charged, and where `load_u64` would
     /// panic.
     #[inline]
-    fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+    fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
         let _ = (offset, words);
         None
     }

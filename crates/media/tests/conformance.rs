@@ -154,8 +154,10 @@ fn words_are_little_endian_and_atomic() {
             "{name}"
         );
         if let Some(words) = words {
-            let word = u64::from_le(words[1].load(Ordering::Acquire));
-            assert_eq!((words.len(), word), (3, 0x0102_0304_0506_0708));
+            assert_eq!(
+                [0, 1, 2].map(|word| words.load(word)),
+                [0, 0x0102_0304_0506_0708, 0]
+            );
         }
         for (offset, words) in [
             (4, 1),

@@ -84,7 +84,7 @@ impl Leaves for FpLeaves {
         for (slot, key) in keys.as_flattened_mut()[..SLOTS].iter_mut().enumerate() {
             *key = Leaf(at).key(slot);
         }
-        upper(&keys, SLOTS, vectors)
+        upper(&keys, SLOTS, 0, vectors)
     }
 
     fn damage(head: &Head, entry: &Entry<usize>) -> Option<&'static str> {

@@ -43,6 +43,8 @@ pub(crate) struct Split<'a, M, L: Leaves> {
     pub(crate) next: u64,
     /// Entries that go to the new leaf, a bit each by the number of its slot; all others stay.
     pub(crate) moved: u64,
+    /// Those of them that are written last.
+    pub(crate) last: u64,
     /// What is added.
     pub(crate) key: u64,
     pub(crate) value: u64,
@@ -54,14 +56,15 @@ impl<M, L: Leaves> Split<'_, M, L> {
     /// What the new leaf holds, if `entry` gives what is in a slot.
     #[inline(always)]
     pub(crate) fn entries(&self, entry: impl Fn(usize) -> (u64, u64)) -> impl Iterator<Item = (u64, u64)> {
-        let mut left = self.moved;
+        let mut left = [self.moved & !self.last, self.moved & self.last];
         let mut added = self.right.then_some((self.key, self.value));
         std::iter::from_fn(move || {
-            if left == 0 {
+            let left = &mut left[usize::from(left[0] == 0)];
+            if *left == 0 {
                 return added.take();
             }
             let slot = left.trailing_zeros() as usize;
-            left &= left - 1;
+            *left &= *left - 1;
             Some(entry(slot))
         })
     }
@@ -83,12 +86,16 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         let head = L::head(old);
         let next = L::next(old);
         // Behind the last entry of all nothing is likely to come but more behind it.
-        let (moved, bound) = if next == 0 && is_greatest::<M, L>(old, &head, key) {
-            (0, key)
+        let upper = if next == 0 && is_greatest::<M, L>(old, &head, key) {
+            Upper {
+                bits: 0,
+                highest: 0,
+                least: key,
+            }
         } else {
-            let Upper { bits, least } = L::upper(old, self.inner.vectors());
-            (bits, least)
+            L::upper(old, self.inner.vectors())
         };
+        let bound = upper.least;
         let split = Split {
             old,
             head,
@@ -97,7 +104,8 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
                 offset: node,
             },
             next,
-            moved,
+            moved: upper.bits,
+            last: upper.highest,
             key,
             value,
             right: key >= bound,

@@ -2,9 +2,7 @@
 //!
 //! A leaf's code is written once for both: what the tracked medium finds out about it holds for a file too.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use halocline_media::{LINE, Mapped, MediaError, Medium};
+use halocline_media::{LINE, Mapped, MediaError, Medium, Words};
 
 use super::At;
 
@@ -29,10 +27,10 @@ pub(crate) trait Store: Load {
     fn fence(self) -> Result<(), MediaError>;
 }
 
-impl Load for &[AtomicU64] {
+impl Load for Words<'_> {
     #[inline(always)]
     fn load(self, word: usize) -> u64 {
-        u64::from_le(self[word].load(Ordering::Acquire))
+        Words::load(self, word)
     }
 }
 

@@ -62,35 +62,48 @@ impl<const N: usize> Unsorted<N> {
 pub(crate) struct Upper {
     /// A bit for each key: whether at least half of all are less.
     pub(crate) bits: u64,
+    /// Those of them that are the highest, as many as were asked for.
+    pub(crate) highest: u64,
     /// The least of them.
     pub(crate) least: u64,
 }
 
-/// Halves the first `count` keys, at least one, which all differ. `vectors` as for [`append_to`](Unsorted::append_to).
+/// Halves the first `count` keys, at least one, which all differ, and finds the `highest` of them, at most half. `vectors` as for
+/// [`append_to`](Unsorted::append_to).
 ///
 /// # Panics
 /// If there are not so many.
 #[inline(always)]
-pub(crate) fn upper<const N: usize>(keys: &[[u64; RANKED]; N], count: usize, vectors: bool) -> Upper {
+pub(crate) fn upper<const N: usize>(
+    keys: &[[u64; RANKED]; N],
+    count: usize,
+    highest: usize,
+    vectors: bool,
+) -> Upper {
     const { assert!(N * RANKED <= 64) };
     let all = &keys.as_flattened()[..count];
-    let (mut bits, mut same) = (0, 0);
+    let half = count as u64 / 2;
+    let least = [half, half + 1, (count - highest) as u64];
+    let mut bits = [0; 3];
     for (number, own) in keys.iter().enumerate() {
-        let (upper, middle) = above(own, all, count as u64 / 2, vectors);
-        bits |= u64::from(upper) << (number * RANKED);
-        same |= u64::from(middle) << (number * RANKED);
+        let above = above(own, all, least, vectors);
+        for (bits, above) in bits.iter_mut().zip(above) {
+            *bits |= u64::from(above) << (number * RANKED);
+        }
     }
     // What is behind the last key counts for nothing.
     let counted = u64::MAX >> (64 - count);
+    let [upper, behind, highest] = bits.map(|bits| bits & counted);
     Upper {
-        bits: bits & counted,
-        least: all[(same & counted).trailing_zeros() as usize % count],
+        bits: upper,
+        highest,
+        least: all[(upper & !behind).trailing_zeros() as usize % count],
     }
 }
 
-/// For which of the keys at least `least` of `all` are less, and for which so many. `vectors` as above.
+/// For which of the keys at least so many of `all` are less, for each of three numbers. `vectors` as above.
 #[inline(always)]
-fn above(keys: &[u64; RANKED], all: &[u64], least: u64, vectors: bool) -> (u16, u16) {
+fn above(keys: &[u64; RANKED], all: &[u64], least: [u64; 3], vectors: bool) -> [u16; 3] {
     if vectors {
         imp::above(keys, all, least)
     } else {
@@ -99,13 +112,11 @@ fn above(keys: &[u64; RANKED], all: &[u64], least: u64, vectors: bool) -> (u16, 
 }
 
 #[inline(always)]
-fn portable_above(keys: &[u64; RANKED], all: &[u64], least: u64) -> (u16, u16) {
-    let ranks = portable(keys, all).into_iter().enumerate();
-    ranks.fold((0, 0), |(upper, same), (at, rank)| {
-        (
-            upper | u16::from(rank >= least) << at,
-            same | u16::from(rank == least) << at,
-        )
+fn portable_above(keys: &[u64; RANKED], all: &[u64], least: [u64; 3]) -> [u16; 3] {
+    let ranks = portable(keys, all);
+    least.map(|least| {
+        let ranks = ranks.iter().enumerate();
+        ranks.fold(0, |above, (at, rank)| above | u16::from(*rank >= least) << at)
     })
 }
 
@@ -163,9 +174,8 @@ fn portable(keys: &[u64; RANKED], all: &[u64]) -> [u64; RANKED] {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
     use std::arch::x86_64::{
-        __m256i, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_cmpgt_epi64, _mm256_loadu_si256,
-        _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_storeu_si256, _mm256_sub_epi64,
-        _mm256_xor_si256,
+        __m256i, _mm256_castsi256_pd, _mm256_cmpgt_epi64, _mm256_loadu_si256, _mm256_movemask_pd,
+        _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256,
     };
 
     use super::RANKED;
@@ -174,7 +184,7 @@ mod imp {
     const FOURS: usize = RANKED / 4;
 
     #[inline(always)]
-    pub(super) fn above(keys: &[u64; RANKED], all: &[u64], least: u64) -> (u16, u16) {
+    pub(super) fn above(keys: &[u64; RANKED], all: &[u64], least: [u64; 3]) -> [u16; 3] {
         // SAFETY: the caller has found AVX2, and the function has no other requirement.
         unsafe { compare_with(keys, all, least) }
     }
@@ -188,18 +198,18 @@ mod imp {
     /// # Safety
     /// The CPU has AVX2.
     #[target_feature(enable = "avx2")]
-    unsafe fn compare_with(keys: &[u64; RANKED], all: &[u64], least: u64) -> (u16, u16) {
-        let least = _mm256_set1_epi64x(least as i64);
+    unsafe fn compare_with(keys: &[u64; RANKED], all: &[u64], least: [u64; 3]) -> [u16; 3] {
         // SAFETY: the same.
         let ranks = unsafe { count(keys, all) };
-        let (mut upper, mut same) = (0, 0);
-        for (number, ranks) in ranks.into_iter().enumerate() {
-            let less = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(least, ranks)));
-            let equal = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(least, ranks)));
-            upper |= (!less & 0xF) << (4 * number);
-            same |= equal << (4 * number);
+        let mut above = [0; 3];
+        for (above, least) in above.iter_mut().zip(least) {
+            let least = _mm256_set1_epi64x(least as i64);
+            for (number, ranks) in ranks.into_iter().enumerate() {
+                let less = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(least, ranks)));
+                *above |= ((!less & 0xF) as u16) << (4 * number);
+            }
         }
-        (upper as u16, same as u16)
+        above
     }
 
     /// # Safety
@@ -273,7 +283,7 @@ mod tests {
         }
 
         #[test]
-        fn the_upper_half_is_found(keys in prop::collection::hash_set(any::<u64>(), 1..=64), greatest: bool, behind: u64) {
+        fn the_upper_half_is_found(keys in prop::collection::hash_set(any::<u64>(), 1..=64), greatest: bool, behind: u64, part: prop::sample::Index) {
             let mut keys: Vec<u64> = keys.into_iter().collect();
             if greatest && !keys.contains(&u64::MAX) {
                 keys[0] = u64::MAX;
@@ -281,13 +291,17 @@ mod tests {
             let mut sorted = keys.clone();
             sorted.sort_unstable();
             let least = sorted[keys.len() / 2];
-            let bits = (keys.iter().enumerate())
-                .filter(|(_, key)| **key >= least)
-                .fold(0, |bits, (number, _)| bits | 1_u64 << number);
+            let from = |least: u64| {
+                let some = keys.iter().enumerate().filter(|(_, key)| **key >= least);
+                some.fold(0, |bits, (number, _)| bits | 1_u64 << number)
+            };
+            let part = part.index(keys.len() / 2 + 1);
+            let highest = sorted.get(keys.len() - part).map_or(0, |least| from(*least));
+            let wanted = Upper { bits: from(least), highest, least };
             let mut padded = [[behind; RANKED]; 4];
             padded.as_flattened_mut()[..keys.len()].copy_from_slice(&keys);
             for vectors in [false, has_vectors()] {
-                prop_assert_eq!(upper(&padded, keys.len(), vectors), Upper { bits, least });
+                prop_assert_eq!(upper(&padded, keys.len(), part, vectors), wanted);
             }
         }
 

@@ -7,7 +7,7 @@ use halocline_media::{Mapped, MediaError, Medium};
 use crate::hybrid::{At, Entry, LINE_WORDS, Load, Store};
 use crate::kernel::{RANKED, Unsorted, Upper, append_sorted, fingerprint, upper};
 
-use super::layout::{BLOCK, Header, SLOTS, entry_offset, line_of, link_offset};
+use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
 use super::mistake::{Mistake, made};
 use super::put::home;
 
@@ -76,7 +76,8 @@ impl<W: Load, const B: usize> Leaf<W, B> {
         self.0.load(link_at(self.header(0).alt()))
     }
 
-    /// The greater half of the keys of a full leaf, a bit for each [number](slot_of) of a slot.
+    /// The greater half of the keys of a full leaf, a bit for each [number](slot_of) of a slot; the highest are those for a line of their
+    /// own in each block of a new leaf.
     #[inline(always)]
     pub(crate) fn upper(self, vectors: bool) -> Upper {
         // So many that a vector of them is full.
@@ -87,7 +88,7 @@ impl<W: Load, const B: usize> Leaf<W, B> {
                 all[block * SLOTS + slot] = self.key((block, slot));
             }
         }
-        upper(&keys, B * SLOTS, vectors)
+        upper(&keys, B * SLOTS, B * LINES[1].count_ones() as usize, vectors)
     }
 
     /// Where the entry of a key is.
