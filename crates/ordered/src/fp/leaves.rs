@@ -7,6 +7,7 @@ use crate::TreeError;
 use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
 use crate::kernel::{RANKED, Upper, upper};
 
+use super::append::append;
 use super::layout::{LEAF, SLOTS, entry_offset};
 use super::leaf::{Head, Leaf};
 use super::log::{Logs, replay};
@@ -77,6 +78,11 @@ impl Leaves for FpLeaves {
     #[inline(always)]
     fn each<M: Medium>(at: At<'_, M>, head: &Head, look: impl FnMut(Entry<usize>)) {
         Leaf(at).entries(head).for_each(look);
+    }
+
+    #[inline]
+    fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+        append(at, vectors, into);
     }
 
     fn upper<M: Medium>(at: At<'_, M>, vectors: bool) -> Upper {

@@ -11,6 +11,7 @@
 //!
 //! Instead of hardware transactions, optimistic lock coupling ([`crate::hybrid`]); there are no locks in leaves.
 
+mod append;
 mod layout;
 mod leaf;
 mod leaves;

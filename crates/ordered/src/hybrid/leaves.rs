@@ -6,7 +6,7 @@ use halocline_media::{LINE, MediaError, Medium};
 use halocline_pool::Slab;
 
 use crate::TreeError;
-use crate::kernel::{Unsorted, Upper};
+use crate::kernel::Upper;
 
 use super::Hybrid;
 use super::split::{Refused, Split};
@@ -119,12 +119,7 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     fn upper<M: Medium>(at: At<'_, M>, vectors: bool) -> Upper;
 
     /// Appends all entries, in ascending order of their keys. `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says.
-    #[inline]
-    fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
-        let mut unsorted = Unsorted::<4>::new();
-        Self::each(at, &Self::head(at), |entry| unsorted.push(entry.key, entry.value));
-        unsorted.append_to(into, vectors);
-    }
+    fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>);
 
     /// What contradicts itself in the head, or between it and an entry, if anything does.
     fn damage(head: &Self::Head, entry: &Entry<Self::Slot>) -> Option<&'static str>;

@@ -5,7 +5,7 @@
 use halocline_media::{Mapped, MediaError, Medium};
 
 use crate::hybrid::{At, Entry, LINE_WORDS, Load, Store};
-use crate::kernel::{RANKED, Unsorted, Upper, append_sorted, fingerprint, upper};
+use crate::kernel::{RANKED, Upper, fingerprint, upper};
 
 use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
 use super::mistake::{Mistake, made};
@@ -150,31 +150,6 @@ pub(crate) fn get<M: Medium, const B: usize>(at: At<'_, M>, key: u64) -> Option<
     }
     let leaf = Leaf::<_, B>(at);
     leaf.locate(key).map(|slot| leaf.value(slot))
-}
-
-/// Appends all entries of the leaf at `at`, in ascending order of their keys.
-#[inline(always)]
-pub(crate) fn append<M: Medium, const B: usize>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
-    if B == 1 {
-        let mut bytes = [0; BLOCK as usize];
-        at.medium.load(at.offset, &mut bytes);
-        let word = |at: u64| {
-            let at = at as usize / 8;
-            u64::from_le_bytes(bytes.as_chunks::<8>().0[at])
-        };
-        // All slots, as which ones are in use is nothing that a CPU can predict.
-        let entries: [(u64, u64); SLOTS] =
-            std::array::from_fn(|slot| (word(entry_offset(slot)), word(entry_offset(slot) + 8)));
-        let header = Header {
-            low: word(0),
-            high: word(8),
-        };
-        return append_sorted(&entries, header.used(), vectors, into);
-    }
-    let leaf = Leaf::<_, B>(at);
-    let mut unsorted = Unsorted::<B>::new();
-    leaf.each(&leaf.headers(), |entry| unsorted.push(entry.key, entry.value));
-    unsorted.append_to(into, vectors);
 }
 
 impl<W: Store, const B: usize> Leaf<W, B> {

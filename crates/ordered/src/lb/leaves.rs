@@ -6,8 +6,9 @@ use crate::TreeError;
 use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};
 use crate::kernel::{Upper, fingerprint};
 
+use super::append::append;
 use super::layout::{BLOCK, Header, SLOTS, entry_offset};
-use super::leaf::{Leaf, Slot, WORDS, append, get};
+use super::leaf::{Leaf, Slot, WORDS, get};
 use super::mistake::{Mistake, made};
 use super::put::home;
 use super::tree::LbOptions;

@@ -10,6 +10,7 @@
 //! Instead of hardware transactions, optimistic lock coupling ([`crate::hybrid`]); the lock bit of a leaf is never set, and ignored.
 
 mod absorb;
+mod append;
 mod fresh;
 mod layout;
 mod leaf;

@@ -1,0 +1,37 @@
+//! All entries of a leaf in the order of their keys, for scans.
+//!
+//! Where words are mapped, what sorts them is generic in nothing, so that it is compiled with this crate and as a whole, whatever the
+//! program that uses the tree is compiled with.
+
+use halocline_media::{Medium, Words};
+
+use crate::hybrid::{At, Load};
+use crate::kernel::Unsorted;
+
+use super::layout::{ALL, LEAF, entry_offset};
+
+/// Appends all entries of the leaf at `at`, in ascending order of their keys.
+#[inline(always)]
+pub(super) fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+    match at.medium.words(at.offset, LEAF as usize / 8) {
+        Some(words) => append_mapped(words, vectors, into),
+        None => append_entries(at, vectors, into),
+    }
+}
+
+#[inline(never)]
+fn append_mapped(words: Words<'_>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+    append_entries(words, vectors, into);
+}
+
+#[inline(always)]
+fn append_entries<W: Load>(words: W, vectors: bool, into: &mut Vec<(u64, u64)>) {
+    let mut unsorted = Unsorted::<4>::new();
+    let mut used = words.load(0) & ALL;
+    while used != 0 {
+        let entry = entry_offset(used.trailing_zeros() as usize) as usize / 8;
+        used &= used - 1;
+        unsorted.push(words.load(entry), words.load(entry + 1));
+    }
+    unsorted.append_to(into, vectors);
+}
