@@ -11,7 +11,7 @@ use super::put::home;
 /// The order in which a block's slots are filled in a leaf that is flushed only where there are entries: the line of the links, which is
 /// flushed anyway, another line, and the header's, so that the fourth line stays free as long as possible. As the lower keys of a split
 /// come first, a line has neighbours, of which the next split takes all or none: what it leaves free is together, and so an insert
-/// finds room there for more of the header's line (1.664 lines an insert become 1.636).
+/// finds room there for more of the header's line (1.636 lines an insert instead of 1.663).
 const COMPACT: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 0, 1, 2, 7, 8, 9, 10];
 
 /// The order in one that is filled: the header's line last, as entries to come cost least there.
