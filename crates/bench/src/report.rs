@@ -36,6 +36,8 @@ impl<'a> Reporter<'a> {
         let mut base = Config::new();
         base.insert("cpu".to_owned(), json!(machine::cpu()));
         base.insert("cpus".to_owned(), json!(machine::cpus()));
+        // Unless an experiment says otherwise: pools are opened with the default.
+        base.insert("verify".to_owned(), json!("lazy"));
         base.insert("version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
         base.insert(
             "build".to_owned(),

@@ -9,10 +9,12 @@ mod tiers;
 mod trees;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use halocline_bench::Backing;
+use halocline_engine::QuoteOption;
 use halocline_media::{EmulatedError, EmulatedSpec};
 
 use crate::size;
@@ -34,7 +36,8 @@ Examples:
   halocline sql shop.pool                             a SQL shell
   halocline kv shop.pool create                       an ordered tree of keys and values; then put, get, scan
 
-Exit codes: 0 success, 1 error, 2 wrong command line, 3 no such key (kv), 130 interrupted by Ctrl-C.
+Exit codes: 0 success, 1 error, 2 wrong command line, 3 no such key (kv), 4 pool truncated or unreadable while in use,
+130 interrupted by Ctrl-C.
 HALOCLINE_LOG=debug prints what the engine does.";
 
 /// Tables and multi-dimensional indexes in one file, larger than DRAM, open in milliseconds.
@@ -92,9 +95,12 @@ pub(crate) struct OpenArgs {
     /// DRAM to use, as 512M or 2G; what does not fit is spilled [default: a quarter of the machine]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
-    /// Threads to use [default: all]
+    /// Threads to use, 1024 at most [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) threads: Option<u32>,
+    /// How long a statement waits for another writer of the pool, as 500ms, 5s or 2min [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = halocline_engine::parse_duration)]
+    pub(crate) lock_wait: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -117,10 +123,14 @@ pub(crate) struct DemoArgs {
 #[command(after_help = "\
 The rows are published when all files are read, or none of them. A missing pool is created.
 
+A column of a CSV file has another type than text only if all of its values print the same again (02139 and +1 stay text).
+What was detected is printed after the import, with the value that decided each type.
+
 Examples:
   halocline import shop.pool orders orders-2025.parquet orders-2026.parquet
   halocline import shop.pool orders orders-2027.parquet --append
   halocline import shop.pool sales sales.parquet --sort day,customer   as CREATE TABLE … WITH (sort = 'day,customer')
+  halocline import shop.pool stores stores.csv --type zip=varchar --null NA --null -
   halocline import shop.pool items items.csv --schema 'id bigint, name text, price decimal(10,2)'
   halocline import tpch.pool nation nation.tbl --schema 'n_nationkey int, n_name text, n_regionkey int, n_comment text'")]
 pub(crate) struct ImportArgs {
@@ -140,15 +150,24 @@ pub(crate) struct ImportArgs {
     /// Columns and types as in CREATE TABLE, instead of inferred ones
     #[arg(long, value_name = "COLUMNS")]
     pub(crate) schema: Option<String>,
-    /// CSV: the first line holds data, not names
-    #[arg(long)]
+    /// CSV: type of a column instead of the inferred one, as --type zip=varchar (repeatable)
+    #[arg(long = "type", value_name = "COLUMN=TYPE", conflicts_with = "schema")]
+    pub(crate) types: Vec<String>,
+    /// CSV: does the first line name the columns [default: detected]
+    #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
+    pub(crate) header: Option<bool>,
+    /// The same as --header no
+    #[arg(long, hide = true, conflicts_with = "header")]
     pub(crate) no_header: bool,
-    /// CSV: what separates values
+    /// CSV: what separates values [default: detected]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
-    /// CSV and tbl: the text that stands for NULL [default: the empty one]
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) null: Option<String>,
+    /// CSV: what quotes values; none takes quotes as text [default: detected]
+    #[arg(long, value_name = "none|CHAR", value_parser = quote)]
+    pub(crate) quote: Option<QuoteOption>,
+    /// CSV and tbl: an unquoted text that stands for NULL (repeatable) [default: the empty one]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) null: Vec<String>,
     /// Columns by which the rows are sorted, now and in later imports, separated by commas; what --memory has no room for is
     /// sorted in the pool
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
@@ -256,6 +275,9 @@ pub(crate) struct SqlArgs {
     /// Open the pool for reading only
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Let COPY … TO write files although the pool is opened for reading only
+    #[arg(long, requires = "read_only")]
+    pub(crate) allow_writing_files: bool,
     /// Create the pool if it does not exist
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) create: bool,
@@ -298,9 +320,18 @@ Reads the whole pool. Exit code 1 if anything is wrong.
 pub(crate) struct CheckArgs {
     /// The pool
     pub(crate) pool: PathBuf,
-    /// Make a pool that cannot be opened or was torn by power loss usable again
+    /// Repair what is damaged: build indexes anew, cut a damaged log off, go back to an older state if nothing else is left
     #[arg(long)]
     pub(crate) repair: bool,
+    /// Only say what a repair would do and lose
+    #[arg(long, requires = "repair")]
+    pub(crate) dry_run: bool,
+    /// Do not ask before acknowledged changes are given up
+    #[arg(long, requires = "repair")]
+    pub(crate) yes: bool,
+    /// Copy the whole pool to this file before it is repaired
+    #[arg(long, requires = "repair", value_name = "FILE")]
+    pub(crate) backup: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -406,6 +437,22 @@ fn delimiter(text: &str) -> Result<u8, String> {
         "\\t" | "tab" => Ok(b'\t'),
         _ if text.len() == 1 => Ok(text.as_bytes()[0]),
         _ => Err("a delimiter is one ASCII character (or `tab`)".to_owned()),
+    }
+}
+
+fn quote(text: &str) -> Result<QuoteOption, String> {
+    match text.as_bytes() {
+        b"none" => Ok(QuoteOption::None),
+        [byte] if byte.is_ascii() => Ok(QuoteOption::Char(*byte)),
+        _ => Err("a quote is one ASCII character (or `none`)".to_owned()),
+    }
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("say `yes` or `no`".to_owned()),
     }
 }
 

@@ -6,6 +6,9 @@ use halocline_bench::BenchError;
 use halocline_engine::EngineError;
 use halocline_ordered::TreeError;
 
+/// The exit code of a program that touched a part of a pool file that is no longer there.
+pub(crate) const POOL_CUT_OFF: u8 = 4;
+
 /// Why a command ended without success.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {

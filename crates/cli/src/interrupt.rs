@@ -4,17 +4,23 @@
 //! [`Guard::wait`]. Without a guard, and at the second Ctrl-C, the program ends at once: a pool holds either all of a
 //! change or nothing of it, whenever its process dies. Directories named by [`remove_on_exit`] are removed then.
 //!
+//! A program that runs a script ends at the latest [`LATE`] after the first Ctrl-C ([`exit_when_late`]): an operator in the
+//! middle of a large batch, or a reader of its output that does not read, cannot keep it.
+//!
 //! No Ctrl-C is lost: whether a guard lives and whether it was asked to stop change under one lock, so that a request
 //! reaches either the guard, whose [`Guard::end`] tells of it at the latest, or ends the program.
 
 use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{fs, process, thread};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::error::CliError;
 
@@ -23,31 +29,65 @@ static GUARDED: Mutex<bool> = Mutex::new(false);
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static WAKE: Notify = Notify::const_new();
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// What names the directories of temporary files of a program that ends soon after the first Ctrl-C.
+static EXIT_WHEN_LATE: Mutex<Option<Directories>> = Mutex::new(None);
+
+type Directories = Box<dyn Fn() -> Vec<PathBuf> + Send>;
+
+/// From the first Ctrl-C to the end of the process.
+const LATE: Duration = Duration::from_millis(350);
 
 /// Starts to listen, on a thread of its own; from here on no Ctrl-C ends the process by itself. Call once.
 pub(crate) fn listen() {
+    if !can_open_files() {
+        return;
+    }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return; // Ctrl-C then kills the process, as it does any other
     };
     let signals = {
         let _context = runtime.enter();
+        survive_file_limit();
         signal(SignalKind::interrupt())
     };
     let Ok(mut signals) = signals else { return };
     thread::spawn(move || {
         runtime.block_on(async {
-            while signals.recv().await.is_some() {
+            let mut late = false;
+            loop {
+                let received = match late {
+                    false => signals.recv().await,
+                    true => match timeout(LATE, signals.recv()).await {
+                        Ok(received) => received,
+                        Err(_) => exit(),
+                    },
+                };
+                if received.is_none() {
+                    return;
+                }
                 on_signal();
+                late = locked(&EXIT_WHEN_LATE).is_some();
             }
         });
     });
 }
 
+/// Returns false if the process may open too few files to start a runtime of tokio, which would panic.
+pub(crate) fn can_open_files() -> bool {
+    let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair()).collect();
+    pairs.iter().all(Result::is_ok)
+}
+
 fn on_signal() {
-    if request() {
-        return;
+    if !request() {
+        exit();
     }
-    for directory in locked(&TEMPORARY).drain(..) {
+}
+
+/// Ends the program, whatever its other threads do.
+fn exit() -> ! {
+    let spilled = locked(&EXIT_WHEN_LATE).as_ref().map(|directories| directories());
+    for directory in locked(&TEMPORARY).drain(..).chain(spilled.into_iter().flatten()) {
         let _ = fs::remove_dir_all(directory);
     }
     let _ = writeln!(io::stderr(), "\nerror: interrupted");
@@ -62,6 +102,20 @@ fn request() -> bool {
         WAKE.notify_waiters();
     }
     first
+}
+
+/// Has the program end soon after the first Ctrl-C, even if what was asked to stop does not; `directories` names those
+/// that are removed then.
+pub(crate) fn exit_when_late(directories: impl Fn() -> Vec<PathBuf> + Send + 'static) {
+    *locked(&EXIT_WHEN_LATE) = Some(Box::new(directories));
+}
+
+/// Has a write beyond the limit of file sizes (`ulimit -f`) be an error instead of the end of the process: a signal that is
+/// listened to does not end it. Fails quietly, as the limit is rare.
+fn survive_file_limit() {
+    // Linux's number of SIGXFSZ on all architectures that are supported.
+    const SIGXFSZ: i32 = 25;
+    let _ = signal(SignalKind::from_raw(SIGXFSZ));
 }
 
 /// Has a directory removed when the program is interrupted.

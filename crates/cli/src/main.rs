@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - answers go to stdout, everything else (errors, hints, progress, timings) to stderr;
-//! - the exit code is 0 for success, 1 for an error, 2 for a wrong command line, 3 for a key that is not there, 130 after Ctrl-C;
+//! - the exit code is 0 for success, 1 for an error, 2 for a wrong command line, 3 for a key that is not there, 4 where
+//!   the pool was cut off while it was read, 130 after Ctrl-C;
 //! - a reader that closes the pipe early ends the program silently, as a success.
 
 mod args;
@@ -34,6 +35,8 @@ fn main() -> ExitCode {
         .without_time()
         .init();
     interrupt::listen();
+    // Without the handler the system ends the process all the same, only silently.
+    let _ = halocline_media::exit_on_bus_error(error::POOL_CUT_OFF);
     match commands::run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(CliError::BrokenPipe) => ExitCode::SUCCESS,

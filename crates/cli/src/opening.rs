@@ -18,6 +18,7 @@ pub(crate) fn options(args: &OpenArgs, read_only: bool) -> DatabaseOptions {
         read_only,
         strict: args.strict,
         threads: args.threads.map(|threads| threads as usize),
+        lock_wait: args.lock_wait,
         memory: args
             .memory
             .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
@@ -90,6 +91,14 @@ pub(crate) fn pool(args: &KvArgs) -> Result<Pool, CliError> {
     Ok(pool_at(path, args)?)
 }
 
+/// Opens an existing pool to read its trees: it need not be writable.
+pub(crate) fn pool_to_read(args: &KvArgs) -> Result<Pool, CliError> {
+    if !args.pool.exists() {
+        return pool(args);
+    }
+    Ok(pool_with(&args.pool, args, true)?)
+}
+
 /// Opens a pool for its trees, or creates it where there is no file.
 pub(crate) fn pool_or_create(args: &KvArgs) -> Result<OpenedPool, CliError> {
     let created = match args.pool.exists() {
@@ -106,7 +115,12 @@ pub(crate) fn pool_or_create(args: &KvArgs) -> Result<OpenedPool, CliError> {
 }
 
 fn pool_at(path: &Path, args: &KvArgs) -> Result<Pool, TreeError> {
+    pool_with(path, args, false)
+}
+
+fn pool_with(path: &Path, args: &KvArgs, read_only: bool) -> Result<Pool, TreeError> {
     let options = PoolOptions {
+        read_only,
         strict: args.strict,
         ..PoolOptions::default()
     };

@@ -105,7 +105,7 @@ fn vacuum_gives_space_back() {
     home.ok(&[
         "sql",
         "p",
-        "CREATE TABLE u AS SELECT t.* FROM t, generate_series(1, 4)",
+        "CREATE TABLE u AS SELECT t.* FROM t, generate_series(1, 16)",
     ]);
     home.ok(&["sql", "p", "DROP TABLE u"]);
     let before = allocated();

@@ -61,6 +61,7 @@ fn experiments_are_listed() {
         "tree-writes",
         "tree-ops",
         "tree-recovery",
+        "verify",
     ] {
         assert!(text.contains(experiment), "{text}");
     }
@@ -78,6 +79,7 @@ fn every_experiment_runs_and_writes_its_values() {
         "tree-writes",
         "tree-ops",
         "tree-recovery",
+        "verify",
     ] {
         let run = home.ok(&[
             "bench",

@@ -20,7 +20,7 @@ fn a_csv_file_becomes_a_table_of_a_new_pool() {
             "p",
             "SELECT count(*) AS n, sum(id) AS s, count(name) AS names, sum(price) AS p FROM t"
         ),
-        "n,s,names,p\n1000,499500,900,49750.0\n"
+        "n,s,names,p\n1000,499500,900,49750.00\n"
     );
 }
 
@@ -184,4 +184,70 @@ fn rows_are_sorted_on_import_and_on_later_ones() {
         &home.fails(1, &["import", "p", "u", "b.csv", "--sort", "day"]),
         &["no column `day`"],
     );
+}
+
+#[test]
+fn values_come_back_as_they_were_and_the_report_says_what_decided() {
+    let home = Home::new();
+    let text = "id,zip,phone,price,at,big,note\n\
+                1,02139,+15551234,1.50,2024-01-05 10:00:00,9223372036854775808,\"\"\n\
+                2,10115,030001,22.75,2024-01-05 10:00:00.250,1,\n";
+    home.write("t.csv", text);
+    let run = home.ok(&["import", "p", "t", "t.csv"]);
+    let report = stdout(&run);
+    for part in [
+        "t.csv: delimiter ,, quote \", header yes",
+        "  id bigint: line 2: \"1\"",
+        "  zip varchar: line 2: \"02139\"",
+        "  price decimal(18,2): line 2: \"1.50\"",
+        "  at timestamp(9): line 2",
+    ] {
+        assert!(report.contains(part), "`{part}` is not in\n{report}");
+    }
+    assert_eq!(home.csv("p", "SELECT * FROM t ORDER BY id"), text);
+    home.ok(&["sql", "p", "COPY t TO 'out.csv'"]);
+    let copied = std::fs::read_to_string(home.path("out.csv")).unwrap();
+    assert!(
+        copied.contains("02139") && copied.contains("2024-01-05 10:00:00.250"),
+        "{copied}"
+    );
+}
+
+#[test]
+fn dialects_can_be_given() {
+    let home = Home::new();
+    home.write("t.csv", "1;\"x;NA;a\n2;y\";-;b\n");
+    let run = home.fails(1, &["import", "p", "t", "t.csv", "--delimiter", ";"]);
+    assert_error(&run, &["t.csv, line 1", "--quote none", "nothing was imported"]);
+    home.ok(&[
+        "import",
+        "p",
+        "t",
+        "t.csv",
+        "--quote",
+        "none",
+        "--delimiter",
+        ";",
+        "--header",
+        "no",
+        "--null",
+        "NA",
+        "--null",
+        "-",
+        "--type",
+        "c1=varchar",
+    ]);
+    assert_eq!(
+        home.csv("p", "SELECT * FROM t ORDER BY c1"),
+        "c1,c2,c3,c4\n1,\"\"\"x\",,a\n2,\"y\"\"\",,b\n"
+    );
+    for (arguments, part) in [
+        (["--quote", "ab"], "a quote is one ASCII character"),
+        (["--header", "maybe"], "say `yes` or `no`"),
+        (["--type", "c1"], "COLUMN=TYPE"),
+    ] {
+        let mut command = vec!["import", "p", "u", "t.csv"];
+        command.extend(arguments);
+        assert_error(&home.fails(2, &command), &[part]);
+    }
 }

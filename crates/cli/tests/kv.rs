@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 use common::{Home, assert_error, stdout};
-use halocline_ordered::{TreeKind, create_tree, open_tree};
+use halocline_ordered::{TreeKind, create_tree, open_tree, open_tree_read_only};
 use halocline_pool::{Pool, PoolOptions};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -231,7 +231,7 @@ fn trees_of_other_programs_are_found_by_their_names() {
         "{}",
         stdout(&run)
     );
-    let run = home.ok(&["check", "p"]);
+    let run = home.fails(1, &["check", "p"]);
     assert!(
         stdout(&run).contains("not checked: tree numbers: "),
         "{}",
@@ -261,6 +261,38 @@ fn another_process_waits_for_the_tree() {
     home.ok(&["kv", "p", "put", "1", "2"]);
     drop(writing);
     home.ok(&["kv", "p", "create", "other"]);
+}
+
+#[test]
+fn trees_are_read_beside_other_readers() {
+    let home = home_with_tree();
+    home.ok(&["kv", "p", "put", "1", "2"]);
+    let read_only = PoolOptions {
+        read_only: true,
+        ..PoolOptions::default()
+    };
+    let pool = Pool::open(home.path("p"), &read_only).unwrap();
+    let tree = open_tree_read_only(&pool, "tree/kv").unwrap();
+    let run = home.ok(&["kv", "p", "get", "1", "--output", "csv"]);
+    assert_eq!(stdout(&run), "key,value\n1,2\n");
+    assert_eq!(scan(&home, &[]), "key,value\n1,2\n");
+    for arguments in [
+        &["kv", "p", "stats"][..],
+        &["kv", "p", "check"],
+        &["check", "p"],
+        &["info", "p"],
+    ] {
+        let text = stdout(&home.ok(arguments));
+        assert!(
+            !text.contains("not checked") && !text.contains("not opened"),
+            "{text}"
+        );
+    }
+    assert_error(
+        &home.fails(1, &["kv", "p", "put", "1", "3"]),
+        &["open here or in another process"],
+    );
+    assert_eq!(tree.get(1).unwrap(), Some(2));
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn a_whole_pool_passes_the_check() {
         "{text}"
     );
     let text = stdout(&home.ok(&["check", "p", "--repair"]));
-    assert!(text.contains("nothing had to be given up"), "{text}");
+    assert!(text.contains("nothing that was published is given up"), "{text}");
     assert_eq!(home.csv("p", "SELECT count(*) AS n FROM t"), "n\n1000\n");
 }
 

@@ -1,11 +1,10 @@
-//! What a column takes: arrays of its type (any string type for strings), no NULL if it is NOT NULL, no decimal beyond
-//! 64 bits. Errors name the column and the row.
+//! The values that a column takes: arrays of its type (any string type for strings), no NULL if it is NOT NULL. Errors name the
+//! column and the row.
 
-use crate::physical::{Physical, append_keys};
+use crate::physical::Physical;
 use crate::space::{Plain, unpack_dictionary};
 use crate::{ColumnsError, Result};
 use arrow_array::Array;
-use arrow_cast::display::array_value_to_string;
 use arrow_schema::Field;
 
 /// `array` as values of the column, its dictionary unpacked. `first_row` is its first row, for errors.
@@ -35,22 +34,4 @@ pub(crate) fn accept<'a>(field: &Field, array: &'a dyn Array, first_row: u64) ->
         });
     }
     Ok(plain)
-}
-
-/// Appends the keys of an array that was accepted.
-///
-/// # Errors
-/// [`ColumnsError::ValueTooWide`].
-pub(crate) fn keys(
-    field: &Field,
-    physical: Physical,
-    array: &dyn Array,
-    first_row: u64,
-    keys: &mut Vec<u64>,
-) -> Result<()> {
-    append_keys(array, physical, keys).map_err(|row| ColumnsError::ValueTooWide {
-        column: field.name().clone(),
-        row: first_row + row as u64,
-        value: array_value_to_string(array, row).unwrap_or_default(),
-    })
 }

@@ -3,17 +3,17 @@
 //! Each segment gets a new directory with one column more, whose chunks are constant and take no bytes, and, for strings,
 //! a part with the dictionary. Its other parts are shared with the table of before.
 
-use crate::accept::{self, accept};
+use crate::accept::accept;
 use crate::bytes_array::for_each_bytes;
 use crate::chunk::encode_packed;
 use crate::dictionary::Dictionary;
 use crate::directory::{ColumnEntries, encode, headers};
 use crate::draft::{Draft, DraftSegment};
 use crate::error::damaged;
-use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, checksum};
+use crate::format::{ChunkEntry, ColumnHeader, FORMAT_WIDE, KIND_DICTIONARY, KIND_KEYS, checksum};
 use crate::meta::ColumnMeta;
-use crate::physical::{Physical, storage_type};
-use crate::{ColumnsError, Result};
+use crate::physical::{Physical, append_keys, storage_type};
+use crate::{ColumnsError, Result, wide};
 use arrow_array::ArrayRef;
 use arrow_schema::Field;
 use halocline_media::Medium;
@@ -27,7 +27,7 @@ use zerocopy::{FromBytes, IntoBytes};
 ///
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::DuplicateColumn`], [`ColumnsError::UnsupportedType`],
-/// [`ColumnsError::TypeMismatch`], [`ColumnsError::ValueTooWide`]; [`ColumnsError::DefaultNeeded`] for a NOT NULL column
+/// [`ColumnsError::TypeMismatch`]; [`ColumnsError::DefaultNeeded`] for a NOT NULL column
 /// of a table with rows and no default but NULL; [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
 ///
 /// # Panics
@@ -63,8 +63,10 @@ struct Constant {
     kind: u32,
     /// Its key (rank for strings), `None` for NULL.
     key: Option<u64>,
-    /// The bytes of its dictionary, for strings.
+    /// The bytes of its dictionary, for strings and decimals without a key.
     dictionary: Option<Vec<u8>>,
+    /// True for a decimal without a key.
+    wide: bool,
 }
 
 impl Constant {
@@ -81,7 +83,8 @@ impl Constant {
             "a default is one value"
         );
         let default = default.filter(|array| array.is_valid(0));
-        if physical == Physical::Bytes {
+        let wide = default.is_some_and(wide::holds_wide_decimals);
+        if physical == Physical::Bytes || wide {
             let mut string: Option<Vec<u8>> = None;
             if let Some(array) = default {
                 let never: Result<(), Infallible> = for_each_bytes(array, |value| {
@@ -94,16 +97,18 @@ impl Constant {
                 kind: KIND_DICTIONARY,
                 key: string.as_ref().map(|_| 0),
                 dictionary: Some(Dictionary::encode(string.as_deref())),
+                wide,
             });
         }
         let mut keys = Vec::new();
         if let Some(array) = default {
-            accept::keys(field, physical, array, 0, &mut keys)?;
+            append_keys(array, physical, &mut keys).expect("it has a key");
         }
         Ok(Self {
             kind: KIND_KEYS,
             key: keys.first().copied(),
             dictionary: None,
+            wide,
         })
     }
 
@@ -125,6 +130,9 @@ impl Constant {
                 .extents
                 .insert(1 + parts as usize, write(txn, dictionary)?);
             parts += 1;
+        }
+        if self.wide {
+            segment.meta.format = FORMAT_WIDE;
         }
         columns.push((own, Cow::Owned(entries)));
         let directory = encode(header.rows, header.chunk_rows, parts, &columns);

@@ -1,6 +1,6 @@
 //! Immutable bytes: in a pool extent, or in DRAM before they are written.
 
-use halocline_media::Bytes;
+use halocline_media::{BlockDamage, Bytes};
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,6 +18,34 @@ impl Blob {
             // The range was checked when the blob was made.
             Self::Extent(bytes, range) => &bytes.as_slice()[range.clone()],
             Self::Memory(bytes) => bytes,
+        }
+    }
+
+    /// Verifies the blocks that hold these bytes, unless that was done or they are in DRAM.
+    #[inline]
+    pub(crate) fn is_intact(&self, offset: usize, len: usize) -> bool {
+        match self {
+            Self::Extent(bytes, range) => bytes.is_intact(range.start + offset, len),
+            Self::Memory(_) => true,
+        }
+    }
+
+    /// The first damage that was met in the extent.
+    pub(crate) fn damage(&self) -> Option<BlockDamage> {
+        match self {
+            Self::Extent(bytes, _) => bytes.damage(),
+            Self::Memory(_) => None,
+        }
+    }
+
+    /// Verifies all of it, also what was verified before.
+    ///
+    /// # Errors
+    /// The first block that is damaged.
+    pub(crate) fn verify_again(&self) -> Result<(), BlockDamage> {
+        match self {
+            Self::Extent(bytes, range) => bytes.verify_range_again(range.clone()),
+            Self::Memory(_) => Ok(()),
         }
     }
 

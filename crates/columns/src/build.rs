@@ -1,8 +1,8 @@
 //! From conditions on values to conditions on codes, and back into words.
 //!
 //! A value becomes the interval of keys that equal it: one key as a rule, two for a float zero, none (an empty
-//! interval at the right place) for a string that is not in the dictionary, and one beyond all keys for a decimal
-//! that does not fit 64 bits. Every builder works on these intervals; i128 leaves room at both ends.
+//! interval at the right place) for what is not in the dictionary, and one beyond all keys for a decimal that does
+//! not fit 64 bits in a column with keys. Every builder works on these intervals; i128 leaves room at both ends.
 
 use crate::bytes_array::for_each_bytes;
 use crate::physical::{Native, Physical, append_keys, is_text, native_values};
@@ -105,7 +105,7 @@ impl CodeSpace {
     pub fn prefix(&self, prefix: &str) -> Result<CodePredicate> {
         match self.dictionary() {
             Some(dictionary) if is_text(self.data_type()) => {
-                let ranks = dictionary.prefix_range(prefix.as_bytes());
+                let ranks = dictionary.prefix_range(prefix.as_bytes())?;
                 Ok(self.between(i128::from(ranks.start), i128::from(ranks.end) - 1))
             }
             _ => Err(ColumnsError::TypeMismatch {
@@ -151,14 +151,17 @@ impl CodeSpace {
         let mut intervals = Vec::with_capacity(values.len());
         match (self.physical(), self.dictionary()) {
             (_, Some(dictionary)) => {
-                let never: Result<(), std::convert::Infallible> = for_each_bytes(values, |value| {
-                    intervals.push(value.map(|value| Interval {
-                        lo: i128::from(dictionary.lower_bound(value)),
-                        hi: i128::from(dictionary.upper_bound(value)) - 1,
-                    }));
-                    Ok(())
-                });
-                never.unwrap_or_else(|never| match never {});
+                for_each_bytes(values, |value| {
+                    let interval = match value {
+                        Some(value) => Some(Interval {
+                            lo: i128::from(dictionary.lower_bound(value)?),
+                            hi: i128::from(dictionary.upper_bound(value)?) - 1,
+                        }),
+                        None => None,
+                    };
+                    intervals.push(interval);
+                    Ok::<(), ColumnsError>(())
+                })?;
             }
             (Physical::I128, None) => {
                 // Beyond 64 bits the key of the value itself is beyond all keys, too.

@@ -1,11 +1,13 @@
-//! Building string and binary arrays of any of their six Arrow types.
+//! Building string and binary arrays of any of their six Arrow types, and decimals that are stored like strings
+//! (`wide.rs`).
 //!
 //! Values are collected one after the other with their ends, whatever the type; views are made of that at the end, so
 //! that UTF-8 is verified once for all bytes instead of string by string.
 
 use crate::kernel::{string_views, view};
-use crate::{ColumnsError, Result};
+use crate::{ColumnsError, Result, wide};
 use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal128Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray,
 };
@@ -59,9 +61,12 @@ impl BytesBuilder {
     ///
     /// # Errors
     /// [`ColumnsError::TooLarge`] if the values pass 2 GiB and the type counts in 32 bits; [`ColumnsError::Arrow`] if
-    /// the bytes are not the UTF-8 that the type promises (damaged).
+    /// the bytes are not the UTF-8, or decimals, that the type promises (damaged).
     pub(crate) fn finish(mut self) -> Result<ArrayRef> {
         let nulls = self.nulls.finish();
+        if wide::may_be_wide(&self.data_type) {
+            return Ok(wide::array(&self.data_type, &self.bytes, &self.ends, nulls)?);
+        }
         let large = matches!(self.data_type, DataType::LargeUtf8 | DataType::LargeBinary);
         if !large && i32::try_from(self.bytes.len()).is_err() {
             let what = format!(
@@ -105,7 +110,7 @@ impl BytesBuilder {
     }
 }
 
-/// Calls `each` with every value (or NULL) of a string or binary array, in order.
+/// Calls `each` with every value (or NULL) of a string or binary array, in order, or with the strings of decimals.
 ///
 /// # Errors
 /// The first error of `each`.
@@ -132,6 +137,12 @@ pub(crate) fn for_each_bytes<E>(
         DataType::Utf8View => visit!(array.as_string_view()),
         DataType::Binary => visit!(array.as_binary::<i32>()),
         DataType::LargeBinary => visit!(array.as_binary::<i64>()),
+        DataType::Decimal128(..) => {
+            let decimals = array.as_primitive::<Decimal128Type>().iter();
+            decimals
+                .map(|value| value.map(wide::to_bytes))
+                .try_for_each(|value| each(value.as_ref().map(<[u8; wide::WIDE_BYTES]>::as_slice)))
+        }
         _ => visit!(array.as_binary_view()),
     }
 }

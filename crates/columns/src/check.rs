@@ -7,6 +7,7 @@ use crate::format::{ChunkEntry, KIND_STRINGS, checksum};
 use crate::kernel::{Lane, with_lane};
 use crate::physical::is_text;
 use crate::strings_writer::prefix_key;
+use crate::wide::WIDE_BYTES;
 use crate::{ColumnsError, Result, Segment, Table};
 use rayon::prelude::*;
 use std::convert::Infallible;
@@ -77,6 +78,10 @@ fn check_header(column: &Column) -> Result<()> {
         let utf8 = |string: Option<&[u8]>| string.is_some_and(|string| std::str::from_utf8(string).is_ok());
         if is_text(column.data_type()) && !dictionary.iter().all(utf8) {
             return wrong("the dictionary holds a string that is not UTF-8");
+        }
+        let decimal = |string: Option<&[u8]>| string.is_some_and(|string| string.len() == WIDE_BYTES);
+        if column.is_wide() && !dictionary.iter().all(decimal) {
+            return wrong("the dictionary holds a string that is no decimal");
         }
     }
     Ok(())

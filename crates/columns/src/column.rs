@@ -3,25 +3,27 @@
 use crate::chunk::{KeysChunk, bytes_of};
 use crate::dictionary::Dictionary;
 use crate::error::damaged;
-use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
+use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS, checksum};
 use crate::kernel::{Lane, with_lane};
 use crate::physical::Physical;
 use crate::segment::check_rows;
-use crate::space::CodeSpace;
+use crate::space::{CodeSpace, is_rankable};
 use crate::strings::StringsChunk;
-use crate::{ColumnsError, Result};
+use crate::verified::{Unverified, Verified};
+use crate::{ColumnsError, Result, wide};
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, FieldRef};
 use halocline_media::Bytes;
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// One column of one segment. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Column {
     inner: Arc<Inner>,
+    verified: Verified,
 }
 
 /// What a column is made of.
@@ -30,6 +32,8 @@ pub(crate) struct ColumnParts {
     /// Table, segment and column, for error messages.
     pub(crate) place: String,
     pub(crate) field: FieldRef,
+    /// Its number in the segment.
+    pub(crate) number: usize,
     pub(crate) header: ColumnHeader,
     pub(crate) directory: ExtentBytes,
     pub(crate) parts: Arc<[ExtentBytes]>,
@@ -40,6 +44,7 @@ pub(crate) struct ColumnParts {
 #[derive(Debug)]
 struct Inner {
     parts: ColumnParts,
+    /// How its values are stored: decimals of which some have no key like strings.
     physical: Physical,
     entries: Range<usize>,
     space: Option<CodeSpace>,
@@ -52,8 +57,10 @@ impl Column {
     pub(crate) fn open(parts: ColumnParts) -> Result<Self> {
         let (header, data_type) = (&parts.header, parts.field.data_type());
         let wrong = |what: &str| Err(damaged(&parts.place, what));
-        let Some(physical) = Physical::of(data_type) else {
-            return wrong("has a type that is never stored");
+        let physical = match Physical::of(data_type) {
+            Some(Physical::I128) if header.kind != KIND_KEYS => Physical::Bytes,
+            Some(physical) => physical,
+            None => return wrong("has a type that is never stored"),
         };
         let chunks = header.chunks as usize;
         let entries = usize::try_from(header.entries).ok().and_then(|at| {
@@ -79,7 +86,8 @@ impl Column {
                 let Some((part, range)) = part.zip(range) else {
                     return wrong("has no dictionary");
                 };
-                let dictionary = Dictionary::open(part, range)?;
+                let place = format!("{}, dictionary", parts.place);
+                let dictionary = Dictionary::open_at(part, range, place)?;
                 if keys != (dictionary.len() as u64).checked_sub(1).map(|last| (0, last)) {
                     return wrong("does not match its dictionary");
                 }
@@ -91,6 +99,7 @@ impl Column {
             _ => return wrong("has an unknown kind"),
         };
         Ok(Self {
+            verified: Verified::shared(parts.number, entries.start),
             inner: Arc::new(Inner {
                 physical,
                 entries,
@@ -111,10 +120,21 @@ impl Column {
         self.inner.parts.field.data_type()
     }
 
-    /// The map between values and codes. `None` for strings stored as they are, and for a column that has NULLs
-    /// beside values at both ends of 64 bits.
+    /// The map between values and codes. `None` for strings stored as they are, decimals of more than 64 bits stored in
+    /// the same way, and a column that has NULLs beside values at both ends of 64 bits.
     pub fn code_space(&self) -> Option<&CodeSpace> {
         self.inner.space.as_ref()
+    }
+
+    /// Returns true if [`rank_strings`](crate::rank_strings) can give it codes: a column of strings or of decimals.
+    pub fn is_rankable(&self) -> bool {
+        is_rankable(self.data_type())
+    }
+
+    /// Returns true if its values are decimals that are stored like strings, as some of them have, or once had, more
+    /// than 64 bits.
+    pub fn is_wide(&self) -> bool {
+        self.inner.physical == Physical::Bytes && wide::may_be_wide(self.data_type())
     }
 
     /// Rows.
@@ -189,8 +209,19 @@ impl Column {
         Ok(())
     }
 
-    pub(crate) fn kept_strings(&self) -> &OnceLock<ArrayRef> {
-        &self.inner.kept_strings
+    /// This column for whoever stores what it reads of it: chunks, their entries and the dictionary are verified when they are
+    /// first read through the result or its clones, even if they were before, and if verification is off.
+    #[must_use]
+    pub fn for_copying(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            verified: Verified::own(self.chunks()),
+        }
+    }
+
+    /// Where the strings of a small dictionary are kept; nowhere for who copies, as that is to read them again.
+    pub(crate) fn kept_strings(&self) -> Option<&OnceLock<ArrayRef>> {
+        (!self.verified.is_own()).then_some(&self.inner.kept_strings)
     }
 
     pub(crate) fn physical(&self) -> Physical {
@@ -215,6 +246,11 @@ impl Column {
         })
     }
 
+    /// Table, segment and column, for error messages.
+    pub(crate) fn column_place(&self) -> &str {
+        &self.inner.parts.place
+    }
+
     /// Table, segment, column and chunk, for error messages.
     pub(crate) fn place(&self, chunk: usize) -> String {
         format!("{}, chunk {chunk}", self.inner.parts.place)
@@ -226,8 +262,52 @@ impl Column {
         <[ChunkEntry]>::ref_from_bytes(bytes).expect("place, size and alignment were checked at open")
     }
 
-    /// A chunk's entry, its row count checked.
+    /// Verifies the chunk entries, unless that was done.
+    #[inline]
+    fn verify_entries(&self) -> Result<()> {
+        match self.verified.entries(&self.inner.parts.directory) {
+            None => Ok(()),
+            Some(unverified) => self.verify_entries_now(unverified),
+        }
+    }
+
+    #[cold]
+    fn verify_entries_now(&self, unverified: Unverified<'_>) -> Result<()> {
+        let Inner { parts, entries, .. } = &*self.inner;
+        parts.directory.scan(entries.start, entries.len());
+        if checksum(self.entries().as_bytes()) != parts.header.entries_checksum {
+            return Err(damaged(
+                &parts.place,
+                "its chunk entries do not match their checksum",
+            ));
+        }
+        let dictionary = self.code_space().and_then(|space| space.dictionary());
+        if let Some(dictionary) = dictionary.filter(|_| self.verified.is_own()) {
+            dictionary.verify_again()?;
+        }
+        unverified.note_sound();
+        Ok(())
+    }
+
+    /// Verifies a chunk, whose bytes were found where the entry says, unless that was done.
+    #[inline]
+    fn verify_chunk(&self, chunk: usize, entry: &ChunkEntry, part: &ExtentBytes, bytes: &[u8]) -> Result<()> {
+        match self.verified.chunk(&self.inner.parts.directory, chunk) {
+            None => Ok(()),
+            Some(unverified) => {
+                part.scan(entry.offset as usize, bytes.len());
+                if checksum(bytes) != entry.checksum {
+                    return Err(damaged(self.place(chunk), "it does not match its checksum"));
+                }
+                unverified.note_sound();
+                Ok(())
+            }
+        }
+    }
+
+    /// A chunk's entry, verified with all others of the column, and its row count checked.
     pub(crate) fn entry(&self, chunk: usize) -> Result<&ChunkEntry> {
+        self.verify_entries()?;
         let entry = &self.entries()[chunk];
         let rows = (self.rows() - chunk * self.chunk_rows()).min(self.chunk_rows());
         if entry.rows as usize != rows || entry.nulls > entry.rows {
@@ -275,10 +355,28 @@ impl Column {
         Ok(Some((part, bytes_of(entry, part.as_slice(), place)?)))
     }
 
-    /// A chunk of keys or ranks, checked. What is read of it is told to the medium block by block.
+    /// A chunk of keys or ranks, verified and checked. What is read of it is told to the medium block by block.
     pub(crate) fn packed(&self, chunk: usize) -> Result<KeysChunk<'_>> {
         let entry = self.keys_entry(chunk)?;
         let place = self.part_of(chunk, entry)?;
+        if let Some((part, bytes)) = place {
+            self.verify_chunk(chunk, entry, part, bytes)?;
+        }
+        self.keys_chunk(chunk, entry, place)
+    }
+
+    /// A chunk of keys or ranks, to fetch some of it ahead: not verified.
+    pub(crate) fn packed_ahead(&self, chunk: usize) -> Result<KeysChunk<'_>> {
+        let entry = self.keys_entry(chunk)?;
+        self.keys_chunk(chunk, entry, self.part_of(chunk, entry)?)
+    }
+
+    fn keys_chunk<'a>(
+        &self,
+        chunk: usize,
+        entry: &'a ChunkEntry,
+        place: Option<(&'a ExtentBytes, &'a [u8])>,
+    ) -> Result<KeysChunk<'a>> {
         let keys = KeysChunk::new(entry, place.map_or(&[], |(_, bytes)| bytes))
             .map_err(|what| damaged(self.place(chunk), what))?;
         Ok(match place {
@@ -287,10 +385,13 @@ impl Column {
         })
     }
 
-    /// A chunk of strings, checked.
+    /// A chunk of strings, verified and checked.
     pub(crate) fn strings(&self, chunk: usize) -> Result<StringsChunk<'_>> {
         let entry = self.entry(chunk)?;
         let bytes = self.chunk_bytes(chunk, entry)?;
+        if let Some((part, _)) = self.part_of(chunk, entry)? {
+            self.verify_chunk(chunk, entry, part, bytes)?;
+        }
         StringsChunk::new(entry, bytes).map_err(|what| damaged(self.place(chunk), what))
     }
 

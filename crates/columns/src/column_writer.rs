@@ -5,20 +5,21 @@
 //! end, the ids are rewritten as ranks in the sorted dictionary. Both happen in steps of bounded memory, in any
 //! order, since every encoded chunk knows its number.
 
-use crate::accept::{accept, keys};
+use crate::accept::accept;
 use crate::bytes_array::for_each_bytes;
 use crate::chunk::{Encoded, KeysChunk, encode_keys, encode_packed, encode_plain};
 use crate::dictionary::Dictionary;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
 use crate::interner::Interner;
 use crate::kernel::{Lane, with_lane};
-use crate::physical::Physical;
+use crate::physical::{Physical, append_keys};
 use crate::sketch::Sketch;
 use crate::strings_writer::PendingStrings;
 use crate::{Result, TableEncoding};
 use arrow_array::Array;
 use arrow_schema::Field;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::ops::Range;
 
 /// Bytes that the distinct strings of a dictionary may have.
@@ -97,6 +98,7 @@ pub(crate) struct ColumnWriter {
 }
 
 impl ColumnWriter {
+    /// `physical`: how values are stored, [`Physical::Bytes`] also for decimals of which some have no key.
     /// `dictionary_limit`: distinct strings, and bytes of DRAM for them, beyond which there is no dictionary.
     pub(crate) fn new(
         field: &Field,
@@ -129,6 +131,9 @@ impl ColumnWriter {
     }
 
     /// Appends `array`, whose first row is `first_row` of the table (for error messages).
+    ///
+    /// # Panics
+    /// If it holds a decimal without a key, and the column was made for values with keys.
     pub(crate) fn append(&mut self, array: &dyn Array, first_row: u64) -> Result<()> {
         let array = accept(&self.field, array, first_row)?;
         let array = array.get();
@@ -137,7 +142,7 @@ impl ColumnWriter {
             let pending = (self.rows % self.chunk_rows as u64) as usize;
             let len = (self.chunk_rows - pending).min(array.len() - start);
             let slice = array.slice(start, len);
-            self.append_within_chunk(&slice, first_row + start as u64)?;
+            self.append_within_chunk(&slice);
             self.rows += len as u64;
             if pending + len == self.chunk_rows {
                 self.encode_pending();
@@ -147,10 +152,11 @@ impl ColumnWriter {
         Ok(())
     }
 
-    fn append_within_chunk(&mut self, array: &dyn Array, first_row: u64) -> Result<()> {
+    fn append_within_chunk(&mut self, array: &dyn Array) {
         if let State::Keys(pending) = &mut self.state {
             let start = pending.keys.len();
-            keys(&self.field, self.physical, array, first_row, &mut pending.keys)?;
+            let appended = append_keys(array, self.physical, &mut pending.keys);
+            appended.expect("a segment with such a decimal has no keys for this column");
             match array.nulls().filter(|nulls| nulls.null_count() > 0) {
                 None => pending.keys[start..].iter().for_each(|&key| self.sketch.add(key)),
                 Some(nulls) => {
@@ -162,12 +168,13 @@ impl ColumnWriter {
                     }
                 }
             }
-            return Ok(());
+            return;
         }
-        for_each_bytes(array, |value| {
+        let never: Result<(), Infallible> = for_each_bytes(array, |value| {
             self.push_string(value);
             Ok(())
-        })
+        });
+        never.unwrap_or_else(|never| match never {});
     }
 
     #[inline]

@@ -2,11 +2,14 @@
 //! make its rows; rows that are written have all their values.
 
 use crate::Result;
-use crate::accept::{self, accept};
+use crate::accept::accept;
 use crate::bytes_array::{BytesBuilder, for_each_bytes};
 use crate::draft::Draft;
 use crate::error::damaged;
-use crate::physical::{Physical, array_from_keys, is_text};
+use crate::physical::{Physical, append_keys, array_from_keys, is_text};
+use crate::wide;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal128Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field};
 use halocline_media::Medium;
@@ -20,6 +23,8 @@ use std::convert::Infallible;
 pub(crate) enum DefaultMeta {
     /// The key of a value that is no string.
     Key(u64),
+    /// The unscaled value of a decimal without a key, in decimal digits.
+    Wide(String),
     /// A text.
     Text(String),
     /// A binary string.
@@ -31,8 +36,8 @@ pub(crate) enum DefaultMeta {
 ///
 /// # Errors
 /// [`NoSuchTable`](crate::ColumnsError::NoSuchTable), [`NoSuchColumn`](crate::ColumnsError::NoSuchColumn),
-/// [`TypeMismatch`](crate::ColumnsError::TypeMismatch), [`ValueTooWide`](crate::ColumnsError::ValueTooWide),
-/// [`Damaged`](crate::ColumnsError::Damaged), [`Pool`](crate::ColumnsError::Pool).
+/// [`TypeMismatch`](crate::ColumnsError::TypeMismatch), [`Damaged`](crate::ColumnsError::Damaged),
+/// [`Pool`](crate::ColumnsError::Pool).
 ///
 /// # Panics
 /// If `default` is not of length 1.
@@ -65,8 +70,13 @@ impl DefaultMeta {
         let physical = Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
         if physical != Physical::Bytes {
             let mut keys = Vec::new();
-            accept::keys(field, physical, value, 0, &mut keys)?;
-            return Ok(keys.first().map(|&key| Self::Key(key)));
+            return Ok(match append_keys(value, physical, &mut keys) {
+                Ok(()) => keys.first().map(|&key| Self::Key(key)),
+                Err(_) => {
+                    let decimal = value.as_primitive_opt::<Decimal128Type>();
+                    decimal.map(|decimal| Self::Wide(decimal.value(0).to_string()))
+                }
+            });
         }
         let mut bytes = Vec::new();
         let never: Result<(), Infallible> = for_each_bytes(value, |value| {
@@ -81,13 +91,26 @@ impl DefaultMeta {
         }))
     }
 
+    /// Returns true if programs that do not know decimals of more than 64 bits do not know it.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self, Self::Wide(_))
+    }
+
     /// The value as an array of length 1 of the column's type.
     ///
     /// # Errors
     /// [`Damaged`](crate::ColumnsError::Damaged) if it is none of that type.
     pub(crate) fn value(&self, place: &str, data_type: &DataType) -> Result<ArrayRef> {
         let physical = Physical::of(data_type).unwrap_or(Physical::Bytes);
+        let wide: [u8; wide::WIDE_BYTES];
         let bytes = match self {
+            Self::Wide(digits) if wide::may_be_wide(data_type) => {
+                let value = digits
+                    .parse()
+                    .map_err(|_| damaged(place, "its default is no number"))?;
+                wide = wide::to_bytes(value);
+                &wide
+            }
             Self::Key(key) if physical != Physical::Bytes => {
                 return array_from_keys(data_type, physical, &[*key], None);
             }

@@ -30,6 +30,8 @@ struct Stored {
     object: Object,
     extent: usize,
     rows: u64,
+    /// Whether the bitmap is verified even if it was before.
+    again: bool,
 }
 
 impl Deletions {
@@ -40,8 +42,25 @@ impl Deletions {
             object,
             extent,
             rows,
+            again: false,
         };
         Self::new(count, Some(stored), OnceLock::new())
+    }
+
+    /// The same for whoever stores what it makes of them; those that are in DRAM were verified when they were read.
+    pub(crate) fn for_copying(&self) -> Self {
+        match (&self.inner.stored, self.inner.bitmap.get()) {
+            (Some(stored), None) => {
+                let stored = Stored {
+                    place: stored.place.clone(),
+                    object: stored.object.clone(),
+                    again: true,
+                    ..*stored
+                };
+                Self::new(self.inner.count, Some(stored), OnceLock::new())
+            }
+            _ => self.clone(),
+        }
     }
 
     /// Rows deleted in DRAM.
@@ -78,6 +97,12 @@ impl Deletions {
             return Ok(bitmap.get_or_init(RoaringBitmap::new));
         };
         let bytes = stored.object.extent_verified(stored.extent)?;
+        if stored.again && bytes.verify_range_again(0..bytes.len()).is_err() {
+            return Err(damaged(
+                format!("{}, deleted rows", stored.place),
+                "they do not match their checksum",
+            ));
+        }
         let read = parse(&stored.place, &bytes, stored.rows, *count)?;
         Ok(bitmap.get_or_init(|| read))
     }

@@ -2,13 +2,14 @@
 //!
 //! Bytes: [`DictionaryHeader`], the strings one after the other in byte order, padding to 8, `count + 1` offsets of
 //! 4 or 8 bytes. Any string is found without decoding another, and nothing is read when it is opened but the header.
-//! Damaged offsets give wrong or missing strings, never a read outside of the dictionary.
+//! Of an extent with checksums of its blocks, blocks are verified before they are read. Damaged offsets in others give wrong or missing
+//! strings, never a read outside of the dictionary.
 
 use crate::blob::Blob;
 use crate::error::damaged;
 use crate::format::{DICTIONARY_MAGIC, DictionaryHeader};
 use crate::{ColumnsError, Result};
-use halocline_media::Bytes;
+use halocline_media::BlockDamage;
 use halocline_pool::ExtentBytes;
 use std::fmt;
 use std::ops::Range;
@@ -32,6 +33,8 @@ pub(crate) fn header(count: u64, bytes_len: u64) -> DictionaryHeader {
 #[derive(Clone)]
 pub struct Dictionary {
     blob: Blob,
+    /// What it belongs to, for error messages.
+    place: Arc<str>,
     count: usize,
     bytes_len: usize,
     offset_bytes: usize,
@@ -80,7 +83,7 @@ impl Dictionary {
     /// # Errors
     /// [`ColumnsError::Damaged`] if they are not a dictionary.
     pub fn from_vec(bytes: Vec<u8>) -> Result<Self> {
-        Self::new(Blob::Memory(Arc::from(bytes)))
+        Self::new(Blob::Memory(Arc::from(bytes)), "dictionary".into())
     }
 
     /// The dictionary in `range` of an extent. O(1).
@@ -88,15 +91,27 @@ impl Dictionary {
     /// # Errors
     /// [`ColumnsError::Damaged`] if there is no dictionary there.
     pub fn open(extent: ExtentBytes, range: Range<usize>) -> Result<Self> {
-        if range.start > range.end || range.end > extent.as_slice().len() {
-            return Err(damaged("dictionary", "lies outside of its extent"));
-        }
-        Self::new(Blob::Extent(extent, range))
+        Self::open_at(extent, range, "dictionary")
     }
 
-    fn new(blob: Blob) -> Result<Self> {
-        let wrong = |what: &str| Err::<Self, ColumnsError>(damaged("dictionary", what));
+    /// As [`open`](Self::open), with what it belongs to, for error messages.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_at(extent: ExtentBytes, range: Range<usize>, place: impl Into<Arc<str>>) -> Result<Self> {
+        let place = place.into();
+        if range.start > range.end || range.end > extent.len() {
+            return Err(damaged(&*place, "lies outside of its extent"));
+        }
+        Self::new(Blob::Extent(extent, range), place)
+    }
+
+    fn new(blob: Blob, place: Arc<str>) -> Result<Self> {
+        let wrong = |what: &str| Err::<Self, ColumnsError>(damaged(&*place, what));
         let bytes = blob.as_slice();
+        if !blob.is_intact(0, HEADER.min(bytes.len())) {
+            return wrong("its header does not match its checksum");
+        }
         let Some((header, _)) = bytes
             .get(..HEADER)
             .and_then(|b| DictionaryHeader::read_from_prefix(b).ok())
@@ -123,6 +138,7 @@ impl Dictionary {
         }
         Ok(Self {
             blob,
+            place,
             count,
             bytes_len,
             offset_bytes,
@@ -150,7 +166,7 @@ impl Dictionary {
     }
 
     fn offset(&self, index: usize) -> usize {
-        let at = (HEADER + self.bytes_len).next_multiple_of(8) + index * self.offset_bytes;
+        let at = self.offset_at(index);
         self.blob.touch(at, self.offset_bytes);
         let bytes = &self.blob.as_slice()[at..at + self.offset_bytes];
         match bytes.try_into() {
@@ -162,18 +178,67 @@ impl Dictionary {
         }
     }
 
+    /// Where the offset of a string stands.
+    fn offset_at(&self, index: usize) -> usize {
+        (HEADER + self.bytes_len).next_multiple_of(8) + index * self.offset_bytes
+    }
+
     /// The string of a rank; `None` beyond the last one, or if the dictionary is damaged. O(1).
     #[inline]
     pub fn get(&self, rank: u64) -> Option<&[u8]> {
         let rank = usize::try_from(rank).ok().filter(|&rank| rank < self.count)?;
+        if !self.blob.is_intact(self.offset_at(rank), 2 * self.offset_bytes) {
+            return None;
+        }
         let (start, end) = (self.offset(rank), self.offset(rank + 1));
         let bytes = self
             .blob
             .as_slice()
             .get(HEADER..HEADER + self.bytes_len)?
             .get(start..end)?;
+        if !self.blob.is_intact(HEADER + start, bytes.len()) {
+            return None;
+        }
         self.blob.touch(HEADER + start, bytes.len());
         Some(bytes)
+    }
+
+    /// As [`get`](Self::get), with an error that says where the damage is.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    #[inline]
+    pub(crate) fn string(&self, rank: u64) -> Result<&[u8]> {
+        self.get(rank).ok_or_else(|| self.defect(rank))
+    }
+
+    /// Why there is no string of a rank.
+    #[cold]
+    fn defect(&self, rank: u64) -> ColumnsError {
+        match self.blob.damage() {
+            Some(block) => self.damaged_block(&block),
+            None => damaged(
+                format!("{}, entry {rank}", self.place),
+                "lies outside of the dictionary",
+            ),
+        }
+    }
+
+    fn damaged_block(&self, block: &BlockDamage) -> ColumnsError {
+        let BlockDamage { object, offset, len } = block;
+        damaged(
+            &*self.place,
+            format!("the {len} bytes at {offset} of {object} do not match their checksum"),
+        )
+    }
+
+    /// Verifies all of it, also what was found intact before.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub(crate) fn verify_again(&self) -> Result<()> {
+        let verified = self.blob.verify_again();
+        verified.map_err(|block| self.damaged_block(&block))
     }
 
     /// Every string in order.
@@ -182,38 +247,52 @@ impl Dictionary {
     }
 
     /// Number of strings for which `before`, true for a first part of them only, holds. O(log n).
-    fn partition_point(&self, before: impl Fn(&[u8]) -> bool) -> u64 {
+    fn partition_point(&self, before: impl Fn(&[u8]) -> bool) -> Result<u64> {
         let (mut low, mut high) = (0, self.count as u64);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.get(middle).is_some_and(&before) {
+            if before(self.string(middle)?) {
                 low = middle + 1
             } else {
                 high = middle
             }
         }
-        low
+        Ok(low)
     }
 
     /// Number of strings less than `value`: the rank it has or would get. O(log n).
-    pub fn lower_bound(&self, value: &[u8]) -> u64 {
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub fn lower_bound(&self, value: &[u8]) -> Result<u64> {
         self.partition_point(|string| string < value)
     }
 
     /// Number of strings less than or equal to `value`. O(log n).
-    pub fn upper_bound(&self, value: &[u8]) -> u64 {
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub fn upper_bound(&self, value: &[u8]) -> Result<u64> {
         self.partition_point(|string| string <= value)
     }
 
     /// The rank of `value`, if it is here. O(log n).
-    pub fn find(&self, value: &[u8]) -> Option<u64> {
-        let rank = self.lower_bound(value);
-        (self.get(rank) == Some(value)).then_some(rank)
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub fn find(&self, value: &[u8]) -> Result<Option<u64>> {
+        let rank = self.lower_bound(value)?;
+        let found = rank < self.count as u64 && self.string(rank)? == value;
+        Ok(found.then_some(rank))
     }
 
     /// Ranks of the strings that start with `prefix`. O(log n).
-    pub fn prefix_range(&self, prefix: &[u8]) -> Range<u64> {
-        self.lower_bound(prefix)..self.partition_point(|string| string < prefix || string.starts_with(prefix))
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub fn prefix_range(&self, prefix: &[u8]) -> Result<Range<u64>> {
+        let end = self.partition_point(|string| string < prefix || string.starts_with(prefix))?;
+        Ok(self.lower_bound(prefix)?..end)
     }
 
     /// Verifies that all strings are there and strictly ascend. O(total bytes).
@@ -222,16 +301,11 @@ impl Dictionary {
     /// [`ColumnsError::Damaged`] with the rank of the first string that is wrong.
     pub fn check(&self) -> Result<()> {
         let mut last: Option<&[u8]> = None;
-        for (rank, string) in self.iter().enumerate() {
-            let Some(string) = string else {
-                return Err(damaged(
-                    format!("dictionary entry {rank}"),
-                    "lies outside of the dictionary",
-                ));
-            };
+        for rank in 0..self.count as u64 {
+            let string = self.string(rank)?;
             if last.is_some_and(|last| last >= string) {
                 return Err(damaged(
-                    format!("dictionary entry {rank}"),
+                    format!("{}, entry {rank}", self.place),
                     "is not greater than the one before",
                 ));
             }
@@ -265,11 +339,11 @@ mod tests {
             }
             prop_assert_eq!(dictionary.get(sorted.len() as u64), None);
             let lower = sorted.partition_point(|s| **s < value) as u64;
-            prop_assert_eq!(dictionary.lower_bound(&value), lower);
-            prop_assert_eq!(dictionary.upper_bound(&value), sorted.partition_point(|s| **s <= value) as u64);
-            prop_assert_eq!(dictionary.find(&value), strings.contains(&value).then_some(lower));
+            prop_assert_eq!(dictionary.lower_bound(&value).unwrap(), lower);
+            prop_assert_eq!(dictionary.upper_bound(&value).unwrap(), sorted.partition_point(|s| **s <= value) as u64);
+            prop_assert_eq!(dictionary.find(&value).unwrap(), strings.contains(&value).then_some(lower));
             let starting = sorted.iter().filter(|s| s.starts_with(&value)).count() as u64;
-            prop_assert_eq!(dictionary.prefix_range(&value), lower..lower + starting);
+            prop_assert_eq!(dictionary.prefix_range(&value).unwrap(), lower..lower + starting);
         }
 
         #[test]
@@ -281,7 +355,7 @@ mod tests {
             if let Ok(dictionary) = Dictionary::from_vec(bytes) {
                 let _ = dictionary.iter().flatten().count();
                 let _ = dictionary.check();
-                dictionary.prefix_range(&[3]);
+                let _ = dictionary.prefix_range(&[3]);
             }
         }
     }

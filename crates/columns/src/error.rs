@@ -17,18 +17,6 @@ pub enum ColumnsError {
         /// Its Arrow type.
         data_type: DataType,
     },
-    /// A decimal does not fit the 64-bit codes.
-    #[error(
-        "column `{column}`, row {row}: the decimal {value} needs more than 64 bits; scale it down or store it as a string"
-    )]
-    ValueTooWide {
-        /// Column name.
-        column: String,
-        /// Row in the table, counted from 0.
-        row: u64,
-        /// The value as text.
-        value: String,
-    },
     /// A NULL for a column declared NOT NULL.
     #[error("column `{column}`, row {row}: NULL in a NOT NULL column")]
     NullInNotNull {
@@ -71,7 +59,7 @@ pub enum ColumnsError {
     },
     /// An operation on codes was asked of a column that has none.
     #[error(
-        "column `{column}` has no codes (its strings are stored as they are, or it spans all 64 bits beside NULLs); filter its values instead"
+        "column `{column}` has no codes (its strings, or decimals of more than 64 bits, are stored as they are, or it spans all 64 bits beside NULLs); filter its values instead"
     )]
     NoCodes {
         /// Column name.

@@ -76,11 +76,11 @@ pub(crate) struct ColumnHeader {
     pub reserved: [u32; 11],
 }
 
-/// Fixed-size values: chunks hold keys.
+/// Fixed-size values, decimals only if all of them have a key: chunks hold keys.
 pub(crate) const KIND_KEYS: u32 = 1;
-/// Strings of low cardinality: chunks hold ranks in the dictionary.
+/// Strings, or decimals as strings, of low cardinality: chunks hold ranks in the dictionary.
 pub(crate) const KIND_DICTIONARY: u32 = 2;
-/// Strings as they are.
+/// Strings, or decimals as strings, as they are.
 pub(crate) const KIND_STRINGS: u32 = 3;
 
 /// One per chunk and column.
@@ -137,6 +137,8 @@ pub(crate) const FORMAT_PACKED: u32 = 1;
 pub(crate) const FORMAT_ENCODED: u32 = 2;
 /// Segments with any encoding.
 pub(crate) const FORMAT_MARKED: u32 = 3;
+/// Segments with any encoding, and with decimals that are stored like strings.
+pub(crate) const FORMAT_WIDE: u32 = 4;
 
 /// Start of a chunk of keys with a list, steps or runs; its sections follow, each starting at a multiple of [`ALIGN`].
 #[repr(C)]

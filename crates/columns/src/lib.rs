@@ -85,6 +85,8 @@ mod strings;
 mod strings_writer;
 mod table;
 mod types;
+mod verified;
+mod wide;
 mod writer;
 
 pub use add_column::add_column;
@@ -107,7 +109,8 @@ pub use segment::Segment;
 pub use select::BlockMask;
 pub use selection::Selection;
 pub use space::CodeSpace;
-pub use table::Table;
+pub use table::{Table, TableHead};
+pub use wide::holds_wide_decimals;
 pub use writer::TableWriter;
 
 /// A row of a segment, counted from 0.

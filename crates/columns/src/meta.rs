@@ -4,7 +4,7 @@
 
 use crate::defaults::DefaultMeta;
 use crate::error::damaged;
-use crate::format::{FORMAT_MARKED, FORMAT_PACKED};
+use crate::format::{FORMAT_MARKED, FORMAT_PACKED, FORMAT_WIDE};
 use crate::types::{parse_type, type_name};
 use crate::{ColumnsError, Result, TableEncoding};
 use arrow_array::ArrayRef;
@@ -18,8 +18,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The newest version this program reads: that of tables with segments of the third format.
-pub(crate) const VERSION: u32 = 5;
+/// The newest version this program reads: that of tables with decimals of more than 64 bits, in segments of the fourth
+/// format or as a default.
+pub(crate) const VERSION: u32 = 6;
+/// Version of other tables with segments of the third format.
+const MARKED: u32 = 5;
 /// Version of other tables with segments of a format beyond the first, or an encoding.
 const ENCODED: u32 = 4;
 /// Version of other tables with defaults.
@@ -72,7 +75,7 @@ pub(crate) struct SegmentMeta {
     /// Rows that are deleted.
     #[serde(default)]
     pub(crate) deleted: u64,
-    /// A `FORMAT_` constant: which encodings its chunks may have.
+    /// A `FORMAT_` constant: which encodings its chunks may have, and how decimals may be stored.
     #[serde(default = "packed", skip_serializing_if = "is_packed")]
     pub(crate) format: u32,
 }
@@ -84,6 +87,9 @@ fn packed() -> u32 {
 fn is_packed(format: &u32) -> bool {
     *format == FORMAT_PACKED
 }
+
+/// Greatest number that the next segment may have: ids are never used again, so that they must not run out.
+const MAX_SEGMENT: u64 = u64::MAX / 2;
 
 #[derive(Deserialize)]
 struct VersionOnly {
@@ -164,30 +170,31 @@ impl TableMeta {
                 .zip(&mut meta.segments)
                 .for_each(|(id, segment)| segment.id = id);
         }
-        if let Some(segment) = meta
-            .segments
-            .iter()
-            .find(|segment| segment.format > FORMAT_MARKED)
-        {
+        if let Some(segment) = meta.segments.iter().find(|segment| segment.format > FORMAT_WIDE) {
             let what = format!("segment {} has the unknown format {}", segment.id, segment.format);
             return Err(damaged(place(), what));
         }
         meta.encoding().map_err(|what| damaged(place(), what))?;
         let ids: BTreeSet<u64> = meta.segments.iter().map(|segment| segment.id).collect();
         let above = ids.last().is_some_and(|&last| last >= meta.next_segment);
-        if meta.uid == 0 || above || ids.len() != meta.segments.len() {
+        let no_more = meta.next_segment > MAX_SEGMENT;
+        if meta.uid == 0 || above || no_more || ids.len() != meta.segments.len() {
             return Err(damaged(place(), "its numbers contradict each other"));
         }
         Ok(meta)
     }
 
     /// The bytes of the object, of the oldest version that says all of it: a program that knew no defaults would lose
-    /// them, one that does not know an encoding would take it for damage.
+    /// them, one that does not know an encoding, or decimals as strings, would take it for damage.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
         let has_default = self.columns.iter().any(|column| column.default.is_some());
+        let defaults = self.columns.iter().filter_map(|column| column.default.as_ref());
+        let mut defaults = defaults.map(DefaultMeta::is_wide);
         let newest = self.segments.iter().map(|segment| segment.format).max();
         self.v = match newest.unwrap_or(FORMAT_PACKED) {
-            FORMAT_MARKED.. => VERSION,
+            FORMAT_WIDE.. => VERSION,
+            _ if defaults.any(|wide| wide) => VERSION,
+            FORMAT_MARKED => MARKED,
             format if format > FORMAT_PACKED || self.encoding.is_some() => ENCODED,
             _ if has_default => WITH_DEFAULTS,
             _ => PLAIN,

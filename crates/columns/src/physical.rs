@@ -57,7 +57,7 @@ impl Physical {
 }
 
 impl Physical {
-    /// Bits of the lane that holds a value; of strings, a number of one. Decimals have keys of 64 bits.
+    /// Bits of the lane that holds a value; of strings, a number of one. Decimals with keys have keys of 64 bits.
     pub(crate) fn bits(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 8,
@@ -104,7 +104,7 @@ macro_rules! signed {
         }
     })*};
 }
-// i128 holds decimals whose values were checked to fit an i64.
+// i128 holds decimals whose values were checked to fit an i64; `wide.rs` has the others.
 signed!(i8, i16, i32, i64, i128);
 
 macro_rules! unsigned {
@@ -223,7 +223,7 @@ pub(crate) fn native_values<N: ArrowNativeType>(data: &ArrayData) -> ScalarBuffe
 /// Appends the keys of a fixed-size or boolean array; NULL slots get any key.
 ///
 /// # Errors
-/// The first row (not NULL) whose value does not fit 64 bits.
+/// The first row (not NULL) whose value has no key: a decimal of more than 64 bits.
 ///
 /// # Panics
 /// For [`Physical::Bytes`], and when the array is of another physical form.

@@ -1,4 +1,5 @@
-//! Codes for a column of plain strings: the ranks of its strings in a sorted dictionary, made within a memory budget.
+//! Codes for a column of plain strings, or of decimals as strings: their ranks in a sorted dictionary, made within a
+//! memory budget.
 //!
 //! Strings are numbered as they come. When their interner has used its memory, its strings go sorted to scratch space, a
 //! *run*, and the numbers of the rows since the run before, which are in scratch space anyway, become ranks within it. In the
@@ -8,7 +9,6 @@ use crate::bytes_array::for_each_bytes;
 use crate::dictionary_writer::DictionaryWriter;
 use crate::error::damaged;
 use crate::interner::Interner;
-use crate::physical::Physical;
 use crate::shares::Pace;
 use crate::{Column, ColumnsError, Result};
 use arrow_array::Array;
@@ -71,7 +71,7 @@ impl<M: Medium> RankedStrings<'_, M> {
 /// Setting `cancel` from anywhere ends it. O(n log n) in the bytes of the strings.
 ///
 /// # Errors
-/// [`ColumnsError::TypeMismatch`] if the column holds no strings; [`ColumnsError::RankingCancelled`],
+/// [`ColumnsError::TypeMismatch`] if the column holds neither strings nor decimals; [`ColumnsError::RankingCancelled`],
 /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
 pub fn rank_strings<'t, M: Medium>(
     txn: &'t Txn<M>,
@@ -79,13 +79,14 @@ pub fn rank_strings<'t, M: Medium>(
     memory: usize,
     cancel: &AtomicBool,
 ) -> Result<RankedStrings<'t, M>> {
-    if Physical::of(column.data_type()) != Some(Physical::Bytes) {
+    if !column.is_rankable() {
         return Err(ColumnsError::TypeMismatch {
             column: column.name().into(),
             expected: arrow_schema::DataType::Utf8View,
             got: column.data_type().clone(),
         });
     }
+    let column = &column.for_copying();
     let mut ranking = Ranking::new(txn, column.rows(), (memory / 8 * 5).max(LEAST))?;
     let mut pace = Pace::new(memory / 16, BATCH_ROWS);
     let mut start = 0;
@@ -382,7 +383,7 @@ mod tests {
             for (string, code) in strings[7..].iter().zip(codes) {
                 let rank = string
                     .as_ref()
-                    .map_or(0, |s| dictionary.find(s.as_bytes()).expect("known") + 1);
+                    .map_or(0, |s| dictionary.find(s.as_bytes()).unwrap().expect("known") + 1);
                 assert_eq!(code, rank);
             }
         }

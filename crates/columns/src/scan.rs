@@ -9,12 +9,12 @@ use crate::format::BLOCK;
 use crate::kernel::{Lane, with_lane};
 use crate::physical::{Native, Physical, boolean_array, primitive_array, with_native};
 use crate::segment::check_rows;
-use crate::{Result, RowId};
+use crate::{ColumnsError, Result, RowId};
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};
 use arrow_select::take::take;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Which rows of a chunk are wanted.
 enum Wanted<'a> {
@@ -93,7 +93,7 @@ impl Column {
         halocline_media::read_ahead(rows.len(), |i| {
             let row = rows[i] as usize;
             // What is damaged is told when it is read.
-            let chunk = self.packed(row / self.chunk_rows()).ok();
+            let chunk = self.packed_ahead(row / self.chunk_rows()).ok();
             chunk.map_or(&[], |chunk| {
                 let block = row % self.chunk_rows() / BLOCK;
                 let [places, values] = chunk.blocks_bytes(block..block + 1);
@@ -171,6 +171,17 @@ impl Column {
         Ok(boolean_array(values.finish(), nulls.finish()))
     }
 
+    /// The array of strings that were read of this column.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`] if they are not UTF-8, [`ColumnsError::TooLarge`].
+    fn strings_of(&self, builder: BytesBuilder) -> Result<ArrayRef> {
+        builder.finish().map_err(|error| match error {
+            ColumnsError::Arrow(error) => damaged(self.column_place(), error.to_string()),
+            other => other,
+        })
+    }
+
     fn read_dictionary<'a>(
         &self,
         dictionary: &Dictionary,
@@ -209,32 +220,37 @@ impl Column {
                 if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                     builder.push_null();
                 } else {
-                    builder.push(dictionary_string(dictionary, rank)?);
+                    builder.push(dictionary.string(rank.into())?);
                 }
             }
-            return builder.finish();
+            return self.strings_of(builder);
         };
         Ok(take(&strings, &UInt32Array::new(ranks.into(), nulls), None)?)
     }
 
     /// The strings of the dictionary as an array: kept, if it is small; made for `rows` to be read, if they are many.
     fn dictionary_values(&self, dictionary: &Dictionary, rows: usize) -> Result<Option<ArrayRef>> {
-        if let Some(strings) = self.kept_strings().get() {
+        let kept = self.kept_strings();
+        if let Some(strings) = kept.and_then(OnceLock::get) {
             return Ok(Some(Arc::clone(strings)));
         }
         let small = dictionary.stored_bytes() <= KEPT_BYTES;
         if dictionary.is_empty() || !small && dictionary.len() > rows {
             return Ok(None);
         }
+        let kept = kept.filter(|_| small);
+        if kept.is_some() {
+            // Even if verification is off: they may be kept until it is on again.
+            dictionary.verify_again()?;
+        }
         let mut builder = BytesBuilder::new(self.data_type(), dictionary.len());
         for rank in 0..dictionary.len() as u32 {
-            builder.push(dictionary_string(dictionary, rank)?);
+            builder.push(dictionary.string(rank.into())?);
         }
-        let strings = builder.finish()?;
-        Ok(Some(if small {
-            Arc::clone(self.kept_strings().get_or_init(|| strings))
-        } else {
-            strings
+        let strings = self.strings_of(builder)?;
+        Ok(Some(match kept {
+            Some(kept) => Arc::clone(kept.get_or_init(|| strings)),
+            None => strings,
         }))
     }
 
@@ -252,18 +268,9 @@ impl Column {
             };
             read.map_err(|what| damaged(self.place(number), what))?;
         }
-        builder.finish()
+        self.strings_of(builder)
     }
 }
 
 /// Dictionaries up to this size are kept as arrays in DRAM once they were read.
 const KEPT_BYTES: usize = 64 << 10;
-
-fn dictionary_string(dictionary: &Dictionary, rank: u32) -> Result<&[u8]> {
-    dictionary.get(rank.into()).ok_or_else(|| {
-        damaged(
-            format!("dictionary entry {rank}"),
-            "lies outside of the dictionary",
-        )
-    })
-}

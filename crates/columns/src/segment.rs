@@ -42,10 +42,11 @@ impl Segment {
             return Err(damaged(place, "directory does not match the table's description"));
         }
         let (rows, chunk_rows) = (header.rows as usize, header.chunk_rows as usize);
-        let open = |(field, header): (&Arc<Field>, &ColumnHeader)| {
+        let open = |(number, (field, header)): (usize, (&Arc<Field>, &ColumnHeader))| {
             Column::open(ColumnParts {
                 place: format!("{place}, column `{}`", field.name()),
                 field: Arc::clone(field),
+                number,
                 header: *header,
                 directory: directory.clone(),
                 parts: Arc::clone(&parts),
@@ -53,7 +54,7 @@ impl Segment {
                 chunk_rows,
             })
         };
-        let columns = schema.fields().iter().zip(headers).map(open);
+        let columns = schema.fields().iter().zip(headers).enumerate().map(open);
         Ok(Self {
             id: meta.id,
             rows,
@@ -93,6 +94,16 @@ impl Segment {
     pub fn with_deleted_rows(&self) -> Self {
         Self {
             deletions: None,
+            ..self.clone()
+        }
+    }
+
+    /// This segment for whoever stores what it reads of it; see [`Column::for_copying`].
+    #[must_use]
+    pub fn for_copying(&self) -> Self {
+        Self {
+            columns: self.columns.iter().map(Column::for_copying).collect(),
+            deletions: self.deletions.as_ref().map(Deletions::for_copying),
             ..self.clone()
         }
     }

@@ -3,18 +3,20 @@
 //! Chunks that are complete wait in DRAM until they fill a *part*, one extent with the waiting chunks of all columns,
 //! column by column. Parts are allocated at their exact size, so a table has few extents (one per 64 MiB of encoded
 //! data, or per quarter of the memory, and one directory per segment) and no slack. What takes DRAM has its share of the
-//! memory (shares.rs); rows per chunk are chosen by the first rows of a segment. Invariant: an entry of the directory is written only
-//! after its chunk is in a finished extent.
+//! memory (shares.rs); rows per chunk are chosen by the first rows of a segment. Invariants: an entry of the directory
+//! is written only after its chunk is in a finished extent; a column of decimals has keys in a segment only if all its
+//! values there have one.
 
 use crate::chunk::Encoded;
 use crate::column_writer::{Backlog, ColumnWriter};
 use crate::directory::{ColumnEntries, encode};
 use crate::format::{
-    ALIGN, ChunkEntry, ENCODING_FSST, ENCODING_MARKED, FORMAT_ENCODED, FORMAT_MARKED, FORMAT_PACKED, align_up,
+    ALIGN, ChunkEntry, ENCODING_FSST, ENCODING_MARKED, FORMAT_ENCODED, FORMAT_MARKED, FORMAT_PACKED,
+    FORMAT_WIDE, KIND_KEYS, align_up,
 };
 use crate::physical::Physical;
 use crate::shares::Shares;
-use crate::{Result, TableOptions};
+use crate::{Result, TableOptions, wide};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{FieldRef, SchemaRef};
 use halocline_media::Medium;
@@ -31,6 +33,8 @@ pub(crate) struct SegmentWriter<'t, M: Medium> {
     shares: Shares,
     /// Rows of a chunk of this segment.
     chunk_rows: usize,
+    /// Columns of decimals that get no keys, as one of them had none in this segment or one before.
+    wide: Vec<bool>,
     /// None before the first row.
     columns: Vec<ColumnWriter>,
     /// Bytes of the medium's unit, a power of two from a line up.
@@ -56,6 +60,7 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
     pub(crate) fn new(txn: &'t Txn<M>, schema: SchemaRef, options: TableOptions) -> Self {
         Self {
             txn,
+            wide: vec![false; schema.fields().len()],
             schema,
             shares: Shares::of(options.memory, options.part_limit),
             chunk_rows: options.chunk_rows,
@@ -78,12 +83,34 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
         self.parts.iter().map(|part| part.len).sum()
     }
 
+    /// Notes that a column of decimals may have values without keys, so that segments do not have to end where these
+    /// begin.
+    pub(crate) fn expect_wide(&mut self, column: usize) {
+        self.wide[column] = true;
+    }
+
+    /// Returns true if the rows of `batch` cannot be in this segment, as columns have keys in it of which `batch` has a
+    /// decimal without one. The next segment can have them.
+    pub(crate) fn must_end_before(&mut self, batch: &RecordBatch) -> bool {
+        let mut more = false;
+        let columns = self.schema.fields().iter().zip(batch.columns());
+        for (wide, (field, array)) in self.wide.iter_mut().zip(columns) {
+            if !*wide && wide::may_be_wide(field.data_type()) && wide::holds_wide_decimals(array) {
+                (*wide, more) = (true, true);
+            }
+        }
+        more && self.rows > 0
+    }
+
     /// Starts a segment whose first rows are those of `batch`.
     fn start(&mut self, batch: &RecordBatch) {
-        let fields = self.schema.fields().iter();
-        // The table's description has refused all types without one.
-        let physical = |field: &FieldRef| Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
-        let physical: Vec<Physical> = fields.map(physical).collect();
+        // The table's description has refused all types without a physical form.
+        let physical = |(field, wide): (&FieldRef, &bool)| match Physical::of(field.data_type()) {
+            Some(physical) if !wide => physical,
+            _ => Physical::Bytes,
+        };
+        let columns = self.schema.fields().iter().zip(&self.wide);
+        let physical: Vec<Physical> = columns.map(physical).collect();
         self.chunk_rows = self.shares.chunk_rows(self.options.chunk_rows, &physical, batch);
         let limit = (self.options.dictionary_limit, self.shares.interners);
         let columns = self.schema.fields().iter().zip(physical);
@@ -105,6 +132,9 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
     }
 
     /// Appends a batch of a few chunks, whose first row is `first_row` for error messages.
+    ///
+    /// # Panics
+    /// If [`must_end_before`](Self::must_end_before) was not asked, or the segment not ended.
     pub(crate) fn write(&mut self, batch: &RecordBatch, first_row: u64) -> Result<()> {
         if self.columns.is_empty() {
             self.start(batch);
@@ -269,7 +299,9 @@ impl<'t, M: Medium> SegmentWriter<'t, M> {
         let encodings = columns
             .iter()
             .flat_map(|(_, entries)| entries.iter().map(|entry| entry.encoding));
+        let wide = |(header, wide): (&ColumnEntries<'_>, &bool)| *wide && header.0.kind != KIND_KEYS;
         let format = match encodings.max() {
+            _ if columns.iter().zip(&self.wide).any(wide) => FORMAT_WIDE,
             Some(ENCODING_MARKED..) => FORMAT_MARKED,
             Some(newest) if newest > ENCODING_FSST => FORMAT_ENCODED,
             _ => FORMAT_PACKED,

@@ -7,6 +7,7 @@
 use crate::bytes_array::for_each_bytes;
 use crate::format::BLOCK;
 use crate::physical::Physical;
+use crate::wide::{WIDE_BYTES, may_be_wide};
 use arrow_array::{Array, RecordBatch};
 use std::convert::Infallible;
 
@@ -38,7 +39,7 @@ impl Shares {
     }
 
     /// Rows of a chunk, at most `limit`: so few that the chunks of all columns fit, if the rows are like those of `batch`.
-    /// 1024 times a power of two, or `limit`.
+    /// 1024 times a power of two, or `limit`. `columns` say how values are stored.
     pub(crate) fn chunk_rows(&self, limit: usize, columns: &[Physical], batch: &RecordBatch) -> usize {
         let (mut waiting, mut encoding) = (0, Vec::with_capacity(columns.len()));
         for (physical, array) in columns.iter().zip(batch.columns()) {
@@ -64,13 +65,16 @@ fn row_bytes(physical: Physical, array: &dyn Array) -> (usize, usize) {
         // A list of the distinct values and positions in it, and what is encoded.
         return (12, 24);
     }
-    let strings = string_bytes(array) / array.len().max(1);
+    let strings = match may_be_wide(array.data_type()) {
+        true => WIDE_BYTES,
+        false => string_bytes(array) / array.len().max(1),
+    };
     // Vectors grow by doubling; encoding compresses into one and copies into another.
     (8 + 2 * strings, 24 + 3 * strings)
 }
 
 /// Bytes of all strings of an array, 0 if it holds something else.
-pub(crate) fn string_bytes(array: &dyn Array) -> usize {
+fn string_bytes(array: &dyn Array) -> usize {
     let Ok(plain) = crate::space::unpack_dictionary(array) else {
         return 0;
     };

@@ -3,7 +3,7 @@
 //! Invariants: codes sort like the values; NULL is code 0 iff the column holds NULLs, and then values start at 1;
 //! the smallest value has the smallest code of a value; `max_code` belongs to the largest value. For fixed-size
 //! types a code is `key - smallest key` (+ 1), so values that lie between the column's own have codes too; for
-//! strings a code is the rank in the sorted dictionary (+ 1).
+//! strings, and decimals that are stored like strings, a code is the rank in the sorted dictionary (+ 1).
 //!
 //! Decided: all NaNs are one value, the largest; -0.0 and 0.0 have two neighbouring codes, so the sign is kept, and
 //! predicates treat them as equal (`equal(0.0)` is a range of both).
@@ -11,7 +11,7 @@
 use crate::bytes_array::{BytesBuilder, for_each_bytes};
 use crate::dictionary::Dictionary;
 use crate::physical::{Physical, append_keys, array_from_keys, storage_type};
-use crate::{ColumnsError, Result};
+use crate::{ColumnsError, Result, wide};
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_cast::display::array_value_to_string;
@@ -23,7 +23,7 @@ pub struct CodeSpace {
     data_type: DataType,
     physical: Physical,
     has_null: bool,
-    /// Smallest and largest key (rank for strings); `None` if there is no value but NULL.
+    /// Smallest and largest key (rank in a dictionary); `None` if there is no value but NULL.
     keys: Option<(u64, u64)>,
     distinct: u64,
     dictionary: Option<Dictionary>,
@@ -52,14 +52,14 @@ impl CodeSpace {
         })
     }
 
-    /// The space of a string or binary column of `data_type` whose values are those of `dictionary`: how an index
-    /// gives codes to a column that has none.
+    /// The space of a string or binary column of `data_type`, or of one of decimals that are stored like strings, whose
+    /// values are those of `dictionary`: how an index gives codes to a column that has none.
     ///
     /// # Errors
-    /// [`ColumnsError::TypeMismatch`] if `data_type` is not a string or binary type.
+    /// [`ColumnsError::TypeMismatch`] if `data_type` is another type.
     pub fn from_dictionary(data_type: &DataType, dictionary: Dictionary, has_null: bool) -> Result<Self> {
         let data_type = storage_type(data_type);
-        if Physical::of(&data_type) != Some(Physical::Bytes) {
+        if !is_rankable(&data_type) {
             return Err(ColumnsError::TypeMismatch {
                 column: "dictionary".into(),
                 expected: DataType::Utf8,
@@ -98,12 +98,13 @@ impl CodeSpace {
         self.has_null.then_some(0)
     }
 
-    /// Distinct values, NULL not counted: exact for strings, estimated (to a few percent) for other types.
+    /// Distinct values, NULL not counted: exact where there is a dictionary, else estimated (to a few percent).
     pub fn distinct_estimate(&self) -> u64 {
         self.distinct
     }
 
-    /// For columns of whole numbers (also dates and times, and decimals without their point): what to add to a code, wrapping, to get its value. O(1).
+    /// For columns of whole numbers (also dates and times, and decimals without their point, if those of the segment
+    /// all have 64 bits): what to add to a code, wrapping, to get its value. O(1).
     pub fn integer_base(&self) -> Option<i64> {
         const SIGN: u64 = 1 << 63;
         let base = self.key_to_code().wrapping_neg();
@@ -116,7 +117,7 @@ impl CodeSpace {
         }
     }
 
-    /// The dictionary of a string column.
+    /// The dictionary of a column of strings, or of decimals that are stored like strings.
     pub fn dictionary(&self) -> Option<&Dictionary> {
         self.dictionary.as_ref()
     }
@@ -153,8 +154,8 @@ impl CodeSpace {
     pub(crate) fn same_type<'a>(&self, values: &'a dyn Array) -> Result<Plain<'a>> {
         unpack_dictionary(values).and_then(|values| {
             let got = values.get().data_type();
-            let same = *got == self.data_type
-                || (self.physical == Physical::Bytes && Physical::of(got) == Some(Physical::Bytes));
+            let strings = |data_type: &DataType| Physical::of(data_type) == Some(Physical::Bytes);
+            let same = *got == self.data_type || (strings(&self.data_type) && strings(got));
             let got = got.clone();
             if same {
                 return Ok(values);
@@ -184,7 +185,7 @@ impl CodeSpace {
             let shift = u64::from(self.has_null);
             return for_each_bytes(values, |value| {
                 let code = match value {
-                    Some(value) => dictionary.find(value).map(|rank| rank + shift),
+                    Some(value) => dictionary.find(value)?.map(|rank| rank + shift),
                     None => self.null_code(),
                 };
                 codes.push(code.ok_or_else(|| outside(row))?);
@@ -229,7 +230,7 @@ impl CodeSpace {
                 if code < shift {
                     builder.push_null();
                 } else {
-                    builder.push(dictionary.get(code - shift).ok_or_else(|| outside(code))?);
+                    builder.push(dictionary.string(code - shift)?);
                 }
             }
             return builder.finish();
@@ -244,6 +245,11 @@ impl CodeSpace {
             .collect();
         array_from_keys(&self.data_type, self.physical, &keys, nulls)
     }
+}
+
+/// Returns true if values of this type can be given codes by a dictionary of them.
+pub(crate) fn is_rankable(data_type: &DataType) -> bool {
+    Physical::of(data_type) == Some(Physical::Bytes) || wide::may_be_wide(data_type)
 }
 
 /// An array that was unpacked, or one that needed not to be.

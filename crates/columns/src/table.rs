@@ -34,6 +34,41 @@ struct Inner {
     stored_bytes: u64,
 }
 
+/// The definition of a table and the number of its rows, read from the metadata of its object alone: it is there even if
+/// extents of the table are damaged.
+#[derive(Debug, Clone)]
+pub struct TableHead {
+    /// The table's [`uid`](Table::uid).
+    pub uid: u64,
+    /// Its columns.
+    pub schema: SchemaRef,
+    /// Rows in all segments, the deleted ones among them.
+    pub rows: u64,
+    /// Segments.
+    pub segments: usize,
+}
+
+impl TableHead {
+    /// Reads it from the object of a table.
+    ///
+    /// # Errors
+    /// [`ColumnsError::NoSuchTable`](crate::ColumnsError::NoSuchTable) if there is no object or it is something else,
+    /// [`ColumnsError::NewerFormat`](crate::ColumnsError::NewerFormat),
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    pub fn of_object(object: Option<Object>, name: &str) -> Result<Self> {
+        let (_, meta) = TableMeta::of_object(object, name)?;
+        Ok(Self {
+            uid: meta.uid,
+            schema: meta.schema(name)?,
+            rows: meta
+                .segments
+                .iter()
+                .fold(0, |rows, segment| segment.rows.saturating_add(rows)),
+            segments: meta.segments.len(),
+        })
+    }
+}
+
 impl Table {
     /// Opens the table `name` of a snapshot. O(columns x segments), no matter how many rows.
     ///
@@ -180,6 +215,13 @@ impl Table {
             rows: *rows,
             stored_bytes: *stored_bytes,
         })
+    }
+
+    /// This table for whoever stores what it reads of it: a copy, a merge, an index; see
+    /// [`Column::for_copying`](crate::Column::for_copying).
+    #[must_use]
+    pub fn for_copying(&self) -> Self {
+        self.with_segments(self.segments().iter().map(Segment::for_copying).collect())
     }
 
     /// Bytes in the pool.

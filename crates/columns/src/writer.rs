@@ -119,6 +119,11 @@ impl<'t, M: Medium> TableWriter<'t, M> {
         self.stats.rows
     }
 
+    /// Notes that a column of decimals will get values of more than 64 bits, so that no segment ends where they begin.
+    pub(crate) fn expect_wide(&mut self, column: usize) {
+        self.segment.expect_wide(column);
+    }
+
     /// Bytes of the table's new extents so far.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.stats.stored_bytes + self.segment.written_bytes()
@@ -129,7 +134,7 @@ impl<'t, M: Medium> TableWriter<'t, M> {
     ///
     /// # Errors
     /// [`ColumnsError::ColumnCount`], [`ColumnsError::TypeMismatch`], [`ColumnsError::NullInNotNull`],
-    /// [`ColumnsError::ValueTooWide`], [`ColumnsError::Pool`]. After an error the writer must be dropped.
+    /// [`ColumnsError::Pool`]. After an error the writer must be dropped.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let expected = self.schema.fields().len();
         if batch.num_columns() != expected {
@@ -156,8 +161,12 @@ impl<'t, M: Medium> TableWriter<'t, M> {
             let len = (batch.num_rows() - start).min(usize::try_from(room).unwrap_or(usize::MAX));
             // A chunk at a time, so that a huge batch is encoded within the memory budget, too.
             let len = len.min(self.options.chunk_rows);
-            self.segment
-                .write(&batch.slice(start, len), first_row + start as u64)?;
+            let rows = batch.slice(start, len);
+            if self.segment.must_end_before(&rows) {
+                self.finish_segment()?;
+                continue;
+            }
+            self.segment.write(&rows, first_row + start as u64)?;
             start += len;
             if self.segment.rows() == self.options.segment_rows || self.segment.is_overfull() {
                 self.finish_segment()?;

@@ -98,6 +98,18 @@ impl<B: Bytes> Elf<B> {
         placed
     }
 
+    /// Whether nothing that was read of the bytes is damaged: asked before a result is believed.
+    ///
+    /// # Errors
+    /// [`ElfError::DamagedBlock`].
+    #[inline(always)]
+    pub(crate) fn sound(&self) -> Result<()> {
+        match self.bytes.damage() {
+            None => Ok(()),
+            Some(block) => Err(block.into()),
+        }
+    }
+
     pub(crate) fn durable_header(&self) -> Arc<Header> {
         Arc::clone(&self.durable)
     }

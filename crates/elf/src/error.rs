@@ -1,5 +1,7 @@
 //! What can go wrong, in words that say what to do next.
 
+use halocline_media::BlockDamage;
+
 /// Errors of building, opening and searching an Elf.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +31,19 @@ pub enum ElfError {
         offset: u64,
         /// The invariant that does not hold.
         what: &'static str,
+    },
+    /// A block of the index does not match its checksum.
+    #[error(
+        "the {len} bytes at {offset} of {object} do not match their checksum: the file is damaged; run `halocline check` for all \
+         damage, then drop the index and create it again"
+    )]
+    DamagedBlock {
+        /// The index, and which of its extents.
+        object: String,
+        /// Where the block begins in the extent.
+        offset: u64,
+        /// Bytes of the block.
+        len: u64,
     },
     /// A point or a predicate list of the wrong length.
     #[error(
@@ -132,6 +147,13 @@ pub enum ElfError {
         /// Why not.
         reason: String,
     },
+}
+
+impl From<BlockDamage> for ElfError {
+    fn from(block: BlockDamage) -> Self {
+        let BlockDamage { object, offset, len } = block;
+        Self::DamagedBlock { object, offset, len }
+    }
 }
 
 impl ElfError {

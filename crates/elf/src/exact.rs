@@ -139,8 +139,21 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
+    /// [`exact`](Self::exact) with these copies. Nothing is found of what is damaged.
     #[inline(always)]
     fn exact_in<'a>(
+        &'a self,
+        header: &'a Header,
+        image: Option<&'a Image>,
+        point: &[u64],
+    ) -> Result<Tids<'a>> {
+        let found = self.search_exact(header, image, point);
+        self.sound()?;
+        found
+    }
+
+    #[inline(always)]
+    fn search_exact<'a>(
         &'a self,
         header: &'a Header,
         image: Option<&'a Image>,
@@ -236,6 +249,7 @@ impl<B: Bytes> Elf<B> {
                 self.batch_in(header, image, points, out)
             });
             POINTS.set(room);
+            self.sound()?;
             return found;
         }
         for point in points.chunks_exact(self.dims()) {

@@ -45,7 +45,8 @@ pub use place::{PlaceOptions, Placed};
 pub use selection::{Estimate, Selection};
 pub use table::{
     IndexOptions, IndexSegment, IndexStats, KeptCopies, KeptTrees, Order, RefreshStats, TableIndex,
-    VolatileTrees, define_index, index_table, place_index, refresh_index, rename_index_table,
+    VolatileTrees, define_index, index_table, indexed_table, place_index, rebuild_index, refresh_index,
+    rename_index_table,
 };
 pub use tids::{Matches, Tids};
 pub use workers::Workers;

@@ -68,7 +68,7 @@ impl<B: Bytes> Selection<'_, B> {
     /// [`ElfError::Damaged`](crate::ElfError::Damaged); what was appended then is worthless.
     pub fn tids_into_on(&self, threads: Threads, tids: &mut Vec<Tid>) -> Result<()> {
         let (elf, Some(plan)) = (self.elf(), self.plan()) else {
-            return Ok(());
+            return self.elf().sound();
         };
         let all = match threads {
             Threads::One => false,
@@ -78,7 +78,7 @@ impl<B: Bytes> Selection<'_, B> {
         if !all || elf.rows() == 0 {
             return self.tids_into(tids);
         }
-        elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| {
+        let found = elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| {
             let searched = Searched {
                 elf,
                 header,
@@ -90,7 +90,9 @@ impl<B: Bytes> Selection<'_, B> {
                 Layout::Packed => searched.packed(tids),
                 Layout::Published => searched.published(tids),
             }
-        })
+        });
+        elf.sound()?;
+        found
     }
 }
 

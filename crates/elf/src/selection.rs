@@ -42,18 +42,21 @@ impl<B: Bytes> Selection<'_, B> {
 
     fn run<S: Sink>(&self, sink: &mut S) -> Result<()> {
         let (elf, Some(plan)) = (self.elf, &self.plan) else {
-            return Ok(());
+            // What is damaged may have been read to find that no row can match.
+            return self.elf.sound();
         };
         if elf.rows() == 0 {
             return Ok(());
         }
-        elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| match elf.layout() {
+        let found = elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| match elf.layout() {
             Layout::Packed => {
                 let tree = elf.tree_in(header, image);
                 elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
             }
             Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
-        })
+        });
+        elf.sound()?;
+        found
     }
 
     /// Calls `visit` with each TID.
@@ -218,7 +221,7 @@ impl<B: Bytes> Elf<B> {
         if self.rows() == 0 {
             return Ok(Estimate::default());
         }
-        match self.header.layout {
+        let estimate = match self.header.layout {
             Layout::Packed => self
                 .beside_copies(|header, image| packed::estimate::estimate(self.tree_in(header, image), plan)),
             Layout::Published => {
@@ -234,6 +237,8 @@ impl<B: Bytes> Elf<B> {
                     lists: (all * upper.iter().map(share).product::<f64>()).max(1.0),
                 })
             }
-        }
+        };
+        self.sound()?;
+        estimate
     }
 }

@@ -46,6 +46,12 @@ impl<'a> Tids<'a> {
         }
     }
 
+    /// Bytes from the first TID to the end of the last of `count`, `step` bytes apart.
+    #[inline(always)]
+    pub(crate) fn bytes(step: usize, count: usize) -> usize {
+        count.saturating_sub(1).saturating_mul(step).saturating_add(4)
+    }
+
     pub(crate) fn none() -> Self {
         Self::from_first(0, &[], 0, 0, 0)
     }

@@ -4,6 +4,10 @@
 //! offsets. A read beyond the end gives zeros. Sound indexes end in [`PAD`] zero bytes, so that the wide loads below
 //! never pass the end there and the check is one predicted branch.
 //!
+//! Where bytes have checksums of their blocks, a block is verified before anything of it is read. That costs nothing once all are: until then
+//! no offset counts as padded, so that reads take the path that looks at a block's bit. What is damaged is read all the same, within the
+//! slice; whoever searched asks the bytes for damage before it believes what it has found.
+//!
 //! Some of the bytes may be copies in DRAM: an [`Image`] takes the place of all offsets from its first one on. What is
 //! read there is not told to the medium.
 #![allow(
@@ -12,8 +16,9 @@
 )]
 
 use halocline_cache::AgedCounts;
-use halocline_media::{Bytes, HugeVec};
+use halocline_media::{Bytes, HugeVec, VERIFIED_BLOCK};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Zero bytes that follow the last list, so that wide loads may pass its end.
 pub(crate) const PAD: usize = 64;
@@ -42,6 +47,8 @@ pub(crate) struct View<'a, B> {
     image: Option<&'a Image>,
     /// First offset of `dram`.
     from: usize,
+    /// A bit for each block of `slow` that is verified; empty if none has to be.
+    verified: &'a [AtomicU64],
 }
 
 /// Bytes of one kind of memory.
@@ -80,13 +87,44 @@ impl<'a, B: Bytes> View<'a, B> {
     #[inline(always)]
     pub(crate) fn new(bytes: &'a B, image: Option<&'a Image>) -> Self {
         let (from, dram) = image.map_or((usize::MAX, &[][..]), |image| (image.from, &image.bytes[..]));
+        let verified = bytes.verified_blocks();
+        let mut slow = Part::new(bytes.as_slice());
+        if !verified.is_empty() {
+            slow.padded = 0;
+        }
         Self {
             bytes,
-            slow: Part::new(bytes.as_slice()),
+            slow,
             dram: Part::new(dram),
             image,
             from,
+            verified,
         }
+    }
+
+    /// Verifies the blocks that hold `len` bytes at `at`, unless that was done or they are in DRAM.
+    #[inline(always)]
+    fn verify(&self, at: usize, len: usize) {
+        if !self.verified.is_empty() && at < self.from {
+            self.verify_slow(at, len);
+        }
+    }
+
+    #[inline(never)]
+    fn verify_slow(&self, at: usize, len: usize) {
+        let blocks = at / VERIFIED_BLOCK..(at + len).div_ceil(VERIFIED_BLOCK);
+        let is_verified = |block: usize| {
+            let word = self.verified.get(block / 64);
+            word.is_none_or(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
+        };
+        if !blocks.clone().all(is_verified) {
+            self.bytes.verify(at, len);
+        }
+    }
+
+    /// Whether damage was met in the bytes.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.bytes.damage().is_some()
     }
 
     /// The part that has the byte at `at`, and where in it that is.
@@ -120,15 +158,16 @@ impl<'a, B: Bytes> View<'a, B> {
     /// Pointer to `len` readable bytes at `at`, if they are within the slice.
     #[inline(always)]
     pub(crate) fn pointer(&self, at: usize, len: usize) -> Option<*const u8> {
-        let (Part { slice, padded }, at) = self.part(at);
-        let short = len <= PAD && at < padded;
-        if short || at.checked_add(len)? <= slice.len() {
-            // SAFETY: `at + len` was just found to be within the slice (`at < padded` means `at + PAD <= slice.len()`, and
-            // `short` that `len` is at most PAD), so the pointer stays inside it.
-            Some(unsafe { slice.as_ptr().add(at) })
-        } else {
-            None
+        let (Part { slice, padded }, offset) = self.part(at);
+        if len > PAD || offset >= padded {
+            if offset.checked_add(len)? > slice.len() {
+                return None;
+            }
+            self.verify(at, len);
         }
+        // SAFETY: `offset + len` was just found to be within the slice (`offset < padded` means `offset + PAD <= slice.len()`,
+        // and then `len` is at most PAD), so the pointer stays inside it.
+        Some(unsafe { slice.as_ptr().add(offset) })
     }
 
     #[inline(always)]
@@ -148,9 +187,8 @@ impl<'a, B: Bytes> View<'a, B> {
     /// Byte at `at`.
     #[inline(always)]
     pub(crate) fn u8(&self, at: usize) -> u8 {
-        let (part, at) = self.part(at);
-        match part.slice.get(at) {
-            Some(&byte) => byte,
+        match self.load::<1>(at) {
+            Some([byte]) => byte,
             None => beyond() as u8,
         }
     }
@@ -186,10 +224,20 @@ impl<'a, B: Bytes> View<'a, B> {
         self.u64(at) & (u64::MAX >> ((64 - 8 * len as u32) & 63))
     }
 
-    /// The bytes from `at` on.
+    /// The `len` bytes from `at` on, if there are so many.
     #[inline(always)]
-    pub(crate) fn rest(&self, at: usize) -> &'a [u8] {
-        let (part, at) = self.part(at);
-        part.slice.get(at..).unwrap_or_default()
+    pub(crate) fn slice(&self, at: usize, len: usize) -> Option<&'a [u8]> {
+        self.rest(at, len).get(..len)
+    }
+
+    /// The bytes from `at` on, of which the first `len` are read.
+    #[inline(always)]
+    pub(crate) fn rest(&self, at: usize, len: usize) -> &'a [u8] {
+        let (part, offset) = self.part(at);
+        let rest = part.slice.get(offset..).unwrap_or_default();
+        if len > 0 {
+            self.verify(at, len.min(rest.len()));
+        }
+        rest
     }
 }

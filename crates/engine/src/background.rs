@@ -1,20 +1,24 @@
-//! Compaction in the background: a thread of the database merges segments when nobody has published for a moment.
+//! Compaction in the background: a thread of the database merges segments when nobody has published for a moment, and
+//! gives unused space back to the file system when there is nothing to merge.
 //!
 //! Invariants: each group of segments is merged in a transaction of its own of at most [`MAX_ROWS`] rows, so the writer's
 //! lock is held for so long at most; a writer of this database that wants the lock ends the merge, which leaves nothing,
-//! and the merge is tried again later. One that has been ended [`PATIENCE`] times in a row is let through. The thread
+//! and the merge is tried again later. A table in which a merge meets damage is reported, and left alone as long as it has the same
+//! segments: no merge hides the damage, and none is tried again and again. One that has been ended [`PATIENCE`] times in a row is let through. The thread
 //! ends, within a batch of rows, before the last handle of the database is gone.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use halocline_columns::Table;
 use halocline_columns::compact::CompactionPolicy;
 use halocline_pool::PoolError;
 
 use crate::database::Shared;
-use crate::statement::{CompactOptions, compact_group};
+use crate::statement::{CompactOptions, WHEN_QUIET, compact_group, give_back};
 use crate::{Compaction, EngineError};
 
 /// Live rows that a merge makes at most, if they need not be sorted: 16 columns of so many take less than a second.
@@ -29,6 +33,9 @@ const PATIENCE: u32 = 3;
 const DISTURBANCES: u32 = 16;
 /// How long to wait for a writer that has the lock.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Segments that cannot be merged, by table.
+type Damaged = BTreeMap<u64, Vec<u64>>;
 
 /// What a database knows of its compaction in the background.
 #[derive(Debug)]
@@ -50,6 +57,8 @@ struct State {
     wanted: bool,
     over: bool,
     thread: Option<JoinHandle<()>>,
+    /// Tables of which a merge met damage, by uid, with their segments at the time.
+    damaged: Damaged,
 }
 
 /// How an attempt to merge has ended.
@@ -70,6 +79,7 @@ impl Background {
                 wanted: false,
                 over: false,
                 thread: None,
+                damaged: Damaged::new(),
             }),
             changed: Condvar::new(),
             cancel: AtomicBool::new(false),
@@ -109,6 +119,18 @@ impl Background {
             Compaction::Off => shared.background.cancel.store(true, Ordering::SeqCst),
             Compaction::Auto => Self::published(shared),
         }
+    }
+
+    /// Whether a merge of this table has met damage, and its segments are the same: it would meet it again.
+    pub(crate) fn is_damaged(&self, table: &Table) -> bool {
+        let state = self.state();
+        let segments = state.damaged.get(&table.uid());
+        segments.is_some_and(|segments| *segments == ids(table))
+    }
+
+    /// Takes note that a merge of this table has met damage: it is left alone until its segments are others.
+    pub(crate) fn note_damaged(&self, table: &Table) {
+        self.state().damaged.insert(table.uid(), ids(table));
     }
 
     /// Says that a writer wants the lock, until what this returns is dropped.
@@ -171,6 +193,10 @@ impl Background {
     }
 }
 
+fn ids(table: &Table) -> Vec<u64> {
+    table.segments().iter().map(|segment| segment.id()).collect()
+}
+
 /// A writer that waits for the lock.
 pub(crate) struct Waiting<'a>(&'a Background);
 
@@ -180,7 +206,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Ends the compaction of a database with the last of its handles.
+/// Ends the compaction and the scrub of a database with the last of its handles.
 pub(crate) struct Owner(Arc<Shared>);
 
 impl Owner {
@@ -192,6 +218,7 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.background.end();
+        self.0.scrub.end();
     }
 }
 
@@ -202,7 +229,10 @@ fn run(shared: &Arc<Shared>) {
         loop {
             match step(shared, made_way < PATIENCE) {
                 Ok(Step::Merged) => made_way = 0,
-                Ok(Step::Nothing) => break,
+                Ok(Step::Nothing) => {
+                    give_back(shared, WHEN_QUIET);
+                    break;
+                }
                 Ok(Step::MadeWay) => {
                     made_way += 1;
                     if !background.pause() {

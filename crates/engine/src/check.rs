@@ -4,7 +4,9 @@ use std::sync::mpsc::channel;
 
 use crate::EngineError;
 use crate::database::Shared;
-use crate::info::{CheckProgress, CheckReport};
+use crate::info::{
+    CheckProgress, CheckReport, DamagedKind, DamagedObject, damaged_index, damaged_table, readable,
+};
 
 /// Checks everything there is.
 ///
@@ -16,7 +18,14 @@ pub(crate) fn check(
 ) -> Result<CheckReport, EngineError> {
     let pool = check_pool(shared, progress)?;
     let mut problems: Vec<String> = pool.problems.iter().map(ToString::to_string).collect();
-    let catalog = shared.catalog()?;
+    problems.extend(pool.damaged_sums.iter().map(|(object, extent)| {
+        format!(
+            "the checksums of blocks of extent {extent} of '{object}' are damaged: as long as nothing else is said of it, its data is intact; \
+             write it anew (VACUUM FULL for a table; drop an index and create it again)"
+        )
+    }));
+    let (catalog, log) = readable(shared)?;
+    let mut damaged: Vec<DamagedObject> = log.into_iter().collect();
     let (tables, indexes) = (catalog.table_names(), catalog.indexes());
     let total = (tables.len() + indexes.len()) as u64;
     let mut done = 0;
@@ -31,8 +40,17 @@ pub(crate) fn check(
     for name in &tables {
         step(format!("table {name}"));
         match catalog.table(name) {
-            Ok(open) => problems.extend(open.table.check().iter().map(|e| format!("table {name}: {e}"))),
-            Err(error) => problems.push(format!("table {name}: {error}")),
+            Ok(open) => {
+                let found: Vec<String> = open.table.check().iter().map(ToString::to_string).collect();
+                if !found.is_empty() {
+                    damaged.push(damaged_table(&catalog, name, found.join("; ")));
+                }
+                problems.extend(found.iter().map(|e| format!("table {name}: {e}")));
+            }
+            Err(error) => {
+                damaged.push(damaged_table(&catalog, name, error.to_string()));
+                problems.push(format!("table {name}: {error}"));
+            }
         }
     }
     for open in indexes {
@@ -43,17 +61,48 @@ pub(crate) fn check(
                 // Of a volatile one there is nothing but what is in DRAM.
                 let built = open.now().filter(|_| open.is_volatile());
                 let checked = built.as_ref().unwrap_or(index).check();
-                problems.extend(checked.err().map(|e| format!("index {name}: {e}")));
+                if let Err(error) = checked {
+                    damaged.push(damaged_index(open, error.to_string()));
+                    problems.push(format!("index {name}: {error}"));
+                }
             }
-            Err(reason) => problems.push(format!("index {name}: {reason}")),
+            Err(reason) => {
+                damaged.push(damaged_index(open, reason.clone()));
+                problems.push(format!("index {name}: {reason}"));
+            }
         }
     }
     step("done".to_string());
+    for problem in &pool.problems {
+        // What only the pool's own checksums notice.
+        let halocline_pool::Problem::Extent { object, .. } = problem else {
+            continue;
+        };
+        let (name, kind) = match (object.strip_prefix("table/"), object.strip_prefix("index/")) {
+            (Some(name), _) => (name, DamagedKind::Table),
+            (_, Some(name)) => (name, DamagedKind::Index),
+            _ => continue,
+        };
+        if damaged
+            .iter()
+            .any(|known| known.kind == kind && known.name == name)
+        {
+            continue;
+        }
+        match kind {
+            DamagedKind::Table => damaged.push(damaged_table(&catalog, name, problem.to_string())),
+            _ => {
+                let index = indexes.iter().find(|index| index.name == name);
+                damaged.extend(index.map(|index| damaged_index(index, problem.to_string())));
+            }
+        }
+    }
     Ok(CheckReport {
         bytes: pool.bytes,
         tables: tables.len(),
         indexes: indexes.len(),
         problems,
+        damaged,
     })
 }
 

@@ -4,12 +4,19 @@ use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
+use halocline_pool::VerifyMode;
+
 use crate::advise::Recorder;
+use crate::duration::parse_duration;
 use crate::size;
+
+/// How long a statement waits for another writer unless told otherwise.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// When a selection goes through an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +89,58 @@ impl FromStr for Compaction {
     }
 }
 
+/// `halocline.verify`: when what is read is compared with its checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Verify(pub(crate) VerifyMode);
+
+impl fmt::Display for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            VerifyMode::Lazy => "lazy",
+            VerifyMode::Off => "off",
+            VerifyMode::Always => "always",
+        })
+    }
+}
+
+impl FromStr for Verify {
+    type Err = DataFusionError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "lazy" | "on" | "true" => Ok(Self(VerifyMode::Lazy)),
+            "off" | "false" => Ok(Self(VerifyMode::Off)),
+            "always" => Ok(Self(VerifyMode::Always)),
+            other => Err(DataFusionError::Configuration(format!(
+                "halocline.verify is lazy, off or always, not '{other}'"
+            ))),
+        }
+    }
+}
+
+/// Reads what a scrub may read in a second: a size, with or without `/s`, or `off`.
+fn read_rate(text: &str) -> Result<Option<u64>> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("off") || text.eq_ignore_ascii_case("false") {
+        return Ok(None);
+    }
+    let wrong = |error| {
+        DataFusionError::Configuration(format!(
+            "halocline.scrub is off or bytes in a second, as in '10MiB/s': {error}"
+        ))
+    };
+    match size::parse_size(text.strip_suffix("/s").unwrap_or(text)) {
+        Ok(0) => Err(wrong("0 bytes in a second are none; use off".to_string())),
+        Ok(rate) => Ok(Some(rate)),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+/// Writes what [`read_rate`] reads.
+fn write_rate(rate: Option<u64>) -> String {
+    rate.map_or_else(|| "off".into(), |rate| format!("{}/s", size::exact(rate)))
+}
+
 /// Bytes of a unit of the medium that the pool is on; an extension of a session's configuration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unit(pub(crate) u64);
@@ -116,6 +175,35 @@ impl FromStr for Switch {
     }
 }
 
+/// How long a statement that writes waits for another writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LockWait(pub(crate) Duration);
+
+impl Default for LockWait {
+    fn default() -> Self {
+        Self(LOCK_WAIT)
+    }
+}
+
+impl fmt::Display for LockWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_millis() {
+            millis if millis % 1000 == 0 => write!(f, "{}s", millis / 1000),
+            millis => write!(f, "{millis}ms"),
+        }
+    }
+}
+
+impl FromStr for LockWait {
+    type Err = DataFusionError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        parse_duration(text)
+            .map(Self)
+            .map_err(|error| DataFusionError::Configuration(format!("halocline.lock_wait: {error}")))
+    }
+}
+
 /// The settings under `halocline.`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
@@ -127,6 +215,12 @@ pub(crate) struct Settings {
     pub(crate) dram_budget: Option<u64>,
     /// `halocline.star_join`.
     pub(crate) star_join: Switch,
+    /// `halocline.verify`, of all sessions of the database.
+    pub(crate) verify: Verify,
+    /// `halocline.scrub`, of all sessions of the database: bytes in a second; none: off.
+    pub(crate) scrub: Option<u64>,
+    /// `halocline.lock_wait`.
+    pub(crate) lock_wait: LockWait,
     /// Notes what is asked of an index, where statements are only planned.
     pub(crate) recorder: Option<Arc<Recorder>>,
 }
@@ -172,10 +266,14 @@ impl ExtensionOptions for Settings {
                 self.dram_budget = read_limit(value).map_err(wrong)?;
             }
             "star_join" => self.star_join = value.parse()?,
+            "verify" => self.verify = value.parse()?,
+            "scrub" => self.scrub = read_rate(value)?,
+            "lock_wait" => self.lock_wait = value.parse()?,
             _ => {
                 let text = format!(
                     "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
-                     halocline.compaction and halocline.dram_budget"
+                     halocline.compaction, halocline.dram_budget, halocline.verify, halocline.scrub and \
+                     halocline.lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
             }
@@ -205,6 +303,21 @@ impl ExtensionOptions for Settings {
                 value: Some(write_limit(self.dram_budget)),
                 description: "DRAM for the copies of all placed indexes: a size, or unlimited",
             },
+            ConfigEntry {
+                key: "halocline.verify".into(),
+                value: Some(self.verify.to_string()),
+                description: "When what queries read is compared with its checksums: lazy (the first time), off, or always",
+            },
+            ConfigEntry {
+                key: "halocline.scrub".into(),
+                value: Some(write_rate(self.scrub)),
+                description: "Bytes a second that are verified in the background, as in 10MiB/s, or off",
+            },
+            ConfigEntry {
+                key: "halocline.lock_wait".into(),
+                value: Some(self.lock_wait.to_string()),
+                description: "How long a statement that writes waits for another writer: 0, 500ms, 5s, 2min or 1h",
+            },
         ]
     }
 }
@@ -216,6 +329,43 @@ impl ConfigExtension for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_of_a_scrub() {
+        for (text, written) in [("10MiB/s", "10MiB/s"), ("2GiB", "2GiB/s"), ("OFF", "off")] {
+            assert_eq!(write_rate(read_rate(text).unwrap()), written);
+        }
+        for wrong in ["0", "fast", "10MiB/h"] {
+            let text = read_rate(wrong).unwrap_err().to_string();
+            assert!(
+                text.contains("halocline.scrub is off or bytes in a second"),
+                "{text}"
+            );
+        }
+        for mode in [VerifyMode::Lazy, VerifyMode::Off, VerifyMode::Always] {
+            assert_eq!(Verify(mode).to_string().parse::<Verify>().unwrap(), Verify(mode));
+        }
+    }
+
+    #[test]
+    fn lock_waits_read_what_they_write() {
+        for (text, written) in [
+            ("0", "0s"),
+            ("250ms", "250ms"),
+            ("1500ms", "1500ms"),
+            ("5s", "5s"),
+            ("2 min", "120s"),
+        ] {
+            let wait: LockWait = text.parse().unwrap();
+            assert_eq!(wait.to_string(), written);
+            assert_eq!(written.parse::<LockWait>().unwrap(), wait);
+        }
+        let text = "5".parse::<LockWait>().unwrap_err().to_string();
+        assert!(
+            text.contains("halocline.lock_wait") && text.contains("'5'"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn modes_read_what_they_write() {

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
@@ -16,15 +16,18 @@ use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::advise::{self, IndexAdvice, medium_of};
 use crate::background::{Background, Owner};
-use crate::catalog::{Catalog, CatalogCache};
+use crate::catalog::{Catalog, CatalogCache, Rewrites};
+use crate::config::LOCK_WAIT;
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
 use crate::info::{CheckProgress, CheckReport, IndexInfo, Info};
 use crate::memory::{Budget, WriterShare};
 use crate::placements::Placements;
 use crate::rules::Rules;
+use crate::scrub::{Damage, Scrub};
 use crate::session::Session;
-use crate::statement::{self, Placed, build_index, drop_indexes, insert_batch, set_placement};
-use crate::threads::SelectionThreads;
+use crate::stack::{OnLargeStack, StackSize};
+use crate::statement::{self, Placed, build_index, drop_indexes, insert_batch, rebuild, set_placement};
+use crate::threads::{MOST_THREADS, SelectionThreads};
 use crate::transaction::NEVER;
 use crate::{CompactOptions, CompactProgress, CompactReport, Compaction, EngineError, QueryResult};
 
@@ -33,19 +36,22 @@ use crate::{CompactOptions, CompactProgress, CompactReport, Compaction, EngineEr
 pub struct DatabaseOptions {
     /// Open for reading only; a file that may not be written is opened so in any case.
     pub read_only: bool,
+    /// Let statements write files (`COPY … TO`) although `read_only` is set: without this they are refused there.
+    /// Temporary files of queries are written in any case.
+    pub allow_writing_files: bool,
     /// On a page-cache file: every published change survives power loss (an msync at each fence), not only the death
     /// of the process.
     pub strict: bool,
     /// Take a file that cannot be mapped synchronously for persistent memory all the same (tests on tmpfs).
     pub assume_dax: bool,
-    /// Threads a query may use; by default all.
+    /// Threads a query may use, 1,024 at most, and one for each 16 MiB of `memory`; by default all.
     pub threads: Option<usize>,
     /// DRAM to use for imports, index builds, compaction and queries together, in bytes; by default a quarter of the
     /// machine's. What does not fit is spilled: by queries to temporary files, by all else to the pool. A query that cannot
     /// spill fails. Less than 1 GiB makes the C library's allocator keep little of what is freed, in the whole process.
     pub memory: Option<usize>,
     /// How long a statement that writes waits for another writer, of this process or another, before it fails; by
-    /// default 5 seconds.
+    /// default 5 seconds. `SET halocline.lock_wait` changes it for a session.
     pub lock_wait: Option<Duration>,
     /// Whether segments are merged in the background; by default they are not, so that a library starts no threads
     /// unasked. `SET halocline.compaction` changes it.
@@ -74,8 +80,6 @@ pub struct IndexSpec {
     pub order: Order,
 }
 
-/// How long a statement waits for another writer unless told otherwise.
-const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// Bytes of DRAM below which it counts what the allocator keeps of freed memory.
 const SMALL_MEMORY: usize = 1 << 30;
 /// Bytes of a file that are copied at once.
@@ -87,9 +91,13 @@ const DRAM_BYTES: u64 = 1 << 20;
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) cache: CatalogCache,
+    pub(crate) rewrites: Mutex<Rewrites>,
     pub(crate) options: DatabaseOptions,
     pub(crate) rules: Rules,
     pub(crate) background: Background,
+    pub(crate) scrub: Scrub,
+    /// What was found damaged in the background.
+    pub(crate) damage: Damage,
     /// What the sessions' queries run with.
     pub(crate) runtime: Arc<RuntimeEnv>,
     /// What of the indexes is in DRAM.
@@ -151,7 +159,7 @@ impl Shared {
         crate::info::index_info(&catalog, name)
     }
 
-    /// How long a statement that writes waits for another writer.
+    /// How long a statement that writes waits for another writer, unless its session is set otherwise.
     pub(crate) fn lock_wait(&self) -> Duration {
         self.options.lock_wait.unwrap_or(LOCK_WAIT)
     }
@@ -181,7 +189,7 @@ impl Shared {
 
 fn index_options(of: &DatabaseOptions) -> IndexOptions {
     let mut options = IndexOptions::default();
-    options.threads = of.threads.unwrap_or(options.threads);
+    options.threads = of.threads.unwrap_or(options.threads).min(MOST_THREADS);
     options.memory = Budget::new(of.memory).work();
     options
 }
@@ -321,9 +329,12 @@ impl Database {
         let shared = Shared {
             pool,
             cache: CatalogCache::new(Arc::clone(&placements)),
+            rewrites: Mutex::default(),
             options: options.clone(),
             rules,
             background: Background::new(options.compaction),
+            scrub: Scrub::default(),
+            damage: Damage::default(),
             runtime: Budget::new(options.memory).runtime(),
             placements,
             threads: Arc::default(),
@@ -364,8 +375,19 @@ impl Database {
     /// The statement cannot be parsed, planned, is not supported, or failed; the pool (or the transaction) is then as it
     /// was.
     pub async fn sql(&self, text: &str) -> Result<QueryResult, EngineError> {
-        let statement = statement::parse(text)?;
-        statement::run(&self.session, &self.shared, statement).await
+        let stack = StackSize::for_text(text);
+        let run = async {
+            let statement = statement::parse(text)?;
+            statement::run(&self.session, &self.shared, statement, stack).await
+        };
+        OnLargeStack::new(stack, run).await
+    }
+
+    /// Returns a function that names the directories of temporary files that queries have made, for a program that ends
+    /// without dropping what runs. It does not keep the pool open.
+    pub fn spill_directories(&self) -> impl Fn() -> Vec<PathBuf> + Send + use<> {
+        let runtime = Arc::clone(&self.shared.runtime);
+        move || runtime.disk_manager.temp_dir_paths()
     }
 
     /// Splits a script at its semicolons (not those in quotes or comments).
@@ -390,7 +412,7 @@ impl Database {
         cancel: &AtomicBool,
     ) -> Result<ImportReport, EngineError> {
         self.session
-            .change(&self.shared, "import", cancel, |transaction| {
+            .change_large(&self.shared, "import", cancel, |transaction| {
                 crate::import::run(transaction, table, files, options, progress, cancel)
             })
     }
@@ -413,7 +435,7 @@ impl Database {
     /// No such table or column, the name is taken, the pool cannot be written.
     pub fn create_index(&self, spec: &IndexSpec) -> Result<IndexInfo, EngineError> {
         self.session
-            .change(&self.shared, "CREATE INDEX", &NEVER, |transaction| {
+            .change_large(&self.shared, "CREATE INDEX", &NEVER, |transaction| {
                 build_index(transaction, spec, false, false, &NEVER)?;
                 crate::info::index_info(&transaction.catalog(), &spec.name)
             })
@@ -471,7 +493,7 @@ impl Database {
     /// There is neither; the pool cannot be written.
     pub fn drop(&self, name: &str) -> Result<String, EngineError> {
         let names = [name.to_string()];
-        let catalog = self.session.catalog(&self.shared)?;
+        let catalog = self.session.peek(&self.shared)?;
         match !catalog.has_table(name) && catalog.has_index(name) {
             true => self
                 .session
@@ -480,6 +502,17 @@ impl Database {
                 }),
             false => self.session.drop_tables(&self.shared, &names, false),
         }
+    }
+
+    /// Builds an index anew by its definition: one that is damaged can be used again. Reads nothing of what it was.
+    ///
+    /// # Errors
+    /// There is none of this name; its table is damaged; the pool cannot be written.
+    pub fn rebuild_index(&self, name: &str) -> Result<(), EngineError> {
+        self.session
+            .change_large(&self.shared, "REINDEX", &NEVER, |transaction| {
+                rebuild(transaction, name, &NEVER)
+            })
     }
 
     /// Merges segments of a table, or of all, where that is worth it, and drops deleted rows from them: queries on many
@@ -497,7 +530,8 @@ impl Database {
         cancel: &AtomicBool,
     ) -> Result<CompactReport, EngineError> {
         self.session.slot().must_be_idle("compaction")?;
-        statement::compact(&self.shared, table, options, progress, cancel)
+        let wait = self.session.lock_wait();
+        statement::compact(&self.shared, table, options, progress, wait, cancel)
     }
 
     /// What is in the pool.
@@ -532,6 +566,14 @@ fn in_dram(path: &Path) -> Result<Dram, EngineError> {
         path: path.to_owned(),
         source,
     };
+    // Before it is opened: to open a pipe waits for its writer.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err(PoolError::NotAPool {
+            path: path.to_owned(),
+            reason: "it is not a regular file",
+        }
+        .into());
+    }
     let mut file = File::open(path).map_err(failed)?;
     let dram = Dram::new(file.metadata().map_err(failed)?.len()).map_err(PoolError::from)?;
     let mut buffer = vec![0; COPIED_AT_ONCE];

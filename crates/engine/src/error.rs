@@ -1,7 +1,11 @@
 //! What can go wrong above the pool, in words for the person at the keyboard.
 
-use arrow_schema::Schema;
+use std::io;
+use std::path::PathBuf;
+
+use arrow_schema::{ArrowError, Schema};
 use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
 use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
 use halocline_joins::JoinError;
@@ -38,6 +42,16 @@ pub enum EngineError {
         what: String,
         /// What to do instead.
         instead: String,
+    },
+    /// The statement nests too deeply to be planned or run safely.
+    #[error("{what} has more than {limit} levels; {instead}")]
+    TooDeep {
+        /// What of the statement.
+        what: &'static str,
+        /// The number of levels allowed.
+        limit: usize,
+        /// What to do instead.
+        instead: &'static str,
     },
     /// No such table.
     #[error("there is no table '{name}' in the pool; {known}")]
@@ -81,6 +95,43 @@ pub enum EngineError {
         /// The statement.
         what: String,
     },
+    /// A statement that writes files met a session that may not.
+    #[error(
+        "{what} writes files, which a session that was opened read-only does not; allow it with --allow-writing-files \
+         (`DatabaseOptions::allow_writing_files`)"
+    )]
+    MayNotWriteFiles {
+        /// The statement.
+        what: &'static str,
+    },
+    /// The file to write is a pool.
+    #[error("{} is a Halocline pool, which no statement replaces by other data; name another file", path.display())]
+    PoolAsOutput {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}{instead}", path.display())]
+    CannotWrite {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+        /// A hint on what to do about it; empty if nothing is known.
+        instead: &'static str,
+    },
+    /// A query cannot write its temporary files.
+    #[error(
+        "cannot write temporary files in {}: {source}; make room there (or raise the limit `ulimit -f`), name another \
+         directory by TMPDIR, or give the query more DRAM (--memory), so that it need not spill",
+        directory.display()
+    )]
+    Spill {
+        /// The directory of temporary files.
+        directory: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// A value that does not fit the column it is for.
     #[error("{statement}, row {row}, column {column}: {reason}")]
     Value {
@@ -92,6 +143,16 @@ pub enum EngineError {
         column: String,
         /// What is wrong, and what to do.
         reason: String,
+    },
+    /// An integer outside of its type.
+    #[error(
+        "{operation} is not a value of type {data_type}; cast to decimal(38, 0) or double where values are that large"
+    )]
+    Overflow {
+        /// The operation with its operands, or the sum.
+        operation: String,
+        /// The type, as a SQL user writes it.
+        data_type: String,
     },
     /// A default that its column cannot have.
     #[error("table {table}, column {column}: its default {reason}")]
@@ -121,6 +182,12 @@ pub enum EngineError {
         /// The statement.
         what: &'static str,
     },
+    /// Another writer has published between the first read of a transaction and its first write.
+    #[error(
+        "another writer has changed the pool since the open transaction began to read, so that it can no longer write; \
+         ROLLBACK, then begin again"
+    )]
+    ChangedSinceRead,
     /// Another statement of the same transaction has not ended.
     #[error(
         "a statement of the open transaction is still running; wait for it, or use a session of its own for what runs beside it"
@@ -156,6 +223,35 @@ impl EngineError {
     }
 }
 
+impl EngineError {
+    /// Returns true if bytes of one object of the pool are damaged, so that others can be used all the same.
+    pub(crate) fn is_damage(&self) -> bool {
+        let pool = |error: &PoolError| {
+            matches!(
+                error,
+                PoolError::ChecksumMismatch { .. }
+                    | PoolError::NoSuchExtent { .. }
+                    | PoolError::NotANode { .. }
+            )
+        };
+        let columns = |error: &ColumnsError| match error {
+            ColumnsError::Damaged { .. } => true,
+            ColumnsError::Pool(error) => pool(error),
+            _ => false,
+        };
+        match self {
+            Self::Pool(error) => pool(error),
+            Self::Columns(error) => columns(error),
+            Self::Elf(ElfError::Damaged { .. } | ElfError::DamagedMeta { .. }) => true,
+            Self::Elf(ElfError::Pool(error)) => pool(error),
+            Self::Elf(ElfError::Columns(error)) => columns(error),
+            _ => false,
+        }
+    }
+}
+/// Levels that the parser reads, its default.
+const PARSER_LEVELS: usize = 50;
+
 /// A phrase for error texts: which names there are.
 pub(crate) fn known_names(kind: &str, names: &[String]) -> String {
     match names {
@@ -182,6 +278,12 @@ impl From<DataFusionError> for EngineError {
 
 /// Finds our own error inside DataFusion's wrappers, or strips the wrappers' prefixes.
 fn from_datafusion(error: DataFusionError) -> EngineError {
+    use DataFusionError as E;
+    if !matches!(error, E::External(_) | E::Context(..) | E::Diagnostic(..))
+        && let Some(spill) = of_spill(&error)
+    {
+        return spill;
+    }
     match error {
         DataFusionError::External(inner) => match inner.downcast::<EngineError>() {
             Ok(own) => *own,
@@ -195,14 +297,48 @@ fn from_datafusion(error: DataFusionError) -> EngineError {
         DataFusionError::ResourcesExhausted(text) => EngineError::Query(format!(
             "the query needs more DRAM than the database may use; give it more (--memory): {text}"
         )),
-        DataFusionError::ArrowError(inner, _) => EngineError::Query(plain_text(&inner.to_string())),
+        DataFusionError::SQL(inner, _) if matches!(*inner, ParserError::RecursionLimitExceeded) => {
+            EngineError::TooDeep {
+                what: "the statement",
+                limit: PARSER_LEVELS,
+                instead: "use fewer parentheses, functions and subqueries within each other",
+            }
+        }
+        DataFusionError::ArrowError(inner, _) => match *inner {
+            ArrowError::ArithmeticOverflow(text) => {
+                let operation = text.strip_prefix("Overflow happened on: ").unwrap_or(&text);
+                EngineError::Query(format!(
+                    "{operation} is not a value of its type; cast to decimal(38, 0) or double where values are that large"
+                ))
+            }
+            other => EngineError::Query(plain_text(&other.to_string())),
+        },
         other => EngineError::Query(plain_text(&other.strip_backtrace())),
     }
 }
 
+/// The error of temporary files, which are all that a query writes, if one of the system that is about them is the
+/// cause. What wraps it keeps its text only.
+fn of_spill(error: &DataFusionError) -> Option<EngineError> {
+    use io::ErrorKind as Kind;
+    let text = error.to_string();
+    let causes = [
+        ("(os error 27)", Kind::FileTooLarge),
+        ("(os error 28)", Kind::StorageFull),
+        ("(os error 122)", Kind::QuotaExceeded),
+    ];
+    let full = causes.into_iter().find(|(number, _)| text.contains(number));
+    let directory = std::env::temp_dir();
+    // As the names of temporary files begin.
+    let within = text.contains(&*directory.join(".tmp").to_string_lossy());
+    let kind = full.map(|(_, kind)| kind).or(within.then_some(Kind::Other))?;
+    let source = io::Error::new(kind, plain_text(&text));
+    Some(EngineError::Spill { directory, source })
+}
+
 /// Removes the categories DataFusion and Arrow put before a message.
 fn plain_text(text: &str) -> String {
-    const PREFIXES: [&str; 12] = [
+    const PREFIXES: [&str; 14] = [
         "Error during planning: ",
         "SQL error: ",
         "Execution error: ",
@@ -215,6 +351,8 @@ fn plain_text(text: &str) -> String {
         "ParserError(\"",
         "Parquet error: ",
         "Object Store error: ",
+        "Io error: ",
+        "IO error: ",
     ];
     let mut text = text.trim();
     while let Some(rest) = PREFIXES.iter().find_map(|p| text.strip_prefix(p)) {
@@ -235,6 +373,22 @@ mod tests {
             plain_text("SQL error: ParserError(\"Expected: x\")"),
             "Expected: x"
         );
+    }
+
+    #[test]
+    fn full_directories_of_temporary_files_are_named() {
+        let full = || io::Error::from_raw_os_error(28);
+        let wrapped = io::Error::other(DataFusionError::IoError(full()));
+        for error in [
+            DataFusionError::IoError(full()),
+            ArrowError::IoError(full().to_string(), full()).into(),
+            ArrowError::IoError(wrapped.to_string(), wrapped).into(),
+        ] {
+            let text = EngineError::from(error).to_string();
+            assert!(text.contains("cannot write temporary files in /"), "{text}");
+        }
+        let other = DataFusionError::IoError(io::ErrorKind::NotFound.into());
+        assert!(matches!(EngineError::from(other), EngineError::Query(_)));
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! What is in a pool, for people (`info`) and programs (it serialises).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow_cast::display::array_value_to_string;
 use halocline_cache::Placement;
 use halocline_columns::{Column, TableEncoding};
 use halocline_elf::TableIndex;
+use halocline_pool::PoolError;
 use serde::Serialize;
 
 use crate::EngineError;
-use crate::catalog::{Catalog, OpenIndex};
+use crate::catalog::{Catalog, LOG_OBJECT, OpenIndex};
 use crate::database::Shared;
 use crate::import::sql_name;
 use crate::size;
@@ -23,6 +25,8 @@ pub struct Info {
     pub tables: Vec<TableInfo>,
     /// Indexes by name.
     pub indexes: Vec<IndexInfo>,
+    /// Tables, indexes and the log of small changes, if they cannot be read; the others are above.
+    pub damaged: Vec<DamagedObject>,
     /// DRAM this process holds for the open tables and indexes (dictionaries, headers), in bytes; mapped bytes of the
     /// pool are not DRAM of the engine.
     pub dram_bytes: u64,
@@ -30,6 +34,8 @@ pub struct Info {
     pub placed_bytes: u64,
     /// Bytes they may take; none if there is no limit.
     pub dram_budget: Option<u64>,
+    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`), as sentences.
+    pub damage: Vec<String>,
 }
 
 /// The pool file and the medium under it.
@@ -57,6 +63,43 @@ pub struct PoolInfo {
     pub uuid: String,
     /// Version of the file format.
     pub format_version: u32,
+}
+
+/// An object that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DamagedObject {
+    /// What it is.
+    pub kind: DamagedKind,
+    /// Its name.
+    pub name: String,
+    /// Of an index, the table it is on, if that is known.
+    pub table: Option<String>,
+    /// Rows that are stored in it, if that is known.
+    pub rows: Option<u64>,
+    /// Why it cannot be read, and what to do.
+    pub reason: String,
+}
+
+/// The kind of a [`DamagedObject`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DamagedKind {
+    /// A table: of no use until it is dropped and imported again; its intact segments may still be read.
+    Table,
+    /// An index, which can be built anew from its table.
+    Index,
+    /// The log of small changes: a repair keeps what comes before the damage.
+    Log,
+}
+
+impl std::fmt::Display for DamagedKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Table => "table",
+            Self::Index => "index",
+            Self::Log => "log",
+        })
+    }
 }
 
 /// One table.
@@ -173,25 +216,32 @@ pub struct CheckReport {
     pub indexes: usize,
     /// Everything that is wrong, one text each; empty means that all is well.
     pub problems: Vec<String>,
+    /// The objects that are damaged.
+    pub damaged: Vec<DamagedObject>,
 }
 
 /// Collects what is in the pool.
 ///
 /// # Errors
-/// A table or the pool cannot be read.
+/// The pool cannot be read.
 pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
-    let catalog = shared.catalog()?;
+    let (catalog, log) = readable(shared)?;
     let pool = shared.pool.info()?;
-    let names = catalog.table_names();
-    let tables = names
-        .iter()
-        .map(|name| table_info(&catalog, name))
-        .collect::<Result<_, _>>()?;
-    let indexes = catalog
-        .indexes()
-        .iter()
-        .map(|index| index_info(&catalog, &index.name))
-        .collect::<Result<_, _>>()?;
+    let mut damaged: Vec<DamagedObject> = log.into_iter().collect();
+    let mut tables = Vec::new();
+    for name in catalog.table_names() {
+        match table_info(&catalog, &name) {
+            Ok(info) => tables.push(info),
+            Err(error) => damaged.push(damaged_table(&catalog, &name, error.to_string())),
+        }
+    }
+    let mut indexes = Vec::new();
+    for index in catalog.indexes() {
+        match index_info(&catalog, &index.name) {
+            Ok(info) => indexes.push(info),
+            Err(error) => damaged.push(damaged_index(index, error.to_string())),
+        }
+    }
     Ok(Info {
         pool: PoolInfo {
             path: (pool.kind != halocline_media::MediumKind::Dram).then_some(pool.path),
@@ -211,10 +261,56 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
         },
         tables,
         indexes,
+        damaged,
         dram_bytes: dram_bytes(&catalog),
         placed_bytes: shared.placements.budget().used(),
         dram_budget: shared.dram_budget(),
+        damage: shared.damage.all(),
     })
+}
+
+/// The newest version, or, if the log is damaged, what is stored without it, and the damage.
+///
+/// # Errors
+/// The pool cannot be read.
+pub(crate) fn readable(shared: &Shared) -> Result<(Arc<Catalog>, Option<DamagedObject>), EngineError> {
+    match shared.catalog() {
+        Ok(catalog) => Ok((catalog, None)),
+        Err(error @ (EngineError::Pool(PoolError::DamagedLog { .. }) | EngineError::Log { .. })) => {
+            let catalog = Catalog::without_log(shared.pool.snapshot()?, &shared.placements);
+            let log = DamagedObject {
+                kind: DamagedKind::Log,
+                name: LOG_OBJECT.to_string(),
+                table: None,
+                rows: None,
+                reason: error.to_string(),
+            };
+            Ok((Arc::new(catalog), Some(log)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A table that cannot be read.
+pub(crate) fn damaged_table(catalog: &Catalog, name: &str, reason: String) -> DamagedObject {
+    DamagedObject {
+        kind: DamagedKind::Table,
+        name: name.to_string(),
+        table: None,
+        rows: catalog.objects().table_head(name).ok().map(|head| head.rows),
+        reason,
+    }
+}
+
+/// An index that cannot be read.
+pub(crate) fn damaged_index(index: &OpenIndex, reason: String) -> DamagedObject {
+    DamagedObject {
+        kind: DamagedKind::Index,
+        name: index.name.clone(),
+        table: index.table.clone(),
+        rows: None,
+        reason,
+    }
 }
 
 fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
@@ -260,7 +356,7 @@ fn encoding(column: &Column, table: TableEncoding) -> &'static str {
         },
         Some(space) if space.dictionary().is_some() => "dictionary, packed",
         Some(_) => "packed",
-        None if column.data_type().is_numeric() => "packed",
+        None if column.data_type().is_numeric() && !column.is_wide() => "packed",
         None => "compressed bytes",
     }
 }
@@ -275,9 +371,10 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
         .iter()
         .find(|index| index.name == name)
         .ok_or_else(|| catalog.no_index(name))?;
-    let index: &TableIndex = match &open.index {
-        Ok(index) => index,
-        Err(reason) => {
+    let (index, not_used): (&TableIndex, Option<String>) = match (&open.index, &open.incomplete) {
+        (Ok(index), _) => (index, None),
+        (Err(reason), Some(index)) => (index, Some(reason.clone())),
+        (Err(reason), None) => {
             return Err(EngineError::Query(format!(
                 "index '{name}' cannot be read: {reason}"
             )));
@@ -317,7 +414,8 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
         dram,
         dram_bytes: placed.as_ref().map(|placed| placed.dram_bytes),
         dram_most: most,
-        fallback: unknown
+        fallback: not_used
+            .or(unknown)
             .or_else(|| open.placing.failed())
             .or_else(|| placed.and_then(|placed| placed.fallback)),
     })

@@ -14,8 +14,10 @@ mod background;
 mod catalog;
 mod check;
 mod config;
+mod copy_to;
 mod database;
 mod delta;
+mod duration;
 mod error;
 mod filter;
 mod import;
@@ -23,10 +25,14 @@ mod info;
 mod memory;
 mod placements;
 mod plan;
+mod query_memory;
 mod result;
 mod rules;
+mod scrub;
+mod semantics;
 mod session;
 mod size;
+mod stack;
 mod star;
 mod statement;
 mod storable;
@@ -39,13 +45,19 @@ mod write;
 pub use advise::IndexAdvice;
 pub use config::{Compaction, IndexMode};
 pub use database::{Database, DatabaseOptions, IndexSpec};
+pub use duration::parse_duration;
 pub use error::EngineError;
 pub use halocline_cache::Placement;
 pub use halocline_columns::TableEncoding;
 pub use halocline_elf::{Advice, Advised, Layout, Order, PlaceOptions};
 pub use halocline_media::EmulatedSpec;
-pub use import::{Format, ImportError, ImportFault, ImportOptions, ImportProgress, ImportReport, Place};
-pub use info::{CheckProgress, CheckReport, ColumnInfo, IndexInfo, Info, PoolInfo, TableInfo};
+pub use import::{
+    DecidingValue, DialectReport, Format, ImportError, ImportFault, ImportOptions, ImportProgress,
+    ImportReport, InferredColumn, Place, QuoteOption,
+};
+pub use info::{
+    CheckProgress, CheckReport, ColumnInfo, DamagedKind, DamagedObject, IndexInfo, Info, PoolInfo, TableInfo,
+};
 pub use result::{BatchStream, QueryResult};
 pub use size::parse_size;
 pub use statement::{CompactOptions, CompactProgress, CompactReport};

@@ -7,13 +7,24 @@
 
 use std::sync::Arc;
 
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::prelude::SessionConfig;
 use halocline_columns::TableOptions;
 use halocline_media::ram_bytes;
 
+use crate::query_memory::QueryMemory;
+
 /// What a process needs before it does anything, unless that is more than a quarter of the budget.
 const PROCESS: usize = 24 << 20;
+/// The least memory of a query for each of its threads, in bytes: with less there are fewer threads.
+const OF_A_THREAD: usize = 16 << 20;
+/// Budgets of at least this many bytes have batches of [`MOST_ROWS`].
+const LARGE: usize = 512 << 20;
+/// Rows of a batch between operators.
+const MOST_ROWS: usize = 8192;
+/// Rows of a batch that are worth the work of handing it on.
+const LEAST_ROWS: usize = 1024;
 /// The least that queries get.
 const LEAST_POOL: usize = 32 << 20;
 
@@ -47,9 +58,26 @@ impl Budget {
         self.work() / 8
     }
 
+    /// Sets the sizes that DataFusion does not take from the memory there is: buffers of each thread, rows of a batch.
+    /// `threads` is the most that a query may have.
+    pub(crate) fn configure(self, config: SessionConfig, threads: usize) -> SessionConfig {
+        let work = self.work().max(LEAST_POOL);
+        let threads = threads.min(work / OF_A_THREAD).max(1);
+        let rows = MOST_ROWS.min((work / (LARGE / MOST_ROWS)).next_power_of_two());
+        let mut config = config
+            .with_target_partitions(threads)
+            .with_batch_size(rows.max(LEAST_ROWS));
+        let execution = &mut config.options_mut().execution;
+        let of_sort = execution.sort_spill_reservation_bytes;
+        execution.sort_spill_reservation_bytes = of_sort.min(work / threads / 8);
+        let of_writer = execution.objectstore_writer_buffer_size;
+        execution.objectstore_writer_buffer_size = of_writer.min(work / 64);
+        config
+    }
+
     /// What queries run with.
     pub(crate) fn runtime(self) -> Arc<RuntimeEnv> {
-        let pool = FairSpillPool::new(self.work().max(LEAST_POOL));
+        let pool = QueryMemory::new(self.work().max(LEAST_POOL));
         let builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
         builder
             .build_arc()

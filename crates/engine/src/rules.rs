@@ -12,6 +12,8 @@ pub(crate) enum Mistake {
     FoldGoneRows,
     /// A publish does not mark the rows of segments that the log says are deleted.
     ForgetDeletions,
+    /// Changes of a damaged table, which cannot be folded, are left out of the next log.
+    ForgetUnfolded,
     /// A publish leaves indexes without the new segments.
     StaleIndex,
     /// A version takes over the delta of the generation before.

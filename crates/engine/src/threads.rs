@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use halocline_elf::Workers;
 
+/// The most threads that a query or an index build uses, whatever is asked for.
+pub(crate) const MOST_THREADS: usize = 1024;
+
 /// Made by the sessions of a database, in their configuration found by plans.
 #[derive(Default)]
 pub(crate) struct SelectionThreads(Mutex<Option<Arc<Workers>>>);

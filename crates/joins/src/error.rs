@@ -31,6 +31,16 @@ pub enum JoinError {
         /// As many as are allowed.
         most: usize,
     },
+    /// A value that is aggregated is outside of its type.
+    #[error(
+        "{operation} is not a value of type {data_type}; cast to decimal(38, 0) or double where values are that large"
+    )]
+    Overflow {
+        /// The operation with its operands.
+        operation: String,
+        /// The type, as a SQL user writes it.
+        data_type: &'static str,
+    },
     /// The caller wanted it to end.
     #[error("the join was interrupted")]
     Interrupted,

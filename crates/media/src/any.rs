@@ -108,6 +108,10 @@ impl Medium for AnyMedium {
         forward!(self, medium => medium.discard(offset, len))
     }
 
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        forward!(self, medium => medium.truncate(len))
+    }
+
     fn can_gather(&self) -> bool {
         forward!(self, medium => medium.can_gather())
     }

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
+use rustix::process::Resource;
 
 use crate::MediaError;
 
@@ -18,6 +19,7 @@ use crate::MediaError;
 pub(crate) fn extend(file: &File, path: &Path, old_len: u64, new_len: u64) -> Result<(), MediaError> {
     let wanted = new_len - old_len;
     check_room(file, path, wanted)?;
+    check_limit(path, new_len, wanted)?;
     match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, old_len, wanted) {
         Ok(()) => {}
         Err(Errno::NOTSUP | Errno::NOSYS) => return write_zeroes(file, path, old_len, new_len),
@@ -76,6 +78,18 @@ fn check_room(file: &File, path: &Path, wanted: u64) -> Result<(), MediaError> {
     }
 }
 
+/// Refuses a length beyond the process's limit of file sizes (`ulimit -f`) before the system does, which would end the
+/// process with SIGXFSZ.
+fn check_limit(path: &Path, len: u64, wanted: u64) -> Result<(), MediaError> {
+    match rustix::process::getrlimit(Resource::Fsize).current {
+        Some(limit) if len > limit => Err(MediaError::DiskFull {
+            path: path.to_path_buf(),
+            wanted,
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Frees blocks beyond the end that a failed allocation may have left; if that fails too they are only
 /// unused.
 fn give_back(file: &File, len: u64) {
@@ -101,10 +115,12 @@ fn write_zeroes(file: &File, path: &Path, old_len: u64, new_len: u64) -> Result<
 
 fn growth_error(path: &Path, wanted: u64, source: io::Error) -> MediaError {
     match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MediaError::DiskFull {
-            path: path.to_path_buf(),
-            wanted,
-        },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            MediaError::DiskFull {
+                path: path.to_path_buf(),
+                wanted,
+            }
+        }
         _ => MediaError::Io {
             action: "grow",
             path: path.to_path_buf(),

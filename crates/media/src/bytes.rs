@@ -1,8 +1,23 @@
 //! Read access to immutable bytes, wherever they live.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::{Device, flush};
+
+/// Bytes of a block in [`Bytes::verified_blocks`].
+pub const VERIFIED_BLOCK: usize = 4096;
+
+/// A block of bytes that does not match its checksum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockDamage {
+    /// The object that the bytes belong to, and which part of it they are.
+    pub object: String,
+    /// Offset of the block in the bytes.
+    pub offset: u64,
+    /// Length of the block in bytes.
+    pub len: u64,
+}
 
 /// Immutable bytes that are cheap to clone: an extent of a pool, a DRAM copy of one, a slice of a test.
 ///
@@ -43,6 +58,27 @@ pub trait Bytes: Clone + Send + Sync + 'static {
     #[inline(always)]
     fn prefetch(&self, offset: usize) {
         prefetch(self.as_slice(), offset);
+    }
+
+    /// One bit for each block of [`VERIFIED_BLOCK`] bytes, set when the block is known to match its checksum; bit `i % 64` of word
+    /// `i / 64` is that of block `i`. Empty if nothing of them has to be verified before it is read, which is so for bytes
+    /// in DRAM, and once all blocks are verified.
+    #[inline(always)]
+    fn verified_blocks(&self) -> &[AtomicU64] {
+        &[]
+    }
+
+    /// Verifies the blocks that hold `len` bytes from `offset` on, those not yet verified. Reads whole blocks. Damage is kept for
+    /// [`damage`](Bytes::damage), so that a search need not stop where it meets it.
+    fn verify(&self, offset: usize, len: usize) {
+        let _ = (offset, len);
+    }
+
+    /// The first damaged block that [`verify`](Bytes::verify) has met since the bytes were opened, by whichever thread.
+    /// Whoever has read through `verify` asks this before the result is used.
+    #[inline(always)]
+    fn damage(&self) -> Option<BlockDamage> {
+        None
     }
 
     /// The emulated device they are read from: its time is not that of a clock on the wall.

@@ -85,6 +85,10 @@ impl<M: Medium> Medium for Counting<M> {
         self.medium.discard(offset, len)
     }
 
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        self.medium.truncate(len)
+    }
+
     fn can_gather(&self) -> bool {
         self.medium.can_gather()
     }

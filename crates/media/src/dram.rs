@@ -62,6 +62,18 @@ impl Medium for Dram {
         }
     }
 
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        let len = round_up(len, PAGE);
+        let _growing = self
+            .growth
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if len < self.len() {
+            self.region.shrink(len)?;
+        }
+        Ok(self.len())
+    }
+
     fn refresh(&self) -> Result<u64, MediaError> {
         Ok(self.len())
     }

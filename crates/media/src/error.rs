@@ -19,8 +19,13 @@ pub enum MediaError {
         /// The path that was asked for.
         path: PathBuf,
     },
-    /// The file system has not enough room; nothing was changed, and the call may be repeated once there is.
-    #[error("no room for {} to grow by {wanted} bytes; free some space on its file system and try again", path.display())]
+    /// The file system has not enough room, or the process may not write files of this size; nothing was changed, and the
+    /// call may be repeated once there is room.
+    #[error(
+        "no room for {} to grow by {wanted} bytes; free some space on its file system (or raise the limit `ulimit -f`) \
+         and try again",
+        path.display()
+    )]
     DiskFull {
         /// The file that was to grow.
         path: PathBuf,

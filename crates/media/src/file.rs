@@ -6,13 +6,14 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::mm::MapFlags;
 
+use crate::bus_error::KnownFile;
 use crate::dirty::DirtyPages;
 use crate::flush::{FlushInstruction, flush_instruction, store_fence};
 use crate::latch::Latch;
@@ -24,7 +25,7 @@ use crate::{HOLE, LINE, Mapped, MediaError, Medium, MediumKind, PAGE, Words, blo
 pub struct FileOptions {
     /// Map it for reading only: stores panic, growth is refused.
     pub read_only: bool,
-    /// Create the file if it does not exist.
+    /// Create the file if it does not exist, for its owner only (mode 0600).
     pub create: bool,
     /// Page cache only: make each fence an `msync`.
     pub strict: bool,
@@ -41,10 +42,13 @@ pub struct FileOptions {
 /// A mapped file. Other processes may map the same file; that only one of them writes is for the caller to
 /// see to.
 ///
-/// Nobody may cut the file off while it is mapped: to touch bytes that are no longer there kills the process.
-/// A [`refresh`](Medium::refresh) tells.
+/// Nobody may cut the file off while it is mapped: to touch bytes that are no longer there ends the process, with a
+/// message if the program has called [`exit_on_bus_error`](crate::exit_on_bus_error), else silently. A
+/// [`refresh`](Medium::refresh) reports a cut before anything is touched.
 #[derive(Debug)]
 pub struct FileMedium {
+    /// Leaves the table before the region is unmapped, as fields are dropped in their order.
+    _known: KnownFile,
     region: Region,
     file: File,
     path: PathBuf,
@@ -89,7 +93,9 @@ impl FileMedium {
             MediumKind::PageCache { strict: false } => Some(FlushInstruction::None),
             _ => Some(flush_instruction()),
         };
+        let known = KnownFile::enter(region.start().addr().get(), region.reserved() as usize, &path);
         let medium = FileMedium {
+            _known: known,
             region,
             file,
             path,
@@ -268,6 +274,23 @@ impl Medium for FileMedium {
             .keep(blocks::punch(&self.file, &self.path, from, to - from))
     }
 
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        if self.read_only() {
+            return Err(MediaError::ReadOnly { name: self.name() });
+        }
+        // Ranges behind the new end must not wait to be written back.
+        self.fence()?;
+        let len = round_up(len, PAGE);
+        let _growing = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        self.checked_len()?;
+        if len < self.len() {
+            // First the mapping: a page without a file behind it would end the process.
+            self.region.shrink(len)?;
+            rustix::fs::ftruncate(&self.file, len).map_err(|error| self.io("shorten", error))?;
+        }
+        Ok(self.len())
+    }
+
     /// In tmpfs.
     fn can_gather(&self) -> bool {
         const TMPFS: i64 = 0x0102_1994;
@@ -406,6 +429,7 @@ fn open_file(path: &Path, options: &FileOptions) -> Result<File, MediaError> {
         .read(true)
         .write(!options.read_only)
         .create(create)
+        .mode(0o600)
         .truncate(false)
         .open(path)
         .map_err(io)

@@ -119,6 +119,22 @@ pub trait Medium: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Cuts the medium off at `len`, rounded up to [`PAGE`], where it can, and returns its length then; a greater `len`
+    /// changes nothing. What is cut off comes back as zeros when the medium [grows](Medium::grow). A crash may leave
+    /// the old length.
+    ///
+    /// Nobody may use the bytes behind `len` any more, nor have borrowed them, and no other process may have the file
+    /// mapped.
+    ///
+    /// # Errors
+    /// [`MediaError::ReadOnly`], [`MediaError::Truncated`] if someone else has cut it off, [`MediaError::OutOfMemory`]
+    /// or
+    /// [`MediaError::Io`]: the length is unchanged, or the medium uses less of the file than there is.
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        let _ = len;
+        Ok(self.len())
+    }
+
     /// Whether [`gather`](Medium::gather) may do anything.
     fn can_gather(&self) -> bool {
         false

@@ -1,8 +1,8 @@
 //! Reserved addresses, of which the first `len` bytes are mapped.
 //!
 //! Invariants: `[base, base + reserved)` belongs to this region until it is dropped; its first `len` bytes
-//! are mapped readable (and writable if `writable`) and `len` never shrinks; `base` is a multiple of 2 MiB.
-//! Hence an offset that has been checked against `len` is valid for as long as the region lives.
+//! are mapped readable (and writable if `writable`), and stay readable when `len` shrinks; `base` is a multiple of 2
+//! MiB. Hence an offset that has been checked against `len` is valid for as long as the region lives.
 #![allow(unsafe_code, reason = "maps memory and turns checked offsets into addresses")]
 
 use std::os::fd::BorrowedFd;
@@ -87,6 +87,11 @@ impl Region {
         self.base
     }
 
+    /// Bytes of addresses set aside, mapped or not.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
     /// Whether stores are allowed.
     pub(crate) fn writable(&self) -> bool {
         self.writable
@@ -144,6 +149,27 @@ impl Region {
             // mapped by anything but it.
             unsafe { mm::mmap(start, len, self.protection(), flags, file, from) }?;
             self.advise_huge(from, to);
+        }
+        self.len.store(len, Ordering::Release);
+        Ok(())
+    }
+
+    /// Lets go of the file from `len` on, a multiple of [`PAGE`]. Whoever still reads the bytes behind it finds zeros.
+    /// The caller holds the lock of growth.
+    pub(crate) fn shrink(&self, len: u64) -> Result<(), MediaError> {
+        let end = round_up(self.len(), PAGE);
+        debug_assert!(len.is_multiple_of(PAGE) && len <= end, "{len} of {end}");
+        if len < end {
+            let start = self.base.as_ptr().wrapping_add(len as usize).cast();
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+            // Readable only: what can be written would count against the process's limits.
+            // SAFETY: the range is inside of the reservation and mapped by this region, and its addresses stay valid.
+            // Only bytes that someone has borrowed there would change, which `Medium::truncate` forbids.
+            let result = unsafe { mm::mmap_anonymous(start, (end - len) as usize, ProtFlags::READ, flags) };
+            result.map_err(|error| MediaError::OutOfMemory {
+                bytes: end - len,
+                source: error.into(),
+            })?;
         }
         self.len.store(len, Ordering::Release);
         Ok(())

@@ -12,7 +12,7 @@ pub(crate) enum Event {
     /// A fence.
     Fence,
     /// The length became this.
-    Grow { len: u64 },
+    Resize { len: u64 },
     /// Everything stored became durable.
     Sync,
     /// An operation began.

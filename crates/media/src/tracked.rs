@@ -137,7 +137,7 @@ impl Medium for Tracked {
         self.memory.grow(new_len)?;
         let len = self.len();
         if len > old_len {
-            self.note(&mut notes, || Event::Grow { len });
+            self.note(&mut notes, || Event::Resize { len });
         }
         Ok(())
     }
@@ -146,6 +146,16 @@ impl Medium for Tracked {
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
         self.store(offset, &vec![0; len as usize]);
         Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        let mut notes = self.lock();
+        let before = self.len();
+        let len = self.memory.truncate(len)?;
+        if len < before {
+            self.note(&mut notes, || Event::Resize { len });
+        }
+        Ok(len)
     }
 
     fn refresh(&self) -> Result<u64, MediaError> {

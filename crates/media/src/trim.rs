@@ -2,21 +2,22 @@
 #![allow(unsafe_code, reason = "functions of the C library")]
 
 /// Makes the allocator keep little of what is freed, for the whole process and from now on: allocations from a MiB on are
-/// mappings of their own. For programs with a small budget; costs some page faults. Does nothing where the C library is not
-/// glibc.
+/// mappings of their own, and threads that start later share one heap. For programs with a small budget; costs some
+/// page faults. Does nothing where the C library is not glibc.
 pub fn keep_little_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const TRIM_THRESHOLD: i32 = -1;
         const MMAP_THRESHOLD: i32 = -3;
+        const ARENA_MAX: i32 = -8;
         const BYTES: i32 = 1 << 20;
         unsafe extern "C" {
             fn mallopt(parameter: i32, value: i32) -> i32;
         }
-        for parameter in [TRIM_THRESHOLD, MMAP_THRESHOLD] {
+        for (parameter, value) in [(TRIM_THRESHOLD, BYTES), (MMAP_THRESHOLD, BYTES), (ARENA_MAX, 1)] {
             // SAFETY: glibc's function of this signature and these parameters of <malloc.h>; it changes what later calls of
             // `malloc` and `free` do, not what was allocated.
-            unsafe { mallopt(parameter, BYTES) };
+            unsafe { mallopt(parameter, value) };
         }
     }
 }

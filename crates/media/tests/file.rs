@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::Command;
 
-use halocline_media::{FileMedium, FileOptions, MediaError, Medium, MediumKind, PAGE};
+use halocline_media::{FileMedium, FileOptions, MediaError, Medium, MediumKind, PAGE, exit_on_bus_error};
 
 const MIB: u64 = 1 << 20;
 
@@ -331,6 +331,40 @@ fn blocks_that_are_given_back_can_be_had_again() {
 }
 
 #[test]
+fn a_file_is_cut_off_and_grows_again() {
+    let (_folder, path) = folder();
+    for strict in [false, true] {
+        let options = FileOptions { strict, ..create() };
+        let medium = FileMedium::open(&path, &options).unwrap();
+        medium.grow(8 * PAGE).unwrap();
+        medium.store(0, b"stays");
+        medium.store(6 * PAGE, b"goes");
+        medium.flush(6 * PAGE, 4);
+        medium.flush(0, 5);
+        assert_eq!(medium.truncate(9 * PAGE).unwrap(), 8 * PAGE, "it does not grow");
+        assert_eq!(medium.truncate(4 * PAGE + 1).unwrap(), 5 * PAGE);
+        assert_eq!(
+            (medium.len(), path.metadata().unwrap().len()),
+            (5 * PAGE, 5 * PAGE)
+        );
+        assert_eq!(medium.refresh().unwrap(), 5 * PAGE);
+        medium.fence().unwrap();
+        medium.sync().unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| medium.load_u64(6 * PAGE))).is_err());
+        medium.grow(8 * PAGE).unwrap();
+        let mut bytes = [1; 5];
+        medium.load(6 * PAGE, &mut bytes);
+        assert_eq!(bytes, [0; 5], "what was cut off is gone");
+        medium.store(6 * PAGE, b"new");
+        medium.load(0, &mut bytes);
+        assert_eq!(&bytes, b"stays");
+        drop(medium);
+        assert_eq!(&std::fs::read(&path).unwrap()[6 * PAGE as usize..][..3], b"new");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
 fn growing_often_takes_no_more_mappings() {
     let (_folder, path) = folder();
     let medium = FileMedium::open(&path, &create()).unwrap();
@@ -399,4 +433,82 @@ fn another_process_shares_the_file() {
         String::from_utf8_lossy(&child.stderr)
     );
     assert_eq!((medium.load_u64(8), medium.load_u64(4 * MIB)), (12, 13));
+}
+
+/// The environment variable that tells the child of the tests of SIGBUS what to do with the file.
+const FAULT: &str = "HALOCLINE_MEDIA_FAULT";
+const EXIT_CODE: u8 = 74;
+
+/// The process that the tests of SIGBUS end: does nothing when the suite runs it.
+#[test]
+fn bus_error_child() {
+    let (Some(path), Ok(fault)) = (std::env::var_os(CHILD), std::env::var(FAULT)) else {
+        return;
+    };
+    exit_on_bus_error(1).unwrap();
+    exit_on_bus_error(EXIT_CODE).unwrap();
+    let closed = FileMedium::open(&path, &FileOptions::default()).unwrap();
+    let medium = FileMedium::open(&path, &FileOptions::default()).unwrap();
+    drop(closed);
+    match fault.as_str() {
+        "load" | "store" | "thread" => {
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_len(PAGE).unwrap();
+            match fault.as_str() {
+                "load" => drop(medium.load_u64(MIB)),
+                "store" => medium.store_u64(MIB, 1),
+                _ => std::thread::scope(|scope| drop(scope.spawn(|| medium.load_u64(MIB)).join())),
+            }
+        }
+        "sent" => {
+            let own = rustix::process::getpid();
+            // The handler of Rust's standard library lets the first one pass.
+            loop {
+                rustix::process::kill_process(own, rustix::process::Signal::BUS).unwrap();
+            }
+        }
+        other => panic!("no such fault: {other}"),
+    }
+    std::process::exit(0);
+}
+
+fn bus_error(fault: &str) -> (PathBuf, std::process::Output) {
+    let (_folder, path) = folder();
+    FileMedium::open(&path, &create()).unwrap().grow(2 * MIB).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let child = child
+        .args(["--exact", "bus_error_child", "--nocapture"])
+        .env(CHILD, &path)
+        .env(FAULT, fault)
+        .output();
+    (path, child.unwrap())
+}
+
+#[test]
+fn touching_what_was_cut_off_ends_the_process_with_a_message() {
+    for fault in ["load", "store", "thread"] {
+        let (path, output) = bus_error(fault);
+        let path = path.display();
+        assert_eq!(
+            output.status.code(),
+            Some(EXIT_CODE.into()),
+            "{fault}: {:?}",
+            output.status
+        );
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            text,
+            format!(
+                "error: {path} was truncated, or its disk reported an error, while it was open\n\
+                 hint: restore it from a copy, then run `halocline check {path}`\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn another_bus_error_is_none_of_a_file() {
+    use std::os::unix::process::ExitStatusExt;
+    let (_, output) = bus_error("sent");
+    assert_eq!(output.status.signal(), Some(7), "{:?}", output.status);
 }

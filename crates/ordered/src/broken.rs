@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+/// Nodes are numbered by their offsets in these units.
+const GRAIN: u64 = 256;
+
 /// Damaged nodes, with what is wrong with them. Costs one load as long as there are none.
 #[derive(Debug, Default)]
 pub(crate) struct Broken {
@@ -31,6 +34,11 @@ impl Broken {
     /// Whether there are any.
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
+    }
+
+    /// Whether the node at an offset is one of them.
+    pub(crate) fn has_at(&self, offset: u64) -> bool {
+        u32::try_from(offset / GRAIN).is_ok_and(|node| self.has(node))
     }
 
     pub(crate) fn has(&self, node: u32) -> bool {

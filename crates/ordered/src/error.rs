@@ -41,6 +41,23 @@ pub enum TreeError {
         /// The text of the first error.
         first: String,
     },
+    /// The tree is opened to be read.
+    #[error(
+        "'{name}' is opened to be read only: open it for writing, which no other process may have it open for"
+    )]
+    ReadOnly {
+        /// The object's name.
+        name: String,
+    },
+    /// A tree that is opened to be read was not closed, and a crash has left something half done in it.
+    #[error(
+        "'{name}' was not closed, and what a crash has left half done in it cannot be finished while it is only read: open it \
+         once for writing, as `halocline kv POOL check` does"
+    )]
+    NeedsRecovery {
+        /// The object's name.
+        name: String,
+    },
     /// What the key belongs to is in a node whose bytes contradict themselves.
     #[error(
         "the node at {node} of '{name}' is damaged: {reason}; run `check` for all damage, restore the pool from a copy, or \

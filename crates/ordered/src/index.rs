@@ -85,7 +85,7 @@ pub trait OrderedIndex: Send + Sync {
     /// is refused. Nobody may write meanwhile, or nodes that are being changed count as damaged.
     ///
     /// # Errors
-    /// [`TreeError::Pool`] if the links between nodes are broken, so that not all can be looked at.
+    /// [`TreeError::Pool`] if the links between nodes are broken, so that not all can be looked at; [`TreeError::NeedsRecovery`].
     fn check(&self) -> Result<CheckReport, TreeError>;
 
     /// Numbers about it.

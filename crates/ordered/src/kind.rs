@@ -9,6 +9,7 @@ use std::str::FromStr;
 use halocline_media::Medium;
 use halocline_pool::Pool;
 
+use crate::opening::Opening;
 use crate::{FastFair, FpTree, LbTree, OrderedIndex, TreeError, WbTree};
 
 /// Which tree: written and parsed as its [`name`](TreeKind::name).
@@ -80,8 +81,8 @@ pub(crate) trait Stored<M: Medium>: OrderedIndex + Sized + 'static {
     /// Creates an empty one with default options, whose slab takes at least `chunk` bytes at a time.
     fn create_stored(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Self, TreeError>;
 
-    /// Opens one with default options, if `unsynced` also after power loss before all was synced.
-    fn open_stored(pool: &Pool<M>, name: &str, unsynced: bool) -> Result<Self, TreeError>;
+    /// Opens one with default options.
+    fn open_stored(pool: &Pool<M>, name: &str, opening: Opening) -> Result<Self, TreeError>;
 }
 
 type Made = Result<Box<dyn OrderedIndex>, TreeError>;
@@ -91,7 +92,7 @@ struct Maker<M: Medium> {
     kind: TreeKind,
     owner: [u8; 8],
     create: fn(&Pool<M>, &str, u64) -> Made,
-    open: fn(&Pool<M>, &str, bool) -> Made,
+    open: fn(&Pool<M>, &str, Opening) -> Made,
 }
 
 impl<M: Medium> Maker<M> {
@@ -100,7 +101,7 @@ impl<M: Medium> Maker<M> {
             kind,
             owner: T::OWNER,
             create: |pool, name, chunk| Ok(Box::new(T::create_stored(pool, name, chunk)?)),
-            open: |pool, name, unsynced| Ok(Box::new(T::open_stored(pool, name, unsynced)?)),
+            open: |pool, name, opening| Ok(Box::new(T::open_stored(pool, name, opening)?)),
         }
     }
 }
@@ -157,7 +158,20 @@ pub fn create_tree_in<M: Medium>(
 /// [`TreeError::NotATree`] if it is something else, or of a kind that this program does not know;
 /// [`TreeError::Pool`], as [`Pool::open_slab`].
 pub fn open_tree<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
-    open(pool, name, false)
+    open(pool, name, Opening::Write)
+}
+
+/// As [`open_tree`], to read it: any number of handles may do so at once, also in a pool that is opened read-only, and nothing is stored.
+/// Nobody can write it meanwhile. What writes is refused ([`TreeError::ReadOnly`]).
+///
+/// # Errors
+/// As [`open_tree`]; [`TreeError::NeedsRecovery`] if it was not closed and a crash has left something half done in it: at opening, or when what is
+/// half done is met.
+pub fn open_tree_read_only<M: Medium>(
+    pool: &Pool<M>,
+    name: &str,
+) -> Result<Box<dyn OrderedIndex>, TreeError> {
+    open(pool, name, Opening::Read)
 }
 
 /// As [`open_tree`], also if the machine went down before all was synced
@@ -167,7 +181,7 @@ pub fn open_tree<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<dyn Ordere
 /// # Errors
 /// As [`open_tree`], but for that one.
 pub fn open_tree_unsynced<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
-    open(pool, name, true)
+    open(pool, name, Opening::Accept)
 }
 
 /// The kind of the tree of this name, which is not opened.
@@ -191,8 +205,8 @@ pub fn trees<M: Medium>(pool: &Pool<M>) -> Result<Vec<(String, TreeKind)>, TreeE
     Ok(trees.collect())
 }
 
-fn open<M: Medium>(pool: &Pool<M>, name: &str, unsynced: bool) -> Made {
-    (maker_of(pool, name)?.open)(pool, name, unsynced)
+fn open<M: Medium>(pool: &Pool<M>, name: &str, opening: Opening) -> Made {
+    (maker_of(pool, name)?.open)(pool, name, opening)
 }
 
 /// How the tree of this name is opened.

@@ -31,6 +31,8 @@
 //! - Operations on one key are linearizable. A range sees every entry that is there all the while, none that never was, and
 //!   each key at most once, in order.
 //! - No lock survives a restart: locks are in DRAM, and bits of a node that look like one are not trusted.
+//! - A tree that is closed, by being dropped, gets checksums of its nodes, which are compared when a node is first read after it is opened
+//!   again; see [`OrderedIndex::check`] for all of them.
 //! - After the first error of the medium nothing is written any more ([`TreeError::Poisoned`]); reads go on.
 
 mod broken;
@@ -48,9 +50,11 @@ mod latch;
 mod lb;
 mod locks;
 mod mistake;
+mod opening;
 mod range;
 mod scan;
 mod sched;
+mod seal;
 mod sorted;
 mod sync;
 mod version;
@@ -61,7 +65,10 @@ pub use error::TreeError;
 pub use fair::FastFair;
 pub use fp::{FpOptions, FpTree};
 pub use index::{CheckReport, OrderedIndex, Problem, TreeStats};
-pub use kind::{TreeKind, create_tree, create_tree_in, open_tree, open_tree_unsynced, tree_kind, trees};
+pub use kind::{
+    TreeKind, create_tree, create_tree_in, open_tree, open_tree_read_only, open_tree_unsynced, tree_kind,
+    trees,
+};
 pub use lb::{LbOptions, LbTree};
 pub use range::Range;
 pub use wb::WbTree;

@@ -4,8 +4,9 @@
 //! Invariant: while a generation's count is not zero, its lock byte is held. A writer reuses what a generation freed
 //! only when no older one is pinned, here or elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -20,10 +21,12 @@ pub(crate) struct Access {
     pins: Mutex<BTreeMap<u64, usize>>,
     writing: AtomicBool,
     syncing: Mutex<()>,
-    /// Slabs that are open, by the offset of their heads.
-    slabs: Mutex<BTreeSet<u64>>,
+    /// Slabs that are open, by the offset of their heads: by how many readers, or by a writer.
+    slabs: Mutex<BTreeMap<u64, SlabUse>>,
     locks: Option<LockFile>,
     path: Arc<Path>,
+    /// The path, whatever the working directory is later.
+    absolute: PathBuf,
 }
 
 impl Access {
@@ -57,6 +60,7 @@ impl Access {
             syncing: Mutex::default(),
             slabs: Mutex::default(),
             locks,
+            absolute: std::path::absolute(&path).unwrap_or_else(|_| path.to_path_buf()),
             path,
         }
     }
@@ -75,7 +79,7 @@ impl Access {
         }
         *count += 1;
         drop(pins);
-        // The lock must be seen before the superblock is read again; see `oldest_before`.
+        // The lock must be seen before the superblock is read again; see `pinned_before`.
         fence(Ordering::SeqCst);
         Ok(())
     }
@@ -94,25 +98,38 @@ impl Access {
         }
     }
 
-    /// The oldest generation before `generation` that anyone reads; `generation` itself if there is none. Whatever only
-    /// generations before the result can see may be overwritten.
-    pub(crate) fn oldest_before(&self, generation: u64) -> Result<u64, PoolError> {
+    /// The generations before `generation` that anyone reads, as ranges in any order. Whatever only other ones can see may
+    /// be overwritten.
+    pub(crate) fn pinned_before(&self, generation: u64) -> Result<Vec<Range<u64>>, PoolError> {
         // The published superblock must be seen before the locks are read, or a reader could pin the generation before
         // it unnoticed.
         fence(Ordering::SeqCst);
-        let here = self
-            .pins()
-            .keys()
-            .next()
-            .copied()
-            .filter(|oldest| *oldest < generation);
-        let elsewhere = match &self.locks {
-            Some(locks) => locks
-                .oldest_pinned_before(generation)
-                .map_err(|error| self.failed(error))?,
-            None => None,
+        let here = self.pins();
+        let mut pinned: Vec<Range<u64>> = here.range(..generation).map(|(pin, _)| *pin..*pin + 1).collect();
+        drop(here);
+        if let Some(locks) = &self.locks {
+            let elsewhere = locks.pinned_before(generation);
+            pinned.extend(elsewhere.map_err(|error| self.failed(error))?);
+        }
+        Ok(pinned)
+    }
+
+    /// Makes sure that the path still leads to the file that is open: what is stored in another one is lost when the last
+    /// handle goes. One system call.
+    ///
+    /// # Errors
+    /// [`PoolError::FileGone`].
+    pub(crate) fn check_place(&self) -> Result<(), PoolError> {
+        let Some(locks) = &self.locks else {
+            return Ok(());
         };
-        Ok(here.into_iter().chain(elsewhere).fold(generation, u64::min))
+        match locks.is_at(&self.absolute) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(PoolError::FileGone {
+                path: self.path.to_path_buf(),
+            }),
+            Err(error) => Err(PoolError::io("look at", &self.path, error)),
+        }
     }
 
     /// Takes the writer's lock.
@@ -139,6 +156,14 @@ impl Access {
         Err(locked(self.locks.as_ref().and_then(LockFile::writer_pid)))
     }
 
+    /// Makes sure that no other handle is open, and keeps others from being opened; nothing if one is.
+    pub(crate) fn try_alone(&self) -> Result<Option<Alone<'_>>, PoolError> {
+        let locks = self.locks.as_ref();
+        let taken = locks.map_or(Ok(true), LockFile::try_alone);
+        let taken = taken.map_err(|error| self.failed(error))?;
+        Ok(taken.then_some(Alone(locks)))
+    }
+
     /// Waits for the lock of whoever writes the synced superblocks.
     pub(crate) fn lock_sync(&self) -> Result<SyncLock<'_>, PoolError> {
         let here = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,24 +176,36 @@ impl Access {
         })
     }
 
-    /// Takes the lock of the slab whose head is at this offset; nothing if anyone has it.
-    pub(crate) fn lock_slab(self: &Arc<Access>, head: u64) -> Result<Option<SlabLock>, PoolError> {
-        if !self.slabs().insert(head) {
+    /// Takes the lock of the slab whose head is at this offset, shared with other readers or for oneself; nothing if anyone has it
+    /// who does not share it.
+    pub(crate) fn lock_slab(
+        self: &Arc<Access>,
+        head: u64,
+        shared: bool,
+    ) -> Result<Option<SlabLock>, PoolError> {
+        let mut slabs = self.slabs();
+        let readers = match slabs.get(&head) {
+            None => 0,
+            Some(SlabUse::Readers(readers)) if shared => *readers,
+            Some(_) => return Ok(None),
+        };
+        let taken = match &self.locks {
+            Some(locks) if readers == 0 => locks.try_slab(head, shared).map_err(|error| self.failed(error)),
+            _ => Ok(true),
+        };
+        if !taken? {
             return Ok(None);
         }
-        let taken = match &self.locks {
-            Some(locks) => locks.try_slab(head).map_err(|error| self.failed(error)),
-            None => Ok(true),
+        let used = match shared {
+            true => SlabUse::Readers(readers + 1),
+            false => SlabUse::Writer,
         };
-        if let Ok(true) = taken {
-            let access = Arc::clone(self);
-            return Ok(Some(SlabLock { access, head }));
-        }
-        self.slabs().remove(&head);
-        taken.map(|_| None)
+        slabs.insert(head, used);
+        let access = Arc::clone(self);
+        Ok(Some(SlabLock { access, head }))
     }
 
-    fn slabs(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+    fn slabs(&self) -> MutexGuard<'_, BTreeMap<u64, SlabUse>> {
         self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -194,6 +231,27 @@ impl Drop for WriterLock {
     }
 }
 
+/// While it lives, no other handle of the file is open; where there is no file, handles share all they know of the
+/// medium.
+#[derive(Debug)]
+pub(crate) struct Alone<'a>(Option<&'a LockFile>);
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        if let Some(locks) = self.0 {
+            let shared = locks.share_open();
+            debug_assert!(shared.is_ok(), "sharing an own lock: {shared:?}");
+        }
+    }
+}
+
+/// Who has a slab open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SlabUse {
+    Readers(usize),
+    Writer,
+}
+
 /// The lock of a slab; let go when it is dropped.
 #[derive(Debug)]
 pub(crate) struct SlabLock {
@@ -203,10 +261,17 @@ pub(crate) struct SlabLock {
 
 impl Drop for SlabLock {
     fn drop(&mut self) {
+        let mut slabs = self.access.slabs();
+        if let Some(SlabUse::Readers(readers)) = slabs.get_mut(&self.head)
+            && *readers > 1
+        {
+            *readers -= 1;
+            return;
+        }
         if let Some(locks) = &self.access.locks {
             locks.release_slab(self.head);
         }
-        self.access.slabs().remove(&self.head);
+        slabs.remove(&self.head);
     }
 }
 

@@ -2,23 +2,32 @@
 #![allow(unsafe_code, reason = "hands out slices of what it keeps alive and immutable")]
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_media::{Bytes, Device, Medium};
+use halocline_media::{BlockDamage, Bytes, Device, Medium, VERIFIED_BLOCK};
 
+use crate::directory::ExtentRef;
+use crate::layout::BLOCK;
 use crate::snapshot::Pinned;
+use crate::verify::ExtentState;
 
 /// The bytes of an extent, where they lie in the pool: nothing is copied. Cheap to clone. Or bytes in DRAM that stand for
 /// an extent: see [`from_owner`](Self::from_owner).
 ///
 /// Keeps the mapping and its generation's pin alive, so the bytes stay as they are even when the object is replaced or
-/// the pool is closed meanwhile.
+/// the pool is closed meanwhile. Whether they are what was written, the slice does not say: whoever reads from it calls
+/// [`verify_range`](Self::verify_range) or [`Bytes::verify`] before, or has a checksum of his own.
 #[derive(Clone)]
 pub struct ExtentBytes {
     start: NonNull<u8>,
     len: usize,
+    /// Bytes that the extent takes in the pool: its own, and the sums of its blocks.
+    space: usize,
+    /// What of it is verified; none if it is in no pool.
+    state: Option<Arc<ExtentState>>,
     /// The emulated device it lies on, and its address there.
     device: Option<(Arc<Device>, u64)>,
     /// The pin, or whatever else holds the bytes.
@@ -32,14 +41,23 @@ unsafe impl Send for ExtentBytes {}
 unsafe impl Sync for ExtentBytes {}
 
 impl ExtentBytes {
-    /// The `len` bytes at `offset`.
+    /// The bytes of an extent, of which `state` knows what is verified.
     ///
     /// # Safety
     /// The range is a finished extent that nobody stores to again while the pin lives: one that the pinned generation
     /// names, or one that a transaction on it has finished (whose space is not given back while the pin is shared).
-    pub(crate) unsafe fn new(pinned: Arc<Pinned>, offset: u64, len: usize) -> ExtentBytes {
-        // SAFETY: the caller's promise.
-        let bytes = unsafe { pinned.medium().slice(offset, len) };
+    pub(crate) unsafe fn new(
+        pinned: Arc<Pinned>,
+        extent: &ExtentRef,
+        state: Arc<ExtentState>,
+    ) -> ExtentBytes {
+        let offset = extent.offset;
+        let space = match extent.sums {
+            true => extent.space().end - offset,
+            false => extent.len,
+        };
+        // SAFETY: the caller's promise, which is about all space of the extent.
+        let bytes = unsafe { pinned.medium().slice(offset, space as usize) };
         let start = NonNull::from(bytes).cast();
         let device = pinned
             .medium()
@@ -47,10 +65,115 @@ impl ExtentBytes {
             .map(|(device, base)| (device, base + offset));
         ExtentBytes {
             start,
-            len,
+            len: extent.len as usize,
+            space: space as usize,
+            state: Some(state),
             device,
             _owner: pinned,
         }
+    }
+
+    /// All bytes that the extent takes.
+    fn space(&self) -> &[u8] {
+        // SAFETY: as in `deref`; `new` has sliced so many bytes, and `from_owner` sets both lengths to that of the slice.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.space) }
+    }
+
+    /// Charges the emulated device for a range of the extent's space.
+    fn charge(&self, start: u64, len: u64) {
+        if let Some((device, base)) = &self.device {
+            device.scan(base + start, len as usize);
+        }
+    }
+
+    /// Verifies the blocks that hold a range, those that have not been since the pool was opened, unless verification is
+    /// off. Reads whole blocks of 4 KiB, and 4 KiB of checksums for every 2 MiB of the extent. Extents of more than 64 KiB that
+    /// programs before format 4 have written have no checksums of their blocks: of these, nothing is verified here.
+    ///
+    /// # Errors
+    /// The first block that is damaged.
+    pub fn verify_range(&self, range: Range<usize>) -> Result<(), BlockDamage> {
+        match &self.state {
+            Some(state) if state.is_on() => self.verify_by(state, range, false),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`verify_range`](Self::verify_range), but also what has been verified before, and if verification is off.
+    ///
+    /// # Errors
+    /// The first block that is damaged.
+    pub fn verify_range_again(&self, range: Range<usize>) -> Result<(), BlockDamage> {
+        match &self.state {
+            Some(state) => self.verify_by(state, range, true),
+            None => Ok(()),
+        }
+    }
+
+    fn verify_by(&self, state: &ExtentState, range: Range<usize>, again: bool) -> Result<(), BlockDamage> {
+        let range = range.start as u64..range.end as u64;
+        let verified = state.verify(self.space(), range, again, |start, len| self.charge(start, len));
+        verified.map_err(|block| self.block_damage(state, block))
+    }
+
+    /// Verifies the blocks that hold these bytes, unless that was done; false if one is damaged, which
+    /// [`Bytes::damage`] then tells.
+    #[inline]
+    pub fn is_intact(&self, offset: usize, len: usize) -> bool {
+        let verified = self.verified_blocks();
+        verified.is_empty() || len == 0 || self.is_intact_now(verified, offset, len)
+    }
+
+    fn is_intact_now(&self, verified: &[AtomicU64], offset: usize, len: usize) -> bool {
+        let all = || {
+            (offset / VERIFIED_BLOCK..=(offset + len - 1) / VERIFIED_BLOCK).all(|block| {
+                let word = verified.get(block / 64);
+                word.is_none_or(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
+            })
+        };
+        all() || self.verify_or_note(offset, len)
+    }
+
+    fn verify_or_note(&self, offset: usize, len: usize) -> bool {
+        let Some(state) = &self.state else {
+            return true;
+        };
+        let range = offset as u64..offset.saturating_add(len) as u64;
+        let verified = state.verify(self.space(), range, false, |start, len| self.charge(start, len));
+        verified.map_err(|block| state.note_damage(block)).is_ok()
+    }
+
+    /// Verifies all of it, by its own checksum if its blocks have none, unless that was done before.
+    ///
+    /// # Errors
+    /// The block that is damaged; the whole if its blocks have no checksums.
+    pub(crate) fn verify_all(&self) -> Result<(), BlockDamage> {
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        let verified = state.verify_all(self.space(), |start, len| self.charge(start, len));
+        verified.map_err(|block| self.block_damage(state, block))
+    }
+
+    fn block_damage(&self, state: &ExtentState, block: u64) -> BlockDamage {
+        let offset = block * BLOCK;
+        BlockDamage {
+            object: state.name(),
+            offset,
+            len: BLOCK.min((self.len as u64).saturating_sub(offset)),
+        }
+    }
+
+    /// Whether what is read of it is to be verified at this moment: it is in a pool, and verification is not off.
+    #[inline]
+    pub fn is_to_be_verified(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.is_on())
+    }
+
+    /// Bits for the owner of the extent to note what of it, in pieces of 64 bytes, it has verified by checksums of its own.
+    /// Shared by all readers of the extent while the pool is open. `None` for bytes that are in no pool.
+    pub fn notes(&self) -> Option<&[AtomicU64]> {
+        self.state.as_ref().map(|state| state.notes())
     }
 }
 
@@ -63,6 +186,8 @@ impl ExtentBytes {
         ExtentBytes {
             start: NonNull::from(bytes).cast(),
             len: bytes.len(),
+            space: bytes.len(),
+            state: None,
             device: None,
             _owner: owner,
         }
@@ -126,6 +251,26 @@ impl Bytes for ExtentBytes {
         {
             device.prefetch(base + offset as u64);
         }
+    }
+
+    #[inline]
+    fn verified_blocks(&self) -> &[AtomicU64] {
+        match &self.state {
+            Some(state) => state.verified_blocks(),
+            None => &[],
+        }
+    }
+
+    #[cold]
+    fn verify(&self, offset: usize, len: usize) {
+        self.verify_or_note(offset, len);
+    }
+
+    #[inline]
+    fn damage(&self) -> Option<BlockDamage> {
+        let state = self.state.as_ref()?;
+        let block = state.damaged()?;
+        state.is_on().then(|| self.block_damage(state, block))
     }
 
     #[inline]

@@ -13,8 +13,10 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::PoolError;
 use crate::bytes::unpinned;
 use crate::directory::{Directory, ExtentRef};
-use crate::log::Log;
+use crate::error::lost;
+use crate::log::{Examined, Log, LogDamage};
 use crate::pool::{Pool, read_directory};
+use crate::sums::BlockSums;
 use crate::superblock::{Slot, Slots};
 
 /// Bytes summed between two reports of progress.
@@ -51,13 +53,20 @@ pub enum Problem {
         /// Its length in bytes.
         len: u64,
     },
-    /// A record of a log does not match its checksum, though another one follows it: this one and all behind it are lost.
-    /// After power loss that is so for records that were not synced; else the file is damaged.
+    /// Records of a log are lost: one does not match its checksum, though the count of the log, or another record behind
+    /// it, says that there is one. A log without a count, or a record behind the count, may have lost it with power.
     Log {
         /// The log.
         object: String,
-        /// Where in the log the record starts.
-        position: u64,
+        /// Where, and how many records are lost.
+        damage: LogDamage,
+    },
+    /// The count of a log is damaged, and its records are not: nothing is lost.
+    LogCount {
+        /// The log.
+        object: String,
+        /// Its records.
+        records: u64,
     },
 }
 
@@ -78,10 +87,20 @@ impl fmt::Display for Problem {
                     "extent {extent} of '{object}' ({len} bytes at {offset}) does not match its checksum"
                 )
             }
-            Problem::Log { object, position } => {
+            Problem::Log { object, damage } => {
                 write!(
                     f,
-                    "the record at {position} of the log '{object}' does not match its checksum: it and those behind it are lost"
+                    "record {} of the log '{object}' (position {}) is damaged, {}; {} records before it are intact",
+                    damage.intact + 1,
+                    damage.position,
+                    lost(damage.lost),
+                    damage.intact
+                )
+            }
+            Problem::LogCount { object, records } => {
+                write!(
+                    f,
+                    "the count of the log '{object}' is damaged; its {records} records are intact, and nothing is lost"
                 )
             }
         }
@@ -101,8 +120,13 @@ pub struct CheckReport {
     pub bytes: u64,
     /// Complete records in its logs, whose extents are not counted above.
     pub records: u64,
+    /// Those of them whose number is durable, so that damage to one of them is told from the end of the log.
+    pub counted_records: u64,
     /// All that is wrong, not only the first.
     pub problems: Vec<Problem>,
+    /// Objects and their extents whose checksums of blocks are damaged. The data may be intact: a problem says so if it is not.
+    /// Until the object is written anew, reading it verifies such an extent as a whole.
+    pub damaged_sums: Vec<(String, usize)>,
     /// Superblock copies that are torn or damaged and not needed, by number. A crash during a publish leaves one; the next
     /// publishes and syncs overwrite it.
     pub damaged_copies: Vec<usize>,
@@ -136,7 +160,9 @@ impl<M: Medium> Pool<M> {
             extents: 0,
             bytes: 0,
             records: 0,
+            counted_records: 0,
             problems: Vec::new(),
+            damaged_sums: Vec::new(),
             damaged_copies: damaged.map(|(index, _)| index).collect(),
         };
         // The directory in memory may be older than the damage.
@@ -147,16 +173,14 @@ impl<M: Medium> Pool<M> {
                 report.extents = extents.len();
                 report.bytes = extents.iter().map(|named| named.extent.len).sum();
                 report.problems = verify(medium, &extents, &progress);
+                report.damaged_sums = damaged_sums(medium, &extents);
                 for (name, record) in directory.objects.iter() {
-                    let Some(log) = Log::of(medium, record) else {
-                        continue;
-                    };
-                    let (records, damaged) = log.examine();
-                    report.records += records;
-                    report.problems.extend(damaged.map(|position| Problem::Log {
-                        object: name.to_string(),
-                        position,
-                    }));
+                    if let Some(log) = Log::of(medium, record, inner.boot_tag()) {
+                        let examined = log.examine();
+                        report.records += examined.found.records;
+                        report.counted_records += examined.counted;
+                        report.problems.extend(log_problem(name, &examined));
+                    }
                 }
             }
             Err(error) => {
@@ -169,6 +193,19 @@ impl<M: Medium> Pool<M> {
         }
         drop(pinned);
         Ok(report)
+    }
+}
+
+/// What is wrong with a log, if anything is.
+pub(crate) fn log_problem(name: &str, examined: &Examined) -> Option<Problem> {
+    let object = name.to_owned();
+    match examined.damage {
+        Some(damage) => Some(Problem::Log { object, damage }),
+        None if examined.count_damaged => Some(Problem::LogCount {
+            object,
+            records: examined.found.records,
+        }),
+        None => None,
     }
 }
 
@@ -243,6 +280,25 @@ pub(crate) fn verify(
         len: named.extent.len,
     };
     damaged.into_iter().map(problem).collect()
+}
+
+/// Which of the extents have checksums of their blocks that do not match their own, in the order of their objects.
+#[allow(unsafe_code, reason = "reads extents where they lie")]
+fn damaged_sums(medium: &dyn Medium, extents: &[Named<'_>]) -> Vec<(String, usize)> {
+    let is_damaged = |named: &&Named<'_>| {
+        let (extent, space) = (&named.extent, named.extent.space());
+        // SAFETY: the caller has pinned the extent.
+        let space = unsafe { unpinned(medium, space.start, space.end - space.start) };
+        let sums = BlockSums::of(space, extent.len, extent.checksum);
+        !(0..sums.pages()).all(|page| sums.is_sound(page))
+    };
+    let summed = extents.iter().filter(|named| named.extent.sums);
+    let damaged = summed.filter(is_damaged);
+    let mut damaged: Vec<_> = damaged
+        .map(|named| (named.object.to_owned(), named.index))
+        .collect();
+    damaged.sort();
+    damaged
 }
 
 #[allow(unsafe_code, reason = "reads extents where they lie")]

@@ -1,23 +1,29 @@
 //! The directory: every object of one generation, as a map in memory and as immutable bytes in the pool.
 //!
-//! Bytes: header, objects sorted by name, extents, heap of names and metadata. What [`Directory::decode`] accepts is
+//! Bytes: header, objects sorted by name, extents, heap of names and metadata, limbo list. What [`Directory::decode`] accepts is
 //! consistent: every range it names lies in the pool's data, so that nothing that is read through it can go out of range.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem::size_of;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::claims::Claims;
+use crate::features::Features;
 use crate::layout::{
-    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITH_LOGS,
-    FORMAT_WITHOUT_LOGS, MAX_META, MAX_NAME, ObjectEntry, SLAB_HEAD, SlabMeta, blocks,
+    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, LEAST_NODE, LOG_VERSION, LogMeta,
+    MAX_META, MAX_NAME, MOST_NODE, ObjectEntry, SLAB_HEAD, SUMMED_FROM, SUMS_FOLLOW, SlabMeta, blocks,
 };
-use crate::log::Tail;
+use crate::limbo::LimboList;
+use crate::log::{Tail, has_count};
+use crate::mistake::{Mistake, made};
+use crate::sums;
+use crate::verify::ExtentState;
 
 /// What an object is; but for logs and slabs, the pool itself does not care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,12 +67,25 @@ pub struct ExtentRef {
     pub len: u64,
     /// xxh3-64 of the bytes; of a log, the number its chain of records starts from; of a slab, 0.
     pub checksum: u64,
+    /// Whether checksums of its blocks stand behind it, in blocks of their own.
+    pub sums: bool,
 }
 
 impl ExtentRef {
-    /// The blocks the extent takes.
+    /// An extent without checksums of its blocks.
+    pub(crate) fn plain(offset: u64, len: u64, checksum: u64) -> ExtentRef {
+        ExtentRef {
+            offset,
+            len,
+            checksum,
+            sums: false,
+        }
+    }
+
+    /// The blocks the extent takes, those of its sums included.
     pub(crate) fn space(&self) -> Range<u64> {
-        self.offset..self.offset + blocks(self.len)
+        let sums = if self.sums { sums::space_of(self.len) } else { 0 };
+        self.offset..self.offset + blocks(self.len) + sums
     }
 }
 
@@ -76,27 +95,31 @@ pub(crate) struct Record {
     pub(crate) kind: ObjectKind,
     pub(crate) meta: Box<[u8]>,
     pub(crate) extents: Box<[ExtentRef]>,
-    /// For each extent, whether its checksum has been found right since the record was read.
-    pub(crate) verified: Box<[AtomicBool]>,
+    /// For each extent that was asked for, what of it is verified.
+    pub(crate) states: Box<[OnceLock<Arc<ExtentState>>]>,
     /// Of a log, what is known of its records.
     pub(crate) tail: Tail,
 }
 
 impl Record {
     pub(crate) fn new(kind: ObjectKind, meta: Box<[u8]>, extents: Box<[ExtentRef]>) -> Record {
-        let verified = extents.iter().map(|_| AtomicBool::new(false)).collect();
+        let states = extents.iter().map(|_| OnceLock::new()).collect();
         Record {
             kind,
             meta,
             extents,
-            verified,
+            states,
             tail: Tail::default(),
         }
     }
 
-    /// Of a log in this extent, whose checksum is the log's start.
+    /// Of a log with a count in this extent, whose checksum is the log's start.
     pub(crate) fn log(extent: ExtentRef) -> Record {
-        Record::new(ObjectKind::LOG, Box::default(), Box::new([extent]))
+        let meta = LogMeta {
+            version: U32::new(LOG_VERSION),
+            reserved: U32::new(0),
+        };
+        Record::new(ObjectKind::LOG, meta.as_bytes().into(), Box::new([extent]))
     }
 }
 
@@ -111,6 +134,11 @@ pub(crate) struct Directory {
     pub(crate) objects: Arc<Objects>,
     /// The directory's own bytes.
     pub(crate) extent: ExtentRef,
+    /// What is known of older generations' space; nothing without the feature, or if a repair has published the generation
+    /// again since.
+    pub(crate) limbo: Option<LimboList>,
+    /// What its superblock says of the generation: decides how to read what the features have added.
+    pub(crate) features: Features,
 }
 
 impl Directory {
@@ -144,25 +172,41 @@ impl Directory {
         extent: ExtentRef,
         generation: u64,
         file_len: u64,
-    ) -> Result<Directory, &'static str> {
+        features: Features,
+    ) -> Result<Directory, Cow<'static, str>> {
         let (header, rest) = DirectoryHeader::read_from_prefix(bytes).map_err(|_| "it is too short")?;
         if header.magic != DIRECTORY_MAGIC {
-            return Err("it does not start like a directory");
+            return Err("it does not start like a directory".into());
         }
         if header.generation.get() > generation {
-            return Err("it belongs to a later generation");
+            return Err("it belongs to a later generation".into());
         }
         let (entries, rest) = split::<ObjectEntry>(rest, header.object_count.get())?;
         let (extents, heap) = split::<ExtentEntry>(rest, header.extent_count.get())?;
-        if heap.len() as u64 != header.heap_len.get() {
-            return Err("its parts do not add up to its length");
-        }
+        let listed = features.has(Features::LIMBO_LIST);
+        let list = usize::try_from(header.heap_len.get())
+            .ok()
+            .filter(|len| listed || *len == heap.len())
+            .and_then(|len| heap.split_at_checked(len));
+        let (heap, list) = list.ok_or("its parts do not add up to its length")?;
+        let limbo = if listed {
+            let list = LimboList::decode(list, header.limbo_count.get(), generation)?;
+            // Published again, the generation follows others of which its list does not know.
+            let own = header.generation.get() == generation || made(Mistake::TrustOldList);
+            own.then_some(list)
+        } else {
+            None
+        };
         let mut objects: Vec<(Arc<str>, Arc<Record>)> = Vec::with_capacity(entries.len());
+        let mut claims = Claims::default();
+        claims.add_directory(&extent);
+        // Each object has entries and bytes of its own, so what is made of them is not larger than the directory.
+        let (mut extents_left, mut heap_left) = (extents.len(), heap.len());
         for entry in entries {
             let name = heap_range(heap, entry.name_offset.get(), entry.name_len.get())?;
             let name = std::str::from_utf8(name).map_err(|_| "a name is not UTF-8")?;
             if objects.last().is_some_and(|(before, _)| &**before >= name) {
-                return Err("its names are not in order");
+                return Err("its names are not in order".into());
             }
             let meta = heap_range(heap, entry.meta_offset.get(), entry.meta_len.get())?;
             let first = usize::try_from(entry.first_extent.get()).ok();
@@ -171,24 +215,39 @@ impl Directory {
                 .zip(count)
                 .and_then(|(first, count)| extents.get(first..first.checked_add(count)?));
             let own = own.ok_or("an object's extents are out of range")?;
+            let left = extents_left
+                .checked_sub(own.len())
+                .zip(heap_left.checked_sub(name.len() + meta.len()));
+            (extents_left, heap_left) = left
+                .ok_or_else(|| format!("'{name}' and objects before it are described by the same bytes"))?;
             let own = own
                 .iter()
-                .map(|entry| extent_of(entry, file_len))
+                .map(|entry| extent_of(entry, file_len, features))
                 .collect::<Result<Box<[_]>, _>>()?;
             let kind = ObjectKind(entry.kind.get());
             let log_len = own.first().map_or(0, |extent| extent.len);
             if kind == ObjectKind::LOG && (own.len() != 1 || log_len == 0 || !log_len.is_multiple_of(BLOCK)) {
-                return Err("a log is not one extent of whole blocks");
+                return Err("a log is not one extent of whole blocks".into());
+            }
+            if kind == ObjectKind::LOG && !meta.is_empty() && !has_count(meta) {
+                return Err("a log has metadata of a layout that is not known".into());
             }
             if kind == ObjectKind::SLAB && !is_slab(meta, &own) {
-                return Err("a slab is not chunks of whole blocks, or does not say what it holds");
+                return Err("a slab is not chunks of whole blocks, or does not say what it holds".into());
             }
+            claims.add_object(objects.len(), &own, kind.is_mutable());
             objects.push((name.into(), Arc::new(Record::new(kind, meta.into(), own))));
         }
+        for (aged, _) in limbo.iter().flat_map(LimboList::freed) {
+            claims.add_limbo(aged.range.clone());
+        }
+        claims.check(|number| objects[number].0.to_string())?;
         Ok(Directory {
             generation,
             objects: Arc::new(objects.into_iter().collect()),
             extent,
+            limbo,
+            features,
         })
     }
 }
@@ -198,40 +257,43 @@ fn is_slab(meta: &[u8], extents: &[ExtentRef]) -> bool {
     let Ok(meta) = SlabMeta::read_from_bytes(meta) else {
         return false;
     };
-    let node_size = u64::from(meta.node_size.get());
-    node_size > 0
+    let node_size = meta.node_size.get();
+    (LEAST_NODE..=MOST_NODE).contains(&node_size)
+        && node_size.is_multiple_of(LEAST_NODE)
         && extents.first().is_some_and(|first| first.len >= SLAB_HEAD)
         && extents
             .iter()
-            .all(|extent| extent.len.is_multiple_of(BLOCK) && extent.len >= node_size)
+            .all(|extent| extent.len.is_multiple_of(BLOCK) && extent.len >= u64::from(node_size))
 }
 
-/// The version of the format that a pool with these objects has.
-pub(crate) fn version_of(objects: &Objects) -> u32 {
-    let version = |record: &Arc<Record>| match record.kind {
-        ObjectKind::SLAB => FORMAT_VERSION,
-        ObjectKind::LOG => FORMAT_WITH_LOGS,
-        _ => FORMAT_WITHOUT_LOGS,
+/// The bytes of a directory without its limbo list.
+pub(crate) fn encoded_len(objects: &Objects) -> usize {
+    let of_object = |(name, record): (&Arc<str>, &Arc<Record>)| {
+        size_of::<ObjectEntry>()
+            + record.extents.len() * size_of::<ExtentEntry>()
+            + name.len()
+            + record.meta.len()
     };
-    objects.values().map(version).max().unwrap_or(FORMAT_WITHOUT_LOGS)
+    size_of::<DirectoryHeader>() + objects.iter().map(of_object).sum::<usize>()
 }
 
 /// The bytes of a directory.
-pub(crate) fn encode(generation: u64, objects: &Objects) -> Vec<u8> {
+pub(crate) fn encode(generation: u64, objects: &Objects, limbo: Option<&LimboList>) -> Vec<u8> {
     let extent_count: usize = objects.values().map(|record| record.extents.len()).sum();
     let heap_len: usize = objects
         .iter()
         .map(|(name, record)| name.len() + record.meta.len())
         .sum();
-    let tables = objects.len() * size_of::<ObjectEntry>() + extent_count * size_of::<ExtentEntry>();
-    let mut bytes = Vec::with_capacity(size_of::<DirectoryHeader>() + tables + heap_len);
+    let list_len = limbo.map_or(0, |list| LimboList::encoded_len(list.ranges.len()));
+    let mut bytes = Vec::with_capacity(encoded_len(objects) + list_len);
     let header = DirectoryHeader {
         magic: DIRECTORY_MAGIC,
         generation: U64::new(generation),
         object_count: U64::new(objects.len() as u64),
         extent_count: U64::new(extent_count as u64),
         heap_len: U64::new(heap_len as u64),
-        reserved: [0; 24],
+        limbo_count: U64::new(limbo.map_or(0, |list| list.ranges.len() as u64)),
+        reserved: [0; 16],
     };
     bytes.extend_from_slice(header.as_bytes());
     let (mut heap, mut first_extent) = (0, 0);
@@ -255,13 +317,16 @@ pub(crate) fn encode(generation: u64, objects: &Objects) -> Vec<u8> {
             offset: U64::new(extent.offset),
             len: U64::new(extent.len),
             checksum: U64::new(extent.checksum),
-            reserved: U64::new(0),
+            sums: U64::new(if extent.sums { SUMS_FOLLOW } else { 0 }),
         };
         bytes.extend_from_slice(entry.as_bytes());
     }
     for (name, record) in objects {
         bytes.extend_from_slice(name.as_bytes());
         bytes.extend_from_slice(&record.meta);
+    }
+    if let Some(list) = limbo {
+        list.encode(&mut bytes);
     }
     bytes
 }
@@ -274,17 +339,22 @@ pub(crate) fn in_bounds(offset: u64, len: u64, file_len: u64) -> bool {
     offset >= DATA_START && offset.is_multiple_of(BLOCK) && end.is_some_and(|end| end <= file_len)
 }
 
-fn extent_of(entry: &ExtentEntry, file_len: u64) -> Result<ExtentRef, &'static str> {
-    let extent = ExtentRef {
-        offset: entry.offset.get(),
-        len: entry.len.get(),
-        checksum: entry.checksum.get(),
-    };
-    if in_bounds(extent.offset, extent.len, file_len) {
-        Ok(extent)
-    } else {
-        Err("an extent is outside of the file")
+fn extent_of(entry: &ExtentEntry, file_len: u64, features: Features) -> Result<ExtentRef, &'static str> {
+    let mut extent = ExtentRef::plain(entry.offset.get(), entry.len.get(), entry.checksum.get());
+    if !in_bounds(extent.offset, extent.len, file_len) {
+        return Err("an extent is outside of the file");
     }
+    extent.sums = match entry.sums.get() {
+        0 => false,
+        // Before there were sums, this was reserved.
+        _ if !features.has(Features::BLOCK_SUMS) => false,
+        SUMS_FOLLOW if extent.len > SUMMED_FROM => true,
+        _ => return Err("an extent has checksums of an unknown kind"),
+    };
+    if extent.space().end > file_len {
+        return Err("the checksums of an extent are outside of the file");
+    }
+    Ok(extent)
 }
 
 fn split<T>(bytes: &[u8], count: u64) -> Result<(&[T], &[u8]), &'static str>

@@ -1,11 +1,12 @@
 //! What can go wrong with a pool, and what to do about it.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use halocline_media::MediaError;
 
-use crate::ObjectKind;
+use crate::{LogDamage, ObjectKind};
 
 /// An error of a pool. Each names the pool and what to do next; whatever was published before stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,16 @@ pub enum PoolError {
         /// Bytes the file has.
         actual: u64,
     },
+    /// The path leads to no file any more, or to another one.
+    #[error(
+        "the file of {} was deleted, moved or replaced while it was open: nothing that is written now would be found again; \
+         put the file back, or close the pool and open what is there",
+        path.display()
+    )]
+    FileGone {
+        /// The path that it was opened with.
+        path: PathBuf,
+    },
     /// Both superblocks that publishes write are damaged.
     #[error(
         "both superblocks of {} are damaged; `repair` goes back to the last synced state, or restore it from a copy",
@@ -62,7 +73,7 @@ pub enum PoolError {
         /// The generation it belongs to.
         generation: u64,
         /// What is wrong.
-        reason: &'static str,
+        reason: Cow<'static, str>,
     },
     /// A newer program wrote the pool.
     #[error(
@@ -77,8 +88,35 @@ pub enum PoolError {
         /// The newest version this program knows.
         supported: u32,
     },
-    /// The file system is full; the transaction is rolled back when it is dropped.
-    #[error("no room for {} to grow by {wanted} bytes; free some space on its file system, or drop an object and retry", path.display())]
+    /// A newer program wrote the pool, in a way that no other can read.
+    #[error(
+        "{} needs features that this program does not know ({features}); use a newer program, the pool was left as it is",
+        path.display()
+    )]
+    UnknownFeature {
+        /// The file.
+        path: PathBuf,
+        /// The bits that are not known, with their words.
+        features: String,
+    },
+    /// A newer program wrote the pool, in a way that others can read and not write.
+    #[error(
+        "{} has features that this program does not know ({features}) and so cannot write: open it read-only (--read-only), or use a newer program; the pool was left as it is",
+        path.display()
+    )]
+    ReadOnlyFeature {
+        /// The file.
+        path: PathBuf,
+        /// The bits that are not known, with their words.
+        features: String,
+    },
+    /// The file system is full, or the process may not write files of this size; the transaction is rolled back when it is
+    /// dropped.
+    #[error(
+        "no room for {} to grow by {wanted} bytes; free some space on its file system (or raise the limit `ulimit -f`), \
+         or drop an object and retry",
+        path.display()
+    )]
     DiskFull {
         /// The file.
         path: PathBuf,
@@ -211,6 +249,20 @@ pub enum PoolError {
         /// Bytes of the log.
         capacity: u64,
     },
+    /// A log ends before the record that its count says is the last.
+    #[error(
+        "the log '{name}' of {} is damaged at record {} (position {}), {}: nothing is read from it or appended to it until \
+         `repair` has kept the {} intact records before it, or the file is restored from a copy",
+        path.display(), damage.intact + 1, damage.position, lost(damage.lost), damage.intact
+    )]
+    DamagedLog {
+        /// The file.
+        path: PathBuf,
+        /// The log's name.
+        name: String,
+        /// Where, and what is lost.
+        damage: LogDamage,
+    },
     /// A transaction was to publish a generation without what the log of the one before holds.
     #[error(
         "the log '{name}' of {} holds records that the transaction would lose; put what they say into other objects, then \
@@ -290,6 +342,20 @@ pub enum PoolError {
         path: PathBuf,
         /// The object's name.
         name: String,
+    },
+    /// The head of a slab is damaged.
+    #[error(
+        "the slab '{name}' of {} is damaged: {reason}; `halocline kv {} --name NAME check --accept` opens what is there, or \
+         restore the file from a copy",
+        path.display(), path.display()
+    )]
+    DamagedSlab {
+        /// The file.
+        path: PathBuf,
+        /// The object's name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// A link in a slab is damaged.
     #[error(
@@ -376,6 +442,14 @@ impl From<MediaError> for PoolError {
             },
             other => PoolError::Media(other),
         }
+    }
+}
+
+pub(crate) fn lost(records: Option<u64>) -> String {
+    match records {
+        Some(1) => "which is lost".to_owned(),
+        Some(records) => format!("which is lost with all behind it, {records} acknowledged records"),
+        None => "which is lost with all behind it; how many there were is not known".to_owned(),
     }
 }
 

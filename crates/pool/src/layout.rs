@@ -9,8 +9,11 @@ use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The newest format this build reads and writes: that of pools with slabs.
-pub const FORMAT_VERSION: u32 = 3;
+/// The newest format this build reads and writes: that of pools with features.
+pub const FORMAT_VERSION: u32 = 4;
+
+/// The format of pools with slabs and without features.
+pub(crate) const FORMAT_WITH_SLABS: u32 = 3;
 
 /// The format of pools with logs and without slabs.
 pub(crate) const FORMAT_WITH_LOGS: u32 = 2;
@@ -39,6 +42,15 @@ pub(crate) const BLOCK: u64 = 4 << 10;
 /// Extents of at least this many bytes start at a multiple of it, so that huge pages can map them.
 pub(crate) const HUGE: u64 = 2 << 20;
 
+/// Extents of more bytes than this are followed by checksums of their blocks; shorter ones are verified as a whole.
+pub(crate) const SUMMED_FROM: u64 = 64 << 10;
+
+/// Block checksums in a page of 4 KiB, behind which stands the checksum of the page.
+pub(crate) const SUMS_PER_PAGE: u64 = 511;
+
+/// Value of [`ExtentEntry::sums`] for an extent that is followed by checksums of its blocks.
+pub(crate) const SUMS_FOLLOW: u64 = 1;
+
 /// Bytes of a new pool.
 pub(crate) const INITIAL_LEN: u64 = 2 << 20;
 
@@ -52,8 +64,35 @@ pub const MAX_META: usize = 64 << 20;
 /// means nothing to a handle that opens the pool later.
 pub(crate) const VACUUMS: u64 = 2048;
 
-/// The version of the layout of slabs.
-pub(crate) const SLAB_VERSION: u32 = 1;
+/// The version of the layout of logs: records, and a count at the end of the extent.
+pub(crate) const LOG_VERSION: u32 = 1;
+
+/// Bytes of the two counts at the end of a log's extent.
+pub(crate) const LOG_COUNTS: u64 = 128;
+
+/// The newest version of the layout of slabs.
+pub(crate) const SLAB_VERSION: u32 = 2;
+
+/// The first version of the layout of slabs whose chunks have room for checksums of nodes.
+pub(crate) const SLAB_WITH_SUMS: u32 = 2;
+
+/// Bytes of the checksum of a node.
+pub(crate) const NODE_SUM: u64 = 4;
+
+/// Stands for the checksum of a node that was closed without one.
+pub(crate) const NO_SUM: u32 = u32::MAX;
+
+/// State of a slab that is being written, or was when its writer died: checksums of nodes mean nothing.
+pub(crate) const SLAB_OPEN: u64 = u64::from_le_bytes(*b"slabopen");
+
+/// State of a slab that was closed cleanly: checksums of nodes hold.
+pub(crate) const SLAB_CLOSED: u64 = u64::from_le_bytes(*b"slabshut");
+
+/// Nodes of a slab have at least so many bytes, and a multiple of it.
+pub(crate) const LEAST_NODE: u32 = 256;
+
+/// The most bytes of a node of a slab.
+pub(crate) const MOST_NODE: u32 = 64 << 10;
 
 /// Bytes of the head of a slab, at the start of its first chunk.
 pub(crate) const SLAB_HEAD: u64 = 4 << 10;
@@ -76,6 +115,9 @@ pub(crate) const LOCK_SYNC: u64 = LOCK_BASE + 1;
 /// A classic lock beside the writer's, from which others learn its process id.
 pub(crate) const LOCK_WRITER_PID: u64 = LOCK_BASE + 2;
 
+/// The lock that each handle shares while it is open, and that whoever shortens the file has alone.
+pub(crate) const LOCK_OPEN: u64 = LOCK_BASE + 3;
+
 /// The lock of the readers of generation 0; generation g has the byte g further on.
 pub(crate) const LOCK_READERS: u64 = LOCK_BASE + 4096;
 
@@ -94,7 +136,9 @@ pub(crate) struct Superblock {
     pub(crate) directory_offset: U64,
     pub(crate) directory_len: U64,
     pub(crate) directory_checksum: U64,
-    pub(crate) reserved_b: [u8; 24],
+    pub(crate) incompatible: U64,
+    pub(crate) read_compatible: U64,
+    pub(crate) compatible: U64,
     pub(crate) checksum: U64,
 }
 
@@ -107,7 +151,8 @@ pub(crate) struct DirectoryHeader {
     pub(crate) object_count: U64,
     pub(crate) extent_count: U64,
     pub(crate) heap_len: U64,
-    pub(crate) reserved: [u8; 24],
+    pub(crate) limbo_count: U64,
+    pub(crate) reserved: [u8; 16],
 }
 
 /// One object of a directory. Name and metadata are ranges of the heap, extents a range of the directory's extents.
@@ -131,7 +176,25 @@ pub(crate) struct ExtentEntry {
     pub(crate) offset: U64,
     pub(crate) len: U64,
     pub(crate) checksum: U64,
+    pub(crate) sums: U64,
+}
+
+/// Start of the limbo list, behind the heap of a directory; its entries follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct LimboHeader {
+    pub(crate) synced: U64,
     pub(crate) reserved: U64,
+}
+
+/// A range of the limbo list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct LimboEntry {
+    pub(crate) offset: U64,
+    pub(crate) len: U64,
+    pub(crate) born: U64,
+    pub(crate) freed: U64,
 }
 
 /// Start of a record of a log; behind it come the payload, zeros up to a multiple of 8, and the checksum.
@@ -140,6 +203,27 @@ pub(crate) struct ExtentEntry {
 pub(crate) struct RecordHeader {
     pub(crate) len: U32,
     pub(crate) salt: U32,
+}
+
+/// Metadata of a log that has a count at its end; logs of older versions have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct LogMeta {
+    pub(crate) version: U32,
+    pub(crate) reserved: U32,
+}
+
+/// One of the two counts at the end of a log's extent: that of one start. Each word but the first holds a value and a
+/// checksum of its own, so that it is stored at once and never torn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct LogCount {
+    pub(crate) start: U64,
+    pub(crate) end: U64,
+    pub(crate) records: U64,
+    pub(crate) seen_end: U64,
+    pub(crate) seen_records: U64,
+    pub(crate) reserved: [u8; 24],
 }
 
 /// Metadata of a slab.
@@ -157,7 +241,14 @@ pub(crate) struct SlabMeta {
 pub(crate) struct SlabHead {
     pub(crate) boot_id: [u8; 16],
     pub(crate) unsynced: U64,
-    pub(crate) reserved: [u8; 40],
+    pub(crate) root_sum: U64,
+    pub(crate) state: U64,
+    pub(crate) reserved: [u8; 24],
+}
+
+impl SlabHead {
+    /// Where the state lies. Stores of the whole head reach it last.
+    pub(crate) const STATE: u64 = offset_of!(SlabHead, state) as u64;
 }
 
 /// Records start and end at multiples of this.
@@ -177,13 +268,20 @@ const _: () = {
     assert!(offset_of!(Superblock, boot_id) == 48);
     assert!(offset_of!(Superblock, file_len) == 64);
     assert!(offset_of!(Superblock, directory_checksum) == 88);
+    assert!(offset_of!(Superblock, incompatible) == 96);
     assert!(offset_of!(Superblock, checksum) == 120);
     assert!(size_of::<DirectoryHeader>() == 64);
+    assert!(offset_of!(DirectoryHeader, limbo_count) == 40);
+    assert!(size_of::<LimboHeader>() == 16 && size_of::<LimboEntry>() == 32);
     assert!(size_of::<ObjectEntry>() == 48);
     assert!(size_of::<ExtentEntry>() == 32);
     assert!(size_of::<SlabMeta>() == 16);
     assert!(size_of::<SlabHead>() == 64 && SLAB_ROOT >= 64 && SLAB_HEAD == BLOCK);
+    assert!(size_of::<LogMeta>() == 8);
+    assert!(2 * size_of::<LogCount>() as u64 == LOG_COUNTS && LOG_COUNTS < BLOCK);
+    assert!(offset_of!(LogCount, end) == 8 && offset_of!(LogCount, seen_end) == 24);
     assert!(size_of::<RecordHeader>() as u64 + 8 == RECORD_OVERHEAD);
+    assert!((SUMS_PER_PAGE + 1) * 8 == BLOCK);
     assert!(RECORD_OVERHEAD.is_multiple_of(RECORD_ALIGN) && BLOCK.is_multiple_of(RECORD_ALIGN));
     assert!(
         VACUUMS.is_multiple_of(8) && VACUUMS >= size_of::<Superblock>() as u64 && VACUUMS + 8 <= SLOT_SIZE

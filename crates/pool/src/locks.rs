@@ -12,18 +12,38 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use crate::layout::{BLOCK, LOCK_READERS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID};
+use crate::layout::{BLOCK, LOCK_OPEN, LOCK_READERS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID};
 
-/// An open file of its own, by which one handle holds its locks.
+/// As a range of locks: a length of 0 reaches to the end of any file.
+const WHOLE_FILE: Range<u64> = 0..0;
+
+/// An open file of its own, by which one handle holds its locks. Dropping it releases them all.
 #[derive(Debug)]
 pub(crate) struct LockFile {
     file: File,
+    /// The process that opened it.
+    owner: u32,
 }
 
 impl LockFile {
     pub(crate) fn new(file: File) -> LockFile {
-        LockFile { file }
+        LockFile {
+            file,
+            owner: std::process::id(),
+        }
+    }
+
+    /// Returns true if this path leads to the open file.
+    pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let here = self.file.metadata()?;
+        match std::fs::metadata(path) {
+            Ok(there) => Ok((here.dev(), here.ino()) == (there.dev(), there.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes the writer's lock, or returns false if another handle has it.
@@ -38,11 +58,8 @@ impl LockFile {
 
     pub(crate) fn release_writer(&self) {
         let hint = self.set(libc::F_SETLK, libc::F_UNLCK, LOCK_WRITER_PID);
-        let lock = self.set(libc::F_OFD_SETLK, libc::F_UNLCK, LOCK_WRITER);
-        debug_assert!(
-            hint.is_ok() && lock.is_ok(),
-            "unlocking an open file: {hint:?}, {lock:?}"
-        );
+        debug_assert!(hint.is_ok(), "unlocking an open file: {hint:?}");
+        self.unlock(LOCK_WRITER..LOCK_WRITER + 1);
     }
 
     /// The process that has the writer's lock, if it can be known.
@@ -59,18 +76,28 @@ impl LockFile {
     }
 
     pub(crate) fn unlock_sync(&self) {
-        let result = self.set(libc::F_OFD_SETLK, libc::F_UNLCK, LOCK_SYNC);
-        debug_assert!(result.is_ok(), "unlocking an open file: {result:?}");
+        self.unlock(LOCK_SYNC..LOCK_SYNC + 1);
     }
 
-    /// Takes the lock of a slab, or returns false if another handle has it.
-    pub(crate) fn try_slab(&self, head: u64) -> io::Result<bool> {
-        self.set(libc::F_OFD_SETLK, libc::F_WRLCK, LOCK_SLABS + head / BLOCK)
+    /// Waits until nobody shortens the file, and keeps it so while the handle is open.
+    pub(crate) fn share_open(&self) -> io::Result<()> {
+        self.set(libc::F_OFD_SETLKW, libc::F_RDLCK, LOCK_OPEN).map(drop)
+    }
+
+    /// Keeps others from opening the file, or returns false if another handle is open.
+    pub(crate) fn try_alone(&self) -> io::Result<bool> {
+        self.set(libc::F_OFD_SETLK, libc::F_WRLCK, LOCK_OPEN)
+    }
+
+    /// Takes the lock of a slab, shared or alone, or returns false if another handle has it and does not share it.
+    pub(crate) fn try_slab(&self, head: u64, shared: bool) -> io::Result<bool> {
+        let kind = if shared { libc::F_RDLCK } else { libc::F_WRLCK };
+        self.set(libc::F_OFD_SETLK, kind, LOCK_SLABS + head / BLOCK)
     }
 
     pub(crate) fn release_slab(&self, head: u64) {
-        let result = self.set(libc::F_OFD_SETLK, libc::F_UNLCK, LOCK_SLABS + head / BLOCK);
-        debug_assert!(result.is_ok(), "unlocking an open file: {result:?}");
+        let byte = LOCK_SLABS + head / BLOCK;
+        self.unlock(byte..byte + 1);
     }
 
     /// Tells the writers of other handles that `generation` is being read.
@@ -82,31 +109,65 @@ impl LockFile {
     }
 
     pub(crate) fn unpin(&self, generation: u64) {
-        let result = self.set(libc::F_OFD_SETLK, libc::F_UNLCK, LOCK_READERS + generation);
-        debug_assert!(result.is_ok(), "unlocking an open file: {result:?}");
+        let byte = LOCK_READERS + generation;
+        self.unlock(byte..byte + 1);
     }
 
-    /// The oldest generation before `end` that another handle reads. A system call for each reader that is met.
-    pub(crate) fn oldest_pinned_before(&self, end: u64) -> io::Result<Option<u64>> {
-        let mut oldest = None;
-        let mut end = LOCK_READERS + end;
-        while end > LOCK_READERS {
-            let Some(found) = self.get(libc::F_OFD_GETLK, LOCK_READERS..end)? else {
-                break;
+    /// The generations before `end` that other handles read, as ranges in any order. Two system calls for each range; from
+    /// so many on that it would take long, all generations from the oldest of them on count as read.
+    pub(crate) fn pinned_before(&self, end: u64) -> io::Result<Vec<Range<u64>>> {
+        const MOST: usize = 200;
+        let end = LOCK_READERS + end;
+        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        unknown.push(LOCK_READERS..end);
+        while let Some(part) = unknown.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            // Any of the locks in the range, of which each covers the generations that one handle reads side by side.
+            let Some(lock) = self.get(libc::F_OFD_GETLK, part.clone())? else {
+                continue;
             };
-            let start = u64::try_from(found.l_start)
-                .unwrap_or(0)
-                .clamp(LOCK_READERS, end - 1);
-            oldest = Some(start - LOCK_READERS);
-            end = start;
+            let start = u64::try_from(lock.l_start).unwrap_or(0).max(part.start);
+            let stop = match u64::try_from(lock.l_len) {
+                Ok(0) | Err(_) => part.end,
+                Ok(len) => lock.l_start as u64 + len,
+            };
+            let stop = stop.clamp(start + 1, part.end);
+            found.push(start - LOCK_READERS..stop - LOCK_READERS);
+            unknown.push(stop..part.end);
+            // The oldest part is looked at first.
+            unknown.push(part.start..start);
+            if found.len() == MOST {
+                found.extend(
+                    unknown
+                        .into_iter()
+                        .map(|part| part.start - LOCK_READERS..part.end - LOCK_READERS),
+                );
+                break;
+            }
         }
-        Ok(oldest)
+        Ok(found)
+    }
+
+    /// Releases the locks of a range, unless this is the copy of a forked process, which would take them from the process
+    /// that holds them.
+    fn unlock(&self, range: Range<u64>) {
+        if self.owner == std::process::id() {
+            let result = self.set_range(libc::F_OFD_SETLK, libc::F_UNLCK, range);
+            debug_assert!(result.is_ok(), "unlocking an open file: {result:?}");
+        }
     }
 
     /// Sets or clears a lock of one byte; false if another holds a conflicting one.
     fn set(&self, command: libc::c_int, kind: libc::c_int, byte: u64) -> io::Result<bool> {
+        self.set_range(command, kind, byte..byte + 1)
+    }
+
+    /// Sets or clears a lock of a range of bytes; false if another holds a conflicting one.
+    fn set_range(&self, command: libc::c_int, kind: libc::c_int, range: Range<u64>) -> io::Result<bool> {
         loop {
-            let mut lock = describe(kind, byte..byte + 1);
+            let mut lock = describe(kind, range.clone());
             // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind that these
             // commands read.
             let result = unsafe { libc::fcntl(self.file.as_raw_fd(), command, &raw mut lock) };
@@ -135,6 +196,14 @@ impl LockFile {
     }
 }
 
+impl Drop for LockFile {
+    /// Unlocks before the descriptor is closed: a process that was forked and has not yet called `exec` shares the open
+    /// file, and its locks end only with the last descriptor.
+    fn drop(&mut self) {
+        self.unlock(WHOLE_FILE);
+    }
+}
+
 fn describe(kind: libc::c_int, range: Range<u64>) -> libc::flock {
     libc::flock {
         l_type: kind as libc::c_short,
@@ -142,5 +211,43 @@ fn describe(kind: libc::c_int, range: Range<u64>) -> libc::flock {
         l_start: range.start as libc::off_t,
         l_len: (range.end - range.start) as libc::off_t,
         l_pid: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy of the descriptor stands for a process that was forked and has not yet called `exec`.
+    #[test]
+    fn dropping_a_handle_releases_its_locks_although_a_copy_of_its_descriptor_is_open() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let first = LockFile::new(file.reopen().unwrap());
+        let copy = first.file.try_clone().unwrap();
+        assert!(first.try_writer().unwrap());
+        first.share_open().unwrap();
+        first.pin(7).unwrap();
+        assert!(first.try_slab(64 << 20, false).unwrap());
+        drop(first);
+
+        let second = LockFile::new(file.reopen().unwrap());
+        assert!(second.try_writer().unwrap(), "the writer's lock");
+        assert!(second.try_alone().unwrap(), "the lock of open handles");
+        assert_eq!(second.pinned_before(100).unwrap(), Vec::<Range<u64>>::new());
+        assert!(second.try_slab(64 << 20, false).unwrap(), "the lock of a slab");
+        drop(copy);
+    }
+
+    #[test]
+    fn a_copy_in_another_process_leaves_the_locks_alone() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let first = LockFile::new(file.reopen().unwrap());
+        assert!(first.try_writer().unwrap());
+        drop(LockFile {
+            file: first.file.try_clone().unwrap(),
+            owner: first.owner + 1,
+        });
+        let second = LockFile::new(file.reopen().unwrap());
+        assert!(!second.try_writer().unwrap());
     }
 }

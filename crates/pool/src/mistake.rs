@@ -54,6 +54,18 @@ mistakes! {
     IgnoreReaders,
     /// Space is used again though the synced superblock names it.
     IgnoreSynced,
+    /// The limbo list leaves out what the generation frees.
+    ForgetLimbo,
+    /// The limbo list says of all space that it is young.
+    ForgetAge,
+    /// The limbo list of a generation that a repair has published again is trusted.
+    TrustOldList,
+    /// The records with which a log begins are not flushed before it is published.
+    PublishFirstRecordsEarly,
+    /// The file is shortened before its superblocks say so.
+    ShortenFirst,
+    /// Space that was never published is used again though it is still read in this process.
+    ForgetUnpublished,
     /// A reader does not look again, after its pin, whether the generation is still the newest.
     SkipSecondLook,
     /// A writer trusts that the superblocks it finds are durable.
@@ -76,6 +88,16 @@ mistakes! {
     LeaveLostRecord,
     /// An append trusts that the records before it, which another handle may have stored, are durable.
     TrustLogTail,
+    /// The count of a log is stored before its records are durable.
+    CountBeforeFence,
+    /// A sync stores the durable count of a log before the log is durable.
+    CountBeforeSync,
+    /// A count is taken for true though the power loss since may have taken the records.
+    TrustSeenCount,
+    /// A log is used again under another start though readers of its former one are left.
+    RestartPinnedLog,
+    /// A count of a log that says that records are missing is overlooked.
+    IgnoreCount,
     /// A vacuum takes space that a reader may need.
     VacuumLimbo,
     /// A vacuum does not sync before it takes what the synced generation may name.
@@ -90,6 +112,10 @@ mistakes! {
     MarkSlabLate,
     /// The head says that nodes are durable before they are.
     UnmarkSlabFirst,
+    /// Nodes are stored to while the head says that their checksums hold.
+    KeepSlabClosed,
+    /// The head says that checksums of nodes hold before they are durable.
+    SealUnfenced,
     /// A slab that is open is removed.
     RemoveOpenSlab,
     /// A slab uses a chunk that no generation names.

@@ -3,12 +3,11 @@
 //! A pool's file appears under its name only when it is whole: it is written beside it and renamed. Opening reads the
 //! superblocks and the directory, no data.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use halocline_media::{AnyMedium, Device, FileMedium, FileOptions, MediaError, Medium};
 
@@ -16,6 +15,7 @@ use crate::PoolError;
 use crate::access::Access;
 use crate::directory::{ExtentRef, Objects, encode};
 use crate::layout::{DATA_START, FORMAT_WITHOUT_LOGS, MAGIC, Superblock, checksum};
+use crate::leftovers::{remove_leftovers, unfinished_name};
 use crate::locks::LockFile;
 use crate::mistake::{Mistake, made};
 use crate::pool::{Geometry, Inner, Pool, PoolOptions};
@@ -40,15 +40,19 @@ impl Pool<AnyMedium> {
                 path: path.to_owned(),
             });
         }
+        remove_leftovers(path);
         let unfinished = Unfinished(unfinished_name(path));
         let file = FileOptions {
             create: true,
             ..file_options(options)
         };
         let written = FileMedium::open(&unfinished.0, &file).map_err(PoolError::from);
-        written
-            .and_then(|medium| initialise(&medium, Geometry::default()))
-            .map_err(|error| cannot_create(path, error))?;
+        let written = written.and_then(|medium| {
+            // Whoever removes leftovers must find the file either empty or locked.
+            let lock = lock_unfinished(&unfinished.0)?;
+            initialise(&medium, Geometry::default()).map(|()| lock)
+        });
+        let _lock = written.map_err(|error| cannot_create(path, error))?;
         unfinished.become_pool(path)?;
         let pool = Pool::open(path, options)?;
         pool.inner.known_synced.fetch_max(FIRST, Ordering::AcqRel);
@@ -146,38 +150,42 @@ pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(AnyMedium
         keep_holes: true,
         ..file_options(options)
     };
+    let locks = File::options().read(true).write(!options.read_only).open(path);
+    let locks = LockFile::new(locks.map_err(|error| PoolError::io("open", path, error))?);
+    // Before it is mapped, so that nobody shortens the file from then on.
+    locks
+        .share_open()
+        .map_err(|error| PoolError::io("lock", path, error))?;
     let medium = FileMedium::open(path, &file)?;
     if !options.read_only {
+        remove_leftovers(path);
         medium.reserve(0, DATA_START.min(medium.len()))?;
     }
-    let locks = File::options().read(true).write(!options.read_only).open(path);
-    let locks = locks.map_err(|error| PoolError::io("open", path, error))?;
-    Ok((AnyMedium::from(medium), LockFile::new(locks)))
+    Ok((AnyMedium::from(medium), locks))
 }
 
 /// Refuses what is clearly not a pool before it is mapped.
 fn look(path: &Path) -> Result<(), PoolError> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(PoolError::NotFound {
-                path: path.to_owned(),
-            });
-        }
-        Err(error) => return Err(PoolError::io("open", path, error)),
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => PoolError::NotFound {
+            path: path.to_owned(),
+        },
+        _ => PoolError::io("open", path, error),
     };
-    let metadata = file
-        .metadata()
-        .map_err(|error| PoolError::io("look at", path, error))?;
     let foreign = |reason| {
         Err(PoolError::NotAPool {
             path: path.to_owned(),
             reason,
         })
     };
-    if !metadata.is_file() {
+    // Before it is opened: to open a pipe waits for its writer.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
         return foreign("it is not a regular file");
     }
+    let mut file = File::open(path).map_err(failed)?;
+    let metadata = file
+        .metadata()
+        .map_err(|error| PoolError::io("look at", path, error))?;
     if metadata.len() == 0 {
         return foreign("it is empty");
     }
@@ -197,7 +205,8 @@ fn look(path: &Path) -> Result<(), PoolError> {
 
 fn finish_open<M: Medium>(inner: Inner<M>) -> Result<Pool<M>, PoolError> {
     let newest = read_newest(&*inner.medium, &inner.path)?;
-    let synced = Slots::read(&*inner.medium).synced_generation();
+    let slots = Slots::read(&*inner.medium);
+    let synced = slots.synced_generation();
     let rebooted = newest.boot_id != inner.boot_id && !made(Mistake::TrustNewestAfterReboot);
     if newest.generation.get() > synced && rebooted {
         let newest = newest.generation.get();
@@ -208,6 +217,9 @@ fn finish_open<M: Medium>(inner: Inner<M>) -> Result<Pool<M>, PoolError> {
         });
     }
     inner.pin_newest()?;
+    if inner.writable().is_ok() {
+        slots.features().check_writable(&inner.path)?;
+    }
     Ok(Pool {
         inner: Arc::new(inner),
     })
@@ -219,12 +231,8 @@ const FIRST: u64 = 1;
 /// Writes an empty pool, durable on return.
 fn initialise<M: Medium>(medium: &M, geometry: Geometry) -> Result<(), PoolError> {
     medium.grow(geometry.initial_len)?;
-    let directory = encode(FIRST, &Objects::new());
-    let extent = ExtentRef {
-        offset: DATA_START,
-        len: directory.len() as u64,
-        checksum: checksum(&directory),
-    };
+    let directory = encode(FIRST, &Objects::new(), None);
+    let extent = ExtentRef::plain(DATA_START, directory.len() as u64, checksum(&directory));
     medium.store(extent.offset, &directory);
     let boot_id = halocline_media::boot_id();
     let mut superblock = Superblock::new(
@@ -281,6 +289,15 @@ fn cannot_create(path: &Path, error: PoolError) -> PoolError {
     }
 }
 
+/// Locks a file that is not a pool yet.
+fn lock_unfinished(path: &Path) -> Result<LockFile, PoolError> {
+    let file = File::options().read(true).write(true).open(path);
+    let lock = file
+        .map(LockFile::new)
+        .and_then(|lock| lock.try_writer().map(|_| lock));
+    lock.map_err(|error| PoolError::io("lock", path, error))
+}
+
 /// A file that is not a pool yet; removed unless it becomes one.
 struct Unfinished(PathBuf);
 
@@ -318,17 +335,4 @@ fn rename_to_new(from: &Path, to: &Path) -> Result<(), PoolError> {
         },
         Err(error) => Err(PoolError::io("create", to, error)),
     }
-}
-
-/// A name beside the pool's that no other creation uses.
-fn unfinished_name(path: &Path) -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(
-        ".{}-{}.new",
-        std::process::id(),
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    ));
-    path.with_file_name(name)
 }

@@ -1,5 +1,6 @@
 //! The handle of an open pool: [`Pool`].
 
+use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
@@ -13,12 +14,16 @@ use halocline_media::{AnyMedium, Medium, MediumKind};
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
 use crate::directory::Directory;
-use crate::layout::{DATA_START, INITIAL_LEN, Superblock, blocks, checksum};
+use crate::features::Features;
+use crate::layout::{DATA_START, INITIAL_LEN, Superblock, checksum};
+use crate::log::Log;
+use crate::log_count::Counted;
 use crate::mistake::{Mistake, made};
 use crate::snapshot::{Pinned, Snapshot};
 use crate::space::Space;
 use crate::superblock::{Slots, read_newest};
 use crate::txn::Txn;
+use crate::verify::{Verification, VerifiedReads, VerifyMode};
 
 /// How to open or create a pool's file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -114,6 +119,7 @@ pub(crate) struct Inner<M: Medium> {
     drawn: AtomicU64,
     read_only: bool,
     current: Mutex<Option<Arc<Directory>>>,
+    pub(crate) verification: Arc<Verification>,
 }
 
 /// An open pool. Cheap to clone; clones share the writer's lock and all state.
@@ -143,12 +149,15 @@ impl<M: Medium> Pool<M> {
         self.inner.medium.kind()
     }
 
-    /// The newest published generation, pinned. Costs two loads when nothing was published since the last call.
+    /// The newest published generation, pinned. Costs two loads and a system call for the file's length when nothing was
+    /// published since the last call.
     ///
     /// # Errors
     /// [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`] or [`PoolError::DamagedDirectory`] if the file was
     /// damaged while it is open; [`PoolError::Io`] if the file system has no locks.
     pub fn snapshot(&self) -> Result<Snapshot, PoolError> {
+        // To touch what was cut off would end the process.
+        self.inner.medium.refresh()?;
         self.inner
             .pin_newest()
             .map(|(_, pinned)| Snapshot::new(Arc::new(pinned)))
@@ -170,6 +179,26 @@ impl<M: Medium> Pool<M> {
     /// [`PoolError::Locked`] if it was not done by then, and all of [`begin`](Pool::begin).
     pub fn begin_wait(&self, timeout: Duration) -> Result<Txn<M>, PoolError> {
         Txn::begin_wait(&self.inner, timeout)
+    }
+
+    /// Decides when extents are compared with their checksums, for all that read through this handle and its clones.
+    pub fn set_verify_mode(&self, mode: VerifyMode) {
+        self.inner.verification.set_mode(mode);
+    }
+
+    /// When extents are compared with their checksums.
+    pub fn verify_mode(&self) -> VerifyMode {
+        self.inner.verification.mode()
+    }
+
+    /// Forgets which blocks were found intact, so that they are verified again when they are next read.
+    pub fn forget_verified(&self) {
+        self.inner.verification.forget();
+    }
+
+    /// As [`Snapshot::verified_reads`].
+    pub fn verified_reads(&self) -> VerifiedReads {
+        VerifiedReads::new(&self.inner.verification)
     }
 
     /// Makes the newest generation and all that its logs hold survive power loss, and lets the space that earlier ones freed be used again. Fine
@@ -200,11 +229,11 @@ impl<M: Medium> Pool<M> {
         let directory = pinned.directory();
         let mut extents: Vec<_> = directory
             .extents()
-            .map(|extent| (extent.offset, extent.len))
+            .map(|extent| (extent.space().start, extent.space().end))
             .collect();
         extents.sort_unstable();
         extents.dedup();
-        let used = DATA_START + extents.iter().map(|(_, len)| blocks(*len)).sum::<u64>();
+        let used = DATA_START + extents.iter().map(|(start, end)| end - start).sum::<u64>();
         Ok(PoolInfo {
             path: inner.path.to_path_buf(),
             kind: inner.medium.kind(),
@@ -247,6 +276,7 @@ impl<M: Medium> Inner<M> {
             drawn: AtomicU64::new(0),
             read_only,
             current: Mutex::default(),
+            verification: Arc::default(),
         }
     }
 
@@ -263,6 +293,11 @@ impl<M: Medium> Inner<M> {
     /// A number that nobody has drawn before or will draw again.
     pub(crate) fn draw(&self) -> u64 {
         self.random.hash_one(self.drawn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A number of this boot of the machine.
+    pub(crate) fn boot_tag(&self) -> u64 {
+        checksum(&self.boot_id)
     }
 
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -298,6 +333,8 @@ impl<M: Medium> Inner<M> {
                     directory,
                     Arc::clone(&self.access),
                     Arc::clone(&self.path),
+                    Arc::clone(&self.verification),
+                    self.boot_tag(),
                 );
                 Ok((superblock, pinned))
             }
@@ -342,10 +379,27 @@ impl<M: Medium> Inner<M> {
     pub(crate) fn sync_newest(&self, logs: bool) -> Result<(), PoolError> {
         self.writable()?;
         let _lock = self.access.lock_sync()?;
-        let newest = read_newest(&*self.medium, &self.path)?;
+        self.medium.refresh()?;
+        let mut newest = read_newest(&*self.medium, &self.path)?;
+        let lazy = !self.medium.fence_is_durable();
+        // Pinned, so that the space of its logs stays theirs until their counts are stored.
+        let mut pinned = None;
+        if logs && lazy && newest.has_logs() {
+            let (superblock, pin) = self.pin_newest()?;
+            newest = superblock;
+            pinned = Some(pin);
+        }
+        let logs_now = || pinned.iter().flat_map(Pinned::logs);
+        // A damaged log keeps the count it has.
+        let ends: Vec<Option<Counted>> = logs_now()
+            .map(|log| log.end().ok().map(|_| log.verified()))
+            .collect();
         let generation = newest.generation.get();
         let known = self.known_synced.load(Ordering::Acquire) >= generation;
-        let implied = !known && !self.medium.fence_is_durable();
+        let implied = !known && lazy;
+        if made(Mistake::CountBeforeSync) {
+            raise_counts(logs_now(), &ends);
+        }
         if logs && newest.has_logs() && !implied && !made(Mistake::SkipLogSync) {
             // How far other handles have appended, and whether they have flushed it, is not known.
             self.medium.sync()?;
@@ -354,6 +408,8 @@ impl<M: Medium> Inner<M> {
             self.write_synced(newest)?;
             self.known_synced.fetch_max(generation, Ordering::AcqRel);
         }
+        // Not waited for: the next sync makes them durable, and until then they say less than there is.
+        raise_counts(logs_now(), &ends);
         Ok(())
     }
 
@@ -394,6 +450,18 @@ impl<M: Medium> Drop for Inner<M> {
     }
 }
 
+/// Stores that so many records of each log are durable.
+fn raise_counts<'a>(logs: impl Iterator<Item = Log<'a>>, records: &[Option<Counted>]) {
+    for (log, records) in logs.zip(records) {
+        if let (Some(counts), Some(records)) = (log.counts(), *records) {
+            counts.raise_durable(records);
+        }
+    }
+}
+
+/// The most bytes of zeros of a directory that may have no blocks.
+const MOST_HOLES: u64 = 16 << 20;
+
 /// Reads the directory of a superblock that [`check_reach`](crate::superblock::check_reach) has passed.
 ///
 /// # Errors
@@ -405,17 +473,23 @@ pub(crate) fn read_directory(
 ) -> Result<Directory, PoolError> {
     let extent = superblock.directory();
     let generation = superblock.generation.get();
-    let damaged = |reason| PoolError::DamagedDirectory {
+    let damaged = |reason: Cow<'static, str>| PoolError::DamagedDirectory {
         path: path.to_owned(),
         generation,
         reason,
     };
+    // What a writer has stored has blocks, but for zeros that a copy of the file may have left out. So a length that is
+    // not true costs no more memory than the file is worth.
+    if extent.len > medium.allocated()?.saturating_add(MOST_HOLES) {
+        return Err(damaged("it is longer than all that the file holds".into()));
+    }
     let mut bytes = vec![0; extent.len as usize];
     medium.load(extent.offset, &mut bytes);
     if checksum(&bytes) != extent.checksum {
-        return Err(damaged("its checksum is wrong"));
+        return Err(damaged("its checksum is wrong".into()));
     }
-    Directory::decode(&bytes, extent, generation, superblock.file_len.get()).map_err(damaged)
+    let features = Features::of(superblock);
+    Directory::decode(&bytes, extent, generation, superblock.file_len.get(), features).map_err(damaged)
 }
 
 impl<M: Medium> fmt::Debug for Pool<M> {

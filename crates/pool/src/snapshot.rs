@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use halocline_media::Medium;
@@ -13,11 +12,9 @@ use crate::PoolError;
 use crate::access::{Access, WriterLock};
 use crate::bytes::ExtentBytes;
 use crate::directory::{Directory, ExtentRef, ObjectKind, Record};
-use crate::layout::{SlabMeta, checksum};
+use crate::layout::{SUMMED_FROM, SlabMeta};
 use crate::log::{Log, LogRecords};
-
-/// Extents up to this length are verified when they are first read.
-const SMALL: u64 = 64 << 10;
+use crate::verify::{Verification, VerifiedReads};
 
 /// A pinned generation: what it names is not overwritten while this lives.
 pub(crate) struct Pinned {
@@ -25,6 +22,9 @@ pub(crate) struct Pinned {
     directory: Arc<Directory>,
     access: Arc<Access>,
     path: Arc<Path>,
+    verification: Arc<Verification>,
+    /// A number of this boot of the machine.
+    boot: u64,
     /// Set when a transaction ends while what it has not published is still read: only its own handle, which knows what
     /// to spare, may write meanwhile.
     lock: OnceLock<Arc<WriterLock>>,
@@ -37,12 +37,16 @@ impl Pinned {
         directory: Arc<Directory>,
         access: Arc<Access>,
         path: Arc<Path>,
+        verification: Arc<Verification>,
+        boot: u64,
     ) -> Pinned {
         Pinned {
             medium,
             directory,
             access,
             path,
+            verification,
+            boot,
             lock: OnceLock::new(),
         }
     }
@@ -56,24 +60,36 @@ impl Pinned {
         &*self.medium
     }
 
+    pub(crate) fn verification(&self) -> &Arc<Verification> {
+        &self.verification
+    }
+
     pub(crate) fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
     /// As [`Snapshot::log_persist`].
     pub(crate) fn log_persist(&self, name: &str, upto: u64) -> Result<(), PoolError> {
-        Ok(log_of(self, name)?.persist(upto)?)
+        log_of(self, name)?.persist(upto)?;
+        self.access.check_place()
     }
 
     /// As [`Snapshot::log_records`].
     pub(crate) fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         log_of(self, name)?
             .records(from)
+            .map_err(|damage| damage.of(&self.path, name))?
             .ok_or_else(|| PoolError::NoSuchPosition {
                 path: self.path.to_path_buf(),
                 name: name.to_owned(),
                 position: from,
             })
+    }
+
+    /// Its logs.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = Log<'_>> {
+        let records = self.directory.objects.values();
+        records.filter_map(|record| Log::of(&*self.medium, record, self.boot))
     }
 }
 
@@ -90,7 +106,7 @@ pub(crate) fn log_of<'a>(pinned: &'a Pinned, name: &str) -> Result<Log<'a>, Pool
             name: name_owned(),
         });
     };
-    Log::of(&*pinned.medium, record).ok_or_else(|| PoolError::NotALog {
+    Log::of(&*pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
         path: path(),
         name: name_owned(),
         kind: record.kind,
@@ -130,6 +146,12 @@ impl Snapshot {
         self.pinned.directory.generation
     }
 
+    /// Has everything verified that is read through the pool's handle while the result lives, even if
+    /// [verification is off](crate::Pool::set_verify_mode): for whoever stores what it makes of it.
+    pub fn verified_reads(&self) -> VerifiedReads {
+        VerifiedReads::new(&self.pinned.verification)
+    }
+
     /// All objects in the order of their names.
     pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
         let objects = self.pinned.directory.objects.iter();
@@ -165,9 +187,19 @@ impl Snapshot {
     /// records; fine beside a writer.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::NoSuchPosition`].
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::NoSuchPosition`], [`PoolError::DamagedLog`] if
+    /// not all records that the log has are there.
     pub fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         self.pinned.log_records(name, from)
+    }
+
+    /// Whether the count of a log is whole, if it has one.
+    #[cfg(test)]
+    pub(crate) fn log_counts(&self, name: &str) -> Result<Option<bool>, PoolError> {
+        use crate::log_count::{Bound, LogCounts};
+        let log = log_of(&self.pinned, name)?;
+        let own = |counts: &LogCounts<'_>| counts.bound() != Bound::Superseded && counts.is_whole();
+        Ok(log.counts().map(own))
     }
 
     /// Makes the records of a log up to a position, one that [`Txn::log_store`](crate::Txn::log_store) has given, durable.
@@ -235,17 +267,17 @@ impl Object {
         self.record.extents[index]
     }
 
-    /// The bytes of extent `index`. Small ones (up to 64 KiB) are verified when they are first read, larger ones by
-    /// [`extent_verified`](Object::extent_verified) and `check` only: opening a pool must not read its data.
+    /// The bytes of extent `index`. Small ones (up to 64 KiB) are verified as a whole when they are first asked for. Opening a
+    /// pool must not read its data, so larger ones are verified block by block as they are read, by whoever reads them.
     ///
     /// # Errors
     /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`], [`PoolError::IsASlab`].
     pub fn extent(&self, index: usize) -> Result<ExtentBytes, PoolError> {
         let extent = self.find(index)?;
-        if extent.len <= SMALL {
+        if extent.len <= SUMMED_FROM {
             self.verify(index, extent)
         } else {
-            Ok(self.bytes_of(extent))
+            Ok(self.bytes_of(index, extent))
         }
     }
 
@@ -284,24 +316,24 @@ impl Object {
     }
 
     fn verify(&self, index: usize, extent: ExtentRef) -> Result<ExtentBytes, PoolError> {
-        let bytes = self.bytes_of(extent);
-        let verified = &self.record.verified[index];
-        if !verified.load(Ordering::Relaxed) {
-            if checksum(&bytes) != extent.checksum {
-                let path = self.pinned.path.to_path_buf();
-                return Err(PoolError::ChecksumMismatch {
-                    path,
-                    object: self.name().to_owned(),
-                    extent: index,
-                });
-            }
-            verified.store(true, Ordering::Relaxed);
+        let bytes = self.bytes_of(index, extent);
+        match bytes.verify_all() {
+            Ok(()) => Ok(bytes),
+            Err(_) => Err(PoolError::ChecksumMismatch {
+                path: self.pinned.path.to_path_buf(),
+                object: self.name().to_owned(),
+                extent: index,
+            }),
         }
-        Ok(bytes)
     }
 
-    fn bytes_of(&self, extent: ExtentRef) -> ExtentBytes {
+    fn bytes_of(&self, index: usize, extent: ExtentRef) -> ExtentBytes {
+        let state = self.record.states[index].get_or_init(|| {
+            let state = self.pinned.verification.state(&extent);
+            state.set_name(|| format!("extent {index} of '{}'", self.name));
+            state
+        });
         // SAFETY: `new` was given extents of the pinned generation, or finished by a transaction that works on it.
-        unsafe { ExtentBytes::new(Arc::clone(&self.pinned), extent.offset, extent.len as usize) }
+        unsafe { ExtentBytes::new(Arc::clone(&self.pinned), &extent, Arc::clone(state)) }
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! A publish overwrites the older of copies 0 and 1, a sync the older of copies 2 and 3, so that a torn write never hits
 //! the copy that is needed if it fails. A copy counts if its checksum is right; the newest generation among all four is
-//! the pool's. Magic, version and checksum keep their places in every version of the format.
+//! the pool's, and of several copies of it the one with the shortest length counts. Magic, version and checksum keep
+//! their places in every version of the format.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use halocline_media::Medium;
@@ -12,9 +14,10 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::PoolError;
 use crate::directory::{ExtentRef, in_bounds};
+use crate::features::Features;
 use crate::layout::{
-    DATA_START, FORMAT_VERSION, FORMAT_WITHOUT_LOGS, MAGIC, SLOT_SIZE, SLOTS, SUPERBLOCK_SUMMED, Superblock,
-    checksum,
+    DATA_START, FORMAT_VERSION, FORMAT_WITH_LOGS, FORMAT_WITH_SLABS, FORMAT_WITHOUT_LOGS, MAGIC, SLOT_SIZE,
+    SLOTS, SUPERBLOCK_SUMMED, Superblock, checksum,
 };
 use crate::mistake::{Mistake, made};
 
@@ -44,22 +47,28 @@ impl Superblock {
             directory_offset: U64::new(directory.offset),
             directory_len: U64::new(directory.len),
             directory_checksum: U64::new(directory.checksum),
-            reserved_b: [0; 24],
+            incompatible: U64::new(0),
+            read_compatible: U64::new(0),
+            compatible: U64::new(0),
             checksum: U64::new(0),
         }
     }
 
     pub(crate) fn directory(&self) -> ExtentRef {
-        ExtentRef {
-            offset: self.directory_offset.get(),
-            len: self.directory_len.get(),
-            checksum: self.directory_checksum.get(),
-        }
+        ExtentRef::plain(
+            self.directory_offset.get(),
+            self.directory_len.get(),
+            self.directory_checksum.get(),
+        )
     }
 
     /// Whether the generation names logs or slabs, which change without a publish.
     pub(crate) fn has_logs(&self) -> bool {
-        self.version.get() > FORMAT_WITHOUT_LOGS
+        match self.version.get() {
+            FORMAT_WITHOUT_LOGS => false,
+            FORMAT_WITH_LOGS | FORMAT_WITH_SLABS => true,
+            _ => Features::of(self).has(Features::IN_PLACE),
+        }
     }
 
     /// Whether power loss cannot harm the generation: its publish or a sync has made it durable.
@@ -120,6 +129,13 @@ impl Slots {
         })
     }
 
+    /// The features of all generations that some copy leads to.
+    pub(crate) fn features(&self) -> Features {
+        self.valid().fold(Features::NONE, |all, (_, superblock)| {
+            all | Features::of(superblock)
+        })
+    }
+
     /// The newest generation that power loss cannot harm; 0 if there is none.
     pub(crate) fn synced_generation(&self) -> u64 {
         let synced = self.valid().filter(|(_, superblock)| superblock.is_synced());
@@ -164,7 +180,8 @@ impl Slots {
 /// The newest superblock of the pool. Fine beside a publish.
 ///
 /// # Errors
-/// [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`], [`PoolError::NewerFormat`].
+/// [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`], [`PoolError::NewerFormat`],
+/// [`PoolError::UnknownFeature`].
 pub(crate) fn read_newest(medium: &dyn Medium, path: &Path) -> Result<Superblock, PoolError> {
     if medium.len() < DATA_START {
         return Err(too_short(medium, path));
@@ -186,6 +203,7 @@ pub(crate) fn read_newest(medium: &dyn Medium, path: &Path) -> Result<Superblock
             });
         }
     }
+    slots.features().check_readable(path)?;
     if !slots.valid().any(|(slot, _)| slot < 2) {
         return Err(if slots.iter().all(|slot| matches!(slot, Slot::Empty)) {
             PoolError::NotAPool {
@@ -209,7 +227,7 @@ pub(crate) fn read_newest(medium: &dyn Medium, path: &Path) -> Result<Superblock
     let newest = slots
         .valid()
         .map(|(_, superblock)| *superblock)
-        .max_by_key(|superblock| superblock.generation.get());
+        .max_by_key(|superblock| (superblock.generation.get(), Reverse(superblock.file_len.get())));
     let newest = newest.ok_or_else(|| PoolError::DamagedSuperblock {
         path: path.to_owned(),
     })?;
@@ -245,7 +263,7 @@ pub(crate) fn check_reach(
         return Err(PoolError::DamagedDirectory {
             path: path.to_owned(),
             generation,
-            reason: "it is outside of the file",
+            reason: "it is outside of the file".into(),
         });
     }
     Ok(())

@@ -32,7 +32,13 @@ impl<M: Medium> Turn<M> {
         }
         let lock = match writer.lock.upgrade() {
             Some(lock) => lock,
-            None => Arc::new(inner.access.lock_writer()?),
+            None => {
+                let lock = Arc::new(inner.access.lock_writer()?);
+                if let Some(space) = &mut writer.space {
+                    space.forget_unpublished();
+                }
+                lock
+            }
         };
         writer.lock = Arc::downgrade(&lock);
         writer.busy = true;

@@ -8,8 +8,9 @@
     reason = "vouches for extents that the transaction has finished or the pool has published"
 )]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -19,13 +20,17 @@ use halocline_media::{AnyMedium, Medium, MediumKind};
 use crate::PoolError;
 use crate::access::{SlabLock, WriterLock};
 use crate::bytes::ExtentBytes;
-use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode, version_of};
-use crate::layout::{DATA_START, MAX_META, MAX_NAME, Superblock, blocks, checksum};
+use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode, encoded_len};
+use crate::features::Features;
+use crate::layout::{DATA_START, FORMAT_VERSION, MAX_META, MAX_NAME, Superblock, blocks, checksum};
+use crate::limbo::{AgedRange, LimboList};
 use crate::mistake::{Mistake, made};
 use crate::pool::Inner;
 use crate::snapshot::{Object, Pinned};
+use crate::sums;
 use crate::superblock::Slots;
 use crate::turn::Turn;
+use crate::verify::VerifiedReads;
 use crate::writer::{ExtentWriter, Scratch};
 
 /// A transaction: writes extents, puts and removes objects, and publishes all of it at once by [`commit`](Txn::commit).
@@ -40,6 +45,8 @@ pub struct Txn<M: Medium = AnyMedium> {
     state: Mutex<State>,
     /// The thread whose fences the commit relies on.
     thread: ThreadId,
+    /// What is stored may be made of anything that is read meanwhile.
+    _verified: VerifiedReads,
     // Last, so that all else is done when they go.
     lock: Arc<WriterLock>,
     _turn: Turn<M>,
@@ -55,8 +62,30 @@ pub(crate) struct State {
     finished: HashMap<u64, ExtentRef>,
     /// Locks of slabs that it removes or replaces.
     slabs: Vec<SlabLock>,
-    /// Whether it does no more than give a slab further space, so that logs stay as they are, with all records.
-    pub(crate) only_slab: bool,
+    /// What the generation it publishes will need: the base's and what was [required](Txn::require).
+    features: Features,
+    /// Records with which logs of the next generation begin, by the offsets of their extents.
+    pub(crate) first_records: BTreeMap<u64, Vec<Vec<u8>>>,
+    /// Logs stay as they are, with all records: these say nothing of what the transaction changes.
+    pub(crate) keeps_logs: bool,
+    /// A generation is published even if no object has changed.
+    pub(crate) republishes: bool,
+}
+
+/// The objects that a publish changes.
+struct Changes {
+    named: Vec<Arc<Record>>,
+    dropped: Vec<Arc<Record>>,
+}
+
+impl Changes {
+    fn named(&self) -> impl Iterator<Item = &ExtentRef> {
+        self.named.iter().flat_map(|record| record.extents.iter())
+    }
+
+    fn dropped(&self) -> impl Iterator<Item = &ExtentRef> {
+        self.dropped.iter().flat_map(|record| record.extents.iter())
+    }
 }
 
 impl State {
@@ -66,7 +95,16 @@ impl State {
         let name: Arc<str> = name.into();
         Arc::make_mut(&mut self.objects).insert(Arc::clone(&name), Arc::new(record));
         self.changed.insert(name);
-        self.only_slab = true;
+        self.keeps_logs = true;
+    }
+
+    /// Replaces the record of an object, of which only the places of its extents are others.
+    pub(crate) fn put_moved(&mut self, name: Arc<str>, record: Arc<Record>) {
+        if record.extents.iter().any(|extent| extent.sums) {
+            self.features = self.features | Features::BLOCK_SUMS;
+        }
+        Arc::make_mut(&mut self.objects).insert(Arc::clone(&name), record);
+        self.changed.insert(name);
     }
 }
 
@@ -78,8 +116,12 @@ impl<M: Medium> Txn<M> {
             inner.medium.fence()?;
             inner.failed.store(false, Ordering::Release);
         }
+        inner.access.check_place()?;
         let len = inner.medium.refresh()?;
         let (superblock, base) = inner.pin_newest()?;
+        Slots::read(&*inner.medium)
+            .features()
+            .check_writable(&inner.path)?;
         inner.adopt(&superblock, base.directory(), len)?;
         let objects = Arc::clone(&base.directory().objects);
         let state = State {
@@ -88,7 +130,10 @@ impl<M: Medium> Txn<M> {
             reserved: HashMap::new(),
             finished: HashMap::new(),
             slabs: Vec::new(),
-            only_slab: false,
+            features: base.directory().features,
+            first_records: BTreeMap::new(),
+            keeps_logs: false,
+            republishes: false,
         };
         Ok(Txn {
             inner: Arc::clone(inner),
@@ -96,6 +141,7 @@ impl<M: Medium> Txn<M> {
             superblock,
             state: Mutex::new(state),
             thread: thread::current().id(),
+            _verified: VerifiedReads::new(&inner.verification),
             lock,
             _turn: turn,
         })
@@ -117,7 +163,8 @@ impl<M: Medium> Txn<M> {
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
     pub fn alloc(&self, max_len: u64) -> Result<ExtentWriter<'_, M>, PoolError> {
-        Ok(ExtentWriter::new(self, self.reserve(max_len)?, max_len))
+        let space = blocks(max_len) + sums::space_of(max_len);
+        Ok(ExtentWriter::new(self, self.reserve(space)?, max_len))
     }
 
     /// Space of the pool for `len` bytes that are needed only while the transaction runs: to spill what does not fit the
@@ -169,6 +216,9 @@ impl<M: Medium> Txn<M> {
             self.check_known(&state, name, extent)?;
         }
         self.lock_slab(&mut state, name)?;
+        if extents.iter().any(|extent| extent.sums) {
+            state.features = state.features | Features::BLOCK_SUMS;
+        }
         let name: Arc<str> = name.into();
         Arc::make_mut(&mut state.objects).insert(
             Arc::clone(&name),
@@ -223,9 +273,10 @@ impl<M: Medium> Txn<M> {
     pub fn extent(&self, extent: &ExtentRef) -> Result<ExtentBytes, PoolError> {
         let state = self.state();
         self.check_known(&state, "", extent)?;
+        let known = self.base.verification().state(extent);
         // SAFETY: the extent is finished by this transaction, whose end leaves its space alone while the pin is shared,
         // or named by the base generation, which the pin keeps. The state is locked, so it cannot end meanwhile.
-        Ok(unsafe { ExtentBytes::new(Arc::clone(&self.base), extent.offset, extent.len as usize) })
+        Ok(unsafe { ExtentBytes::new(Arc::clone(&self.base), extent, known) })
     }
 
     /// Publishes everything at once; returns the new generation. Without any change, nothing is published and the
@@ -235,26 +286,32 @@ impl<M: Medium> Txn<M> {
     /// medium do ([`Medium::fence_is_durable`]), or else from the next [`Pool::sync`](crate::Pool::sync) on.
     ///
     /// # Errors
-    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::Media`]. The transaction is rolled back. After a failed write, whether it is
+    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::DamagedLog`], [`PoolError::Media`]. The transaction is rolled back. After a failed write, whether it is
     /// published may be unknown until the pool is opened again; what was published before is safe in any case.
     pub fn commit(self) -> Result<u64, PoolError> {
-        let mut state = self.state();
-        if state.changed.is_empty() {
+        if self.state().changed.is_empty() && !self.state().republishes {
             return Ok(self.base_generation());
         }
-        self.start_logs(&mut state)?;
+        self.start_logs()?;
+        let state = self.state();
         let inner = &*self.inner;
         let medium = &*inner.medium;
         let generation = self.base_generation() + 1;
-        let bytes = encode(generation, &state.objects);
-        let version = version_of(&state.objects);
+        let features = (state.features | Features::LIMBO_LIST).for_objects(&state.objects);
+        let changes = self.changes(&state);
+        let len = encoded_len(&state.objects);
         drop(state);
-        let offset = self.reserve(bytes.len() as u64)?;
-        let directory = ExtentRef {
-            offset,
-            len: bytes.len() as u64,
-            checksum: checksum(&bytes),
-        };
+        let oldest = inner.tidy()?.oldest().unwrap_or(self.base_generation());
+        // To make room for the directory may free some of the limbo, but adds nothing to it.
+        let most = LimboList::encoded_len(self.aged_ranges(&changes, generation, oldest).len());
+        let offset = self.reserve((len + most) as u64)?;
+        let limbo = LimboList::new(
+            inner.reusable_up_to().min(self.base_generation()),
+            self.aged_ranges(&changes, generation, oldest),
+        );
+        let bytes = encode(generation, &self.state().objects, Some(&limbo));
+        self.trim(offset, bytes.len() as u64);
+        let directory = ExtentRef::plain(offset, bytes.len() as u64, checksum(&bytes));
         medium.store(offset, &bytes);
         medium.flush(offset, directory.len);
         if thread::current().id() != self.thread {
@@ -262,32 +319,58 @@ impl<M: Medium> Txn<M> {
             self.state()
                 .finished
                 .values()
-                .for_each(|extent| medium.flush(extent.offset, extent.len));
+                .for_each(|extent| medium.flush(extent.offset, extent.space().end - extent.offset));
         }
         medium.fence()?;
-        if let Err(error) = self.publish(version, generation, &directory) {
+        if let Err(error) = self.publish(features, generation, &directory) {
             // Whether the superblock is durable is unknown: nothing may be written to what it names.
             inner.failed.store(true, Ordering::Release);
-            inner.writer().space = None;
+            if let Some(space) = &mut inner.writer().space {
+                space.spoil();
+            }
             return Err(error);
         }
-        self.settle(generation, directory);
+        self.settle(generation, directory, &changes, features, limbo);
+        inner.access.check_place()?;
         Ok(generation)
     }
 
+    /// The records of changed objects as they will be, and as the base has them.
+    fn changes(&self, state: &State) -> Changes {
+        let records = |objects: &Objects| -> Vec<Arc<Record>> {
+            let changed = state.changed.iter();
+            changed.filter_map(|name| objects.get(name).cloned()).collect()
+        };
+        Changes {
+            named: records(&state.objects),
+            dropped: records(&self.base.directory().objects),
+        }
+    }
+
+    /// What a limbo list for the next generation has to say.
+    fn aged_ranges(&self, changes: &Changes, generation: u64, oldest: u64) -> Vec<AgedRange> {
+        let writer = self.inner.writer();
+        let Some(space) = &writer.space else {
+            return Vec::new();
+        };
+        let dropped = changes.dropped().chain([&self.base.directory().extent]);
+        space.aged_ranges(generation, changes.named(), dropped, oldest)
+    }
+
     /// The switch: stores the new superblock over the older copy and makes it durable.
-    fn publish(&self, version: u32, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
+    fn publish(&self, features: Features, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
         let inner = &*self.inner;
         let medium = &*inner.medium;
         let slots = Slots::read(medium);
         let mut superblock = Superblock::new(
-            version,
+            FORMAT_VERSION,
             self.superblock.uuid,
             inner.boot_id,
             generation,
             medium.len(),
             directory,
         );
+        features.store(&mut superblock);
         let durable = medium.fence_is_durable();
         superblock.synced_generation = if durable {
             generation
@@ -304,25 +387,17 @@ impl<M: Medium> Txn<M> {
     }
 
     /// Follows the publish in memory.
-    fn settle(&self, generation: u64, directory: ExtentRef) {
+    fn settle(
+        &self,
+        generation: u64,
+        directory: ExtentRef,
+        changes: &Changes,
+        features: Features,
+        limbo: LimboList,
+    ) {
         let mut state = self.state();
-        let base = self.base.directory();
-        let records = |objects: &Objects| -> Vec<Arc<Record>> {
-            state
-                .changed
-                .iter()
-                .filter_map(|name| objects.get(name).cloned())
-                .collect()
-        };
-        let (named, dropped) = (records(&state.objects), records(&base.objects));
-        let named = named
-            .iter()
-            .flat_map(|record| record.extents.iter())
-            .chain([&directory]);
-        let dropped = dropped
-            .iter()
-            .flat_map(|record| record.extents.iter())
-            .chain([&base.extent]);
+        let named = changes.named().chain([&directory]);
+        let dropped = changes.dropped().chain([&self.base.directory().extent]);
         if let Some(space) = &mut self.inner.writer().space {
             space.publish(generation, named, dropped);
             state.reserved.retain(|offset, _| !space.is_named(*offset));
@@ -332,6 +407,8 @@ impl<M: Medium> Txn<M> {
             generation,
             objects,
             extent: directory,
+            limbo: Some(limbo),
+            features,
         });
     }
 
@@ -345,7 +422,16 @@ impl<M: Medium> Txn<M> {
         Ok(offset)
     }
 
-    /// Gives back the end of what was reserved at `offset`, all but `len` bytes of it.
+    /// Takes this space for the transaction, in whole blocks, or returns false if a part of it is not free.
+    pub(crate) fn reserve_at(&self, range: Range<u64>) -> Result<bool, PoolError> {
+        let taken = self.inner.allocate_at(range.clone())?;
+        if taken {
+            self.state().reserved.insert(range.start, range.end - range.start);
+        }
+        Ok(taken)
+    }
+
+    /// Gives back the end of what was reserved at `offset`, all but the blocks of `len` bytes of it.
     pub(crate) fn trim(&self, offset: u64, len: u64) {
         let keep = blocks(len);
         let mut state = self.state();
@@ -370,6 +456,7 @@ impl<M: Medium> Txn<M> {
             self.inner.medium.fence()?;
         }
         if extent.len > 0 {
+            self.inner.verification.written(&extent);
             self.state().finished.insert(extent.offset, extent);
         }
         Ok(())
@@ -406,7 +493,7 @@ impl<M: Medium> Txn<M> {
         if record.kind != ObjectKind::SLAB || made(Mistake::RemoveOpenSlab) {
             return Ok(());
         }
-        match self.inner.access.lock_slab(record.extents[0].offset)? {
+        match self.inner.access.lock_slab(record.extents[0].offset, false)? {
             Some(lock) => state.slabs.push(lock),
             None => {
                 return Err(PoolError::SlabInUse {
@@ -416,6 +503,12 @@ impl<M: Medium> Txn<M> {
             }
         }
         Ok(())
+    }
+
+    /// Has the generation that this transaction publishes carry features, which it keeps if its base has them.
+    pub(crate) fn require(&self, features: Features) {
+        let mut state = self.state();
+        state.features = state.features | features;
     }
 
     /// What it builds on.

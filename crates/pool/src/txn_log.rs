@@ -1,7 +1,9 @@
 //! Logs in a transaction: appending to those of its base generation, naming empty ones for the next.
 //!
-//! Invariant: a generation that is published names no log with records in it. An extent that holds records of the base
-//! is not the next generation's log; one that holds none may be, under another start (see [`crate::log`]).
+//! Invariants: the records in a log of a generation that is published are those it was named with. An extent that holds
+//! records of the base is not the next generation's log; one that holds none may be, under another start (see
+//! [`crate::log`]), unless that overwrites the count of a generation that is read or that power loss may bring back.
+//! Nothing is published in place of a damaged log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,21 +12,24 @@ use halocline_media::Medium;
 
 use crate::PoolError;
 use crate::directory::{ExtentRef, ObjectKind, Objects, Record};
-use crate::layout::{BLOCK, RECORD_OVERHEAD};
+use crate::layout::{BLOCK, LOG_COUNTS, RECORD_ALIGN, RECORD_OVERHEAD};
 use crate::log::{Log, LogRecords};
+use crate::log_count::LogCounts;
 use crate::mistake::{Mistake, made};
 use crate::snapshot::log_of;
-use crate::txn::{State, Txn, check_name};
+use crate::txn::{Txn, check_name};
 
 impl<M: Medium> Txn<M> {
-    /// Names a log without records in the generation that this transaction will publish, with room for `capacity` bytes
-    /// of records and their overhead of 16 to 23 bytes each. Creates it, or replaces the object of this name: what a log
+    /// Names a log without records in the generation that this transaction will publish, of `capacity` bytes in whole
+    /// blocks of 4 KiB; 128 of them are its count, the others are for records and their overhead of 16 to 23 bytes each.
+    /// Creates it, or replaces the object of this name: what a log
     /// there holds must be put into other objects before. If it is a log that holds nothing and is large enough, it stays
     /// as it is, and there is nothing to publish.
     ///
     /// # Errors
     /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::DiskFull`], [`PoolError::Media`],
-    /// [`PoolError::SlabInUse`] if it would replace a slab that is open; the transaction stays as it was.
+    /// [`PoolError::SlabInUse`] if it would replace a slab that is open, [`PoolError::DamagedLog`] if it would replace a
+    /// log that is damaged; the transaction stays as it was.
     pub fn put_log(&self, name: &str, capacity: u64) -> Result<(), PoolError> {
         check_name(name)?;
         let capacity =
@@ -36,34 +41,65 @@ impl<M: Medium> Txn<M> {
                     wanted: capacity,
                 })?;
         let reusable = |objects: &Objects| {
-            let record = objects.get(name)?;
-            let log = Log::of(self.medium(), record)?;
-            let empty = made(Mistake::KeepFullLog) || !self.base_has_records(&record.extents[0]);
-            (log.capacity() >= capacity && empty).then(|| Arc::clone(record))
+            let Some((record, log)) = objects
+                .get(name)
+                .and_then(|record| Some((record, Log::of(self.medium(), record, self.inner.boot_tag())?)))
+            else {
+                return Ok(None);
+            };
+            let empty = made(Mistake::KeepFullLog) || !self.base_has_records(&record.extents[0])?;
+            Ok::<_, PoolError>((log.capacity() >= capacity && empty).then(|| Arc::clone(record)))
         };
         let mut state = self.state();
         self.lock_slab(&mut state, name)?;
-        if reusable(&state.objects).is_some() {
+        if reusable(&state.objects)?.is_some() {
             return Ok(());
         }
-        let record = match reusable(&self.base().directory().objects) {
+        let record = match reusable(&self.base().directory().objects)? {
             Some(record) => record,
             None => {
                 drop(state);
-                let offset = self.reserve(capacity)?;
-                // The start of an empty log, which the first append would have to clear; a crash may undo it.
-                self.inner.medium.store_u64(offset, 0);
+                let extent = self.new_log(capacity)?;
                 state = self.state();
-                Arc::new(Record::log(ExtentRef {
-                    offset,
-                    len: capacity,
-                    checksum: 0,
-                }))
+                Arc::new(Record::log(extent))
             }
         };
         let name: Arc<str> = name.into();
         Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), record);
         state.changed.insert(name);
+        Ok(())
+    }
+
+    /// As [`put_log`](Txn::put_log), with a log that begins with these records: what the log before it holds and nothing
+    /// else can take in yet. The log is at least as large as they need. One fence more than without them, and a new
+    /// extent each time.
+    ///
+    /// # Errors
+    /// As [`put_log`](Txn::put_log).
+    pub fn put_log_with(&self, name: &str, capacity: u64, records: Vec<Vec<u8>>) -> Result<(), PoolError> {
+        if records.is_empty() {
+            return self.put_log(name, capacity);
+        }
+        check_name(name)?;
+        let needed: u64 = records
+            .iter()
+            .map(|record| (record.len() as u64).next_multiple_of(RECORD_ALIGN) + RECORD_OVERHEAD)
+            .sum();
+        let len = (capacity.max(LOG_COUNTS).checked_add(needed))
+            .and_then(|len| len.checked_next_multiple_of(BLOCK))
+            .ok_or_else(|| PoolError::DiskFull {
+                path: self.inner.path.to_path_buf(),
+                wanted: capacity,
+            })?;
+        let mut state = self.state();
+        self.lock_slab(&mut state, name)?;
+        drop(state);
+        let extent = self.new_log(len)?;
+        let mut state = self.state();
+        let name: Arc<str> = name.into();
+        Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::new(Record::log(extent)));
+        state.changed.insert(name);
+        state.first_records.insert(extent.offset, records);
         Ok(())
     }
 
@@ -73,7 +109,7 @@ impl<M: Medium> Txn<M> {
     ///
     /// # Errors
     /// [`PoolError::LogFull`]: fold the log and name an empty one. [`PoolError::NoSuchObject`], [`PoolError::NotALog`],
-    /// [`PoolError::Media`]: whether the record is there may be unknown until the pool is opened again.
+    /// [`PoolError::DamagedLog`]: nothing is stored. [`PoolError::Media`]: whether the record is there may be unknown until the pool is opened again.
     pub fn log_append(&self, name: &str, record: &[u8]) -> Result<u64, PoolError> {
         let end = self.log_store(name, record)?;
         self.base().log_persist(name, end)?;
@@ -101,10 +137,10 @@ impl<M: Medium> Txn<M> {
                 path: self.inner.path.to_path_buf(),
                 name: name.to_owned(),
                 wanted: (record.len() as u64).next_multiple_of(8) + RECORD_OVERHEAD,
-                free: log.capacity() - log.end(),
-                capacity: log.capacity(),
+                free: log.room() - log.verified().end,
+                capacity: log.room(),
             }),
-            Err(error) => Err(error.into()),
+            Err(fault) => Err(fault.of(&self.inner.path, name)),
         }
     }
 
@@ -117,45 +153,136 @@ impl<M: Medium> Txn<M> {
         self.base().log_records(name, from)
     }
 
-    /// Gives every log of the next generation its start.
+    /// Gives every log of the next generation its start and its count.
     ///
     /// # Errors
-    /// [`PoolError::LogNotFolded`] if one of them holds records of the base.
-    pub(crate) fn start_logs(&self, state: &mut State) -> Result<(), PoolError> {
-        if state.only_slab {
+    /// [`PoolError::LogNotFolded`] if one of them holds records of the base, [`PoolError::DamagedLog`] if it did and they
+    /// are damaged, [`PoolError::DiskFull`].
+    pub(crate) fn start_logs(&self) -> Result<(), PoolError> {
+        let state = self.state();
+        // Records say nothing of slabs: a publish that makes, extends or removes nothing else keeps them.
+        let base = &self.base().directory().objects;
+        let is_slab = |name: &Arc<str>| {
+            let mut records = [base.get(name), state.objects.get(name)].into_iter().flatten();
+            records.all(|record| record.kind == ObjectKind::SLAB)
+        };
+        if state.keeps_logs || state.changed.iter().all(is_slab) {
             return Ok(());
         }
-        let logs = state
+        let logs: Vec<(Arc<str>, ExtentRef)> = state
             .objects
             .iter()
-            .filter(|(_, record)| record.kind == ObjectKind::LOG);
-        let logs: Vec<(Arc<str>, ExtentRef)> = logs
+            .filter(|(_, record)| record.kind == ObjectKind::LOG)
             .map(|(name, record)| (Arc::clone(name), record.extents[0]))
             .collect();
-        for (name, extent) in logs {
-            if self.base_has_records(&extent) && !made(Mistake::KeepFullLog) {
+        drop(state);
+        for (name, mut extent) in logs {
+            if self.base_has_records(&extent)? && !made(Mistake::KeepFullLog) {
                 return Err(PoolError::LogNotFolded {
                     path: self.inner.path.to_path_buf(),
                     name: name.to_string(),
                 });
             }
-            let checksum = match made(Mistake::KeepLogStart) {
-                true => extent.checksum,
-                false => self.inner.draw(),
-            };
-            let record = Record::log(ExtentRef { checksum, ..extent });
-            Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::new(record));
-            state.changed.insert(name);
+            let boot = self.inner.boot_tag();
+            let mut before = self
+                .base_log(&extent)
+                .and_then(|record| Log::of(self.medium(), record, boot));
+            if let Some(counts) = before.as_ref().and_then(Log::counts)
+                && !self.may_restart(counts)?
+            {
+                extent = self.new_log(extent.len)?;
+                before = None;
+            }
+            if !made(Mistake::KeepLogStart) {
+                extent.checksum = self.inner.draw();
+            }
+            let counts = LogCounts::new(self.medium(), &extent, boot);
+            counts.create(before.as_ref().and_then(Log::counts));
+            let record = Arc::new(Record::log(extent));
+            let mut state = self.state();
+            let first = state.first_records.remove(&extent.offset).unwrap_or_default();
+            Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::clone(&record));
+            state.changed.insert(Arc::clone(&name));
+            drop(state);
+            self.store_first(&name, &record, &first)?;
+            counts.flush();
         }
         Ok(())
     }
 
+    /// Stores the first records of a log of the next generation; the fence before the publish makes them durable.
+    fn store_first(&self, name: &str, record: &Record, first: &[Vec<u8>]) -> Result<(), PoolError> {
+        let Some(log) = Log::of(self.medium(), record, self.inner.boot_tag()).filter(|_| !first.is_empty())
+        else {
+            return Ok(());
+        };
+        let mut end = 0;
+        for bytes in first {
+            let stored = log.store(bytes, self.inner.salt);
+            end = match stored.map_err(|fault| fault.of(&self.inner.path, name))? {
+                Some(end) => end,
+                None => {
+                    return Err(PoolError::LogFull {
+                        path: self.inner.path.to_path_buf(),
+                        name: name.to_owned(),
+                        wanted: (bytes.len() as u64).next_multiple_of(RECORD_ALIGN) + RECORD_OVERHEAD,
+                        free: log.room() - end,
+                        capacity: log.room(),
+                    });
+                }
+            };
+        }
+        log.flush_first(end);
+        Ok(())
+    }
+
+    /// Whether a log of the base can be used again under another start: whether the count that this overwrites, if it does
+    /// overwrite one, is that of a generation that nobody reads and that no crash brings back.
+    fn may_restart(&self, counts: &LogCounts<'_>) -> Result<bool, PoolError> {
+        if counts.has_room() || made(Mistake::RestartPinnedLog) {
+            return Ok(true);
+        }
+        let (inner, base) = (&self.inner, self.base_generation());
+        let settled = inner.medium.fence_is_durable() || inner.known_synced.load(Ordering::Acquire) >= base;
+        Ok(settled && inner.access.pinned_before(base)?.is_empty())
+    }
+
+    /// Space for a log, empty whatever its start.
+    fn new_log(&self, len: u64) -> Result<ExtentRef, PoolError> {
+        let len = len.max(LOG_COUNTS);
+        Ok(self.empty_log(self.reserve(len)?, len))
+    }
+
+    /// An empty log in reserved space; it has no start yet.
+    pub(crate) fn empty_log(&self, offset: u64, len: u64) -> ExtentRef {
+        // The start of an empty log, which the first append would have to clear; a crash may undo it.
+        self.inner.medium.store_u64(offset, 0);
+        ExtentRef::plain(offset, len, 0)
+    }
+
+    /// The log of the base generation in this extent.
+    fn base_log(&self, extent: &ExtentRef) -> Option<&Arc<Record>> {
+        self.base()
+            .directory()
+            .objects
+            .values()
+            .find(|record| record.kind == ObjectKind::LOG && record.extents[0].offset == extent.offset)
+    }
+
     /// Whether the extent is that of a log of the base generation in which records are.
-    fn base_has_records(&self, extent: &ExtentRef) -> bool {
-        let mut logs = self.base().directory().objects.values();
-        logs.any(|record| {
-            Log::of(self.medium(), record)
-                .is_some_and(|log| record.extents[0].offset == extent.offset && log.end() > 0)
-        })
+    ///
+    /// # Errors
+    /// [`PoolError::DamagedLog`]: there are no records left, or not all.
+    fn base_has_records(&self, extent: &ExtentRef) -> Result<bool, PoolError> {
+        let boot = self.inner.boot_tag();
+        for (name, record) in self.base().directory().objects.iter() {
+            if let Some(log) = Log::of(self.medium(), record, boot)
+                && record.extents[0].offset == extent.offset
+            {
+                let end = log.end().map_err(|damage| damage.of(&self.inner.path, name))?;
+                return Ok(end > 0);
+            }
+        }
+        Ok(false)
     }
 }

@@ -15,7 +15,8 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::PoolError;
 use crate::bytes::unpinned;
 use crate::directory::ExtentRef;
-use crate::layout::{DATA_START, checksum};
+use crate::layout::{BLOCK, DATA_START, SUMMED_FROM, blocks};
+use crate::sums::{self, BlockSummer};
 use crate::txn::Txn;
 
 /// An extent that is being written: at any place from several threads, or from start to end.
@@ -26,6 +27,7 @@ pub struct ExtentWriter<'t, M: Medium = AnyMedium> {
     position: u64,
     /// Of what was appended, while it is still in the CPU's caches.
     sum: Box<Xxh3>,
+    blocks: BlockSummer,
     /// Whether anything was written otherwise, so that `sum` is not that of the extent.
     scattered: AtomicBool,
 }
@@ -40,6 +42,7 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
             },
             position: 0,
             sum: Box::new(Xxh3::new()),
+            blocks: BlockSummer::default(),
             scattered: AtomicBool::new(false),
         }
     }
@@ -65,6 +68,7 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
     pub fn append(&mut self, bytes: &[u8]) {
         self.space.store(self.position, bytes);
         self.sum.update(bytes);
+        self.blocks.update(bytes);
         self.position += bytes.len() as u64;
     }
 
@@ -99,26 +103,40 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
             space.capacity
         );
         let (txn, medium) = (space.txn, &*space.txn.inner.medium);
-        let checksum = if len == self.position && !*self.scattered.get_mut() {
-            self.sum.digest()
+        let (checksum, sums) = if len == self.position && !*self.scattered.get_mut() {
+            (self.sum.digest(), std::mem::take(&mut self.blocks).finish())
         } else {
             // SAFETY: only this writer stores to its space, and it is not lent out any more.
-            checksum(unsafe { unpinned(medium, space.offset, len) })
+            sums_of(unsafe { unpinned(medium, space.offset, len) })
         };
         let offset = if len == 0 { DATA_START } else { space.offset };
         let extent = ExtentRef {
-            offset,
-            len,
-            checksum,
+            sums: len > SUMMED_FROM,
+            ..ExtentRef::plain(offset, len, checksum)
         };
         medium.flush(space.offset, len);
+        if extent.sums {
+            let pages = sums::encode(&sums, checksum);
+            medium.store(offset + blocks(len), &pages);
+            medium.flush(offset + blocks(len), pages.len() as u64);
+        }
         txn.finished(extent)?;
         if space.capacity > 0 {
-            txn.trim(space.offset, len);
+            txn.trim(space.offset, extent.space().end - offset);
             space.capacity = 0;
         }
         Ok(extent)
     }
+}
+
+/// The checksum of the bytes, and those of their blocks.
+fn sums_of(bytes: &[u8]) -> (u64, Vec<u64>) {
+    let (mut sum, mut blocks) = (Box::new(Xxh3::new()), BlockSummer::default());
+    for block in bytes.chunks(BLOCK as usize) {
+        sum.update(block);
+        blocks.update(block);
+    }
+    (sum.digest(), blocks.finish())
 }
 
 impl<M: Medium> io::Write for ExtentWriter<'_, M> {

@@ -153,7 +153,7 @@ fn a_newer_format_is_refused_and_left_alone() {
                     error,
                     PoolError::NewerFormat {
                         found: 9,
-                        supported: 3,
+                        supported: 4,
                         ..
                     }
                 ),
@@ -207,11 +207,10 @@ fn check_reports_all_damage() {
             matches!(error, PoolError::ChecksumMismatch { .. }),
             "small extents are verified when read: {error}"
         );
-        let error = Pool::repair(path, |_| ()).unwrap_err();
-        assert!(
-            matches!(error, PoolError::BeyondRepair { .. }) && error.to_string().contains("index/c"),
-            "{error}"
-        );
+        // Damage to some objects is no reason to give up the others.
+        let repaired = Pool::repair(path, |_| ()).unwrap();
+        assert!(!repaired.lost_changes());
+        assert_eq!(repaired.objects, report.problems);
     });
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use halocline_pool::{ObjectKind, Pool, PoolError, PoolOptions, Problem, Snapshot};
+use halocline_pool::{LogDamage, ObjectKind, Pool, PoolError, PoolOptions, Problem, Snapshot};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -121,6 +121,36 @@ fn a_publish_takes_a_new_log_or_an_empty_one() {
 }
 
 #[test]
+fn a_log_begins_with_what_it_was_named_with() {
+    let (_directory, path) = place();
+    let pool = with_log(&path);
+    append(&pool, b"to be folded");
+    let txn = pool.begin().unwrap();
+    let first = vec![b"kept".to_vec(), vec![7; 9000]];
+    txn.put_log_with("log", 4096, first.clone()).unwrap();
+    txn.commit().unwrap();
+    append(&pool, b"appended");
+    let expected: Vec<&[u8]> = vec![b"kept", &first[1], b"appended"];
+    assert_eq!(
+        newest(&pool).iter().map(|record| &**record).collect::<Vec<_>>(),
+        expected
+    );
+    drop(pool);
+    let pool = Pool::open(&path, &options()).unwrap();
+    assert_eq!(
+        newest(&pool).iter().map(|record| &**record).collect::<Vec<_>>(),
+        expected
+    );
+    let txn = pool.begin().unwrap();
+    txn.put("a", ObjectKind::TABLE, b"", vec![]).unwrap();
+    assert!(
+        matches!(txn.commit(), Err(PoolError::LogNotFolded { .. })),
+        "they are records like others"
+    );
+    assert!(pool.check(|_| ()).unwrap().is_intact());
+}
+
+#[test]
 fn an_append_after_the_log_was_named_again_is_not_lost() {
     let (_directory, path) = place();
     let pool = with_log(&path);
@@ -139,29 +169,29 @@ fn a_full_log_says_so() {
     let mut count = 0;
     let error = loop {
         let txn = pool.begin().unwrap();
-        match txn.log_append("log", &[7; 100]) {
+        match txn.log_append("log", &[7; 88]) {
             Ok(end) => {
                 count += 1;
-                assert_eq!(end, count * 120);
+                assert_eq!(end, count * 104);
             }
             Err(error) => break error,
         }
     };
-    assert_eq!(count, 34);
+    assert_eq!(count, 38);
     assert!(
         matches!(
             &error,
             PoolError::LogFull {
-                wanted: 120,
+                wanted: 104,
                 free: 16,
-                capacity: 4096,
+                capacity: 3968,
                 ..
             }
         ),
         "{error}"
     );
-    assert_eq!(append(&pool, b""), 4096, "to the last byte");
-    assert_eq!(newest(&pool).len(), 35);
+    assert_eq!(append(&pool, b""), 3968, "to the last byte before the count");
+    assert_eq!(newest(&pool).len(), 39);
     assert!(pool.check(|_| ()).unwrap().is_intact());
 }
 
@@ -209,7 +239,7 @@ fn logs_and_other_objects_are_not_confused() {
 }
 
 #[test]
-fn only_a_pool_with_logs_needs_a_newer_program() {
+fn a_pool_needs_a_newer_program_from_its_first_publish_on() {
     /// The versions of the four superblocks, what older programs look at.
     fn versions(path: &PathBuf) -> [u8; 4] {
         let bytes = fs::read(path).unwrap();
@@ -218,52 +248,199 @@ fn only_a_pool_with_logs_needs_a_newer_program() {
     let (_directory, path) = place();
     let pool = Pool::create(&path, &options()).unwrap();
     assert_eq!(pool.info().unwrap().version, 1);
-    assert!(!versions(&path).contains(&2));
+    assert!(!versions(&path).contains(&4));
     put_log(&pool, 1);
-    assert_eq!(pool.info().unwrap().version, 2);
-    assert!(versions(&path).contains(&2));
+    assert_eq!(pool.info().unwrap().version, 4);
+    assert!(versions(&path).contains(&4));
     append(&pool, b"record");
-    assert!(versions(&path).contains(&2));
+    assert!(versions(&path).contains(&4));
     let txn = pool.begin().unwrap();
     txn.remove("log").unwrap();
     txn.commit().unwrap();
-    assert_eq!(pool.info().unwrap().version, 1);
+    assert_eq!(pool.info().unwrap().version, 4);
     for _ in 0..2 {
         let txn = pool.begin().unwrap();
         txn.put("a", ObjectKind::TABLE, b"", vec![]).unwrap();
         txn.commit().unwrap();
         pool.sync().unwrap();
     }
-    assert_eq!(versions(&path), [1; 4]);
+    assert_eq!(versions(&path), [4; 4]);
+}
+
+/// A closed pool with records of 50 bytes, each 72 bytes apart; where its log lies.
+fn with_records(path: &PathBuf, count: u8) -> u64 {
+    let pool = with_log(path);
+    for record in 0..count {
+        append(&pool, &[record; 50]);
+    }
+    let at = offset(&pool);
+    pool.close().unwrap();
+    at
+}
+
+/// Changes bytes of a file.
+fn damage(path: &PathBuf, at: u64, with: &[u8]) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = at as usize;
+    for (byte, with) in bytes[at..].iter_mut().zip(with) {
+        *byte ^= with;
+    }
+    fs::File::create(path).unwrap().write_all(&bytes).unwrap();
 }
 
 #[test]
-fn check_finds_a_damaged_record_and_repair_keeps_the_log() {
+fn a_damaged_record_is_not_the_end_of_the_log() {
+    const RECORDS: u64 = 4;
+    // Each record at its length, its salt, its payload and its checksum; the last one included.
+    for record in 0..RECORDS {
+        for within in [0, 3, 5, 20, 70] {
+            let (_directory, path) = place();
+            let at = with_records(&path, RECORDS as u8);
+            damage(&path, at + record * 72 + within, &[0x10]);
+            let pool = Pool::open(&path, &options()).unwrap();
+            let expected = LogDamage {
+                intact: record,
+                position: record * 72,
+                lost: Some(RECORDS - record),
+            };
+            let refused = |error: PoolError| {
+                let named = error.to_string().contains(&format!("record {} ", record + 1));
+                assert!(
+                    matches!(&error, PoolError::DamagedLog { name, damage, .. }
+                        if name == "log" && *damage == expected && named),
+                    "{error}"
+                );
+            };
+            refused(pool.snapshot().unwrap().log_records("log", 0).unwrap_err());
+            let txn = pool.begin().unwrap();
+            refused(txn.log_append("log", b"hides it").unwrap_err());
+            refused(txn.put_log("log", 4096).unwrap_err());
+            txn.put("a", ObjectKind::TABLE, b"", vec![]).unwrap();
+            refused(txn.commit().unwrap_err());
+            let report = pool.check(|_| ()).unwrap();
+            let problem = Problem::Log {
+                object: "log".to_owned(),
+                damage: expected,
+            };
+            assert_eq!((report.records, report.problems), (record, vec![problem]));
+        }
+    }
+}
+
+#[test]
+fn records_up_to_the_damage_are_read_until_it_is_reached() {
     let (_directory, path) = place();
     let pool = with_log(&path);
-    let first = append(&pool, &[1; 50]);
-    append(&pool, &[2; 50]);
-    append(&pool, &[3; 50]);
-    pool.sync().unwrap();
-    let report = pool.check(|_| ()).unwrap();
-    assert_eq!((report.records, report.is_intact()), (3, true));
-    let at = offset(&pool) + first + 20;
-    drop(pool);
-    let report = Pool::repair(&path, |_| ()).unwrap();
-    assert!(!report.lost_changes());
-    assert_eq!(newest(&Pool::open(&path, &options()).unwrap()).len(), 3);
+    append(&pool, &[1; 50]);
+    let seen = pool.snapshot().unwrap();
+    let first = seen.log_records("log", 0).unwrap();
+    append(&Pool::open(&path, &options()).unwrap(), &[2; 50]);
+    let at = offset(&pool) + first.end + 20;
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_at(&file, &[9], at).unwrap();
+    let error = seen.log_records("log", first.end).unwrap_err();
+    assert!(matches!(error, PoolError::DamagedLog { .. }), "{error}");
+}
 
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[at as usize] ^= 1;
-    fs::File::create(&path).unwrap().write_all(&bytes).unwrap();
+#[test]
+fn a_damaged_count_is_told_from_damaged_records() {
+    let (_directory, path) = place();
+    let at = with_records(&path, 3);
+    let count = at + 4096 - 128;
+    // One word at a time: the start, the end, the number.
+    for word in [0, 8, 16] {
+        damage(&path, count + word, &[0x20]);
+        let pool = Pool::open(&path, &options()).unwrap();
+        assert_eq!(newest(&pool).len(), 3, "word at {word}");
+        let problem = Problem::LogCount {
+            object: "log".to_owned(),
+            records: 3,
+        };
+        assert_eq!(pool.check(|_| ()).unwrap().problems, [problem]);
+        damage(&path, count + word, &[0x20]);
+    }
+    // Then all of it: whether there was a fourth record, nobody knows.
+    damage(&path, count, &[0xFF; 128]);
     let pool = Pool::open(&path, &options()).unwrap();
-    assert_eq!(newest(&pool).len(), 1);
-    let report = pool.check(|_| ()).unwrap();
+    let error = pool.snapshot().unwrap().log_records("log", 0).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            PoolError::DamagedLog {
+                damage: LogDamage {
+                    intact: 3,
+                    lost: None,
+                    ..
+                },
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_repair_keeps_the_records_before_the_damage_and_says_what_goes() {
+    let (_directory, path) = place();
+    let at = with_records(&path, 4);
+    damage(&path, at + 2 * 72 + 20, &[1]);
+    let damaged = fs::read(&path).unwrap();
     let problem = Problem::Log {
         object: "log".to_owned(),
-        position: first,
+        damage: LogDamage {
+            intact: 2,
+            position: 144,
+            lost: Some(2),
+        },
     };
-    assert_eq!((report.records, report.problems), (1, vec![problem]));
+    let plan = Pool::plan_repair(&path, |_| ()).unwrap();
+    assert!(plan.loses_changes() && !plan.report().lost_changes());
+    assert_eq!(plan.report().logs, [problem]);
+    assert_eq!(fs::read(&path).unwrap(), damaged, "a plan changes nothing");
+    let saved = halocline_pool::saved_state_path(&path);
+    plan.save_state(&saved).unwrap();
+    plan.apply().unwrap();
+
+    let pool = Pool::open(&path, &options()).unwrap();
+    assert_eq!(newest(&pool).len(), 2);
+    append(&pool, &[9; 50]);
+    assert_eq!(newest(&pool).len(), 3);
+    assert!(pool.check(|_| ()).unwrap().is_intact());
+    drop(pool);
+    // What was saved brings the damage back.
+    let mut bytes = fs::read(&path).unwrap();
+    let saved = fs::read(saved).unwrap();
+    bytes[..16384].copy_from_slice(&saved[..16384]);
+    bytes[at as usize..][..4096].copy_from_slice(&saved[at as usize..][..4096]);
+    assert_eq!(bytes, damaged);
+}
+
+#[test]
+fn a_page_of_zeros_does_not_empty_the_log() {
+    let (_directory, path) = place();
+    let at = with_records(&path, 3);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[at as usize..][..4096].fill(0);
+    fs::write(&path, bytes).unwrap();
+    let pool = Pool::open(&path, &options()).unwrap();
+    let error = pool.snapshot().unwrap().log_records("log", 0).unwrap_err();
+    assert!(matches!(error, PoolError::DamagedLog { .. }), "{error}");
+}
+
+#[test]
+fn the_count_follows_the_records_of_all_handles() {
+    let (_directory, path) = place();
+    let pool = with_log(&path);
+    let other = Pool::open(&path, &options()).unwrap();
+    for number in 0..5 {
+        append(if number % 2 == 0 { &pool } else { &other }, &[number; 50]);
+    }
+    drop(other);
+    pool.sync().unwrap();
+    let report = pool.check(|_| ()).unwrap();
+    assert_eq!((report.records, report.counted_records), (5, 5));
+    append(&pool, b"after the sync");
+    assert!(pool.check(|_| ()).unwrap().is_intact());
 }
 
 #[derive(Debug, Clone)]

@@ -246,8 +246,8 @@ fn readers_in_other_processes_keep_their_snapshots() {
     }
     let grown = pool.info().unwrap().len;
     assert!(
-        grown >= 8 << 20,
-        "the reader keeps all that came after it: {grown}"
+        grown <= 6 << 20,
+        "the reader keeps what it sees, and nothing that came after it: {grown}"
     );
     assert_eq!(reader.ask("drop").unwrap(), generation.to_string());
     for number in 60..120 {
@@ -315,7 +315,8 @@ fn a_writer_killed_at_any_moment_loses_nothing_it_has_acknowledged() {
         longest <= 12 << 20,
         "three objects of at most 300 kB never need {longest} bytes"
     );
-    // All that is free can be had in one transaction.
+    // All that is free can be had in one transaction, when no superblock needs it.
+    pool.sync().unwrap();
     let txn = pool.begin().unwrap();
     let mut taken = 0;
     let mut pieces = Vec::new();

@@ -13,6 +13,7 @@ mod open;
 mod ordered;
 mod ssb;
 mod tiers;
+mod verify;
 
 use crate::{BenchError, Reporter, Settings};
 
@@ -135,6 +136,12 @@ pub fn experiments() -> &'static [Experiment] {
             about: "open and first query after a restart, by size of the pool",
             options: &["--repeat", "--dir", "--medium", "--cache-model"],
             run: open::run,
+        },
+        Experiment {
+            name: "verify",
+            about: "cost of comparing what is first read with its checksums: opening, first and warm queries by mode",
+            options: &["--repeat", "--dir", "--threads"],
+            run: verify::run,
         },
         Experiment {
             name: "ssb",

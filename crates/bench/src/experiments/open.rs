@@ -141,7 +141,7 @@ fn agree(answer: &mut Option<Vec<String>>, restart: &Reopened) -> Result<(), Ben
 }
 
 /// A pool of about `size` bytes, and what it lies on.
-fn make_pool(
+pub(super) fn make_pool(
     directory: &Path,
     size: usize,
     seed: u64,

@@ -1,11 +1,10 @@
-//! `check`: is everything in the pool as it should be.
+//! `check`: is everything in the pool as it should be; `check --repair` (see repair.rs) first makes it so.
 
 use std::io::{self, Write};
 
 use halocline_engine::{Database, DatabaseOptions};
-use halocline_pool::Pool;
 
-use super::kv;
+use super::{kv, repair};
 use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::size::display;
@@ -13,7 +12,10 @@ use crate::{opening, progress};
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(), CliError> {
     if args.repair {
-        repair(args)?;
+        repair::repair(args)?;
+        if args.dry_run {
+            return Ok(());
+        }
     }
     let options = DatabaseOptions {
         read_only: true,
@@ -47,6 +49,17 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
         report.indexes,
         trees.trees
     );
+    if report.problems.is_empty() && !trees.skipped.is_empty() {
+        let count = trees.skipped.len();
+        let things = if count == 1 { "tree was" } else { "trees were" };
+        return Err(CliError::with_hint(
+            format!(
+                "{}: no damage found, but {count} {things} not checked; {verified}",
+                args.pool.display()
+            ),
+            "check again when nobody else has them open",
+        ));
+    }
     if report.problems.is_empty() {
         writeln!(out, "{}: no damage found; {verified}", args.pool.display())?;
         return Ok(());
@@ -55,43 +68,12 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
     let things = if count == 1 { "thing is" } else { "things are" };
     Err(CliError::with_hint(
         format!("{}: {count} {things} damaged; {verified}", args.pool.display()),
-        "drop the tables and indexes named above and import them again; a damaged index can simply be built anew, of a \
-         damaged tree the other nodes can be read",
-    ))
-}
-
-fn repair(args: &CheckArgs) -> Result<(), CliError> {
-    if !args.pool.exists() {
-        return Err(CliError::failed(format!(
-            "there is no pool {}",
+        format!(
+            "`halocline check {0} --repair --dry-run` says what can be repaired and what that loses; `halocline drop {0} NAME` \
+             drops a damaged table or index; of a damaged tree the other nodes can be read",
             args.pool.display()
-        )));
-    }
-    let bar = progress::bytes(0);
-    let report = Pool::repair(&args.pool, |state| {
-        bar.set_length(state.total);
-        bar.set_position(state.done);
-    })
-    .map_err(|error| CliError::failed(error.to_string()))?;
-    bar.finish_and_clear();
-    let mut out = io::stdout();
-    for problem in &report.problems {
-        writeln!(out, "given up: {problem}")?;
-    }
-    if report.lost_changes() {
-        writeln!(
-            out,
-            "went back from generation {} to {}, the newest whole one",
-            report.newest, report.kept
-        )?;
-    } else {
-        writeln!(
-            out,
-            "generation {} is whole; nothing had to be given up",
-            report.kept
-        )?;
-    }
-    Ok(())
+        ),
+    ))
 }
 
 /// A pool that does not open may open after a repair.
@@ -100,7 +82,7 @@ fn suggest_repair(error: CliError, args: &CheckArgs) -> CliError {
         CliError::Failed { message, hint: None } if !args.repair => CliError::with_hint(
             message,
             format!(
-                "`halocline check {} --repair` goes back to the newest whole state",
+                "`halocline check {} --repair --dry-run` says what a repair would do and lose",
                 args.pool.display()
             ),
         ),

@@ -62,6 +62,9 @@ fn run(
 
 fn print(report: &CompactReport) -> Result<(), CliError> {
     let mut out = io::stdout();
+    for skipped in &report.skipped {
+        writeln!(out, "left as it is: {skipped}")?;
+    }
     if report.merged == 0 {
         return Ok(writeln!(out, "there was nothing worth merging")?);
     }

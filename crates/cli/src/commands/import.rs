@@ -54,6 +54,13 @@ fn import_options(args: &ImportArgs) -> Result<ImportOptions, CliError> {
             }
         })?),
     };
+    let types = args.types.iter().map(|text| {
+        ImportOptions::parse_type(text).map_err(|error| CliError::Usage {
+            message: format!("--type: {error}"),
+            hint: "write COLUMN=TYPE with a type of CREATE TABLE: --type zip=varchar".to_owned(),
+        })
+    });
+    let types = types.collect::<Result<_, _>>()?;
     Ok(ImportOptions {
         format: match args.format {
             None => Format::Auto,
@@ -63,23 +70,38 @@ fn import_options(args: &ImportArgs) -> Result<ImportOptions, CliError> {
             Some(FileFormat::Arrow) => Format::Arrow,
         },
         schema,
-        has_header: !args.no_header,
+        types,
+        header: args.header.or(args.no_header.then_some(false)),
         delimiter: args.delimiter,
-        null: args.null.clone(),
+        quote: args.quote.unwrap_or_default(),
+        nulls: args.null.clone(),
         append: args.append,
         cluster: args.sort.clone(),
         ..ImportOptions::default()
     })
 }
 
+/// Columns whose types are printed.
+const SHOWN_COLUMNS: usize = 200;
+
 fn print(table: &str, report: &ImportReport) -> Result<(), CliError> {
     let seconds = report.elapsed.as_secs_f64();
+    let mut out = io::stdout().lock();
     writeln!(
-        io::stdout(),
+        out,
         "table {table}: {} rows, {} from {} of files, {seconds:.1} s",
         grouped(report.rows),
         display(report.stored_bytes),
         display(report.input_bytes),
     )?;
+    for dialect in &report.dialects {
+        writeln!(out, "{dialect}")?;
+    }
+    for column in report.columns.iter().take(SHOWN_COLUMNS) {
+        writeln!(out, "  {column}")?;
+    }
+    if let Some(more @ 1..) = report.columns.len().checked_sub(SHOWN_COLUMNS) {
+        writeln!(out, "  and {more} more columns")?;
+    }
     Ok(())
 }

@@ -71,6 +71,16 @@ fn print(info: &Info, out: &mut impl Write) -> Result<(), CliError> {
         "            {} for copies of indexes, at most {limit}",
         display(info.placed_bytes)
     )?;
+    for object in &info.damaged {
+        writeln!(
+            out,
+            "\n{} {}: damaged: {}",
+            object.kind, object.name, object.reason
+        )?;
+    }
+    for damage in &info.damage {
+        writeln!(out, "damage      {damage}")?;
+    }
     for table in &info.tables {
         writeln!(
             out,

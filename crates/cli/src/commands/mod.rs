@@ -9,6 +9,7 @@ mod import;
 mod info;
 mod internal;
 mod kv;
+mod repair;
 
 use std::io::{self, Write};
 

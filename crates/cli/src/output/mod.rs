@@ -1,16 +1,18 @@
 //! Answers on stdout: as a table for people, as CSV or JSON Lines for programs.
 
+mod csv;
 mod table;
 
 use std::io::Write;
 
 use arrow_array::RecordBatch;
-use arrow_csv::writer::WriterBuilder as CsvBuilder;
 use arrow_json::writer::{LineDelimited, Writer as JsonWriter, WriterBuilder as JsonBuilder};
 use arrow_schema::SchemaRef;
 
 use crate::args::OutputFormat;
 use crate::error::CliError;
+
+use csv::CsvSink;
 
 pub(crate) use table::{TableSink, plain_table};
 
@@ -25,7 +27,7 @@ pub(crate) struct Style {
 /// Takes the batches of one answer in order and prints them.
 pub(crate) enum Sink<W: Write> {
     Table(Box<TableSink<W>>),
-    Csv(Box<arrow_csv::Writer<W>>, SchemaRef, bool),
+    Csv(Box<CsvSink<W>>),
     Json(Box<JsonWriter<W, LineDelimited>>),
 }
 
@@ -34,11 +36,7 @@ impl<W: Write> Sink<W> {
     pub(crate) fn new(style: Style, schema: SchemaRef, out: W) -> Self {
         match style.format {
             OutputFormat::Table => Self::Table(Box::new(TableSink::new(schema, style.max_rows, out))),
-            OutputFormat::Csv => Self::Csv(
-                Box::new(CsvBuilder::new().with_header(true).build(out)),
-                schema,
-                false,
-            ),
+            OutputFormat::Csv => Self::Csv(Box::new(CsvSink::new(schema, out))),
             OutputFormat::Json => Self::Json(Box::new(
                 JsonBuilder::new()
                     .with_explicit_nulls(true)
@@ -51,10 +49,7 @@ impl<W: Write> Sink<W> {
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), CliError> {
         match self {
             Self::Table(table) => table.write(batch),
-            Self::Csv(writer, _, started) => {
-                *started = true;
-                Ok(writer.write(batch)?)
-            }
+            Self::Csv(csv) => csv.write(batch),
             Self::Json(writer) => Ok(writer.write(batch)?),
         }
     }
@@ -63,12 +58,7 @@ impl<W: Write> Sink<W> {
     pub(crate) fn finish(self) -> Result<(), CliError> {
         match self {
             Self::Table(table) => table.finish(),
-            Self::Csv(mut writer, schema, started) => {
-                if !started {
-                    writer.write(&RecordBatch::new_empty(schema))?; // the header line
-                }
-                Ok(writer.into_inner().flush()?)
-            }
+            Self::Csv(csv) => csv.finish(),
             Self::Json(mut writer) => {
                 writer.finish()?;
                 Ok(writer.into_inner().flush()?)

@@ -7,6 +7,7 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, SchemaRef};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
+use super::csv::TIMESTAMP;
 use crate::error::CliError;
 use crate::size::grouped;
 
@@ -38,7 +39,9 @@ impl<W: Write> TableSink<W> {
             limit => limit.saturating_sub(usize::try_from(self.rows).unwrap_or(usize::MAX)),
         };
         self.rows += batch.num_rows() as u64;
-        let options = FormatOptions::default().with_null("NULL");
+        let options = FormatOptions::default()
+            .with_null("NULL")
+            .with_timestamp_format(Some(TIMESTAMP));
         let columns = batch
             .columns()
             .iter()

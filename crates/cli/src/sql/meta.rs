@@ -35,6 +35,9 @@ Statements end with a semicolon. Besides SELECT:
   SET halocline.index = off | auto | force
   SET halocline.compaction = off | auto
   SET halocline.dram_budget = '256MiB'     for the copies of all indexes
+  SET halocline.verify = lazy | off | always   checksums of what queries read
+  SET halocline.scrub = '10MiB/s' | off    verifies everything in the background
+  SET halocline.lock_wait = '5s'           how long to wait for another writer
 Files are read in place: SELECT * FROM 'data.parquet'";
 
 /// Runs a command; false means that the shell is to end.
@@ -94,11 +97,26 @@ fn describe_pool(session: &Session) -> Result<(), CliError> {
             i.columns.join(", "),
         ]);
     }
+    for object in &info.damaged {
+        table.add_row([
+            object.name.clone(),
+            format!("damaged {}", object.kind),
+            object.rows.map_or_else(String::new, grouped),
+            String::new(),
+            object.reason.clone(),
+        ]);
+    }
     Ok(writeln!(io::stdout(), "{table}")?)
 }
 
 fn describe_table(session: &Session, name: &str) -> Result<(), CliError> {
     let info = session.database.info()?;
+    if let Some(damaged) = info.damaged.iter().find(|object| object.name == name) {
+        return Err(CliError::failed(format!(
+            "{} {name} is damaged: {}",
+            damaged.kind, damaged.reason
+        )));
+    }
     let Some(found) = info.tables.iter().find(|table| table.name == name) else {
         return Err(CliError::with_hint(
             format!("there is no table {name}"),

@@ -10,12 +10,14 @@ mod timer;
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::Path;
+use std::thread;
 
 use halocline_engine::{Compaction, Database, DatabaseOptions, EngineError};
 use tokio::runtime::Runtime;
 
 use crate::args::SqlArgs;
 use crate::error::CliError;
+use crate::interrupt;
 use crate::opening;
 use crate::output::Style;
 
@@ -33,20 +35,33 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
     let options = DatabaseOptions {
         compaction: Compaction::Auto,
         medium: args.medium.as_deref().cloned(),
+        allow_writing_files: args.allow_writing_files,
         ..opening::options(&args.open, args.read_only)
     };
-    let runtime = runtime()?;
     let opened = if creates && !args.read_only {
         opening::open_or_create(&args.pool, &options)?
     } else {
         opening::Opened::existing(opening::open(&args.pool, &options)?)
     };
+    // After the database: it decides, by its memory, how the threads that are started from here on allocate.
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            opened.discard_if_empty();
+            return Err(error);
+        }
+    };
+    let spilled = opened.database.spill_directories();
     let result = run_all(&runtime, opened.database.clone(), args, script);
     if result.is_err() && !args.create {
         opened.discard_if_empty();
     }
     // A query that was interrupted may still be at work on other threads: do not wait for it.
     runtime.shutdown_background();
+    // Threads that have not ended yet keep the directories, and the end of the process does not remove them.
+    for directory in spilled() {
+        let _ = fs::remove_dir_all(directory);
+    }
     result
 }
 
@@ -65,6 +80,9 @@ fn run_all(
         timing: args.timing,
         repeat: args.repeat,
     };
+    if script.is_some() || !io::stdin().is_terminal() {
+        interrupt::exit_when_late(session.database.spill_directories());
+    }
     match script {
         Some(statements) => statements
             .iter()
@@ -138,8 +156,20 @@ fn piped(runtime: &Runtime, session: &mut Session) -> Result<(), CliError> {
 
 /// The threads that queries run on.
 pub(crate) fn runtime() -> Result<Runtime, CliError> {
+    let failed = |reason: &str| {
+        CliError::with_hint(
+            format!("cannot start threads: {reason}"),
+            "raise the limits of processes and open files (ulimit -u, ulimit -n)",
+        )
+    };
+    if !interrupt::can_open_files() {
+        return Err(failed("too many open files"));
+    }
+    // The number is given so that TOKIO_WORKER_THREADS is not read, whose wrong values end the process.
+    let threads = thread::available_parallelism().map_or(1, usize::from);
     tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
         .enable_all()
         .build()
-        .map_err(|error| CliError::failed(format!("cannot start threads: {error}")))
+        .map_err(|error| failed(&error.to_string()))
 }

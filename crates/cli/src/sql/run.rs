@@ -1,12 +1,14 @@
 //! Running one statement: rows printed as they come, Ctrl-C ends it, repetitions are timed.
 
 use std::io::{self, BufWriter, Write};
+use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
 use halocline_engine::{Database, EngineError};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::args::OutputFormat;
 use crate::error::CliError;
@@ -15,6 +17,8 @@ use crate::output::{Sink, Style};
 use crate::sql::building::Building;
 use crate::sql::timer::{Timer, Took};
 
+/// How long an interrupted query may take to stop before the prompt returns without it.
+const PATIENCE: Duration = Duration::from_millis(200);
 /// Batches that may wait between the query and the printer.
 const WAITING: usize = 4;
 
@@ -65,8 +69,9 @@ impl Session {
                 () = building.watch() => continue,
                 () = guard.wait() => {
                     query.abort();
-                    // Wait for what cannot be stopped, so that the next statement finds the pool at rest.
-                    let _ = query.await;
+                    // Wait for what stops soon, so that the next statement finds the pool at rest. An operator that is
+                    // in the middle of a large batch is left behind: it ends when it next gives way, unseen.
+                    let _ = timeout(PATIENCE, query).await;
                     return Err(CliError::Interrupted);
                 }
             };

@@ -10,10 +10,13 @@
 
 #![allow(clippy::print_stdout, reason = "a failure must be told with its seed")]
 
+mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod model;
+mod pins;
 mod pool;
+mod rounds;
 mod script;
 
 use std::collections::HashMap;
@@ -45,10 +48,7 @@ type Times = HashMap<Discriminant<Statement>, Duration>;
 #[test]
 fn no_kill_tears_a_statement() {
     let rounds = number("HALOCLINE_KILLS").unwrap_or(ROUNDS);
-    let seed = number("HALOCLINE_SEED").unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        now.as_nanos() as u64
-    });
+    let seed = seed();
     println!("{rounds} kills; HALOCLINE_SEED={seed}");
     let home = Home::new();
     home.ok(&["sql", "p", CREATE]);
@@ -70,7 +70,16 @@ fn no_kill_tears_a_statement() {
     space.all_comes_back(&home);
 }
 
-/// The test above can fail: what it must not accept, it does not accept.
+/// The same for each command of the program that writes, with readers of older generations beside.
+#[test]
+fn no_kill_tears_a_command() {
+    let rounds = number("HALOCLINE_KILLS").unwrap_or(ROUNDS);
+    let seed = seed();
+    println!("{rounds} kills; HALOCLINE_SEED={seed}");
+    rounds::run(rounds, seed);
+}
+
+/// The first test can fail: what it must not accept, it does not accept.
 #[test]
 fn lost_and_torn_statements_are_noticed() {
     let insert = |first| Statement::Insert {
@@ -106,6 +115,14 @@ fn lost_and_torn_statements_are_noticed() {
         judged(2, found_after(&[&second])).is_err(),
         "one missing in between"
     );
+}
+
+/// The seed of a test, of the environment or of the clock.
+fn seed() -> u64 {
+    number("HALOCLINE_SEED").unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        now.as_nanos() as u64
+    })
 }
 
 /// Takes the acknowledged statements into the model. What was found must be what it then holds, or, if the statement

@@ -1,21 +1,26 @@
 //! Rows as byte records, and back.
 //!
 //! A record is its length (u32), the length of its key (u32), the key, then for every column a byte (0 = NULL) and, if it
-//! is not NULL, its key (u64) or the length (u32) and bytes of its string. In the sort key a column is a byte (0 = NULL)
-//! if it may be NULL, and its key, highest byte first, or its string, in which 0 becomes 0 255, ended by 0 0: no such
-//! column is the start of another, so comparing the bytes compares the columns in turn.
+//! is not NULL, its key (u64) or the length (u32) and bytes of its string. The byte is 2 for a decimal without a key,
+//! of which the 16 bytes of `wide.rs` follow. In the sort key a column is a byte (0 = NULL) if it may be NULL, and its
+//! key, highest byte first, or its string, in which 0 becomes 0 255, ended by 0 0. A decimal has another byte first: 1
+//! if it has a key, else 0 or 2, by its sign, and its 16 bytes. No such column is the start of another, so comparing
+//! the bytes compares the columns in turn.
 
 use crate::Result;
-use crate::accept::{accept, keys};
+use crate::accept::accept;
 use crate::bytes_array::{BytesBuilder, for_each_bytes};
-use crate::physical::{Physical, array_from_keys};
+use crate::physical::{Native, Physical, append_keys, array_from_keys, native_values};
+use crate::wide::{self, WIDE_BYTES};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_buffer::{NullBuffer, NullBufferBuilder};
+use arrow_buffer::{NullBuffer, NullBufferBuilder, ScalarBuffer};
 use arrow_schema::SchemaRef;
 use std::convert::Infallible;
 
 /// Bytes before the key.
 const HEAD: usize = 8;
+/// The byte before a decimal without a key.
+const WIDE: u8 = 2;
 
 /// The length of the record that `bytes` start with.
 pub(super) fn len(bytes: &[u8]) -> usize {
@@ -49,6 +54,7 @@ struct Prepared {
 
 enum Values {
     Keys(Vec<u64>),
+    Decimals(ScalarBuffer<i128>),
     /// Ends of the strings in the bytes.
     Strings(Vec<u8>, Vec<usize>),
 }
@@ -80,14 +86,16 @@ impl RowCodec {
     }
 
     /// # Errors
-    /// As [`accept`] and [`keys`].
+    /// As [`accept`].
     pub(super) fn prepare(&self, batch: &RecordBatch, first_row: u64) -> Result<Rows> {
         let mut prepared = Vec::with_capacity(self.physical.len());
         let columns = self.schema.fields().iter().zip(&self.physical);
         for ((field, &physical), array) in columns.zip(batch.columns()) {
             let array = accept(field, array, first_row)?;
             let array = array.get();
-            let values = if physical == Physical::Bytes {
+            let values = if physical == Physical::I128 {
+                Values::Decimals(native_values(&array.to_data()))
+            } else if physical == Physical::Bytes {
                 let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(array.len()));
                 let never: Result<(), Infallible> = for_each_bytes(array, |value| {
                     bytes.extend_from_slice(value.unwrap_or_default());
@@ -98,7 +106,7 @@ impl RowCodec {
                 Values::Strings(bytes, ends)
             } else {
                 let mut values = Vec::with_capacity(array.len());
-                keys(field, physical, array, first_row, &mut values)?;
+                append_keys(array, physical, &mut values).expect("only decimals lack keys");
                 Values::Keys(values)
             };
             prepared.push(Prepared {
@@ -123,6 +131,16 @@ impl RowCodec {
             }
             match &prepared.values {
                 Values::Keys(keys) => out.extend_from_slice(&keys[row].to_be_bytes()),
+                Values::Decimals(values) => match values[row] {
+                    wide if wide::is_wide(wide) => {
+                        out.push(if wide < 0 { 0 } else { 2 });
+                        out.extend_from_slice(&wide::to_bytes(wide));
+                    }
+                    value => {
+                        out.push(1);
+                        out.extend_from_slice(&value.key().to_be_bytes());
+                    }
+                },
                 Values::Strings(bytes, ends) => {
                     for &byte in string(bytes, ends, row) {
                         out.push(byte);
@@ -142,6 +160,13 @@ impl RowCodec {
             }
             match &prepared.values {
                 Values::Keys(keys) => out.extend_from_slice(&keys[row].to_le_bytes()),
+                Values::Decimals(values) => match values[row] {
+                    wide if wide::is_wide(wide) => {
+                        *out.last_mut().expect("it was pushed") = WIDE;
+                        out.extend_from_slice(&wide::to_bytes(wide));
+                    }
+                    value => out.extend_from_slice(&value.key().to_le_bytes()),
+                },
                 Values::Strings(bytes, ends) => {
                     let string = string(bytes, ends, row);
                     out.extend_from_slice(&(string.len() as u32).to_le_bytes());
@@ -170,6 +195,7 @@ impl RowCodec {
         let fields = self.schema.fields().iter().zip(&self.physical);
         let builder = |(field, physical): (&arrow_schema::FieldRef, &Physical)| match physical {
             Physical::Bytes => Builder::Strings(BytesBuilder::new(field.data_type(), super::BATCH_ROWS)),
+            Physical::I128 => Builder::Decimals(BytesBuilder::new(field.data_type(), super::BATCH_ROWS)),
             _ => Builder::Keys(Vec::new(), NullBufferBuilder::new(super::BATCH_ROWS)),
         };
         fields.map(builder).collect()
@@ -178,6 +204,7 @@ impl RowCodec {
 
 enum Builder {
     Keys(Vec<u64>, NullBufferBuilder),
+    Decimals(BytesBuilder),
     Strings(BytesBuilder),
 }
 
@@ -199,7 +226,7 @@ impl Decoder<'_> {
     ) -> Result<()> {
         let mut at = HEAD + word(record, 4);
         for column in &mut self.columns {
-            let valid = record[at] != 0;
+            let (valid, wide) = (record[at] != 0, record[at] == WIDE);
             at += 1;
             match column {
                 Builder::Keys(keys, nulls) => {
@@ -211,12 +238,22 @@ impl Decoder<'_> {
                     }
                     keys.push(u64::from_le_bytes(key));
                 }
+                Builder::Decimals(builder) if wide => {
+                    builder.push(&record[at..at + WIDE_BYTES]);
+                    at += WIDE_BYTES;
+                }
+                Builder::Decimals(builder) if valid => {
+                    let mut key = [0; 8];
+                    key.copy_from_slice(&record[at..at + 8]);
+                    at += 8;
+                    builder.push(&wide::to_bytes(i128::value(u64::from_le_bytes(key))));
+                }
                 Builder::Strings(builder) if valid => {
                     let end = at + 4 + word(record, at);
                     builder.push(&record[at + 4..end]);
                     at = end;
                 }
-                Builder::Strings(builder) => builder.push_null(),
+                Builder::Strings(builder) | Builder::Decimals(builder) => builder.push_null(),
             }
         }
         self.rows += 1;
@@ -243,7 +280,7 @@ impl Decoder<'_> {
                     Builder::Keys(keys, mut nulls) => {
                         array_from_keys(field.data_type(), *physical, &keys, nulls.finish())?
                     }
-                    Builder::Strings(builder) => builder.finish()?,
+                    Builder::Strings(builder) | Builder::Decimals(builder) => builder.finish()?,
                 })
             });
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));

@@ -68,7 +68,7 @@ impl<'t, M: Medium> Sorter<'t, M> {
     /// Takes the rows of a batch, whose first one is `first_row` for errors.
     ///
     /// # Errors
-    /// [`ColumnsError::TypeMismatch`], [`ColumnsError::NullInNotNull`], [`ColumnsError::ValueTooWide`],
+    /// [`ColumnsError::TypeMismatch`], [`ColumnsError::NullInNotNull`],
     /// [`ColumnsError::Pool`].
     pub(crate) fn push(&mut self, batch: &RecordBatch, first_row: u64) -> Result<()> {
         for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {

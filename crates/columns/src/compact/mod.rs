@@ -9,7 +9,7 @@ mod throttle;
 pub use plan::{CompactionPolicy, plan};
 
 use crate::shares::Pace;
-use crate::{ColumnsError, Result, Segment, Table, TableOptions, TableWriter};
+use crate::{ColumnsError, Result, Segment, Table, TableOptions, TableWriter, wide};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use halocline_media::{Medium, trim_heap};
@@ -115,7 +115,7 @@ pub fn merge<M: Medium>(
     ids: &[u64],
     options: &MergeOptions<'_>,
 ) -> Result<MergeStats> {
-    let open = Table::open_in(txn, table)?;
+    let open = Table::open_in(txn, table)?.for_copying();
     let mut write = TableOptions {
         chunk_rows: options.chunk_rows,
         segment_rows: options.segment_rows,
@@ -130,6 +130,11 @@ pub fn merge<M: Medium>(
     let segments: Vec<&Segment> = (open.segments().iter())
         .filter(|segment| ids.contains(&segment.id()))
         .collect();
+    for column in 0..open.schema().fields().len() {
+        if has_wide(&segments, column, options.cancel)? {
+            writer.expect_wide(column);
+        }
+    }
     let total: u64 = segments.iter().map(|segment| segment.rows() as u64).sum();
     let live: u64 = segments.iter().map(|segment| segment.live_rows()).sum();
     if total > TRIM_ROWS {
@@ -172,6 +177,26 @@ pub fn merge<M: Medium>(
         bytes: stats.stored_bytes,
         spilled_bytes: stats.spilled_bytes,
     })
+}
+
+/// Returns true if one of the live values of a column is a decimal without a key: then the merged rows are stored
+/// without keys from the first on, as another segment would begin there otherwise, and be merged again. O(1) unless a
+/// segment has the column so, of which it reads rows up to the first such value.
+fn has_wide(segments: &[&Segment], column: usize, cancel: &AtomicBool) -> Result<bool> {
+    for segment in segments.iter().filter(|segment| segment.column(column).is_wide()) {
+        for start in (0..segment.rows()).step_by(BATCH_ROWS) {
+            if cancel.load(Ordering::Relaxed) {
+                // The merge itself ends at its first rows.
+                return Ok(false);
+            }
+            let rows = start..segment.rows().min(start + BATCH_ROWS);
+            let live: Vec<u32> = segment.select(&[], rows)?.iter().collect();
+            if wide::holds_wide_decimals(&segment.column(column).gather(&live)?) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 fn cancelled(table: &str) -> ColumnsError {

@@ -198,8 +198,8 @@ fn what_a_new_column_cannot_be() {
             .with_precision_and_scale(38, 0)
             .expect("38 digits"),
     );
-    let error = add("x", DataType::Decimal128(38, 0), Some(wide));
-    assert!(matches!(error, ColumnsError::ValueTooWide { .. }), "{error}");
+    let error = add("x", DataType::Decimal128(38, 1), Some(wide));
+    assert!(matches!(error, ColumnsError::TypeMismatch { .. }), "{error}");
     assert_eq!(open(&txn).schema().fields().len(), 2);
 }
 

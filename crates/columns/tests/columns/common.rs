@@ -124,6 +124,19 @@ fn string(number: u64) -> String {
         }
 }
 
+/// A decimal of up to 38 digits: of more than 64 bits never, in some rows, or in nearly all.
+fn decimal(number: u64, seed: u64) -> i128 {
+    const MOST: i128 = 10_i128.pow(38) - 1;
+    let narrow = i128::from(number as i64);
+    match seed % 3 {
+        0 => narrow,
+        1 if number % 40 != 7 => narrow,
+        _ if number == u64::MAX => MOST,
+        _ if number == 1 << 63 => -MOST,
+        _ => narrow * 10_i128.pow(18 + (number % 2) as u32),
+    }
+}
+
 const F16_SPECIAL: [u16; 8] = [0, 0x8000, 0x7C00, 0xFC00, 0x7E00, 0x0001, 0x8001, 0x7BFF];
 const SPECIAL: [f64; 9] = [
     0.0,
@@ -163,6 +176,7 @@ pub(crate) fn random_array(data_type: &DataType, rows: usize, shape: Shape) -> A
                     bytes.extend(F16_SPECIAL[number as usize / 4 % 8].to_le_bytes())
                 }
                 DataType::Float16 => bytes.extend((number as u16).to_le_bytes()),
+                DataType::Decimal128(38, _) => bytes.extend(decimal(number, shape.seed).to_le_bytes()),
                 // Sign-extended, so that 128-bit decimals fit 64 bits.
                 _ => bytes.extend(&i128::from(number as i64).to_le_bytes()[..width]),
             }

@@ -4,7 +4,7 @@ use crate::common::write;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use halocline_columns::{CodePredicate, Segment, Table, TableOptions, TableWriter};
 use halocline_media::emulated::{Clock, Device, DeviceProfile, EmulatedSpec, Host};
-use halocline_pool::{Pool, PoolOptions};
+use halocline_pool::{Pool, PoolOptions, VerifyMode};
 use std::sync::Arc;
 
 const ROWS: i32 = 300_000;
@@ -42,6 +42,8 @@ fn on_device() -> (tempfile::TempDir, Pool, Arc<Device>) {
     };
     let device = Device::new(&spec).expect("a device");
     let pool = Pool::open_emulated(&path, &PoolOptions::default(), &device).expect("the pool");
+    // What is counted is what queries read; verification reads whole chunks, once.
+    pool.set_verify_mode(VerifyMode::Off);
     (directory, pool, device)
 }
 
@@ -136,4 +138,25 @@ fn without_a_device_the_answers_are_the_same() {
     let expected = selected(&plain.segments()[0]);
     assert!(!expected.is_empty());
     assert_eq!(selected(&segment(&pool)), expected);
+}
+
+#[test]
+fn verification_is_charged_once() {
+    let (_directory, pool, device) = on_device();
+    pool.set_verify_mode(VerifyMode::Lazy);
+    let segment = segment(&pool);
+    let column = segment.column(0);
+    let chunk = column.chunk_info(0).expect("codes").bytes / 64;
+    let one = || {
+        lines(&device, || {
+            column.gather(&[5]).expect("undamaged");
+        })
+    };
+    let first = one();
+    assert!(
+        (chunk..2 * chunk + 100).contains(&first),
+        "the first read of a row verifies its chunk: {first} lines of {chunk}"
+    );
+    let second = one();
+    assert!(second * 4 < first, "{second} lines after {first}");
 }

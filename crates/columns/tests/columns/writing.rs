@@ -65,34 +65,6 @@ fn a_null_in_a_not_null_column_names_its_row() {
 }
 
 #[test]
-fn decimals_beyond_64_bits_name_row_and_value() {
-    let pool = dram_pool();
-    let txn = pool.begin().expect("no other writer");
-    let decimal = |values: Vec<Option<i128>>| {
-        Decimal128Array::from(values)
-            .with_precision_and_scale(38, 2)
-            .expect("38 digits")
-    };
-    let schema = schema("price", DataType::Decimal128(38, 2), true);
-    let mut writer = TableWriter::new(&txn, "t", schema, small()).expect("storable");
-    writer
-        .write(&one(decimal(vec![
-            Some(i64::MAX.into()),
-            None,
-            Some(i64::MIN.into()),
-        ])))
-        .expect("fits");
-    let error = writer
-        .write(&one(decimal(vec![None, Some(i128::from(i64::MAX) + 1)])))
-        .expect_err("too wide");
-    let message = error.to_string();
-    assert!(
-        message.contains("`price`, row 4") && message.contains("92233720368547758.08"),
-        "{message}"
-    );
-}
-
-#[test]
 fn other_types_are_refused_and_dictionaries_unpacked() {
     let pool = dram_pool();
     let txn = pool.begin().expect("no other writer");

@@ -32,7 +32,7 @@ pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
         return Err(ElfError::damaged(end, "the root is not the last list"));
     }
     let (places, _) = check.places.bytes(&header.shortcuts, header.nodes_end);
-    if tree.view.rest(end).get(..places.len()) != Some(&places) {
+    if tree.view.slice(end, places.len()) != Some(&places) {
         return Err(ElfError::damaged(end, "the shortcuts do not lead to the lists"));
     }
     seen.finish()

@@ -323,7 +323,8 @@ impl<'a, B: Bytes> Tree<'a, B> {
             return Tids::consecutive(run.at as Tid, run.count as usize);
         }
         Tids::new(
-            self.view.rest(run.at),
+            self.view
+                .rest(run.at, Tids::bytes(run.len as usize, run.count as usize)),
             run.len as usize,
             run.count as usize,
             self.geometry().tid_mask,

@@ -318,7 +318,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
 fn copy<B: Bytes>(view: View<'_, B>, from: usize, to: usize, bytes: &mut HugeVec<u8>) {
     let len = to.saturating_sub(from);
     view.touch(from, len);
-    if let Some(part) = view.rest(from).get(..len) {
+    if let Some(part) = view.slice(from, len) {
         bytes.extend_from_slice(part);
     } else {
         bytes.resize(bytes.len() + len);

@@ -37,10 +37,12 @@ impl Content {
 
 /// Number of the place of a tuple of whose codes the first ones are given, all of them valid.
 pub(crate) fn place(geometry: &Geometry, codes: impl IntoIterator<Item = u64>) -> usize {
-    let sizes = geometry.max_codes.iter().map(|&max| max as usize + 1);
-    sizes
-        .zip(codes)
-        .fold(0, |place, (size, code)| place * size + code as usize)
+    // Dimensions without a code may have all of 64 bits, whose number is none of 64 bits.
+    let sizes = geometry.max_codes.iter();
+    let digits = codes.into_iter().zip(sizes);
+    digits.fold(0, |place, (code, &max)| {
+        place * (max as usize + 1) + code as usize
+    })
 }
 
 /// An array being made.

@@ -56,7 +56,14 @@ impl Words {
         let at = (place & ((1 << OFFSET_BITS) - 1)) as usize;
         let (step, count) = ((place >> OFFSET_BITS) as usize, (rows >> 32) as usize);
         let mask = header.geometry.tid_mask;
-        Some(Tids::from_first(rows as u32, view.rest(at), step, count, mask))
+        let read = Tids::bytes(step, count);
+        Some(Tids::from_first(
+            rows as u32,
+            view.rest(at, read),
+            step,
+            count,
+            mask,
+        ))
     }
 }
 

@@ -157,6 +157,9 @@ impl<B: Bytes> Elf<B> {
             .zip(parts)
             .enumerate()
             .for_each(|(part, (to, from))| {
+                if !bytes.verified_blocks().is_empty() {
+                    bytes.verify(part * PART, from.len());
+                }
                 bytes.touch(part * PART, from.len());
                 to.copy_from_slice(from);
             });
@@ -164,11 +167,17 @@ impl<B: Bytes> Elf<B> {
             from: 0,
             bytes: Arc::new(copy),
         };
-        Ok(Some((Arc::new(image), self.durable_header())))
+        self.copied(Ok(Some((Arc::new(image), self.durable_header()))))
+    }
+
+    /// Lets copies go of which something is damaged: what is read in DRAM is not verified any more.
+    fn copied(&self, copies: Result<Option<Parts>>) -> Result<Option<Parts>> {
+        self.sound()?;
+        copies
     }
 
     fn levels(&self, levels: usize, most: u64) -> Result<Option<Parts>> {
-        match self.layout() {
+        let copies = match self.layout() {
             Layout::Packed => {
                 let wanted = packed::image::Wanted {
                     levels,
@@ -187,7 +196,8 @@ impl<B: Bytes> Elf<B> {
                 };
                 published::image::make(self.lists(), wanted, most, &Placing)
             }
-        }
+        };
+        self.copied(copies)
     }
 
     /// The lists that are worth the most by these counts.
@@ -201,10 +211,11 @@ impl<B: Bytes> Elf<B> {
     }
 
     fn probable(&self, counts: Option<&AgedCounts>, most: u64, errand: &dyn Errand) -> Result<Option<Parts>> {
-        match self.layout() {
+        let copies = match self.layout() {
             Layout::Packed => packed::image::probable(self.tree(), counts, most, errand),
             Layout::Published => published::image::probable(self.lists(), counts, most, errand),
-        }
+        };
+        self.copied(copies)
     }
 
     /// Caches that follow the queries, with the upper lists in DRAM from the start on or not.
@@ -260,7 +271,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     fn lists_without_records(&self, most: u64) -> Result<Option<Parts>> {
-        match self.layout() {
+        let copies = match self.layout() {
             Layout::Packed => {
                 let wanted = packed::image::Wanted {
                     levels: usize::MAX,
@@ -279,6 +290,7 @@ impl<B: Bytes> Elf<B> {
                 };
                 published::image::make(self.lists(), wanted, most, &Placing)
             }
-        }
+        };
+        self.copied(copies)
     }
 }

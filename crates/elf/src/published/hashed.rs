@@ -30,7 +30,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
         while self.entry(at + len - ENTRY)?.0 & LAST == 0 {
             len += ENTRY;
         }
-        let list = self.view.rest(at).get(..len);
+        let list = self.view.slice(at, len);
         list.ok_or_else(|| ElfError::damaged(at, "a list reaches beyond the nodes"))
     }
 
@@ -47,7 +47,9 @@ impl<'a, B: Bytes> Lists<'a, B> {
         }
         let list = self.slow_list(at)?;
         let probability = hashed.probabilities.get(depth).copied().unwrap_or_default();
-        hashed.lists.admit(at as u64, probability, list);
+        if !self.view.is_damaged() {
+            hashed.lists.admit(at as u64, probability, list);
+        }
         Ok(read(list))
     }
 }

@@ -206,7 +206,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         let len = values + self.lists.tid_count(at.saturating_add(values))? * 4;
         view.touch(at, len);
         let to = self.take(len)?;
-        if let Some(list) = view.rest(at).get(..len) {
+        if let Some(list) = view.slice(at, len) {
             self.put(to, list);
         }
         Ok((self.from + to) as u64 | MONO)

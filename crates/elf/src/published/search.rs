@@ -179,7 +179,9 @@ impl<'a, B: Bytes> Lists<'a, B> {
                 return Ok(Tids::none());
             }
         }
-        Ok(Tids::new(self.view.rest(tids), 4, self.tid_count(tids)?, !LAST))
+        let count = self.tid_count(tids)?;
+        let bytes = self.view.rest(tids, Tids::bytes(4, count));
+        Ok(Tids::new(bytes, 4, count, !LAST))
     }
 }
 

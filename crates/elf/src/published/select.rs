@@ -200,7 +200,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         let values = (self.bounds.len() - depth) * 4;
         view.touch(at, values + 4);
         // The values and the first TID.
-        let Some(list) = view.rest(at).get(..values + 4) else {
+        let Some(list) = view.slice(at, values + 4) else {
             return self.damaged(at, "a MonoList reaches beyond the nodes");
         };
         let (list, _) = list.as_chunks::<4>();

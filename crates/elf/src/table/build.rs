@@ -187,6 +187,8 @@ pub(super) fn write_segment<M: Medium, O: Output + Send>(
     cancel: &Cancel<'_>,
     out: impl FnOnce(u64, u64) -> Result<O>,
 ) -> Result<Written<O>> {
+    // An index of damaged rows would hide the damage: its answers would agree with its bytes.
+    let segment = &segment.for_copying();
     // What others have freed is for strings, what these have freed is for records.
     let trim = || (segment.rows() > TRIM_ROWS).then(trim_heap);
     trim();

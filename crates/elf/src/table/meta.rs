@@ -2,7 +2,7 @@
 
 use crate::table::Order;
 use crate::{ElfError, Layout, Result};
-use halocline_columns::uid_of_version_1;
+use halocline_columns::{Table, uid_of_version_1};
 use halocline_media::Medium;
 use halocline_pool::{ExtentRef, Object, ObjectKind, Txn};
 use serde::{Deserialize, Serialize};
@@ -118,8 +118,29 @@ impl Meta {
                 .zip(&mut meta.segments)
                 .for_each(|(id, segment)| segment.segment = id);
         }
+        if meta.columns.is_empty() {
+            return Err(damaged(name, "it has no columns"));
+        }
         meta.v = VERSION;
         Ok((object, meta))
+    }
+
+    /// Checks that the index is on this table and names columns that it has.
+    ///
+    /// # Errors
+    /// [`ElfError::Stale`], [`ElfError::DamagedMeta`].
+    pub(super) fn check_table(&self, name: &str, table: &Table) -> Result<()> {
+        if table.uid() != self.table_uid {
+            return Err(ElfError::Stale {
+                name: name.into(),
+                table: self.table.clone(),
+            });
+        }
+        let columns = table.schema().fields().len();
+        match self.columns.iter().any(|&column| column >= columns) {
+            true => Err(damaged(name, "a column is beyond the table's schema")),
+            false => Ok(()),
+        }
     }
 
     /// Which of the object's extents each segment has: its Elf, then its dictionaries.

@@ -22,7 +22,7 @@ mod wanted;
 
 pub use build::{IndexOptions, IndexStats, Order, index_table};
 pub use keep::KeptCopies;
-pub use refresh::{RefreshStats, refresh_index, rename_index_table};
+pub use refresh::{RefreshStats, indexed_table, rebuild_index, refresh_index, rename_index_table};
 pub use volatile::{KeptTrees, VolatileTrees, define_index};
 pub use wanted::place_index;
 
@@ -114,16 +114,7 @@ impl TableIndex {
     }
 
     fn of_object(name: &str, object: &Object, meta: Meta, table: &Table) -> Result<Self> {
-        if table.uid() != meta.table_uid {
-            return Err(ElfError::Stale {
-                name: name.into(),
-                table: meta.table,
-            });
-        }
-        let columns = table.schema().fields().len();
-        if meta.columns.iter().any(|&column| column >= columns) {
-            return Err(damaged(name, "a column is beyond the table's schema"));
-        }
+        meta.check_table(name, table)?;
         let ranges = meta.extent_ranges(name, object.extent_count())?;
         let mut segments = vec![];
         let volatile = meta.is_volatile();
@@ -262,7 +253,8 @@ impl IndexSegment {
             let slot = own
                 .get_mut(dictionary.dim)
                 .ok_or_else(|| damaged(name, "a dictionary has no column"))?;
-            *slot = Some((Dictionary::open(bytes, 0..len)?, dictionary.has_null));
+            let place = format!("index `{name}`, dictionary of dimension {}", dictionary.dim);
+            *slot = Some((Dictionary::open_at(bytes, 0..len, place)?, dictionary.has_null));
         }
         let extent = Some(object.extent_ref(tree));
         Self::of_tree(name, of_table, &meta.columns, elf, own, extent)

@@ -3,10 +3,10 @@
 use crate::table::build::index_segment;
 use crate::table::cancel::Cancel;
 use crate::table::meta::{Meta, object_name};
-use crate::{ElfError, IndexOptions, Order, Result};
+use crate::{IndexOptions, Order, Result};
 use halocline_columns::Table;
 use halocline_media::Medium;
-use halocline_pool::Txn;
+use halocline_pool::{Object, Txn};
 use std::sync::atomic::AtomicBool;
 
 /// What a refresh did.
@@ -33,7 +33,8 @@ pub struct RefreshStats {
 /// the rows of the new segments, whatever the others have.
 ///
 /// # Errors
-/// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`]; [`ElfError::Stale`] if `table` is
+/// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
+/// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion); [`ElfError::Stale`](crate::ElfError::Stale) if `table` is
 /// another one than the index was made for; else as [`index_table`](crate::index_table).
 pub fn refresh_index<M: Medium>(
     txn: &Txn<M>,
@@ -43,12 +44,7 @@ pub fn refresh_index<M: Medium>(
     cancel: &AtomicBool,
 ) -> Result<RefreshStats> {
     let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
-    if meta.table_uid != table.uid() {
-        return Err(ElfError::Stale {
-            name: name.into(),
-            table: meta.table,
-        });
-    }
+    meta.check_table(name, table)?;
     if meta.is_volatile() {
         return refresh_definition(txn, table, name, meta);
     }
@@ -89,6 +85,34 @@ pub fn refresh_index<M: Medium>(
     Ok(stats)
 }
 
+/// Builds index `name` anew, all of it, by the definition that it has: what was damaged is not read. `table` is the table
+/// as the transaction has it. O(n log n) in its rows.
+///
+/// # Errors
+/// As [`refresh_index`].
+pub fn rebuild_index<M: Medium>(
+    txn: &Txn<M>,
+    table: &Table,
+    name: &str,
+    options: &IndexOptions,
+    cancel: &AtomicBool,
+) -> Result<RefreshStats> {
+    let (_, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    meta.segments = vec![];
+    meta.put(txn, name, vec![])?;
+    refresh_index(txn, table, name, options, cancel)
+}
+
+/// The name of the table that an index is on, read from the metadata of the index's object alone: it is there even if
+/// extents of the index, or its table, are damaged.
+///
+/// # Errors
+/// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex) if there is no object or it is something else,
+/// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta).
+pub fn indexed_table(object: Option<Object>, name: &str) -> Result<String> {
+    Meta::of_object(object, name).map(|(_, meta)| meta.table)
+}
+
 /// Of a volatile index.
 fn refresh_definition<M: Medium>(
     txn: &Txn<M>,
@@ -111,7 +135,8 @@ fn refresh_definition<M: Medium>(
 /// Lets index `name` follow its table to another name.
 ///
 /// # Errors
-/// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Pool`].
+/// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
+/// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::Pool`](crate::ElfError::Pool).
 pub fn rename_index_table<M: Medium>(txn: &Txn<M>, name: &str, table: &str) -> Result<()> {
     let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
     meta.table = table.into();

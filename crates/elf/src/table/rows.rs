@@ -15,7 +15,7 @@ pub(super) enum Source<'a, M: Medium> {
 }
 
 impl<'a, M: Medium> Source<'a, M> {
-    /// `memory`: bytes of DRAM for sorting strings.
+    /// `memory`: bytes of DRAM for sorting strings or decimals.
     ///
     /// # Errors
     /// [`ElfError::NotIndexable`], [`ElfError::Cancelled`], or what reading the strings gives.
@@ -32,7 +32,7 @@ impl<'a, M: Medium> Source<'a, M> {
             Err(ColumnsError::RankingCancelled { .. }) => Err(ElfError::Cancelled),
             Err(ColumnsError::TypeMismatch { .. }) => Err(ElfError::NotIndexable {
                 column: column.name().into(),
-                reason: "it is stored without codes and is no string",
+                reason: "it is stored without codes and is neither a string nor a decimal",
             }),
             ranked => Ok(Self::Ranked(ranked?)),
         }

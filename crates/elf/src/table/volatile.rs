@@ -46,7 +46,7 @@ pub fn define_index<M: Medium>(
         if let Some(column) = stored.find(|column| !has_codes(column)) {
             return Err(ElfError::NotIndexable {
                 column: column.name().into(),
-                reason: "it is stored without codes and is no string",
+                reason: "it is stored without codes and is neither a string nor a decimal",
             });
         }
     }
@@ -55,9 +55,9 @@ pub fn define_index<M: Medium>(
     meta.put(txn, name, vec![])
 }
 
-/// Whether it has codes, or gets them from its strings.
+/// Returns true if the column has codes, or gets them from its values.
 fn has_codes(column: &Column) -> bool {
-    column.code_space().is_some() || !column.data_type().is_primitive()
+    column.code_space().is_some() || column.is_rankable()
 }
 
 /// What building the trees of a volatile index came to.

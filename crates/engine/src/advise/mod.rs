@@ -12,6 +12,7 @@ use halocline_media::{DeviceProfile, EmulatedSpec, MediumKind};
 use crate::catalog::{Catalog, OpenIndex};
 use crate::database::Shared;
 use crate::session::Session;
+use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{self, CancelOnDrop, Statement};
 use crate::{EngineError, Placement, size};
 
@@ -83,7 +84,9 @@ pub(crate) async fn advise(
             open.placing.sample(&index, &table.table)?
         }
         statements => {
-            let recorder = record(session, &catalog, name, statements).await?;
+            let longest = statements.iter().max_by_key(|statement| statement.len());
+            let stack = StackSize::for_text(longest.map_or("", String::as_str));
+            let recorder = OnLargeStack::new(stack, record(session, &catalog, name, statements)).await?;
             of_statements(&recorder, &index, statements.len())?
         }
     };

@@ -70,7 +70,7 @@ fn extended(known: &Catalog, rules: &Rules) -> Result<Option<Arc<Catalog>>, Engi
     }
     let mut delta = Delta::clone(&known.delta);
     for record in &log.records {
-        let schema_of = |uid| Ok(Arc::clone(known.objects.table_of(uid)?.table.schema()));
+        let schema_of = |uid| Ok(Arc::clone(&known.objects.named(uid)?.1));
         delta.apply_record(record, schema_of)?;
     }
     let objects = Arc::clone(&known.objects);

@@ -4,21 +4,29 @@
 //! same generation share what they have opened.
 
 mod cache;
+mod csv_file;
+mod csv_format;
+mod damaged;
 mod objects;
 mod open;
 mod provider;
+mod rewrites;
 mod statistics;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use cache::CatalogCache;
+pub(crate) use csv_file::{FileTables, external_csv};
+pub(crate) use csv_format::CsvFiles;
 pub(crate) use objects::Objects;
 pub(crate) use open::{OpenIndex, OpenTable};
 pub(crate) use provider::{ADDRESSED, CATALOG, Externals, PoolCatalogList, SCHEMA};
+pub(crate) use rewrites::{Rewrites, Version};
 
 use crate::EngineError;
 use crate::delta::Delta;
+use crate::placements::Placements;
 
 const TABLE_PREFIX: &str = "table/";
 const INDEX_PREFIX: &str = "index/";
@@ -80,6 +88,11 @@ impl Catalog {
         self.position
     }
 
+    /// The generation, and the position in its log.
+    pub(crate) fn version(&self) -> Version {
+        (self.objects.generation(), self.position)
+    }
+
     /// Names of the tables, sorted.
     pub(crate) fn table_names(&self) -> Vec<String> {
         self.objects.table_names()
@@ -127,6 +140,12 @@ impl Catalog {
         let open = Arc::new(open.with_delta(delta)?);
         changed.insert(uid, Arc::clone(&open));
         Ok(open)
+    }
+
+    /// The objects of this version without what the log says: what can be known of a database whose log is damaged.
+    pub(crate) fn without_log(snapshot: halocline_pool::Snapshot, placements: &Arc<Placements>) -> Self {
+        let objects = Objects::of_snapshot(snapshot, placements);
+        Self::new(Arc::new(objects), Delta::default(), 0)
     }
 
     /// The error for a table that is not there.

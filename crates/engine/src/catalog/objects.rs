@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use halocline_columns::Table;
-use halocline_elf::TableIndex;
+use arrow_schema::SchemaRef;
+use halocline_columns::{Table, TableHead};
+use halocline_elf::{TableIndex, indexed_table};
 use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 
-use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX};
+use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, index_object, table_object};
 use crate::EngineError;
 use crate::error::known_names;
 use crate::placements::{Placements, Placing};
@@ -28,6 +29,8 @@ pub(crate) struct Objects {
     tables: BTreeMap<String, OnceLock<Arc<OpenTable>>>,
     index_names: Vec<String>,
     indexes: OnceLock<Vec<OpenIndex>>,
+    /// Names and columns of the tables by uid, those of damaged ones among them.
+    heads: OnceLock<BTreeMap<u64, (String, SchemaRef)>>,
     opening: Mutex<()>,
     placements: Arc<Placements>,
 }
@@ -68,6 +71,7 @@ impl Objects {
             tables,
             index_names,
             indexes: OnceLock::new(),
+            heads: OnceLock::new(),
             opening: Mutex::new(()),
             placements: Arc::clone(placements),
         }
@@ -119,15 +123,23 @@ impl Objects {
                 None => Err(EngineError::TransactionOver.to_string()),
             },
         };
-        let table = opened.as_ref().ok().map(|index| index.table().to_string());
-        let index = opened.and_then(|index| match index.is_complete() || index.is_volatile() {
-            true => Ok(Arc::new(index)),
-            false => Err("it will cover the rows of this transaction when it commits".into()),
-        });
+        let table = match &opened {
+            Ok(index) => Some(index.table().to_string()),
+            Err(_) => indexed_table(self.object(&index_object(name)), name).ok(),
+        };
+        let (index, incomplete) = match opened.map(Arc::new) {
+            Ok(index) if index.is_complete() || index.is_volatile() => (Ok(index), None),
+            Ok(index) => (
+                Err("it will cover the rows of this transaction when it commits".into()),
+                Some(index),
+            ),
+            Err(error) => (Err(error), None),
+        };
         OpenIndex {
             name: name.to_string(),
             table,
             index,
+            incomplete,
             placing: Placing::new(&self.placements, self.snapshot().is_some()),
         }
     }
@@ -159,23 +171,49 @@ impl Objects {
         Ok(Arc::clone(slot.get_or_init(|| open)))
     }
 
-    /// The table of this uid. Opens tables until it is found.
+    /// The object of this name in the pool.
+    fn object(&self, name: &str) -> Option<Object> {
+        match &self.source {
+            Source::Snapshot(snapshot) => snapshot.get(name),
+            Source::Transaction(txn) => txn.upgrade()?.get(name),
+        }
+    }
+
+    /// The definition of a table and the number of its stored rows, which are there even if the table is damaged.
     ///
     /// # Errors
-    /// There is none; a table before it cannot be read.
+    /// There is none, or its metadata cannot be read.
+    pub(crate) fn table_head(&self, name: &str) -> Result<TableHead, EngineError> {
+        if !self.has_table(name) {
+            return Err(self.no_table(name));
+        }
+        Ok(TableHead::of_object(self.object(&table_object(name)), name)?)
+    }
+
+    /// Name and columns of the table of this uid, which may be damaged.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn named(&self, uid: u64) -> Result<&(String, SchemaRef), EngineError> {
+        let heads = self.heads.get_or_init(|| {
+            let head = |name: &String| {
+                let head = self.table_head(name).ok()?;
+                Some((head.uid, (name.clone(), head.schema)))
+            };
+            self.tables.keys().filter_map(head).collect()
+        });
+        heads.get(&uid).ok_or_else(|| EngineError::Log {
+            reason: format!("it names a table of uid {uid:016x}, which is not there"),
+        })
+    }
+
+    /// The table of this uid.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
     pub(crate) fn table_of(&self, uid: u64) -> Result<Arc<OpenTable>, EngineError> {
-        let opened = self.tables.values().filter_map(OnceLock::get);
-        if let Some(open) = opened.into_iter().find(|open| open.table.uid() == uid) {
-            return Ok(Arc::clone(open));
-        }
-        for name in self.tables.keys() {
-            let open = self.table(name)?;
-            if open.table.uid() == uid {
-                return Ok(open);
-            }
-        }
-        let reason = format!("it names a table of uid {uid:016x}, which is not there");
-        Err(EngineError::Log { reason })
+        let (name, _) = self.named(uid)?;
+        self.table(name)
     }
 
     /// The error for a table that is not there.

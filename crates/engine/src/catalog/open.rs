@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
-use halocline_columns::{Segment, Table};
+use halocline_columns::{ColumnsError, Segment, Table};
 use halocline_elf::TableIndex;
 
 use super::statistics::table_statistics;
@@ -35,6 +35,8 @@ pub(crate) struct OpenIndex {
     pub(crate) table: Option<String>,
     /// The index, as far as it is stored.
     pub(crate) index: Result<Arc<TableIndex>, String>,
+    /// The stored part of an index that cannot be used because it does not cover rows of the open transaction.
+    pub(crate) incomplete: Option<Arc<TableIndex>>,
     /// What of it is in DRAM.
     pub(crate) placing: Placing,
 }
@@ -165,9 +167,15 @@ impl OpenTable {
 
 fn without(table: &Table, deleted: &BTreeMap<u64, roaring::RoaringBitmap>) -> Result<Table, EngineError> {
     let less = |segment: &Segment| match deleted.get(&segment.id()) {
-        Some(rows) => segment.without_rows(rows),
+        Some(rows) => segment.without_rows(rows).map_err(|error| match error {
+            ColumnsError::RowsOutOfRange { .. } => EngineError::Log {
+                reason: format!("of table {}, {error}", table.name()),
+            },
+            other => other.into(),
+        }),
         None => Ok(segment.clone()),
     };
-    let segments = table.segments().iter().map(less).collect::<Result<Vec<_>, _>>()?;
+    let segments = table.segments().iter().map(less);
+    let segments = segments.collect::<Result<Vec<_>, EngineError>>()?;
     Ok(table.with_segments(segments))
 }

@@ -1,14 +1,18 @@
-//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables at one snapshot and
-//! the session's external tables beside them.
+//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables at one snapshot, the
+//! session's external tables beside them, and files by their paths.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
-use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::catalog::{
+    CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider, UrlTableFactory,
+};
 use datafusion::error::Result;
+use datafusion::logical_expr::TableType;
 
-use super::Catalog;
+use super::damaged::DamagedTable;
+use super::{Catalog, FileTables};
 use crate::EngineError;
 use crate::plan::{PoolTable, external};
 
@@ -68,8 +72,12 @@ impl Externals {
 pub(crate) struct PoolCatalogList(Arc<PoolCatalog>);
 
 impl PoolCatalogList {
-    pub(crate) fn new(catalog: Arc<Catalog>, externals: Externals) -> Self {
-        Self(Arc::new(PoolCatalog(Arc::new(PoolSchema { catalog, externals }))))
+    pub(crate) fn new(catalog: Arc<Catalog>, externals: Externals, files: Arc<FileTables>) -> Self {
+        Self(Arc::new(PoolCatalog(Arc::new(PoolSchema {
+            catalog,
+            externals,
+            files,
+        }))))
     }
 }
 
@@ -104,6 +112,8 @@ impl CatalogProvider for PoolCatalog {
 struct PoolSchema {
     catalog: Arc<Catalog>,
     externals: Externals,
+    /// Tables of files, named by their paths.
+    files: Arc<FileTables>,
 }
 
 #[async_trait]
@@ -121,10 +131,19 @@ impl SchemaProvider for PoolSchema {
             return Ok(Some(Arc::new(PoolTable::with_addresses(open))));
         }
         if self.catalog.has_table(name) {
-            let open = self.catalog.table(name).map_err(external)?;
-            return Ok(Some(Arc::new(PoolTable::new(open))));
+            return match self.catalog.table(name) {
+                Ok(open) => Ok(Some(Arc::new(PoolTable::new(open)))),
+                Err(error) if error.is_damage() => match DamagedTable::new(&self.catalog, name) {
+                    Ok(damaged) => Ok(Some(Arc::new(damaged))),
+                    Err(_) => Err(external(error)),
+                },
+                Err(error) => Err(external(error)),
+            };
         }
-        Ok(self.externals.get(name))
+        if let Some(external) = self.externals.get(name) {
+            return Ok(Some(external));
+        }
+        self.files.try_new(name).await
     }
 
     fn register_table(
@@ -146,6 +165,14 @@ impl SchemaProvider for PoolSchema {
 
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         Ok(self.externals.remove(name))
+    }
+
+    /// Opens nothing, so that a damaged table does not keep others from being listed.
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        if self.catalog.has_table(name) {
+            return Ok(Some(TableType::Base));
+        }
+        Ok(self.externals.get(name).map(|table| table.table_type()))
     }
 
     fn table_exist(&self, name: &str) -> bool {

@@ -11,12 +11,17 @@ use arrow_ipc::reader::read_record_batch;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 use arrow_ipc::{MetadataVersion, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
+use halocline_columns::holds_wide_decimals;
 use roaring::RoaringBitmap;
 
 use crate::EngineError;
+use crate::import::{check_batch_in, guarded};
 
-/// Version of the records this program writes, and the newest it reads.
-pub(crate) const RECORD_VERSION: u32 = 1;
+/// The newest version of records that this program reads: that of records with decimals of more than 64 bits, which
+/// programs that know version 1 cannot fold into tables.
+pub(crate) const RECORD_VERSION: u32 = 2;
+/// Version of all other records.
+const PLAIN: u32 = 1;
 /// Bytes of a record before its changes: version and number of changes.
 pub(crate) const RECORD_HEADER: usize = 8;
 /// Bytes of a change before its payload: kind, reserved, table, length of the payload.
@@ -48,7 +53,16 @@ pub(crate) type Changes = Vec<(u64, Change)>;
 /// Arrow cannot encode a batch.
 pub(crate) fn encode(changes: &[(u64, Change)]) -> Result<Vec<u8>, EngineError> {
     let mut bytes = Vec::with_capacity(512);
-    bytes.extend(RECORD_VERSION.to_le_bytes());
+    let wide = |(_, change): &(u64, Change)| match change {
+        Change::Insert(batch) => batch.columns().iter().any(|column| holds_wide_decimals(column)),
+        Change::Delete(..) | Change::DeleteAdded(_) => false,
+    };
+    let version = if changes.iter().any(wide) {
+        RECORD_VERSION
+    } else {
+        PLAIN
+    };
+    bytes.extend(version.to_le_bytes());
     bytes.extend((changes.len() as u32).to_le_bytes());
     debug_assert_eq!(bytes.len(), RECORD_HEADER);
     for (table, change) in changes {
@@ -208,8 +222,11 @@ impl<'a> Reader<'a> {
         let batch = message
             .header_as_record_batch()
             .ok_or_else(|| wrong("the rows are no record batch"))?;
+        check_batch_in(&batch, body.len() as u64).map_err(|reason| wrong(&reason))?;
         let body = arrow_buffer::Buffer::from(body);
-        read_record_batch(&body, batch, schema, &HashMap::new(), None, &message.version())
+        // What the checks above leave, the decoder may still refuse by a panic.
+        guarded(|| read_record_batch(&body, batch, schema, &HashMap::new(), None, &message.version()))
+            .map_err(|reason| wrong(&reason))?
     }
 }
 
@@ -266,6 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn only_wide_decimals_need_the_second_version() {
+        let record = |value: i128| {
+            let decimals = Decimal128Array::from(vec![value]).with_precision_and_scale(38, 0);
+            let column = Arc::new(decimals.unwrap()) as ArrayRef;
+            let batch = RecordBatch::try_from_iter([("d", column)]).unwrap();
+            let changes = vec![(7, Change::Insert(batch.clone()))];
+            let bytes = encode(&changes).unwrap();
+            assert_eq!(decode(&bytes, |_| Ok(batch.schema())).unwrap(), changes);
+            bytes[0]
+        };
+        assert_eq!((record(i64::MAX.into()), record(i64::MIN.into())), (1, 1));
+        assert_eq!(
+            (record(i128::from(i64::MAX) + 1), record(-(10_i128.pow(38) - 1))),
+            (2, 2)
+        );
+    }
+
+    #[test]
     fn rows_keep_no_text_of_others() {
         let many: Vec<String> = (0..1000)
             .map(|i| format!("a text of many characters, number {i}"))
@@ -284,7 +319,9 @@ mod tests {
         let document = include_str!("../../../../docs/format.md");
         for line in [
             format!("### Record ({RECORD_HEADER} bytes)"),
-            format!("| 0 | 4 | `version` | {RECORD_VERSION} |"),
+            format!(
+                "| 0 | 4 | `version` | {PLAIN}, or {RECORD_VERSION} if it adds decimals of more than 64 bits |"
+            ),
             format!("### Change ({CHANGE_HEADER} bytes)"),
             format!(
                 "{KIND_INSERT} insert, {KIND_DELETE} delete rows of a segment, {KIND_DELETE_ADDED} delete added rows |"

@@ -31,12 +31,18 @@ impl TableDelta {
     /// Takes in one change.
     ///
     /// # Errors
-    /// A batch has other columns than those before it.
+    /// A batch has other columns than those before it; a deleted row was never added.
     pub(crate) fn apply(&mut self, change: &Change) -> Result<(), ArrowError> {
         match change {
             Change::Insert(batch) => self.insert(batch)?,
             Change::Delete(segment, rows) => *self.deleted.entry(*segment).or_default() |= rows,
-            Change::DeleteAdded(rows) => self.gone |= rows,
+            Change::DeleteAdded(rows) => {
+                if rows.max().is_some_and(|last| last as usize >= self.rows) {
+                    let what = "the log deletes an added row that it has not added";
+                    return Err(ArrowError::InvalidArgumentError(what.into()));
+                }
+                self.gone |= rows;
+            }
         }
         Ok(())
     }
@@ -94,6 +100,20 @@ impl TableDelta {
         &self.deleted
     }
 
+    /// The changes that lead to it from an empty one.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Change> {
+        let added = self
+            .batches
+            .iter()
+            .map(|(_, batch)| Change::Insert(RecordBatch::clone(batch)));
+        let gone = (!self.gone.is_empty()).then(|| Change::DeleteAdded(self.gone.clone()));
+        let deleted = self
+            .deleted
+            .iter()
+            .map(|(segment, rows)| Change::Delete(*segment, rows.clone()));
+        added.chain(gone).chain(deleted)
+    }
+
     /// About how many bytes of DRAM the rows take.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -132,6 +152,25 @@ mod tests {
             sizes.is_sorted_by(|a, b| a > b) && sizes.iter().sum::<usize>() == 1000,
             "{sizes:?}"
         );
+    }
+
+    #[test]
+    fn its_changes_lead_to_it() {
+        let mut delta = TableDelta::default();
+        for value in 0..5 {
+            delta.apply(&rows(value..value + 1)).unwrap();
+        }
+        let deletions = [
+            Change::DeleteAdded(RoaringBitmap::from([2])),
+            Change::Delete(8, RoaringBitmap::from([1])),
+            Change::Delete(9, RoaringBitmap::from([7])),
+        ];
+        deletions.iter().for_each(|change| delta.apply(change).unwrap());
+        let mut again = TableDelta::default();
+        delta.changes().for_each(|change| again.apply(&change).unwrap());
+        assert_eq!((again.batches(), again.rows()), (delta.batches(), delta.rows()));
+        assert_eq!((again.gone(), again.deleted()), (delta.gone(), delta.deleted()));
+        assert_eq!(TableDelta::default().changes().count(), 0);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use super::codes::Codes;
 use super::probe;
 use super::truth::{self, Truth};
+use crate::semantics::without_sign_of_zero;
 
 /// The truth of a condition that is no AND, OR or NOT.
 pub(crate) fn of(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
@@ -39,9 +40,17 @@ fn direct(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
 
 /// `value op literal`, where the value is the column or a monotone function of it.
 fn side(value: &Expr, op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Truth> {
-    match value {
+    match column_or(value) {
         Expr::Column(_) => compare(op, literal, codes),
-        other => probe::monotone(other, op, literal, codes),
+        _ => probe::monotone(value, op, literal, codes),
+    }
+}
+
+/// The column itself where its zeros are made one, as they are among codes; else the expression.
+fn column_or(value: &Expr) -> &Expr {
+    match without_sign_of_zero(value) {
+        column @ Expr::Column(_) => column,
+        _ => value,
     }
 }
 
@@ -96,8 +105,8 @@ fn between(between: &Between, codes: &Codes<'_>) -> Option<Truth> {
 }
 
 fn in_list(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
-    if !matches!(*list.expr, Expr::Column(_)) {
-        return None;
+    if !matches!(column_or(&list.expr), Expr::Column(_)) {
+        return one_of_few(list, codes);
     }
     let (mut values, mut has_null) = (Vec::with_capacity(list.list.len()), false);
     for item in &list.list {
@@ -126,6 +135,26 @@ fn in_list(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
         matching
     };
     Some(if list.negated { matching.not() } else { matching })
+}
+
+/// `function(column) IN (…)` as an OR, for as many values as may be bisected for.
+fn one_of_few(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
+    const FEW: usize = 32;
+    if list.list.len() > FEW {
+        return None;
+    }
+    let mut any = Truth::total(super::intervals::Intervals::empty(), codes);
+    for item in &list.list {
+        let Expr::Literal(value, _) = item else {
+            return None;
+        };
+        let one = match value.is_null() {
+            true => Truth::unknown(),
+            false => probe::monotone(&list.expr, Operator::Eq, value, codes)?,
+        };
+        any = any.or(&one);
+    }
+    Some(if list.negated { any.not() } else { any })
 }
 
 fn like(like: &Like, codes: &Codes<'_>) -> Option<Truth> {

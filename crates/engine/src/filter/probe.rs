@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BooleanArray, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -15,6 +15,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use super::codes::Codes;
 use super::intervals::Intervals;
 use super::truth::Truth;
+use crate::semantics::is_canonical;
 
 /// Most codes of a column on which a condition is evaluated one by one.
 const MAX_PROBES: u64 = 1024;
@@ -88,8 +89,20 @@ pub(crate) fn monotone(
     if literal.is_null() || !is_monotone(function, codes.space.data_type()) {
         return None;
     }
+    let of_values: fn(Intervals, &Codes<'_>) -> Truth = match op {
+        Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => Truth::total,
+        Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
+            Truth::strict
+        }
+        _ => return None,
+    };
     if codes.values == Intervals::empty() {
-        return Some(Truth::unknown());
+        // There is nothing to evaluate the function on. It is NULL, which is distinct from the literal.
+        let truth = of_values(Intervals::empty(), codes);
+        return Some(match op {
+            Operator::IsDistinctFrom => truth.not(),
+            _ => truth,
+        });
     }
     let from = |op| {
         first(
@@ -113,14 +126,13 @@ pub(crate) fn monotone(
         Operator::Gt => tail(from(Operator::Gt)?),
         Operator::Lt => tail(from(Operator::GtEq)?).complement(&end),
         Operator::LtEq => tail(from(Operator::Gt)?).complement(&end),
-        Operator::Eq => tail(from(Operator::Gt)?).complement(&tail(from(Operator::GtEq)?)),
-        Operator::NotEq => {
-            let equal = tail(from(Operator::Gt)?).complement(&tail(from(Operator::GtEq)?));
-            equal.complement(&end)
-        }
-        _ => return None,
+        _ => tail(from(Operator::Gt)?).complement(&tail(from(Operator::GtEq)?)),
     };
-    Some(Truth::strict(yes, codes))
+    let truth = of_values(yes, codes);
+    Some(match op {
+        Operator::NotEq | Operator::IsDistinctFrom => truth.not(),
+        _ => truth,
+    })
 }
 
 /// The first code of a value for which `condition`, false up to somewhere and true from there, is true. The outer
@@ -182,20 +194,34 @@ fn is_monotone(expr: &Expr, column: &DataType) -> bool {
                 let part = part.try_as_str().flatten().map(str::to_ascii_lowercase);
                 part.as_deref() == Some("year") && is_monotone(value, column)
             }
+            (_, [value]) if is_canonical(function) => is_monotone(value, column),
             _ => false,
         },
         _ => false,
     }
 }
 
-/// Casts between numbers, and between dates and timestamps, keep the order; casts between the two kinds are left out.
+/// Casts between numbers, and between dates and timestamps, keep the order; casts between the two kinds are left out, and
+/// so are those that wrap where the result is outside of its type instead of failing there.
 fn keeps_order(inner: &Expr, to: &DataType, column: &DataType) -> bool {
     let from = match inner {
         Expr::Cast(cast) => cast.field.data_type(),
         Expr::Column(_) => column,
         _ => return false,
     };
-    from.is_numeric() == to.is_numeric()
+    from.is_numeric() == to.is_numeric() && !wraps(from, to)
+}
+
+/// Returns true if a cast of dates or timestamps may wrap.
+fn wraps(from: &DataType, to: &DataType) -> bool {
+    use DataType as D;
+    use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+    matches!(
+        (from, to),
+        (D::Date64, D::Timestamp(Microsecond | Nanosecond, _))
+            | (D::Timestamp(Second, _), D::Date64)
+            | (D::Timestamp(Second | Millisecond, _), D::Date32)
+    )
 }
 
 fn is_ordered(data_type: &DataType) -> bool {

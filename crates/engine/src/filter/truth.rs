@@ -54,7 +54,7 @@ impl Truth {
         }
     }
 
-    fn or(&self, other: &Self) -> Self {
+    pub(super) fn or(&self, other: &Self) -> Self {
         Self {
             yes: self.yes.union(&other.yes),
             no: self.no.intersect(&other.no),

@@ -67,9 +67,33 @@ pub enum ImportFault {
     /// Bytes that are not UTF-8.
     #[error("is not valid UTF-8 (import text files in UTF-8)")]
     InvalidUtf8,
-    /// A quote that never closes, or stands where none may.
-    #[error("has a quote that does not close")]
+    /// A quote that never closes.
+    #[error("has a quote that does not close (--quote none reads quotes as text)")]
     OpenQuote,
+    /// Text after the quote that closes a field.
+    #[error("has text after the quote that closes a field (--quote none reads quotes as text)")]
+    StrayQuote,
+    /// A quoted field of too many lines, or one whose lines look like records.
+    #[error(
+        "has a quoted field of {lines} line breaks, as if a stray quote had swallowed lines (--quote none reads quotes as \
+         text, --quote '\"' takes the field as it is)"
+    )]
+    LongQuote {
+        /// Line breaks in the field.
+        lines: usize,
+    },
+    /// A line of more fields than a table may have columns.
+    #[error("has more than {most} columns, the most that can be imported")]
+    TooManyColumns {
+        /// The limit.
+        most: usize,
+    },
+    /// A record that is too long.
+    #[error("has a record of more than {} MiB, the longest that can be imported", most >> 20)]
+    TooLong {
+        /// The limit in bytes.
+        most: usize,
+    },
     /// The columns of this file are not those of the first one (or of `--schema`).
     #[error("has other columns than expected: {0}")]
     SchemaMismatch(String),

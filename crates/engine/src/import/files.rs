@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::dialect::Dialect;
 use super::error::{ImportError, ImportFault, Place};
-use super::infer::infer;
 use super::input::{Bytes, Input, detect, fault};
 use super::options::{Format, ImportOptions};
+use super::report::{DialectReport, InferredColumn};
 use super::sql_types::tpch_schema;
+use super::text::{Dialect, InferredColumns, TextColumns, infer, sniff};
 use super::value::sql_name;
 use super::{ipc, parquet, text};
-use crate::storable::{storable_schema, to_schema};
+use crate::storable::{storable_schema, storable_type, to_schema};
 
 /// How one file is to be read.
+#[derive(Debug)]
 struct Source {
     path: PathBuf,
     format: Format,
@@ -23,12 +24,17 @@ struct Source {
 }
 
 /// Files that make one table.
+#[derive(Debug)]
 pub(crate) struct Files {
     sources: Vec<Source>,
     /// The columns of the table.
     pub(crate) schema: SchemaRef,
     /// Were types inferred from a part of the values only.
     pub(crate) guessed: bool,
+    /// Which columns of text files have inferred types.
+    inferred: Arc<[bool]>,
+    /// Columns of text files, and what decided their types.
+    pub(crate) columns: Vec<InferredColumn>,
     batch: BatchSize,
     /// Bytes read so far.
     pub(crate) bytes: Bytes,
@@ -42,15 +48,30 @@ pub(crate) struct BatchSize {
 }
 
 /// Rows of a batch, however long they are.
-const LEAST_ROWS: usize = 64;
+const LEAST_ROWS: usize = 1;
+/// Bytes of a page or an Arrow batch that are decompressed, however little memory there is.
+const LEAST_PART: u64 = 16 << 20;
+/// Bytes of such a part, however much memory there is.
+const MOST_PART: u64 = 1 << 30;
+/// Batches' worth of bytes that a page or an Arrow batch may have.
+const PART_BATCHES: usize = 6;
 
 impl BatchSize {
-    /// Batches of so many rows.
-    pub(crate) const fn of_rows(rows: usize) -> Self {
+    fn of(options: &ImportOptions) -> Self {
         Self {
-            rows,
-            bytes: usize::MAX,
+            rows: options.batch_rows.max(1),
+            bytes: options.batch_bytes.unwrap_or(usize::MAX),
         }
+    }
+
+    /// Bytes that a page of a file or a batch of its own may have when it is decompressed.
+    pub(crate) fn part_bytes(self) -> u64 {
+        (self.bytes.saturating_mul(PART_BATCHES) as u64).clamp(LEAST_PART, MOST_PART)
+    }
+
+    /// May a batch of so many rows and bytes take another row.
+    pub(crate) fn has_room(self, rows: usize, bytes: usize) -> bool {
+        rows < self.rows && bytes < self.bytes
     }
 
     /// Rows of a batch if a row takes so many bytes.
@@ -79,7 +100,12 @@ impl Files {
                 format => format,
             };
             let dialect = match format {
-                Format::Csv | Format::Tbl => Some(Dialect::of(path, format, options)?),
+                Format::Tbl => Some(Dialect::of_tbl(
+                    path,
+                    options.delimiter.unwrap_or(b'|'),
+                    options.nulls(),
+                )?),
+                Format::Csv => Some(sniff(path, options, options.schema.as_deref())?),
                 _ => None,
             };
             sources.push(Source {
@@ -88,19 +114,18 @@ impl Files {
                 dialect,
             });
         }
-        let mut guessed = false;
+        let mut text = InferredText::default();
         let schema = match &options.schema {
             Some(schema) => storable_schema(schema),
-            None => common_schema(table, &sources, options, &mut guessed)?,
+            None => common_schema(table, &sources, options, &mut text)?,
         };
-        let batch = BatchSize {
-            rows: options.batch_rows.max(1),
-            bytes: options.batch_bytes.unwrap_or(usize::MAX),
-        };
+        let batch = BatchSize::of(options);
         Ok(Self {
             sources,
             schema,
-            guessed,
+            guessed: text.guessed,
+            inferred: text.columns.iter().map(|column| !column.given).collect(),
+            columns: text.columns,
             batch,
             bytes: Bytes::default(),
         })
@@ -116,6 +141,22 @@ impl Files {
         &self.sources[number].path
     }
 
+    /// How the CSV files were split.
+    pub(crate) fn dialects(&self) -> Vec<DialectReport> {
+        let csv = self.sources.iter().filter(|source| source.format == Format::Csv);
+        csv.filter_map(|source| {
+            let dialect = source.dialect.as_ref()?;
+            Some(DialectReport {
+                file: source.path.clone(),
+                delimiter: dialect.separators.delimiter,
+                quote: dialect.separators.quote,
+                header: dialect.header,
+                header_reason: dialect.header_reason.clone(),
+            })
+        })
+        .collect()
+    }
+
     /// Opens file `number`; its batches have the table's schema.
     pub(crate) fn read(&self, number: usize) -> Result<Input, ImportError> {
         let source = &self.sources[number];
@@ -125,12 +166,15 @@ impl Files {
                 return text::read(
                     &source.path,
                     dialect.clone(),
-                    self.schema.clone(),
+                    TextColumns {
+                        schema: self.schema.clone(),
+                        inferred: Arc::clone(&self.inferred),
+                    },
                     self.batch,
                     bytes,
                 );
             }
-            (None, Format::Arrow) => ipc::read(&source.path, bytes)?,
+            (None, Format::Arrow) => ipc::read(&source.path, self.batch, bytes)?,
             (None, _) => parquet::read(&source.path, self.batch, bytes)?,
         };
         check_names(&source.path, &input.schema, &self.schema)?;
@@ -146,12 +190,44 @@ impl Files {
     }
 }
 
+/// What was inferred from text files.
+#[derive(Default)]
+struct InferredText {
+    guessed: bool,
+    columns: Vec<InferredColumn>,
+}
+
+impl InferredText {
+    /// Takes the columns of text files, with the types that were given instead.
+    fn keep(&mut self, inferred: &InferredColumns, options: &ImportOptions) -> SchemaRef {
+        self.guessed = options.sample_rows.is_some();
+        let schema = inferred.schema();
+        let typed = schema.fields().iter().enumerate().map(|(i, field)| {
+            let given = options
+                .types
+                .iter()
+                .find(|(name, _)| name.eq_ignore_ascii_case(field.name()));
+            let data_type = given.map_or(field.data_type(), |(_, data_type)| data_type);
+            InferredColumn {
+                name: field.name().clone(),
+                data_type: storable_type(data_type),
+                given: given.is_some(),
+                decided_by: inferred.decided(i).filter(|_| given.is_none()).cloned(),
+            }
+        });
+        self.columns = typed.collect();
+        let fields = self.columns.iter();
+        let fields = fields.map(|column| Field::new(&column.name, column.data_type.clone(), true));
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+}
+
 /// The columns that all files agree on.
 fn common_schema(
     table: &str,
     sources: &[Source],
     options: &ImportOptions,
-    guessed: &mut bool,
+    text: &mut InferredText,
 ) -> Result<SchemaRef, ImportError> {
     if sources.iter().any(|source| source.format == Format::Tbl) {
         return tpch_schema(table).map(|schema| storable_schema(&schema)).ok_or_else(|| {
@@ -162,20 +238,39 @@ fn common_schema(
             fault(&sources[0].path, Place::File, ImportFault::Other(reason))
         });
     }
-    let texts: Vec<(&Path, Dialect)> = sources
+    let texts: Vec<(&Path, &Dialect)> = sources
         .iter()
-        .filter_map(|s| Some((s.path.as_path(), s.dialect.clone()?)))
+        .filter_map(|s| Some((s.path.as_path(), s.dialect.as_ref()?)))
         .collect();
-    if texts.len() == sources.len() {
-        *guessed = options.sample_rows.is_some();
-        return infer(&texts, options.sample_rows);
-    }
+    let batch = BatchSize::of(options);
     let mut common: Option<SchemaRef> = None;
+    if let Some((path, _)) = texts.first() {
+        let schema = text.keep(&infer(&texts, options.sample_rows)?, options);
+        let unknown = |name: &str| {
+            !schema
+                .fields()
+                .iter()
+                .any(|field| field.name().eq_ignore_ascii_case(name))
+        };
+        if let Some((name, _)) = options.types.iter().find(|(name, _)| unknown(name)) {
+            let names: Vec<&str> = schema
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str())
+                .collect();
+            let text = format!(
+                "no column '{name}', whose type is given; there are {}",
+                names.join(", ")
+            );
+            return Err(fault(path, Place::File, ImportFault::SchemaMismatch(text)));
+        }
+        common = Some(schema);
+    }
     for source in sources {
         let own = match (&source.dialect, source.format) {
-            (Some(dialect), _) => infer(&[(&source.path, dialect.clone())], options.sample_rows)?,
-            (None, Format::Arrow) => ipc::read(&source.path, Bytes::default())?.schema,
-            (None, _) => parquet::read(&source.path, BatchSize::of_rows(1), Bytes::default())?.schema,
+            (Some(_), _) => continue,
+            (None, Format::Arrow) => ipc::read(&source.path, batch, Bytes::default())?.schema,
+            (None, _) => parquet::read(&source.path, batch, Bytes::default())?.schema,
         };
         common = Some(match common {
             None => own,

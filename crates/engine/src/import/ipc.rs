@@ -9,7 +9,10 @@ use arrow_ipc::reader::{FileReaderBuilder, StreamReader};
 use arrow_schema::ArrowError;
 
 use super::error::{ImportError, ImportFault, Place};
+use super::files::BatchSize;
+use super::guard::guarded;
 use super::input::{Bytes, Counted, Input, fault, open, unreadable};
+use super::ipc_bounds::IpcBounds;
 use crate::storable::{storable_schema, to_schema};
 
 const FILE_MAGIC: &[u8] = b"ARROW1";
@@ -17,18 +20,19 @@ const FILE_MAGIC: &[u8] = b"ARROW1";
 const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// Opens an Arrow IPC file or stream.
-pub(crate) fn read(path: &Path, bytes: Bytes) -> Result<Input, ImportError> {
+pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input, ImportError> {
     let mut file = open(path)?;
-    let foreign = |e: &ArrowError| {
+    let foreign = |reason: String| {
         fault(
             path,
             Place::File,
             ImportFault::Foreign {
                 format: "a readable Arrow IPC file",
-                reason: e.to_string(),
+                reason,
             },
         )
     };
+    let limit = batch.part_bytes();
     if begins_with(&mut file, FILE_MAGIC).map_err(|e| unreadable(path, &e))? {
         if tail(&mut file, FILE_MAGIC.len()).map_err(|e| unreadable(path, &e))? != FILE_MAGIC {
             return Err(fault(
@@ -37,7 +41,10 @@ pub(crate) fn read(path: &Path, bytes: Bytes) -> Result<Input, ImportError> {
                 ImportFault::Truncated("the footer is missing".into()),
             ));
         }
-        let reader = FileReaderBuilder::new().build(file).map_err(|e| foreign(&e))?;
+        let bounds = IpcBounds::new(&file, limit).map_err(|e| unreadable(path, &e))?;
+        let checked = guarded(|| bounds.check_file()).and_then(|checked| checked);
+        checked.map_err(foreign)?;
+        let reader = opened(|| FileReaderBuilder::new().build(file)).map_err(foreign)?;
         let length = super::input::length(path);
         let batches = reader.num_batches().max(1) as u64;
         let schema = reader.schema();
@@ -63,10 +70,35 @@ pub(crate) fn read(path: &Path, bytes: Bytes) -> Result<Input, ImportError> {
         ));
     }
     file.seek(SeekFrom::Start(0)).map_err(|e| unreadable(path, &e))?;
+    let bounds = IpcBounds::new(&file, limit).map_err(|e| unreadable(path, &e))?;
+    let checked = guarded(|| bounds.check_stream()).and_then(|checked| checked);
+    checked.map_err(foreign)?;
     let counted = BufReader::with_capacity(1 << 20, Counted::new(file, bytes));
-    let reader = StreamReader::try_new(counted, None).map_err(|e| foreign(&e))?;
+    let reader = opened(|| StreamReader::try_new(counted, None)).map_err(foreign)?;
     let schema = reader.schema();
     Ok(input(path, &schema, reader))
+}
+
+fn opened<T>(open: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, String> {
+    guarded(open).and_then(|opened| opened.map_err(|e| e.to_string()))
+}
+
+/// Batches of a decoder, up to its first error or panic.
+struct Guarded<I> {
+    inner: Option<I>,
+}
+
+impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Guarded<I> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let inner = self.inner.as_mut()?;
+        let next = guarded(|| inner.next()).unwrap_or_else(|reason| Some(Err(ArrowError::IpcError(reason))));
+        if !matches!(next, Some(Ok(_))) {
+            self.inner = None;
+        }
+        next
+    }
 }
 
 fn begins_with(file: &mut File, magic: &[u8]) -> std::io::Result<bool> {
@@ -95,6 +127,7 @@ fn input(
     let schema = storable_schema(schema);
     let to = schema.clone();
     let path: PathBuf = path.to_path_buf();
+    let batches = Guarded { inner: Some(batches) };
     let batches = batches.enumerate().map(move |(number, batch)| {
         let wrong = |e: ArrowError| {
             fault(

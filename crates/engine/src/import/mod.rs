@@ -1,22 +1,28 @@
 //! Files into tables: Parquet, CSV, `.tbl` and Arrow IPC, all or nothing.
 
-mod diagnose;
-mod dialect;
+mod csv_file;
 mod error;
 mod files;
-mod infer;
+mod guard;
 mod input;
 mod ipc;
+mod ipc_bounds;
 mod options;
 mod parquet;
+mod parquet_pages;
+mod report;
 mod run;
 mod sql_types;
 mod text;
 mod value;
 
 pub use error::{ImportError, ImportFault, Place};
-pub use options::{Format, ImportOptions, ImportProgress, ImportReport};
+pub use options::{Format, ImportOptions, QuoteOption};
+pub use report::{DecidingValue, DialectReport, ImportProgress, ImportReport, InferredColumn};
 
+pub(crate) use csv_file::CsvSource;
+pub(crate) use guard::guarded;
+pub(crate) use ipc_bounds::check_batch_in;
 pub(crate) use run::run;
 pub(crate) use sql_types::{data_type, read_columns, read_field};
 pub(crate) use value::sql_name;

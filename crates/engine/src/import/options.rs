@@ -1,9 +1,6 @@
-//! What an import is told, and what it tells.
+//! How files are to be imported.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use halocline_columns::TableEncoding;
 
 use crate::EngineError;
@@ -24,6 +21,19 @@ pub enum Format {
     Arrow,
 }
 
+/// What quotes the fields of a CSV file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QuoteOption {
+    /// `"`, unless the file's first part shows that quotes are part of the text, or that it is `'`. A quoted field that looks
+    /// as if a stray quote had swallowed lines is refused.
+    #[default]
+    Detect,
+    /// Nothing: quotes are part of the text.
+    None,
+    /// This character. Fields may have any number of lines.
+    Char(u8),
+}
+
 /// How files are read.
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
@@ -31,12 +41,18 @@ pub struct ImportOptions {
     pub format: Format,
     /// The columns, where they are not to be taken from the file. [`ImportOptions::parse_schema`] reads SQL types.
     pub schema: Option<SchemaRef>,
-    /// CSV: does the first line name the columns.
-    pub has_header: bool,
-    /// CSV: what separates values; a comma if not given.
+    /// CSV: types of columns by name, instead of inferred ones. They take any text of such a value (`007` as 7), where inferred
+    /// types take only what prints the same again.
+    pub types: Vec<(String, DataType)>,
+    /// CSV: does the first line name the columns; detected if not given.
+    pub header: Option<bool>,
+    /// CSV: what separates fields; detected if not given.
     pub delimiter: Option<u8>,
-    /// CSV and tbl: the text that stands for NULL; by default the empty one (in tbl: none for text columns).
-    pub null: Option<String>,
+    /// CSV: what quotes fields.
+    pub quote: QuoteOption,
+    /// CSV and tbl: the unquoted texts that stand for NULL; the empty one if none is given. In a NOT NULL column of texts an
+    /// empty field is an empty text.
+    pub nulls: Vec<String>,
     /// CSV: rows that type inference looks at first in each file; all if none. A later value that does not fit makes it
     /// look at all of them.
     pub sample_rows: Option<usize>,
@@ -60,9 +76,11 @@ impl Default for ImportOptions {
         Self {
             format: Format::Auto,
             schema: None,
-            has_header: true,
+            types: Vec::new(),
+            header: None,
             delimiter: None,
-            null: None,
+            quote: QuoteOption::Detect,
+            nulls: Vec::new(),
             sample_rows: Some(100_000),
             batch_rows: 65_536,
             batch_bytes: None,
@@ -74,6 +92,22 @@ impl Default for ImportOptions {
 }
 
 impl ImportOptions {
+    /// Reads `COLUMN=TYPE`, as `zip=varchar`.
+    ///
+    /// # Errors
+    /// The text has no `=`, or names a type that cannot be stored.
+    pub fn parse_type(text: &str) -> Result<(String, DataType), EngineError> {
+        super::sql_types::read_type(text)
+    }
+
+    /// The texts for NULL.
+    pub(crate) fn nulls(&self) -> Vec<String> {
+        match self.nulls.as_slice() {
+            [] => vec![String::new()],
+            nulls => nulls.to_vec(),
+        }
+    }
+
     /// Reads a column list in SQL: `a int, b decimal(15,2) not null, c varchar`.
     ///
     /// # Errors
@@ -81,34 +115,4 @@ impl ImportOptions {
     pub fn parse_schema(text: &str) -> Result<SchemaRef, EngineError> {
         super::sql_types::read_schema(text)
     }
-}
-
-/// How far an import is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImportProgress {
-    /// The file being read.
-    pub file: PathBuf,
-    /// Its number, from 0.
-    pub file_number: usize,
-    /// Files in all.
-    pub files: usize,
-    /// Rows stored so far.
-    pub rows: u64,
-    /// Bytes of all files read so far.
-    pub bytes: u64,
-    /// Bytes of all files.
-    pub total_bytes: u64,
-}
-
-/// What an import did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ImportReport {
-    /// Rows stored.
-    pub rows: u64,
-    /// Bytes of the table in the pool.
-    pub stored_bytes: u64,
-    /// Bytes of the input files.
-    pub input_bytes: u64,
-    /// From the first byte read to the published table.
-    pub elapsed: Duration,
 }

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::{DataType, FieldRef, Schema};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
@@ -12,27 +14,34 @@ use parquet::basic::Type;
 
 use super::error::{ImportError, ImportFault, Place};
 use super::files::{BatchSize, fixed_bytes};
+use super::guard::guarded;
 use super::input::{Bytes, Input, fault, open, unreadable};
+use super::parquet_pages::check_row_group;
 use crate::storable::{storable_schema, to_schema};
 
 /// Opens a Parquet file.
 pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input, ImportError> {
     let mut file = open(path)?;
     check_ends(path, &mut file)?;
-    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| {
+    let foreign = |reason: String| {
         fault(
             path,
             Place::File,
             ImportFault::Foreign {
                 format: "a readable Parquet file",
-                reason: e.to_string(),
+                reason,
             },
         )
-    })?;
+    };
+    let length = file.metadata().map_err(|e| unreadable(path, &e))?.len();
+    let metadata = guarded(|| load(&file))
+        .and_then(|loaded| loaded)
+        .map_err(foreign)?;
     let schema = storable_schema(metadata.schema());
     let groups = Groups {
         path: path.to_path_buf(),
         file,
+        length,
         metadata,
         batch,
         bytes,
@@ -50,6 +59,27 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input,
         schema,
         batches: Box::new(batches),
     })
+}
+
+/// Reads the footer. Texts are decoded as views, which share the bytes of a dictionary however often it is used.
+fn load(file: &File) -> Result<ArrowReaderMetadata, String> {
+    let loaded = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|e| e.to_string())?;
+    let view = |field: &FieldRef| match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
+        }
+        DataType::Binary | DataType::LargeBinary => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView))
+        }
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<FieldRef> = loaded.schema().fields().iter().map(view).collect();
+    let schema = Arc::new(Schema::new_with_metadata(
+        fields,
+        loaded.schema().metadata().clone(),
+    ));
+    let options = ArrowReaderOptions::new().with_schema(schema);
+    Ok(ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options).unwrap_or(loaded))
 }
 
 /// A Parquet file begins and ends with `PAR1`; one that only begins so was cut off.
@@ -100,6 +130,7 @@ fn check_ends(path: &Path, file: &mut File) -> Result<(), ImportError> {
 struct Groups {
     path: PathBuf,
     file: File,
+    length: u64,
     metadata: ArrowReaderMetadata,
     batch: BatchSize,
     bytes: Bytes,
@@ -109,6 +140,8 @@ struct Groups {
 
 impl Groups {
     fn open_group(&self) -> Result<ParquetRecordBatchReader, String> {
+        let group = self.metadata.metadata().row_group(self.group);
+        check_row_group(&self.file, self.length, group, self.batch.part_bytes())?;
         let file = self.file.try_clone().map_err(|e| e.to_string())?;
         ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_row_groups(vec![self.group])
@@ -150,12 +183,16 @@ impl Iterator for Groups {
         while self.group < self.metadata.metadata().num_row_groups() {
             let mut reader = match self.reader.take() {
                 Some(reader) => reader,
-                None => match self.open_group() {
+                None => match guarded(|| self.open_group()).and_then(|opened| opened) {
                     Ok(reader) => reader,
                     Err(reason) => return Some(Err(self.fail(reason))),
                 },
             };
-            match reader.next() {
+            let next = match guarded(|| reader.next()) {
+                Ok(next) => next,
+                Err(reason) => return Some(Err(self.fail(reason))),
+            };
+            match next {
                 Some(Ok(batch)) => {
                     self.reader = Some(reader);
                     return Some(Ok((self.group, batch)));

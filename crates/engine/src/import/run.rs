@@ -11,7 +11,8 @@ use halocline_columns::{ColumnsError, Table, TableEncoding, TableStats, TableWri
 use super::error::{ImportError, ImportFault, Place};
 use super::files::Files;
 use super::input::{fault, total_length};
-use super::options::{ImportOptions, ImportProgress, ImportReport};
+use super::options::ImportOptions;
+use super::report::{ImportProgress, ImportReport};
 use super::value::sql_name;
 use crate::EngineError;
 use crate::statement::Making;
@@ -59,7 +60,9 @@ pub(crate) fn run(
     options.batch_bytes.get_or_insert(batch_bytes);
     let files = Files::open(table, paths, &options)?;
     let guessed = files.guessed;
+    let (mut dialects, mut columns) = (Vec::new(), Vec::new());
     let mut store = |files: Files| {
+        (dialects, columns) = (files.dialects(), files.columns.clone());
         if is_new {
             making
                 .make(transaction, &files.schema)
@@ -89,6 +92,8 @@ pub(crate) fn run(
         stored_bytes: stats.stored_bytes,
         input_bytes,
         elapsed: started.elapsed(),
+        dialects,
+        columns,
     })
 }
 
@@ -196,9 +201,7 @@ fn column_fault(files: &Files, number: usize, error: ColumnsError) -> EngineErro
         ColumnsError::UnsupportedType { column, data_type } => {
             (column, ImportFault::UnsupportedType(sql_name(data_type)))
         }
-        ColumnsError::ValueTooWide { column, .. } | ColumnsError::NullInNotNull { column, .. } => {
-            (column, ImportFault::Other(error.to_string()))
-        }
+        ColumnsError::NullInNotNull { column, .. } => (column, ImportFault::Other(error.to_string())),
         _ => return error.into(),
     };
     let own = fault(files.path(number), Place::File, what);

@@ -41,6 +41,27 @@ pub(crate) fn read_schema(text: &str) -> Result<SchemaRef, EngineError> {
     read_columns(&columns).map_err(wrong)
 }
 
+/// Reads `COLUMN=TYPE`. The column's name is as in the file.
+pub(crate) fn read_type(text: &str) -> Result<(String, DataType), EngineError> {
+    let wrong = |reason: &str| {
+        EngineError::Query(format!(
+            "cannot read the type '{text}': {reason}; write COLUMN=TYPE, as zip=varchar"
+        ))
+    };
+    let (column, name) = text.rsplit_once('=').ok_or_else(|| wrong("there is no '='"))?;
+    let mut parser = Parser::new(&GenericDialect {})
+        .try_with_sql(name)
+        .map_err(|e| wrong(&e.to_string()))?;
+    let sql = parser.parse_data_type().map_err(|e| wrong(&e.to_string()))?;
+    if parser.peek_token().token != Token::EOF {
+        return Err(wrong(&format!(
+            "nothing was expected at '{}'",
+            parser.peek_token()
+        )));
+    }
+    Ok((column.trim().to_string(), data_type(&sql).map_err(|e| wrong(&e))?))
+}
+
 /// The columns of a parsed list.
 ///
 /// # Errors

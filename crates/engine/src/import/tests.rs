@@ -52,7 +52,7 @@ fn with_schema(text: &str) -> ImportOptions {
 #[test]
 fn csv_types_come_from_the_values() {
     let dir = tempfile::tempdir().unwrap();
-    let text = "i,f,b,d,t,s,e\n1,1.5,true,1994-01-01,1994-01-01 10:00:00,x,\n,2,,,,\"a,\"\"b\n c\",\n-7,1e3,FALSE,2020-02-29,2020-01-01T00:00:01.5,,\n";
+    let text = "i,f,b,d,t,s,e\n1,1.5,true,1994-01-01,1994-01-01 10:00:00,x,\n,2.0,,,,\"a,\"\"b\n c\",\n-7,0.25,false,2020-02-29,2020-01-01 00:00:01.500,,\n";
     let batch = read_all(
         "t",
         &[write(dir.path(), "a.csv", text)],
@@ -89,8 +89,8 @@ fn csv_variants() {
     let dir = tempfile::tempdir().unwrap();
     let semicolon = ImportOptions {
         delimiter: Some(b';'),
-        has_header: false,
-        null: Some("NULL".into()),
+        header: Some(false),
+        nulls: vec!["NULL".into()],
         ..Default::default()
     };
     let batch = read_all(
@@ -279,3 +279,6 @@ fn files_that_do_not_tell_what_they_are() {
 }
 
 mod binary;
+mod csv;
+mod mutated;
+mod roundtrip;

@@ -1,11 +1,12 @@
-//! Is a text a value of a type: the same parsers that decode columns.
+//! Texts as values of a given type, as a user writes them.
 
+use arrow_array::timezone::Tz;
 use arrow_array::types::{
-    Date32Type, Date64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_cast::parse::{Parser, parse_decimal, string_to_timestamp_nanos};
+use arrow_cast::parse::{Parser, string_to_datetime};
 use arrow_schema::{DataType, TimeUnit};
 
 /// Whether `text` can be decoded as `data_type`.
@@ -14,7 +15,7 @@ pub(crate) fn is_value(text: &str, data_type: &DataType) -> bool {
         <T as Parser>::parse(text).is_some()
     }
     match data_type {
-        DataType::Boolean => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
+        DataType::Boolean => boolean(text).is_some(),
         DataType::Int8 => parses::<Int8Type>(text),
         DataType::Int16 => parses::<Int16Type>(text),
         DataType::Int32 => parses::<Int32Type>(text),
@@ -25,26 +26,85 @@ pub(crate) fn is_value(text: &str, data_type: &DataType) -> bool {
         DataType::UInt64 => parses::<UInt64Type>(text),
         DataType::Float32 => parses::<Float32Type>(text),
         DataType::Float64 => parses::<Float64Type>(text),
-        DataType::Decimal128(precision, scale) => {
-            parse_decimal::<Decimal128Type>(text, *precision, *scale).is_ok()
-        }
+        DataType::Decimal128(precision, scale) => decimal(text, *precision, *scale).is_some(),
         DataType::Date32 => parses::<Date32Type>(text),
         DataType::Date64 => parses::<Date64Type>(text),
         DataType::Time32(TimeUnit::Second) => parses::<Time32SecondType>(text),
         DataType::Time32(_) => parses::<Time32MillisecondType>(text),
         DataType::Time64(TimeUnit::Microsecond) => parses::<Time64MicrosecondType>(text),
         DataType::Time64(_) => parses::<Time64NanosecondType>(text),
-        DataType::Timestamp(_, _) => string_to_timestamp_nanos(text).is_ok(),
+        DataType::Timestamp(unit, name) => {
+            zone(name.as_deref()).is_some_and(|zone| timestamp(text, *unit, zone).is_some())
+        }
         _ => true,
     }
 }
 
-/// A calendar date and nothing more.
-pub(crate) fn is_date(text: &str) -> bool {
-    text.len() <= 10 && is_value(text, &DataType::Date32)
+/// `true` or `false` in any case.
+pub(crate) fn boolean(text: &str) -> Option<bool> {
+    match () {
+        () if text.eq_ignore_ascii_case("true") => Some(true),
+        () if text.eq_ignore_ascii_case("false") => Some(false),
+        () => None,
+    }
 }
 
-/// The value as a user writes its type in SQL.
+/// The unscaled value of a decimal; none if the type has no room for all of its digits.
+pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
+    let scale = i32::from(scale);
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (number, exponent) = match digits.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.parse::<i32>().ok()?),
+        None => (digits, 0),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let all = || whole.bytes().chain(fraction.bytes());
+    if all().next().is_none() || !all().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let mut value = 0i128;
+    let mut zeros = 0u32;
+    for byte in all() {
+        // Zeros count only if another digit follows, so that a value may end in any number of them.
+        if byte == b'0' {
+            zeros += u32::from(value != 0);
+            continue;
+        }
+        value = value
+            .checked_mul(10i128.checked_pow(zeros + 1)?)?
+            .checked_add(i128::from(byte - b'0'))?;
+        zeros = 0;
+    }
+    if value != 0 {
+        let shift =
+            i64::from(scale) + i64::from(exponent) - i64::try_from(fraction.len()).ok()? + i64::from(zeros);
+        value = value.checked_mul(10i128.checked_pow(u32::try_from(shift).ok()?)?)?;
+    }
+    let fits = value < 10i128.checked_pow(u32::from(precision))?;
+    fits.then_some(if text.starts_with('-') { -value } else { value })
+}
+
+/// A timestamp in `unit` from 1970, of `zone` if the text names none; none if it has digits that the unit has no room for.
+pub(crate) fn timestamp(text: &str, unit: TimeUnit, zone: Tz) -> Option<i64> {
+    let time = string_to_datetime(&zone, text).ok()?;
+    let nanos = i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
+    let step = match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    };
+    (nanos % step == 0)
+        .then(|| i64::try_from(nanos / step).ok())
+        .flatten()
+}
+
+/// The time zone of a timestamp type; UTC if it has none. None if it is unknown.
+pub(crate) fn zone(name: Option<&str>) -> Option<Tz> {
+    name.unwrap_or("+00:00").parse().ok()
+}
+
+/// Returns a type as a user writes it in SQL.
 pub(crate) fn sql_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Boolean => "boolean".into(),

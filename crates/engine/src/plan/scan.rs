@@ -11,7 +11,6 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, DFSchema, Statistics};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::utils::conjunction;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::{Partitioning, PlanProperties};
@@ -19,6 +18,7 @@ use halocline_columns::{CodePredicate, RowId, Segment};
 
 use crate::EngineError;
 use crate::catalog::OpenTable;
+use crate::statement::balanced;
 
 /// An error on its way through DataFusion.
 pub(crate) fn external(error: impl Into<EngineError>) -> DataFusionError {
@@ -186,7 +186,7 @@ impl Residual {
         open: &OpenTable,
         state: &dyn Session,
     ) -> Result<Option<Self>> {
-        let Some(whole) = conjunction(expressions) else {
+        let Some(whole) = balanced(expressions, &mut Expr::and) else {
             return Ok(None);
         };
         let mut columns: Vec<usize> = whole

@@ -11,6 +11,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use halocline_joins::star::{Aggregate, Function, Groups, Measure};
 
 use super::measures::{Measures, Typed};
+use crate::EngineError;
 use crate::catalog::OpenTable;
 
 /// How a column of the answer comes from the join's aggregates, by number.
@@ -20,7 +21,7 @@ pub(super) enum Output {
     Rows,
     /// Values that are not NULL.
     Count(usize),
-    /// A sum, least or greatest, of a type; of 64 bits it wraps.
+    /// A sum, least or greatest, of a type.
     Value(usize, DataType),
     /// A sum over how many there are.
     Average(usize),
@@ -157,13 +158,21 @@ impl Output {
     /// The column of these groups.
     ///
     /// # Errors
-    /// An average of decimals has more digits than its type.
+    /// A sum is outside of its type; an average of decimals has more digits than its type.
     pub(super) fn array(&self, groups: &Groups, numbers: &[usize]) -> Result<ArrayRef> {
         let value = |aggregate: usize, group: usize| groups.value(group, aggregate).map(|value| value as i64);
         Ok(match self {
             Output::Rows => of(numbers, |group| Some(groups.rows(group) as i64)),
             Output::Count(number) => of(numbers, |group| Some(groups.count(group, *number) as i64)),
-            Output::Value(number, DataType::Int64) => of(numbers, |group| value(*number, group)),
+            Output::Value(number, DataType::Int64) => {
+                let narrow = |group: &usize| {
+                    let sum = groups.value(*group, *number);
+                    sum.map(|sum| i64::try_from(sum).map_err(|_| outside(sum)))
+                        .transpose()
+                };
+                let values = numbers.iter().map(narrow).collect::<Result<Vec<Option<i64>>>>()?;
+                Arc::new(Int64Array::from(values))
+            }
             Output::Value(number, DataType::Decimal128(precision, scale)) => {
                 let values = numbers.iter().map(|group| groups.value(*group, *number));
                 decimals(values.collect(), *precision, *scale)?
@@ -206,6 +215,14 @@ impl Output {
             }
         })
     }
+}
+
+/// The error for a sum of more than 64 bits.
+fn outside(sum: i128) -> DataFusionError {
+    DataFusionError::External(Box::new(EngineError::Overflow {
+        operation: format!("the sum {sum}"),
+        data_type: "bigint".into(),
+    }))
 }
 
 fn decimals(values: Decimal128Array, precision: u8, scale: i8) -> Result<ArrayRef> {

@@ -1,16 +1,17 @@
 //! What is aggregated: expressions over the fact table's columns as those of the star join.
 //!
-//! Whole numbers wrap at their width, in SQL here and there. Decimals are whole numbers without their point, of 128 bits in SQL and of 64 in the
+//! Whole numbers that leave their width are an error, in SQL here and there. Decimals are whole numbers without their point, of 128 bits in SQL and of 64 in the
 //! join: an expression is taken only if no value on its way can leave 64 bits, which the least and greatest values of the columns tell.
 
 use arrow_array::{cast::AsArray, types::Decimal128Type};
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{Expr, Operator};
 use halocline_joins::star::{Measure, Width};
 
 use super::aggregates::{is_whole, widens};
 use crate::catalog::OpenTable;
+use crate::semantics::arithmetic;
 
 /// An expression, its type, and the least and greatest value that it may have.
 pub(super) struct Typed {
@@ -36,16 +37,16 @@ impl Measures<'_> {
             Expr::Column(column) => self.column(&column.name),
             Expr::Literal(value, _) => literal(value),
             Expr::Cast(cast) => self.read(&cast.expr)?.cast(cast.field.data_type()),
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            other => {
+                let (left, op, right) = arithmetic(other)?;
                 let (left, right) = (self.read(left)?, self.read(right)?);
                 match (&left.data_type, &right.data_type) {
-                    (DataType::Decimal128(..), DataType::Decimal128(..)) => left.decimals(*op, right),
-                    (DataType::Int32, DataType::Int32) => left.wrapping(*op, right, Width::W32),
-                    (DataType::Int64, DataType::Int64) => left.wrapping(*op, right, Width::W64),
+                    (DataType::Decimal128(..), DataType::Decimal128(..)) => left.decimals(op, right),
+                    (DataType::Int32, DataType::Int32) => left.checked(op, right, Width::W32),
+                    (DataType::Int64, DataType::Int64) => left.checked(op, right, Width::W64),
                     _ => None,
                 }
             }
-            _ => None,
         }
     }
 
@@ -162,7 +163,7 @@ impl Typed {
             low: self.low.checked_mul(factor.into())?,
             high: self.high.checked_mul(factor.into())?,
             measure: Measure::Multiply(
-                Width::W64,
+                Width::Fits,
                 Box::new(self.measure),
                 Box::new(Measure::Literal(factor)),
             ),
@@ -171,22 +172,24 @@ impl Typed {
         .within_64_bits()
     }
 
-    /// An operation on whole numbers of a type.
-    fn wrapping(self, op: Operator, other: Typed, width: Width) -> Option<Typed> {
+    /// An operation on whole numbers of a type, checked where a result may be outside of it.
+    fn checked(self, op: Operator, other: Typed, width: Width) -> Option<Typed> {
         let (least, most) = match width {
             Width::W32 => (i32::MIN.into(), i32::MAX.into()),
-            Width::W64 => (i64::MIN.into(), i64::MAX.into()),
+            Width::W64 | Width::Fits => (i64::MIN.into(), i64::MAX.into()),
         };
         let data_type = self.data_type.clone();
+        let (low, high) = self.reach(op, &other)?;
+        let width = if low >= least && high <= most {
+            Width::Fits
+        } else {
+            width
+        };
         let typed = self.combine(op, other, width, data_type)?;
-        Some(match typed.low >= least && typed.high <= most {
-            true => typed,
-            // It may wrap, to anything.
-            false => Typed {
-                low: least,
-                high: most,
-                ..typed
-            },
+        Some(Typed {
+            low: low.max(least),
+            high: high.min(most),
+            ..typed
         })
     }
 
@@ -202,21 +205,21 @@ impl Typed {
         if op == Operator::Multiply {
             let precision = precision(i16::from(p1) + i16::from(p2) + 1)?;
             let data_type = DataType::Decimal128(precision, s1.checked_add(s2).filter(|scale| *scale <= 38)?);
-            return self.combine(op, other, Width::W64, data_type)?.within_64_bits();
+            return self.combine(op, other, Width::Fits, data_type)?.within_64_bits();
         }
         let scale = s1.max(s2);
         let whole = (i16::from(p1) - i16::from(s1)).max(i16::from(p2) - i16::from(s2));
         let data_type = DataType::Decimal128(precision(i16::from(scale) + whole + 1)?, scale);
         let (left, right) = (self.times(scale - s1)?, other.times(scale - s2)?);
-        left.combine(op, right, Width::W64, data_type)?.within_64_bits()
+        left.combine(op, right, Width::Fits, data_type)?.within_64_bits()
     }
 
-    fn combine(self, op: Operator, other: Typed, width: Width, data_type: DataType) -> Option<Typed> {
-        let (left, right) = (Box::new(self.measure), Box::new(other.measure));
-        let (measure, of): (_, fn(i128, i128) -> Option<i128>) = match op {
-            Operator::Plus => (Measure::Add(width, left, right), i128::checked_add),
-            Operator::Minus => (Measure::Subtract(width, left, right), i128::checked_sub),
-            Operator::Multiply => (Measure::Multiply(width, left, right), i128::checked_mul),
+    /// Returns the least and the greatest result that an operation may have.
+    fn reach(&self, op: Operator, other: &Typed) -> Option<(i128, i128)> {
+        let of = match op {
+            Operator::Plus => i128::checked_add,
+            Operator::Minus => i128::checked_sub,
+            Operator::Multiply => i128::checked_mul,
             _ => return None,
         };
         let corners = [
@@ -225,11 +228,22 @@ impl Typed {
             of(self.high, other.low)?,
             of(self.high, other.high)?,
         ];
+        Some((corners.into_iter().min()?, corners.into_iter().max()?))
+    }
+
+    fn combine(self, op: Operator, other: Typed, width: Width, data_type: DataType) -> Option<Typed> {
+        let (low, high) = self.reach(op, &other)?;
+        let (left, right) = (Box::new(self.measure), Box::new(other.measure));
+        let measure = match op {
+            Operator::Plus => Measure::Add(width, left, right),
+            Operator::Minus => Measure::Subtract(width, left, right),
+            _ => Measure::Multiply(width, left, right),
+        };
         Some(Typed {
             measure,
             data_type,
-            low: corners.into_iter().min()?,
-            high: corners.into_iter().max()?,
+            low,
+            high,
         })
     }
 }

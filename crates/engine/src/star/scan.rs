@@ -237,48 +237,68 @@ struct Combinations<'a> {
     segment: &'a Segment,
     columns: &'a [usize],
     readers: Vec<CodeReader<'a, u64>>,
-    /// How many codes each column has.
-    sizes: Vec<u64>,
     numbers: Numbers,
-    /// The combinations in the order of their numbers.
+    /// The codes of the combinations in the order of their numbers, one after the other: of each a code per column.
     found: Vec<u64>,
 }
 
 /// Numbers of combinations: those of the first kind plus one, 0 if there is none.
 enum Numbers {
-    Dense(Vec<u32>),
-    Sparse(HashMap<u64, u32>),
+    /// By the rank of a combination among all there can be. Holds how many codes each column has.
+    Dense(Vec<u64>, Vec<u32>),
+    /// By the same rank, hashed.
+    Sparse(Vec<u64>, HashMap<u64, u32>),
+    /// By the codes themselves, where 64 bits cannot rank the combinations: a column with codes up to 2^64 - 1, or several
+    /// with many.
+    Wide(HashMap<Box<[u64]>, u32>),
+}
+
+impl Numbers {
+    /// For columns whose codes end at these.
+    fn of(max_codes: &[u64]) -> Self {
+        let sizes = max_codes.iter().map(|max| max.checked_add(1));
+        let Some(sizes) = sizes.collect::<Option<Vec<u64>>>() else {
+            return Numbers::Wide(HashMap::new());
+        };
+        match sizes.iter().try_fold(1_u64, |all, size| all.checked_mul(*size)) {
+            Some(all) if all <= DENSE => Numbers::Dense(sizes, vec![0; all as usize]),
+            Some(_) => Numbers::Sparse(sizes, HashMap::new()),
+            None => Numbers::Wide(HashMap::new()),
+        }
+    }
+
+    /// The number of a combination, plus one; 0 where it has none yet.
+    fn entry(&mut self, codes: &[u64]) -> &mut u32 {
+        let rank = |sizes: &[u64]| {
+            let digits = sizes.iter().zip(codes);
+            digits.fold(0, |rank, (size, code)| rank * size + code)
+        };
+        match self {
+            Numbers::Dense(sizes, numbers) => &mut numbers[rank(sizes) as usize],
+            Numbers::Sparse(sizes, numbers) => numbers.entry(rank(sizes)).or_insert(0),
+            Numbers::Wide(numbers) => {
+                if !numbers.contains_key(codes) {
+                    numbers.insert(codes.into(), 0);
+                }
+                numbers.get_mut(codes).expect("it was put there")
+            }
+        }
+    }
 }
 
 impl<'a> Combinations<'a> {
     fn of(segment: &'a Segment, columns: &'a [usize]) -> Result<Self> {
-        let (mut readers, mut sizes) = (Vec::new(), Vec::new());
-        let mut all = Some(1_u64);
+        let (mut readers, mut max_codes) = (Vec::new(), Vec::new());
         for &column in columns {
             let column = segment.column(column);
-            let size = column
-                .code_space()
-                .map_or(0, |space| space.max_code())
-                .saturating_add(1);
+            max_codes.push(column.code_space().map_or(0, |space| space.max_code()));
             readers.push(column.code_reader().map_err(external)?);
-            sizes.push(size);
-            all = all.and_then(|all| all.checked_mul(size));
         }
-        let Some(all) = all else {
-            // Two columns of nothing but different values, in a table of more than 2^32 rows.
-            return Err(DataFusionError::Execution(
-                "the attributes of a dimension have too many combinations".into(),
-            ));
-        };
         Ok(Combinations {
             segment,
             columns,
             readers,
-            sizes,
-            numbers: match all <= DENSE {
-                true => Numbers::Dense(vec![0; all as usize]),
-                false => Numbers::Sparse(HashMap::new()),
-            },
+            numbers: Numbers::of(&max_codes),
             found: Vec::new(),
         })
     }
@@ -295,39 +315,34 @@ impl<'a> Combinations<'a> {
             return Ok(());
         }
         let codes = &mut codes[..rows.len()];
-        let mut combinations = [0; BLOCK_ROWS];
-        let combinations = &mut combinations[..rows.len()];
-        for (reader, size) in self.readers.iter_mut().zip(&self.sizes) {
+        let each = self.columns.len();
+        let mut combinations = vec![0; rows.len() * each];
+        for (at, reader) in self.readers.iter_mut().enumerate() {
             reader.read_rows(chunk, block, rows, codes).map_err(external)?;
-            for (combination, code) in combinations.iter_mut().zip(&*codes) {
-                *combination = *combination * size + code;
-            }
+            let of_column = combinations[at..].iter_mut().step_by(each);
+            of_column.zip(&*codes).for_each(|(place, code)| *place = *code);
         }
-        for &combination in &*combinations {
-            let known = match &mut self.numbers {
-                Numbers::Dense(numbers) => &mut numbers[combination as usize],
-                Numbers::Sparse(numbers) => numbers.entry(combination).or_insert(0),
-            };
-            if *known == 0 {
-                self.found.push(combination);
-                *known = self.found.len() as u32;
+        for combination in combinations.chunks_exact(each) {
+            let number = self.numbers.entry(combination);
+            if *number == 0 {
+                self.found.extend_from_slice(combination);
+                *number = (self.found.len() / each) as u32;
             }
-            numbers.push(*known - 1);
+            numbers.push(*number - 1);
         }
         Ok(())
     }
 
     /// The values of the combinations that were found.
-    fn decode(mut self) -> Result<Vec<ArrayRef>> {
+    fn decode(self) -> Result<Vec<ArrayRef>> {
         let mut arrays = Vec::with_capacity(self.columns.len());
-        for (column, size) in self.columns.iter().zip(&self.sizes).rev() {
-            let codes: Vec<u64> = self.found.iter().map(|combination| combination % size).collect();
-            self.found.iter_mut().for_each(|combination| *combination /= size);
+        for (at, column) in self.columns.iter().enumerate() {
+            let codes = self.found[at.min(self.found.len())..].iter();
+            let codes: Vec<u64> = codes.step_by(self.columns.len()).copied().collect();
             if let Some(space) = self.segment.column(*column).code_space() {
                 arrays.push(space.decode(&codes).map_err(external)?);
             }
         }
-        arrays.reverse();
         Ok(arrays)
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use halocline_columns::compact::{CompactionPolicy, MergeOptions, MergeProgress, merge, plan};
 use halocline_columns::{ColumnsError, Table};
 
+use super::space::vacuum_file;
 use crate::EngineError;
 use crate::catalog::OpenTable;
 use crate::database::Shared;
@@ -43,7 +44,7 @@ pub struct CompactProgress {
 }
 
 /// What a compaction did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Segments that were merged.
     pub merged: usize,
@@ -55,12 +56,15 @@ pub struct CompactReport {
     pub dropped: u64,
     /// Bytes written.
     pub bytes: u64,
+    /// Tables that were left as they are because they are damaged, with the reason; empty if one table was asked for,
+    /// whose damage is an error.
+    pub skipped: Vec<String>,
 }
 
 /// Progress on its way to the caller.
 type Progress<'a> = Mutex<&'a mut (dyn FnMut(&CompactProgress) + Send)>;
 
-/// Compacts a table, or all.
+/// Compacts a table, or all; waits up to `wait` for each other writer.
 ///
 /// # Errors
 /// No such table, the pool cannot be written, or the caller wants the end.
@@ -69,6 +73,7 @@ pub(crate) fn compact(
     table: Option<&str>,
     options: &CompactOptions,
     progress: &mut (dyn FnMut(&CompactProgress) + Send),
+    wait: Duration,
     cancel: &AtomicBool,
 ) -> Result<CompactReport, EngineError> {
     let tables = match table {
@@ -82,11 +87,25 @@ pub(crate) fn compact(
         // What VACUUM FULL writes anew once is good.
         let mut full = options.full;
         loop {
-            let transaction = Transaction::begin(shared, "compaction", shared.lock_wait())?;
-            let Some(group) = next_group(transaction, name, full, table.is_none(), &policy, cancel)? else {
-                break;
+            let transaction = Transaction::begin(shared, "compaction", wait, cancel)?;
+            let group = match next_group(transaction, name, full, table.is_none(), &policy, cancel) {
+                Ok(Some(group)) => group,
+                Ok(None) => break,
+                // The other tables are none the worse for it.
+                Err(error) if table.is_none() && error.is_damage() => {
+                    report.skipped.push(format!("table {name}: {error}"));
+                    break;
+                }
+                Err(error) => return Err(error),
             };
-            merge_group(group, options, &progress, cancel, &mut report)?;
+            let merged = merge_group(group, options, &progress, cancel, &mut report);
+            match merged {
+                Err(error) if table.is_none() && error.is_damage() => {
+                    report.skipped.push(format!("table {name}: {error}"));
+                    break;
+                }
+                other => other?,
+            }
             full = false;
         }
     }
@@ -110,7 +129,19 @@ pub(crate) fn compact_group(
         if !catalog.has_table(&name) {
             continue;
         }
-        let open = catalog.table(&name)?;
+        let open = match catalog.table(&name) {
+            Ok(open) => open,
+            Err(error) => {
+                // The other tables can be merged all the same.
+                shared
+                    .damage
+                    .add(format!("compaction in the background: {error}"));
+                continue;
+            }
+        };
+        if shared.background.is_damaged(&open.table) {
+            continue;
+        }
         let sorts = if open.table.cluster().is_some() {
             SORTING
         } else {
@@ -127,7 +158,17 @@ pub(crate) fn compact_group(
         drop((open, catalog));
         let transaction = Transaction::begin_quietly(shared, "compaction", Duration::ZERO)?;
         if let Some(group) = next_group(transaction, &name, false, true, &policy, cancel)? {
-            merge_group(group, options, &progress, cancel, &mut CompactReport::default())?;
+            let table = group.open.table.clone();
+            match merge_group(group, options, &progress, cancel, &mut CompactReport::default()) {
+                Err(error) if error.is_damage() => {
+                    shared
+                        .damage
+                        .add(format!("compaction in the background: {error}"));
+                    shared.background.note_damaged(&table);
+                    continue;
+                }
+                merged => merged?,
+            }
             return Ok(true);
         }
     }
@@ -188,7 +229,7 @@ fn next_group(
         })),
         _ => {
             drop(open);
-            transaction.commit(cancel)?;
+            transaction.commit_rewritten(cancel)?;
             Ok(None)
         }
     }
@@ -229,7 +270,7 @@ fn merge_group(
     };
     group.transaction.changed([group.open.table.uid()]);
     drop(group.open);
-    group.transaction.commit(cancel)?;
+    group.transaction.commit_rewritten(cancel)?;
     report.merged += stats.merged;
     report.segments += (stats.ids.end - stats.ids.start) as usize;
     report.rows += stats.rows;
@@ -246,19 +287,21 @@ pub(crate) fn vacuum(
     shared: &Arc<Shared>,
     table: Option<&str>,
     full: bool,
+    wait: Duration,
     cancel: &AtomicBool,
 ) -> Result<String, EngineError> {
     let options = CompactOptions {
         full,
         ..CompactOptions::default()
     };
-    let report = compact(shared, table, &options, &mut |_| (), cancel)?;
-    // What the cache keeps would keep the space that the merges have freed.
-    shared.cache.forget();
-    drop(shared.pool.begin_wait(shared.lock_wait())?);
-    let space = shared.pool.vacuum()?;
+    let report = compact(shared, table, &options, &mut |_| (), wait, cancel)?;
+    let space = vacuum_file(shared, wait, cancel)?;
+    let length = match space.shared {
+        true => "; the file keeps its length, as another process or handle has it open",
+        false => "",
+    };
     Ok(format!(
-        "merged {} segments into {}, dropped {} deleted rows, gave {} bytes back to the file system",
+        "merged {} segments into {}, dropped {} deleted rows, gave {} bytes back to the file system{length}",
         report.merged, report.segments, report.dropped, space.punched
     ))
 }

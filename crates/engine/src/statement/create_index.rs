@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use halocline_elf::{IndexOptions, define_index, index_table};
+use halocline_elf::{IndexOptions, define_index, index_table, rebuild_index};
 
 use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec};
@@ -61,4 +61,30 @@ pub(crate) fn build_index(
     }
     transaction.changed([]);
     Ok(true)
+}
+
+/// Builds an index anew by the definition that it has, whatever state it is in.
+///
+/// # Errors
+/// There is none of this name, its definition cannot be read, or its table is damaged.
+pub(crate) fn rebuild(
+    transaction: &mut Transaction,
+    name: &str,
+    cancel: &AtomicBool,
+) -> Result<(), EngineError> {
+    let catalog = transaction.catalog();
+    let known = catalog.indexes().iter().find(|index| index.name == name);
+    let known = known.ok_or_else(|| catalog.no_index(name))?;
+    let Some(table) = known.table.clone() else {
+        return Err(EngineError::Query(format!(
+            "the definition of index '{name}' cannot be read; drop it and create it again"
+        )));
+    };
+    let open = catalog.objects().table(&table)?;
+    transaction.fold(&open)?;
+    let open = transaction.catalog().objects().table(&table)?;
+    let options = transaction.shared().index_options();
+    rebuild_index(transaction.txn(), &open.table, name, &options, cancel)?;
+    transaction.changed([]);
+    Ok(())
 }

@@ -10,6 +10,7 @@ use halocline_columns::{TableEncoding, TableProperties, create_table, set_defaul
 
 use super::defaults::default_of;
 use super::drop::drop_table;
+use super::kept_indexes::KeptIndexes;
 use crate::EngineError;
 use crate::storable::{storable_schema, to_schema};
 use crate::transaction::Transaction;
@@ -54,12 +55,19 @@ impl Making {
         format!("table {} is there already", self.name)
     }
 
-    /// Makes the table without rows, in place of the one there is.
+    /// Makes the table without rows, in place of the one there is; gives the indexes of that one, which
+    /// [`rebuild`](KeptIndexes::rebuild) makes again.
     ///
     /// # Errors
     /// A column cannot be stored, or its name stands twice; a clustering column is none.
-    pub(crate) fn make(&self, transaction: &mut Transaction, schema: &Schema) -> Result<(), EngineError> {
+    pub(crate) fn make(
+        &self,
+        transaction: &mut Transaction,
+        schema: &Schema,
+    ) -> Result<KeptIndexes, EngineError> {
+        let mut kept = KeptIndexes::default();
         if transaction.catalog().has_table(&self.name) {
+            kept = KeptIndexes::of(transaction, &self.name);
             drop_table(transaction, &self.name)?;
         }
         let properties = TableProperties {
@@ -73,7 +81,7 @@ impl Making {
             &properties,
         )?;
         transaction.changed([]);
-        Ok(())
+        Ok(kept)
     }
 
     /// Sets the defaults of the columns of the table, once it is made.
@@ -96,7 +104,7 @@ impl Making {
         Ok(())
     }
 
-    /// Makes the table and runs the rows into it; gives their number.
+    /// Makes the table and runs the rows into it; gives their number, and the indexes of the table that was there.
     ///
     /// # Errors
     /// The query fails, or the table cannot be written.
@@ -104,15 +112,15 @@ impl Making {
         &self,
         transaction: &mut Transaction,
         mut rows: SendableRecordBatchStream,
-    ) -> Result<u64, EngineError> {
+    ) -> Result<(u64, KeptIndexes), EngineError> {
         let schema = nullable(&storable_schema(&rows.schema()));
-        self.make(transaction, &schema)?;
+        let kept = self.make(transaction, &schema)?;
         let share = transaction.shared().writer_share();
         let writing = Writing::start(transaction.txn(), &self.name, share);
         let fed = feed(&mut rows, &schema, &writing).await;
         let stats = writing.finish(fed).await?;
         transaction.changed([]);
-        Ok(stats.rows)
+        Ok((stats.rows, kept))
     }
 }
 

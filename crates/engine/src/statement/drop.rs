@@ -36,8 +36,8 @@ pub(crate) fn drop_table(transaction: &mut Transaction, name: &str) -> Result<Ve
     for index in &indexes {
         transaction.txn().remove(&index_object(index))?;
     }
-    // What is left of a table that is damaged cannot be read, and can be dropped.
-    let uid = catalog.table(name).ok().map(|open| open.table.uid());
+    // A table that is damaged cannot be read, and can be dropped.
+    let uid = catalog.objects().table_head(name).ok().map(|head| head.uid);
     transaction.txn().remove(&table_object(name))?;
     match uid {
         Some(uid) => transaction.forget(uid),

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::Query;
+use halocline_pool::VerifyMode;
 
 use super::alter::alter_table;
 use super::compact::vacuum;
@@ -17,12 +18,15 @@ use super::create_table::Making;
 use super::defaults::spelled_out;
 use super::drop::{drop_indexes, truncate_tables};
 use super::insert::{insert_literals, insert_rows};
+use super::kept_indexes::KeptIndexes;
 use super::modify::{delete_all, delete_rows, deleted_rows, update_rows, updated_rows, without_address};
+use super::nesting::Nesting;
 use super::parse::{CopyFrom, Delete, Insert, Source, Statement, Update};
 use super::place_index::{Placed, set_placement};
 use super::show_indexes::show_indexes;
 use crate::database::Shared;
 use crate::session::Session;
+use crate::stack::StackSize;
 use crate::transaction::{Held, Transaction};
 use crate::{EngineError, Placement, QueryResult};
 
@@ -34,16 +38,27 @@ pub(crate) async fn run(
     session: &Arc<Session>,
     shared: &Arc<Shared>,
     statement: Statement,
+    stack: StackSize,
 ) -> Result<QueryResult, EngineError> {
     let run = Run {
         session,
         shared,
+        stack,
         cancel: CancelOnDrop::default(),
     };
+    if shared.pool.verify_mode() == VerifyMode::Always {
+        shared.pool.forget_verified();
+    }
     let message = match statement {
         Statement::Plan(parsed) => {
             let catalog = session.catalog(shared)?;
             return Ok(QueryResult::rows(session.rows(&catalog, parsed).await?));
+        }
+        Statement::CopyTo(parsed) => {
+            let catalog = session.catalog(shared)?;
+            return Ok(QueryResult::rows(
+                session.copy_to(shared, &catalog, parsed).await?,
+            ));
         }
         Statement::ShowIndexes => {
             let catalog = session.catalog(shared)?;
@@ -60,13 +75,15 @@ pub(crate) async fn run(
             schema,
             defaults,
         } => {
+            let cancel = run.cancel.flag();
             run.change("CREATE TABLE", move |transaction| {
                 if !making.is_needed(transaction)? {
                     return Ok(making.is_there());
                 }
-                making.make(transaction, &schema)?;
+                let kept = making.make(transaction, &schema)?;
                 making.set_defaults(transaction, &schema, &defaults)?;
-                Ok(format!("table {}: 0 rows", making.name))
+                let indexes = kept.rebuild(transaction, &cancel)?;
+                Ok(format!("table {}: 0 rows{indexes}", making.name))
             })
             .await
         }
@@ -86,7 +103,7 @@ pub(crate) async fn run(
             placed,
         } => {
             let cancel = run.cancel.flag();
-            run.change("CREATE INDEX", move |transaction| {
+            run.change_large("CREATE INDEX", move |transaction| {
                 let volatile = placed.placement == Some(Placement::Volatile);
                 if !build_index(transaction, &spec, if_not_exists, volatile, &cancel)? {
                     return Ok(format!("index {} is there already", spec.name));
@@ -117,10 +134,7 @@ pub(crate) async fn run(
                 .await
         }
         Statement::CopyFrom(copy) => run.copy_from(copy).await,
-        Statement::Begin => {
-            run.blocking(|session, shared| session.slot().open(shared).map(|()| "begun".into()))
-                .await
-        }
+        Statement::Begin => session.slot().open().map(|()| "begun".into()),
         Statement::Commit => {
             let cancel = run.cancel.flag();
             run.blocking(move |session, _| session.slot().commit(&cancel).map(|()| "committed".into()))
@@ -139,6 +153,8 @@ pub(crate) async fn run(
 struct Run<'a> {
     session: &'a Arc<Session>,
     shared: &'a Arc<Shared>,
+    /// The stack that the statement's trees need.
+    stack: StackSize,
     /// Ends what runs on other threads when the statement's future is dropped.
     cancel: CancelOnDrop,
 }
@@ -150,7 +166,9 @@ impl Run<'_> {
         work: impl FnOnce(&Session, &Arc<Shared>) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
         let (session, shared) = (Arc::clone(self.session), Arc::clone(self.shared));
-        match tokio::task::spawn_blocking(move || work(&session, &shared)).await {
+        let stack = self.stack;
+        let work = move || stack.call(|| work(&session, &shared));
+        match tokio::task::spawn_blocking(work).await {
             Ok(result) => result,
             Err(error) => Err(EngineError::Query(format!("the statement failed: {error}"))),
         }
@@ -167,9 +185,23 @@ impl Run<'_> {
             .await
     }
 
-    async fn take(&self, what: &'static str) -> Result<Held, EngineError> {
-        self.blocking(move |session, shared| Held::take(session.slot(), shared, what))
+    /// As [`change`](Self::change) for one that writes a good deal more than it leaves.
+    async fn change_large(
+        &self,
+        what: &'static str,
+        change: impl FnOnce(&mut Transaction) -> Result<String, EngineError> + Send + 'static,
+    ) -> Result<String, EngineError> {
+        let cancel = self.cancel.flag();
+        self.blocking(move |session, shared| session.change_large(shared, what, &cancel, change))
             .await
+    }
+
+    async fn take(&self, what: &'static str) -> Result<Held, EngineError> {
+        let cancel = self.cancel.flag();
+        self.blocking(move |session, shared| {
+            Held::take(session.slot(), shared, what, session.lock_wait(), &cancel)
+        })
+        .await
     }
 
     async fn finish<T: Send + 'static>(
@@ -183,22 +215,36 @@ impl Run<'_> {
 
     async fn create_table_as(&self, making: Making, query: Box<Query>) -> Result<String, EngineError> {
         let mut held = self.take("CREATE TABLE").await?;
-        let result = self.fill(&mut held.transaction, &making, query).await;
-        self.finish(held, result).await
+        let filled = self.fill(&mut held.transaction, &making, query).await;
+        let cancel = self.cancel.flag();
+        self.blocking(move |_, _| {
+            let transaction = &mut held.transaction;
+            let said = filled.and_then(|filled| match filled {
+                Some((rows, kept)) => {
+                    let indexes = kept.rebuild(transaction, &cancel)?;
+                    Ok(format!("table {}: {rows} rows{indexes}", making.name))
+                }
+                None => Ok(making.is_there()),
+            });
+            held.finish(said, &cancel)
+        })
+        .await
     }
 
+    /// Fills a new table; none if there is one and that is enough.
     async fn fill(
         &self,
         transaction: &mut Transaction,
         making: &Making,
         query: Box<Query>,
-    ) -> Result<String, EngineError> {
+    ) -> Result<Option<(u64, KeptIndexes)>, EngineError> {
         if !making.is_needed(transaction)? {
-            return Ok(making.is_there());
+            return Ok(None);
         }
+        // The copy gets checksums of its own: what was intact once need not be so any more.
+        self.shared.pool.forget_verified();
         let rows = self.session.query(&transaction.catalog(), query).await?;
-        let count = making.fill(transaction, rows).await?;
-        Ok(format!("table {}: {count} rows", making.name))
+        making.fill(transaction, rows).await.map(Some)
     }
 
     async fn insert(&self, insert: Insert) -> Result<String, EngineError> {
@@ -283,7 +329,10 @@ impl Run<'_> {
             .build()?
             .parse_statements()?
             .pop_front();
-        let parsed = parsed.ok_or_else(|| EngineError::Query("there is no statement in the text".into()))?;
+        let mut parsed =
+            parsed.ok_or_else(|| EngineError::Query("there is no statement in the text".into()))?;
+        // The text does not say how chains were balanced.
+        Nesting::bound(&mut parsed)?;
         let catalog = transaction.catalog();
         let rows = self.session.rows(&catalog, parsed).await;
         rows.map_err(|error| without_address(error, alias))
@@ -319,7 +368,7 @@ impl Run<'_> {
 
     async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {
         let cancel = self.cancel.flag();
-        self.change("COPY FROM", move |transaction| {
+        self.change_large("COPY FROM", move |transaction| {
             let schema = transaction.catalog().table(&copy.table)?.table.schema().clone();
             let options = crate::ImportOptions {
                 schema: Some(schema),
@@ -341,8 +390,8 @@ impl Run<'_> {
 
     async fn vacuum(&self, table: Option<String>, full: bool) -> Result<String, EngineError> {
         self.session.slot().must_be_idle("VACUUM")?;
-        let cancel = self.cancel.flag();
-        self.blocking(move |_, shared| vacuum(shared, table.as_deref(), full, &cancel))
+        let (cancel, wait) = (self.cancel.flag(), self.session.lock_wait());
+        self.blocking(move |_, shared| vacuum(shared, table.as_deref(), full, wait, &cancel))
             .await
     }
 }

@@ -7,20 +7,31 @@ use arrow_schema::{DataType, Field, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, OpenIndex};
 use crate::info::{IndexInfo, index_info};
 use crate::{EngineError, QueryResult};
 
-/// One row for each index; sizes in bytes.
+/// One row for each index; sizes in bytes. Of one that cannot be read, `fallback` has the reason.
 ///
 /// # Errors
-/// An index cannot be read.
+/// The rows do not make a batch.
 pub(crate) fn show_indexes(catalog: &Catalog) -> Result<QueryResult, EngineError> {
-    let infos = catalog
-        .indexes()
-        .iter()
-        .map(|index| index_info(catalog, &index.name));
-    let infos = infos.collect::<Result<Vec<_>, _>>()?;
+    let info = |index: &OpenIndex| {
+        index_info(catalog, &index.name).unwrap_or_else(|error| IndexInfo {
+            name: index.name.clone(),
+            table: index.table.clone().unwrap_or_default(),
+            layout: String::new(),
+            columns: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            placement: String::new(),
+            dram: None,
+            dram_bytes: None,
+            dram_most: 0,
+            fallback: Some(error.to_string()),
+        })
+    };
+    let infos: Vec<IndexInfo> = catalog.indexes().iter().map(info).collect();
     let text = |of: fn(&IndexInfo) -> Option<String>| -> ArrayRef {
         Arc::new(StringArray::from_iter(infos.iter().map(of)))
     };

@@ -3,7 +3,7 @@
 use halocline_columns::TableEncoding;
 
 use super::parse::{Source, Statement, parse};
-use crate::{Format, IndexSpec, Layout, Order};
+use crate::{Format, IndexSpec, Layout, Order, QuoteOption};
 
 fn error(text: &str) -> String {
     parse(text).unwrap_err().to_string()
@@ -45,10 +45,10 @@ fn whose_statement_is_it() {
         "DESCRIBE t",
         "SHOW halocline.index",
         "VALUES (1)",
-        "COPY t TO 'x.csv'",
     ] {
         assert!(matches!(parse(text), Ok(Statement::Plan(_))), "{text}");
     }
+    assert!(matches!(parse("COPY t TO 'x.csv'"), Ok(Statement::CopyTo(_))));
     assert!(matches!(
         parse("SET halocline.index = off"),
         Ok(Statement::Setting(_))
@@ -116,8 +116,31 @@ fn changes_are_read_whole() {
         panic!("{copy}")
     };
     assert_eq!((copy.table.as_str(), copy.options.format), ("t", Format::Csv));
-    assert!(!copy.options.has_header && copy.options.delimiter == Some(b';'));
-    assert_eq!(copy.options.null.as_deref(), Some("-"));
+    assert_eq!(
+        (copy.options.header, copy.options.delimiter),
+        (Some(false), Some(b';'))
+    );
+    assert_eq!(copy.options.nulls, ["-"]);
+    let copy = "COPY t FROM 'a.csv' WITH (HEADER, QUOTE none, NULL 'NA', NULL '', DELIMITER tab);";
+    let Statement::CopyFrom(copy) = parse(copy).unwrap() else {
+        panic!("{copy}")
+    };
+    assert_eq!(
+        (copy.options.header, copy.options.delimiter),
+        (Some(true), Some(b'\t'))
+    );
+    assert_eq!(
+        (copy.options.quote, copy.options.nulls.len()),
+        (QuoteOption::None, 2)
+    );
+    let copy = "COPY t FROM 'a.csv' CSV HEADER QUOTE AS '\"'";
+    let Statement::CopyFrom(copy) = parse(copy).unwrap() else {
+        panic!("{copy}")
+    };
+    assert_eq!(
+        (copy.options.header, copy.options.quote),
+        (Some(true), QuoteOption::Char(b'"'))
+    );
     for (text, what) in [
         ("ALTER TABLE t ADD COLUMN a int DEFAULT 1", "AddColumn"),
         ("ALTER TABLE t RENAME TO u", "Rename("),
@@ -183,7 +206,15 @@ fn what_is_not_offered_says_what_to_do() {
             "is chosen or plain, not 'best'",
         ),
         ("COPY t (a) FROM 'x.csv'", "the file has all columns"),
-        ("COPY t FROM 'x.csv' (QUOTE '!')", "the option QUOTE '!' of COPY"),
+        (
+            "COPY t FROM 'x.csv' (ESCAPE '!')",
+            "the option ESCAPE '!' of COPY",
+        ),
+        (
+            "COPY t FROM 'x.csv' (QUOTE 'ab')",
+            "the option QUOTE 'ab' of COPY",
+        ),
+        ("COPY t FROM 'x.csv' (HEADER false", "among the options of COPY"),
         ("COPY t FROM STDIN", "COPY FROM anything but a file"),
         (
             "CREATE TABLE t (a int) AS SELECT 1",

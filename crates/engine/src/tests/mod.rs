@@ -5,10 +5,12 @@ mod background;
 mod budgets;
 mod cancel;
 mod crash;
+mod damage;
 mod mistakes;
 mod model;
 mod placements;
 mod steps;
+mod unfolded;
 mod volatile;
 
 use std::sync::Arc;

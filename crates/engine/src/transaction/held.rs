@@ -1,7 +1,13 @@
 //! Whose transaction a statement runs in: the session's, if BEGIN has opened one, or one of its own.
+//!
+//! BEGIN takes no lock. The transaction sees the version of the database that its first statement saw, and takes the
+//! writer's lock for its first statement that writes. Invariant: all that it has read is still so in the newest
+//! version; if another writer has changed rows or objects in between, the statement fails, as what it would write may
+//! rest on what was changed. A compaction of this process in between changes neither.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::{Savepoint, Transaction};
 use crate::EngineError;
@@ -18,7 +24,11 @@ enum State {
     /// There is none.
     #[default]
     Idle,
-    /// It waits for the next statement.
+    /// BEGIN was said, and nothing has been read or written.
+    Begun,
+    /// It has read this version and written nothing; it holds no lock.
+    Reading(Arc<Catalog>),
+    /// It has written, and waits for the next statement.
     Open(Box<Transaction>),
     /// A statement has it.
     Running,
@@ -31,37 +41,51 @@ impl Slot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the open transaction out, leaving another state; none if there is none to take.
-    fn take(&self, leaving: State) -> Result<Option<Transaction>, EngineError> {
-        let mut state = self.state();
-        match std::mem::replace(&mut *state, leaving) {
-            State::Open(transaction) => Ok(Some(*transaction)),
-            State::Idle => {
-                *state = State::Idle;
-                Ok(None)
-            }
-            State::Running => {
-                *state = State::Running;
-                Err(EngineError::TransactionBusy)
-            }
-            State::Lost => {
-                *state = State::Lost;
-                Err(EngineError::TransactionLost)
-            }
-        }
-    }
-
-    /// What the session's next query sees; none if no transaction is open.
+    /// Takes the open transaction out, leaving another state; `Idle` if none is open.
     ///
     /// # Errors
     /// A statement of the transaction is running, or was interrupted.
-    pub(crate) fn catalog(&self) -> Result<Option<Arc<Catalog>>, EngineError> {
-        match &mut *self.state() {
+    fn take(&self, leaving: State) -> Result<State, EngineError> {
+        let mut state = self.state();
+        match &*state {
+            State::Idle => Ok(State::Idle),
+            State::Running => Err(EngineError::TransactionBusy),
+            State::Lost => Err(EngineError::TransactionLost),
+            State::Begun | State::Reading(_) | State::Open(_) => Ok(std::mem::replace(&mut *state, leaving)),
+        }
+    }
+
+    /// Returns the version that the session's next query sees, which the open transaction keeps from then on; none if no
+    /// transaction is open.
+    ///
+    /// # Errors
+    /// A statement of the transaction is running, or was interrupted; the pool cannot be read.
+    pub(crate) fn catalog(&self, shared: &Shared) -> Result<Option<Arc<Catalog>>, EngineError> {
+        let mut state = self.state();
+        match &mut *state {
             State::Idle => Ok(None),
+            State::Begun => {
+                let first = shared.catalog()?;
+                *state = State::Reading(Arc::clone(&first));
+                Ok(Some(first))
+            }
+            State::Reading(read) => Ok(Some(Arc::clone(read))),
             State::Open(transaction) => Ok(Some(transaction.catalog())),
             State::Running => Err(EngineError::TransactionBusy),
             State::Lost => Err(EngineError::TransactionLost),
         }
+    }
+
+    /// As [`catalog`](Self::catalog) for what is looked up again once the lock is held: the transaction does not count as
+    /// one that has read.
+    ///
+    /// # Errors
+    /// As [`catalog`](Self::catalog).
+    pub(crate) fn peek(&self, shared: &Shared) -> Result<Option<Arc<Catalog>>, EngineError> {
+        if matches!(&*self.state(), State::Begun) {
+            return Ok(None);
+        }
+        self.catalog(shared)
     }
 
     /// Is no transaction open.
@@ -78,12 +102,10 @@ impl Slot {
     /// `BEGIN`.
     ///
     /// # Errors
-    /// A transaction is open; another writer keeps the lock; the pool is open for reading only.
-    pub(crate) fn open(&self, shared: &Arc<Shared>) -> Result<(), EngineError> {
-        self.must_be_idle("BEGIN")?;
-        let transaction = Transaction::begin(shared, "BEGIN", shared.lock_wait())?;
+    /// A transaction is open.
+    pub(crate) fn open(&self) -> Result<(), EngineError> {
         match &mut *self.state() {
-            idle @ State::Idle => *idle = State::Open(Box::new(transaction)),
+            idle @ State::Idle => *idle = State::Begun,
             _ => return Err(EngineError::InTransaction { what: "BEGIN" }),
         }
         Ok(())
@@ -96,8 +118,9 @@ impl Slot {
     /// end. In the last three cases the transaction is over, and nothing of it is stored.
     pub(crate) fn commit(&self, cancel: &AtomicBool) -> Result<(), EngineError> {
         match self.take(State::Idle) {
-            Ok(Some(transaction)) => transaction.commit(cancel),
-            Ok(None) => Err(EngineError::NoTransaction { what: "COMMIT" }),
+            Ok(State::Open(transaction)) => transaction.commit(cancel),
+            Ok(State::Idle) => Err(EngineError::NoTransaction { what: "COMMIT" }),
+            Ok(_) => Ok(()),
             Err(error @ EngineError::TransactionLost) => {
                 *self.state() = State::Idle;
                 Err(error)
@@ -112,11 +135,11 @@ impl Slot {
     /// There is none; a statement of it is running.
     pub(crate) fn roll_back(&self) -> Result<(), EngineError> {
         match self.take(State::Idle) {
-            Ok(Some(transaction)) => {
+            Ok(State::Idle) => Err(EngineError::NoTransaction { what: "ROLLBACK" }),
+            Ok(transaction) => {
                 drop(transaction);
                 Ok(())
             }
-            Ok(None) => Err(EngineError::NoTransaction { what: "ROLLBACK" }),
             Err(EngineError::TransactionLost) => {
                 *self.state() = State::Idle;
                 Ok(())
@@ -145,21 +168,57 @@ impl Drop for Running {
 }
 
 impl Held {
-    /// The session's open transaction, or a new one.
+    /// Returns the session's open transaction, or a new one, with the writer's lock, for which it waits up to `wait`.
     ///
     /// # Errors
-    /// A statement of the open transaction is running, or was interrupted; another writer keeps the lock; the pool is
-    /// open for reading only.
-    pub(crate) fn take(slot: &Arc<Slot>, shared: &Arc<Shared>, what: &str) -> Result<Self, EngineError> {
-        if let Some(transaction) = slot.take(State::Running)? {
-            let within = Some((Running(Some(Arc::clone(slot))), transaction.savepoint()));
-            return Ok(Self { transaction, within });
+    /// A statement of the open transaction is running, or was interrupted; another writer keeps the lock, or has changed
+    /// what the open transaction has read; `cancel` was set; the pool is open for reading only.
+    pub(crate) fn take(
+        slot: &Arc<Slot>,
+        shared: &Arc<Shared>,
+        what: &str,
+        wait: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<Self, EngineError> {
+        let transaction = match slot.take(State::Running)? {
+            State::Open(transaction) => *transaction,
+            State::Begun => Self::lock_for(slot, shared, what, wait, cancel, None)?,
+            State::Reading(read) => Self::lock_for(slot, shared, what, wait, cancel, Some(read))?,
+            State::Idle | State::Running | State::Lost => {
+                return Ok(Self {
+                    transaction: Transaction::begin(shared, what, wait, cancel)?,
+                    within: None,
+                });
+            }
+        };
+        let within = Some((Running(Some(Arc::clone(slot))), transaction.savepoint()));
+        Ok(Self { transaction, within })
+    }
+
+    /// Takes the lock for the first statement of the open transaction that writes. After an error the transaction is what
+    /// it was.
+    fn lock_for(
+        slot: &Arc<Slot>,
+        shared: &Arc<Shared>,
+        what: &str,
+        wait: Duration,
+        cancel: &AtomicBool,
+        read: Option<Arc<Catalog>>,
+    ) -> Result<Transaction, EngineError> {
+        let locked = Transaction::begin(shared, what, wait, cancel).and_then(|transaction| {
+            let rewrites = shared.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+            match read
+                .as_ref()
+                .is_none_or(|read| rewrites.are_equal(read, transaction.base()))
+            {
+                true => Ok(transaction),
+                false => Err(EngineError::ChangedSinceRead),
+            }
+        });
+        if locked.is_err() {
+            *slot.state() = read.map_or(State::Begun, State::Reading);
         }
-        let transaction = Transaction::begin(shared, what, shared.lock_wait())?;
-        Ok(Self {
-            transaction,
-            within: None,
-        })
+        locked
     }
 
     /// The end of the statement. A transaction of its own is committed, or dropped after an error; that of the session

@@ -1,6 +1,7 @@
 //! Transactions: the changes of one statement, or of all from BEGIN to COMMIT.
 //!
-//! A transaction holds the writer's lock of the pool from its begin to its end. Its changes are of two kinds: small
+//! A [`Transaction`] holds the writer's lock of the pool from its begin to its end; that of a session begins with the first
+//! statement that writes. Its changes are of two kinds: small
 //! ones, kept in DRAM as they would be logged, and changed objects (new segments, tables, indexes). If there are only
 //! small ones and not too many, committing appends one record to the log. Otherwise it publishes a generation, into
 //! which everything is folded that the log holds and the transaction has added.
@@ -14,8 +15,8 @@ mod savepoint;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use halocline_pool::{PoolError, Txn};
 
@@ -32,6 +33,9 @@ use crate::rules::Mistake;
 const SMALL_BYTES: usize = 256 << 10;
 /// Bytes of new rows that a transaction keeps in DRAM at most before it makes segments of them.
 const DELTA_BYTES: usize = 64 << 20;
+
+/// How long a statement that waits for another writer does not notice that it was cancelled.
+pub(crate) const LOOK_AT_CANCEL: Duration = Duration::from_millis(100);
 
 /// For what nobody cancels.
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
@@ -59,19 +63,36 @@ pub(crate) struct Transaction {
     steps: u64,
     /// Was there no log, or no room in it, for what it would have held.
     wants_log: bool,
+    /// Were stored rows only written anew.
+    only_rewrites: bool,
 }
 
 impl Transaction {
-    /// Takes the writer's lock, waiting for other writers up to `wait`.
+    /// Takes the writer's lock, waiting for other writers up to `wait`, or until `cancel` is set.
     ///
     /// # Errors
-    /// Another writer keeps it; the pool is open for reading only.
-    pub(crate) fn begin(shared: &Arc<Shared>, what: &str, wait: Duration) -> Result<Self, EngineError> {
+    /// Another writer keeps it; the caller wants the end; the pool is open for reading only.
+    pub(crate) fn begin(
+        shared: &Arc<Shared>,
+        what: &str,
+        wait: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<Self, EngineError> {
         let _waiting = shared.background.writer();
-        Self::begin_quietly(shared, what, wait)
+        let start = Instant::now();
+        loop {
+            let left = wait.saturating_sub(start.elapsed());
+            match Self::begin_quietly(shared, what, left.min(LOOK_AT_CANCEL)) {
+                Err(EngineError::Pool(PoolError::Locked { .. })) if left > LOOK_AT_CANCEL => {}
+                other => return other,
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(EngineError::Cancelled);
+            }
+        }
     }
 
-    /// As [`begin`](Self::begin), but a compaction in the background is not told to make way.
+    /// As [`begin`](Self::begin) without `cancel`, and a compaction in the background is not told to make way.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
@@ -102,7 +123,13 @@ impl Transaction {
             touched: BTreeSet::new(),
             steps: 0,
             wants_log: false,
+            only_rewrites: false,
         })
+    }
+
+    /// The version that was the newest one when the lock was taken.
+    pub(crate) fn base(&self) -> &Catalog {
+        &self.base
     }
 
     /// What all sessions share.
@@ -237,6 +264,16 @@ impl Transaction {
             snapshot.log_persist(LOG_OBJECT, end)?;
         }
         Ok(())
+    }
+
+    /// As [`commit`](Self::commit) for a transaction that has only written stored rows anew: the version that it
+    /// publishes holds the same rows as the one before.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(crate) fn commit_rewritten(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
+        self.only_rewrites = true;
+        self.commit(cancel)
     }
 
     fn savepoint(&self) -> Savepoint {

@@ -1,7 +1,7 @@
 //! The end of a transaction that is too much for the log: everything becomes segments, and one generation is published.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
@@ -12,7 +12,7 @@ use super::Transaction;
 use crate::EngineError;
 use crate::background::Background;
 use crate::catalog::{LOG_OBJECT, OpenTable};
-use crate::delta::TableDelta;
+use crate::delta::{Changes, TableDelta, encode};
 use crate::rules::Mistake;
 
 /// Bytes up to which a log doubles each time it is full.
@@ -24,10 +24,19 @@ impl Transaction {
     /// # Errors
     /// The pool cannot be written.
     pub(crate) fn fold(&mut self, open: &OpenTable) -> Result<(), EngineError> {
-        let (uid, name) = (open.table.uid(), open.table.name());
+        self.fold_named(open.table.uid(), open.table.name())
+    }
+
+    /// As [`fold`](Self::fold); reads nothing of the table but its metadata and its deleted rows.
+    fn fold_named(&mut self, uid: u64, name: &str) -> Result<(), EngineError> {
         let Some(delta) = self.delta.of(uid).cloned() else {
             return Ok(());
         };
+        let forgotten = self.shared.rules.broken(Mistake::ForgetDeletions);
+        // Before rows are added: it fails without a trace if the rows deleted before are damaged.
+        if !delta.deleted().is_empty() && !forgotten {
+            delete_rows(&self.txn, name, delta.deleted())?;
+        }
         if delta.live_rows() > 0 {
             let mut writer = TableWriter::append(&self.txn, name, self.shared.table_options())?;
             for (start, batch) in delta.batches() {
@@ -39,26 +48,46 @@ impl Transaction {
             }
             writer.finish()?;
         }
-        let forgotten = self.shared.rules.broken(Mistake::ForgetDeletions);
-        if !delta.deleted().is_empty() && !forgotten {
-            delete_rows(&self.txn, name, delta.deleted())?;
-        }
         self.delta.forget(uid);
         self.changed([uid]);
         Ok(())
     }
 
-    /// Folds every table.
+    /// Folds every table. One that is damaged keeps the changes that the log held before, and nobody else from publishing.
     ///
     /// # Errors
-    /// As [`fold`](Self::fold).
+    /// The pool cannot be written; the transaction has changed a table that is damaged.
     pub(super) fn fold_all(&mut self) -> Result<(), EngineError> {
         let uids: Vec<u64> = self.delta.tables().map(|(uid, _)| uid).collect();
         for uid in uids {
-            let open = self.objects().table_of(uid)?;
-            self.fold(&open)?;
+            let name = self.objects().named(uid)?.0.clone();
+            match self.fold_named(uid, &name) {
+                Err(error) if error.is_damage() && !self.has_changed(uid) => {}
+                folded => folded?,
+            }
         }
         Ok(())
+    }
+
+    /// Returns true if the transaction itself has small changes of this table.
+    fn has_changed(&self, uid: u64) -> bool {
+        match (self.base.delta().of(uid), self.delta.of(uid)) {
+            (Some(before), Some(now)) => !Arc::ptr_eq(before, now),
+            (before, now) => before.is_some() != now.is_some(),
+        }
+    }
+
+    /// The changes of tables that are damaged as the first record of the next log.
+    fn unfolded(&self) -> Result<Vec<Vec<u8>>, EngineError> {
+        let changes: Changes = self
+            .delta
+            .tables()
+            .flat_map(|(uid, delta)| delta.changes().map(move |change| (uid, change)))
+            .collect();
+        match changes.is_empty() || self.shared.rules.broken(Mistake::ForgetUnfolded) {
+            true => Ok(Vec::new()),
+            false => Ok(vec![encode(&changes)?]),
+        }
     }
 
     pub(super) fn publish(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
@@ -77,20 +106,32 @@ impl Transaction {
             let factor = if self.wants_log { 2 } else { 1 };
             let least = self.shared.rules.log_bytes;
             let bytes = log.map_or(least, |bytes| (bytes * factor).clamp(least, LOG_MAX_BYTES));
-            self.txn.put_log(LOG_OBJECT, bytes)?;
+            let unfolded = self.unfolded()?;
+            self.txn.put_log_with(LOG_OBJECT, bytes, unfolded)?;
         }
         let Self {
             shared,
             txn,
             base,
             objects,
+            only_rewrites,
             ..
         } = self;
+        let before = base.version();
         // Neither the transaction's own view nor the version before must keep the space that this frees.
         drop((base, objects));
         shared.cache.forget();
         let txn = Arc::try_unwrap(txn).map_err(|_| EngineError::TransactionBusy)?;
-        txn.commit()?;
+        if only_rewrites {
+            // Locked until it is known whether it was published: by then others may have the writer's lock.
+            let mut rewrites = shared.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+            let generation = txn.commit()?;
+            if generation != before.0 {
+                rewrites.add(before, generation);
+            }
+        } else {
+            txn.commit()?;
+        }
         Background::published(&shared);
         Ok(())
     }

@@ -12,6 +12,7 @@ use halocline_columns::Table;
 
 use crate::EngineError;
 use crate::import::sql_name;
+use crate::semantics::decimals_to_floats;
 
 /// Fits batches of one statement to a table's columns, counting their rows.
 #[derive(Debug)]
@@ -96,10 +97,6 @@ impl Fit {
         }) {
             return Err(wrong(row, "is NULL, but the column is NOT NULL".into()));
         }
-        if let Some(row) = too_wide(&fitted) {
-            let reason = "needs more than 64 bits; scale it down, or make the column a varchar".into();
-            return Err(wrong(row, reason));
-        }
         Ok(fitted)
     }
 }
@@ -137,6 +134,10 @@ fn cast(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         safe: false,
         ..CastOptions::default()
     };
+    let decimals = values.as_primitive_opt::<Decimal128Type>();
+    if let Some(floats) = decimals.and_then(|decimals| decimals_to_floats(decimals, to)) {
+        return Ok(floats);
+    }
     cast_with_options(values, to, &strict)
 }
 
@@ -146,13 +147,6 @@ fn no_value(value: &ArrayRef, field: &Field, error: &ArrowError) -> String {
         Ok(text) => format!("'{text}' is not a value of type {}", sql_name(field.data_type())),
         Err(_) => error.to_string(),
     }
-}
-
-/// The first row whose decimal does not fit the 64 bits that a table keeps of it.
-fn too_wide(values: &ArrayRef) -> Option<usize> {
-    let decimals = values.as_primitive_opt::<Decimal128Type>()?;
-    let wide = |row: &usize| decimals.is_valid(*row) && i64::try_from(decimals.value(*row)).is_err();
-    (0..decimals.len()).find(wide)
 }
 
 #[cfg(test)]
@@ -199,14 +193,22 @@ mod tests {
                 format!("INSERT INTO t, {error}")
             );
         }
-        let wide = Arc::new(StringArray::from(vec!["1.00", "123456789012345678901"])) as ArrayRef;
-        let error = fit(
-            vec![("i", ints(vec![Some(1), Some(2)])), ("p", wide)],
-            &["i", "p"],
-        )
-        .unwrap_err();
+        let wide = |text: &str| {
+            let texts = Arc::new(StringArray::from(vec!["1.00", text])) as ArrayRef;
+            let columns = vec![("i", ints(vec![Some(1), Some(2)])), ("p", texts)];
+            fit(columns, &["i", "p"])
+        };
+        let fitted = wide("123456789012345678901234567890123456.78").unwrap();
+        let decimals = fitted.column(2).as_primitive::<Decimal128Type>();
+        assert_eq!(
+            decimals.value(1),
+            12_345_678_901_234_567_890_123_456_789_012_345_678
+        );
+        let error = wide("1234567890123456789012345678901234567").unwrap_err();
         assert!(
-            error.starts_with("INSERT INTO t, row 2, column p: needs more than 64 bits"),
+            error.starts_with(
+                "INSERT INTO t, row 2, column p: '1234567890123456789012345678901234567' is not"
+            ),
             "{error}"
         );
         let error = fit(vec![("s", ints(vec![Some(1)]))], &["s"]).unwrap_err();

@@ -1,6 +1,7 @@
 //! `VALUES` of literals as arrays, without planning a query: what makes single-row INSERTs quick.
 //!
-//! Numbers are read as DataFusion reads them (i64, else u64, else f64), so that a literal means the same on both ways.
+//! Numbers are read as in a query (i64, else u64, else a decimal, or a float if there is an exponent), so that a literal
+//! means the same on both ways. For a column of floats they are read as such, without a decimal in between.
 
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ fn column_of(
     for (row, exprs) in rows.iter().enumerate() {
         values.push(match default.filter(|_| is_default(&exprs[column])) {
             Some(default) => default.clone(),
-            None => literal(&exprs[column]).map_err(|reason| wrong(row, reason))?,
+            None => literal(&exprs[column], to).map_err(|reason| wrong(row, reason))?,
         });
     }
     let mut types = values
@@ -93,14 +94,14 @@ pub(crate) fn is_default(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-/// The value of a literal.
+/// The value of a literal for a column of type `to`.
 ///
 /// # Errors
 /// It is none, or no value of the type it names, in words.
-fn literal(expr: &Expr) -> Result<ScalarValue, String> {
+fn literal(expr: &Expr, to: &DataType) -> Result<ScalarValue, String> {
     match expr {
         Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => number(digits, false),
+            Value::Number(digits, _) => number(digits, false, to),
             Value::SingleQuotedString(text) => Ok(ScalarValue::Utf8(Some(text.clone()))),
             Value::Boolean(value) => Ok(ScalarValue::Boolean(Some(*value))),
             Value::Null => Ok(ScalarValue::Null),
@@ -108,7 +109,7 @@ fn literal(expr: &Expr) -> Result<ScalarValue, String> {
         },
         Expr::UnaryOp { op, expr } => match (op, &**expr) {
             (UnaryOperator::Minus | UnaryOperator::Plus, Expr::Value(value)) => match &value.value {
-                Value::Number(digits, _) => number(digits, *op == UnaryOperator::Minus),
+                Value::Number(digits, _) => number(digits, *op == UnaryOperator::Minus, to),
                 other => Err(format!("{op}{other} is no number")),
             },
             _ => Err(format!(
@@ -128,7 +129,7 @@ fn literal(expr: &Expr) -> Result<ScalarValue, String> {
     }
 }
 
-fn number(digits: &str, negative: bool) -> Result<ScalarValue, String> {
+fn number(digits: &str, negative: bool, to: &DataType) -> Result<ScalarValue, String> {
     let sign = if negative { "-" } else { "" };
     let text = format!("{sign}{}", digits.replace('_', ""));
     if let Ok(value) = text.parse::<i64>() {
@@ -137,8 +138,24 @@ fn number(digits: &str, negative: bool) -> Result<ScalarValue, String> {
     if let Ok(value) = text.parse::<u64>() {
         return Ok(ScalarValue::UInt64(Some(value)));
     }
-    let value = text
-        .parse::<f64>()
-        .map_err(|_| format!("'{text}' is no number"))?;
-    Ok(ScalarValue::Float64(Some(value)))
+    if !to.is_floating()
+        && let Some(decimal) = decimal(&text)
+    {
+        return Ok(decimal);
+    }
+    let no_number = || format!("'{text}' is no number");
+    Ok(match to {
+        DataType::Float32 => ScalarValue::Float32(Some(text.parse().map_err(|_| no_number())?)),
+        _ => ScalarValue::Float64(Some(text.parse().map_err(|_| no_number())?)),
+    })
+}
+
+/// A number without an exponent as a decimal; none if it has more digits than a decimal can.
+fn decimal(text: &str) -> Option<ScalarValue> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let scale = i8::try_from(fraction.len()).ok().filter(|scale| *scale <= 38)?;
+    let value: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let digits = value.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+    let precision = u8::try_from(digits).ok()?.max(scale.unsigned_abs());
+    (precision <= 38).then_some(ScalarValue::Decimal128(Some(value), precision, scale))
 }

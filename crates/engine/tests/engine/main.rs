@@ -2,12 +2,17 @@
 //! imports, and what happens when something is wrong.
 
 mod agree;
+mod answers;
+mod answers_clauses;
+mod answers_numbers;
+mod answers_overflow;
 mod changes;
 mod compaction;
 mod corpus;
 mod defaults;
 mod explain;
 mod imports;
+mod nesting;
 mod parallel;
 mod random;
 mod star;
@@ -17,3 +22,4 @@ mod support;
 mod tpch;
 mod transactions;
 mod types_table;
+mod wide_decimals;

@@ -65,7 +65,7 @@ const CONDITIONS: [&str; 7] = [
     "f.b IN (SELECT k FROM far WHERE kind IN (SELECT kind FROM kinds WHERE parity = 0))",
 ];
 
-const AGGREGATES: [&str; 14] = [
+const AGGREGATES: [&str; 15] = [
     "count(*)",
     "count(f.x)",
     "sum(f.x)",
@@ -73,6 +73,7 @@ const AGGREGATES: [&str; 14] = [
     "min(f.x)",
     "max(f.y)",
     "sum(f.x * f.y)",
+    "sum(f.y * CAST(f.x AS BIGINT))",
     "sum(f.y - f.x)",
     "min(f.c)",
     "sum(f.c)",

@@ -268,9 +268,129 @@ async fn a_lock_that_is_kept_is_told() {
         },
     );
     run(&db, "BEGIN").await;
+    run(&db, "INSERT INTO t VALUES (2)").await;
     let locked = error(&hasty, "INSERT INTO t VALUES (1)").await;
     assert!(locked.contains("is being written by another process"), "{locked}");
     run(&db, "COMMIT").await;
     run(&hasty, "INSERT INTO t VALUES (1)").await;
-    assert_eq!(sum(&db).await, "1|1");
+    assert_eq!(sum(&db).await, "2|3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_says_how_long_it_waits() {
+    let (dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (i bigint)").await;
+    let other = reopen(&dir, &DatabaseOptions::default());
+    assert_eq!(
+        query(&other, "SHOW halocline.lock_wait").await,
+        ["halocline.lock_wait|5s"]
+    );
+    run(&other, "SET halocline.lock_wait = '0'").await;
+    run(&db, "BEGIN").await;
+    run(&db, "INSERT INTO t VALUES (2)").await;
+    let locked = error(&other, "INSERT INTO t VALUES (1)").await;
+    assert!(locked.contains("is being written by another process"), "{locked}");
+    run(&other, "RESET halocline.lock_wait").await;
+    assert_eq!(
+        query(&other, "SHOW halocline.lock_wait").await,
+        ["halocline.lock_wait|5s"]
+    );
+    let wrong = error(&other, "SET halocline.lock_wait = 'long'").await;
+    assert!(
+        wrong.contains("halocline.lock_wait") && wrong.contains("500ms"),
+        "{wrong}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_only_reads_keeps_nobody_waiting() {
+    let (dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (i bigint)").await;
+    run(&db, "INSERT INTO t VALUES (1)").await;
+    let hasty = DatabaseOptions {
+        lock_wait: Some(Duration::ZERO),
+        ..DatabaseOptions::default()
+    };
+    for other in [db.session(), reopen(&dir, &hasty)] {
+        run(&db, "BEGIN").await;
+        let before = sum(&db).await;
+        run(&other, "INSERT INTO t VALUES (10)").await;
+        run(
+            &other,
+            "INSERT INTO t SELECT i FROM generate_series(1, 3000) AS s(i)",
+        )
+        .await;
+        assert_eq!(sum(&db).await, before, "it sees one version");
+        // What it has read is no longer so.
+        for text in [
+            "INSERT INTO t VALUES (5)",
+            "UPDATE t SET i = 0",
+            "CREATE TABLE u (i int)",
+            "DROP TABLE t",
+        ] {
+            let changed = error(&db, text).await;
+            assert!(
+                changed.contains("since the open transaction began to read"),
+                "{changed}"
+            );
+            assert_eq!(sum(&db).await, before, "{text}");
+        }
+        run(&db, "COMMIT").await;
+        assert_eq!(sum(&db).await, sum(&other).await);
+    }
+    // Nothing was read before: the newest version is what it writes over.
+    let other = db.session();
+    run(&db, "BEGIN").await;
+    run(&other, "DELETE FROM t").await;
+    run(&db, "INSERT INTO t VALUES (7)").await;
+    assert_eq!(sum(&db).await, "1|7");
+    run(&db, "COMMIT").await;
+    // Nobody has changed what was read.
+    run(&db, "BEGIN").await;
+    assert_eq!(sum(&db).await, "1|7");
+    run(&db, "UPDATE t SET i = i + 1").await;
+    run(&db, "COMMIT").await;
+    assert_eq!(sum(&other).await, "1|8");
+    let reader = reopen(
+        &dir,
+        &DatabaseOptions {
+            read_only: true,
+            ..DatabaseOptions::default()
+        },
+    );
+    run(&reader, "BEGIN").await;
+    assert_eq!(sum(&reader).await, "1|8");
+    assert!(error(&reader, "DELETE FROM t").await.contains("read-only"));
+    run(&reader, "COMMIT").await;
+    assert!(db.check(&mut |_| ()).unwrap().problems.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compaction_changes_nothing_that_was_read() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (i bigint)").await;
+    let other = db.session();
+    for expected in ["4|13", "8|26"] {
+        run(&db, "INSERT INTO t SELECT i FROM generate_series(1, 3) AS s(i)").await;
+        run(&db, "BEGIN").await;
+        sum(&db).await;
+        // The first folds the log into a segment; the others write the segments anew.
+        for _ in 0..3 {
+            run(&other, "VACUUM FULL").await;
+        }
+        run(&db, "INSERT INTO t VALUES (7)").await;
+        assert_eq!(sum(&db).await, expected);
+        run(&db, "COMMIT").await;
+    }
+    run(&db, "BEGIN").await;
+    sum(&db).await;
+    run(&other, "INSERT INTO t VALUES (1)").await;
+    run(&other, "VACUUM FULL").await;
+    let changed = error(&db, "INSERT INTO t VALUES (5)").await;
+    assert!(
+        changed.contains("since the open transaction began to read"),
+        "{changed}"
+    );
+    run(&db, "ROLLBACK").await;
+    assert_eq!(sum(&db).await, "9|27");
 }

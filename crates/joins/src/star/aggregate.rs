@@ -1,6 +1,6 @@
 //! Aggregates, one state for each group in a dense array.
 //!
-//! Sums are kept in 128 bits: what a sum of 64 bits that wraps would be is their lower half, and nothing else overflows.
+//! Sums are kept in 128 bits, in which nothing overflows: whoever asks for one checks that it fits its type.
 
 use super::measure::{Measure, Values};
 use crate::{JoinError, Result};

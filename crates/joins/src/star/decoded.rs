@@ -4,6 +4,7 @@
 use super::aggregate::Groups;
 use super::measure::Values;
 use super::run::{StarJoin, StarStats};
+use crate::Result;
 
 /// Rows of the fact table that match its own conditions, as values.
 #[derive(Debug, Default, Clone)]
@@ -31,6 +32,9 @@ impl DecodedRows {
 impl StarJoin {
     /// Joins decoded rows. O(rows).
     ///
+    /// # Errors
+    /// [`JoinError::Overflow`](crate::JoinError::Overflow).
+    ///
     /// # Panics
     /// If a column is missing, or has not as many values as there are rows.
     pub(super) fn decoded(
@@ -39,7 +43,7 @@ impl StarJoin {
         order: &[usize],
         groups: &mut Groups,
         stats: &mut StarStats,
-    ) {
+    ) -> Result<()> {
         stats.rows += rows.rows as u64;
         stats.selected += rows.rows as u64;
         let mut left: Vec<usize> = (0..rows.rows).collect();
@@ -63,8 +67,9 @@ impl StarJoin {
         let columns: Vec<Values> = rows.measured.iter().map(|column| column.of(&left)).collect();
         let (mut values, mut room) = (Values::default(), Vec::new());
         for (number, aggregate) in self.aggregates.iter().enumerate() {
-            (aggregate.measure).evaluate(&columns, left.len(), &mut values, &mut room);
+            (aggregate.measure).evaluate(&columns, left.len(), &mut values, &mut room)?;
             groups.add(number, &numbers, &values);
         }
+        Ok(())
     }
 }

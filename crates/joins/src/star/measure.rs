@@ -1,22 +1,66 @@
 //! What is aggregated: expressions over integer columns of the fact table.
 //!
-//! Values wrap at the width of the expression's type, as they do in SQL here; a NULL operand makes a NULL.
+//! A result outside of the expression's type is an error; a NULL operand makes a NULL.
 
-/// The type an expression is of.
+use crate::{JoinError, Result};
+
+/// The type an expression is of, which its results are checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Width {
     /// 32 bits.
     W32,
     /// 64 bits.
     W64,
+    /// Of which the caller knows that no result can leave 64 bits: these are not checked, which is quicker.
+    Fits,
 }
 
 impl Width {
-    #[inline(always)]
-    fn wrap(self, value: i64) -> i64 {
+    fn data_type(self) -> &'static str {
         match self {
-            Width::W32 => i64::from(value as i32),
-            Width::W64 => value,
+            Width::W32 => "int",
+            Width::W64 | Width::Fits => "bigint",
+        }
+    }
+}
+
+/// An operation of two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+impl Operation {
+    #[inline(always)]
+    fn wrapping(self, a: i64, b: i64) -> i64 {
+        match self {
+            Operation::Add => a.wrapping_add(b),
+            Operation::Subtract => a.wrapping_sub(b),
+            Operation::Multiply => a.wrapping_mul(b),
+        }
+    }
+
+    /// The result, and whether it is outside of its type.
+    #[inline(always)]
+    fn overflowing(self, width: Width, a: i64, b: i64) -> (i64, bool) {
+        let (value, outside) = match self {
+            Operation::Add => a.overflowing_add(b),
+            Operation::Subtract => a.overflowing_sub(b),
+            Operation::Multiply => a.overflowing_mul(b),
+        };
+        match width {
+            Width::W32 => (value, outside || i64::from(value as i32) != value),
+            Width::W64 | Width::Fits => (value, outside),
+        }
+    }
+
+    fn sign(self) -> char {
+        match self {
+            Operation::Add => '+',
+            Operation::Subtract => '-',
+            Operation::Multiply => '*',
         }
     }
 }
@@ -95,53 +139,54 @@ impl Values {
 
 impl Measure {
     /// Its values for rows whose columns are these. `room` lends what it needs in between.
-    pub(super) fn evaluate(&self, columns: &[Values], rows: usize, out: &mut Values, room: &mut Vec<Values>) {
-        match self {
-            Measure::Column(number) => out.set(&columns[*number]),
+    ///
+    /// # Errors
+    /// [`JoinError::Overflow`].
+    pub(super) fn evaluate(
+        &self,
+        columns: &[Values],
+        rows: usize,
+        out: &mut Values,
+        room: &mut Vec<Values>,
+    ) -> Result<()> {
+        let (operation, width, left, right) = match self {
+            Measure::Column(number) => {
+                out.set(&columns[*number]);
+                return Ok(());
+            }
             Measure::Literal(value) => {
                 out.values.clear();
                 out.values.resize(rows, *value);
                 out.valid.clear();
+                return Ok(());
             }
-            Measure::Add(width, a, b) => {
-                combine((a, b), columns, rows, out, room, |a, b| {
-                    width.wrap(a.wrapping_add(b))
-                });
+            Measure::Add(width, left, right) => (Operation::Add, *width, left, right),
+            Measure::Subtract(width, left, right) => (Operation::Subtract, *width, left, right),
+            Measure::Multiply(width, left, right) => (Operation::Multiply, *width, left, right),
+        };
+        left.evaluate(columns, rows, out, room)?;
+        let mut lent = room.pop().unwrap_or_default();
+        let right = match &**right {
+            Measure::Column(number) => &columns[*number],
+            other => {
+                other.evaluate(columns, rows, &mut lent, room)?;
+                &lent
             }
-            Measure::Subtract(width, a, b) => {
-                combine((a, b), columns, rows, out, room, |a, b| {
-                    width.wrap(a.wrapping_sub(b))
-                });
-            }
-            Measure::Multiply(width, a, b) => {
-                combine((a, b), columns, rows, out, room, |a, b| {
-                    width.wrap(a.wrapping_mul(b))
-                });
-            }
-        }
+        };
+        // A place of its own for each operation keeps its loop free of branches.
+        match operation {
+            Operation::Add => combine(Operation::Add, width, out, right),
+            Operation::Subtract => combine(Operation::Subtract, width, out, right),
+            Operation::Multiply => combine(Operation::Multiply, width, out, right),
+        }?;
+        room.push(lent);
+        Ok(())
     }
 }
 
-fn combine(
-    (left, right): (&Measure, &Measure),
-    columns: &[Values],
-    rows: usize,
-    out: &mut Values,
-    room: &mut Vec<Values>,
-    operator: impl Fn(i64, i64) -> i64,
-) {
-    left.evaluate(columns, rows, out, room);
-    let mut lent = room.pop().unwrap_or_default();
-    let right = match right {
-        Measure::Column(number) => &columns[*number],
-        other => {
-            other.evaluate(columns, rows, &mut lent, room);
-            &lent
-        }
-    };
-    for (left, right) in out.values.iter_mut().zip(&right.values) {
-        *left = operator(*left, *right);
-    }
+/// Replaces the left operands, in `out`, by the results.
+#[inline(always)]
+fn combine(operation: Operation, width: Width, out: &mut Values, right: &Values) -> Result<()> {
     if out.valid.is_empty() {
         out.valid.clone_from(&right.valid);
     } else {
@@ -150,7 +195,43 @@ fn combine(
             .zip(&right.valid)
             .for_each(|(left, right)| *left &= right);
     }
-    room.push(lent);
+    let pairs = out.values.iter_mut().zip(&right.values);
+    if width == Width::Fits {
+        pairs.for_each(|(left, right)| *left = operation.wrapping(*left, *right));
+        return Ok(());
+    }
+    let mut any = false;
+    if out.valid.is_empty() {
+        for (left, right) in out.values.iter().zip(&right.values) {
+            any |= operation.overflowing(width, *left, *right).1;
+        }
+    } else {
+        // What stands in the place of a NULL is no value.
+        for ((left, right), valid) in out.values.iter().zip(&right.values).zip(&out.valid) {
+            any |= *valid && operation.overflowing(width, *left, *right).1;
+        }
+    }
+    if any {
+        return Err(overflow(operation, width, out, right));
+    }
+    let pairs = out.values.iter_mut().zip(&right.values);
+    pairs.for_each(|(left, right)| *left = operation.wrapping(*left, *right));
+    Ok(())
+}
+
+/// The error for the first row whose result is outside of its type.
+#[cold]
+fn overflow(operation: Operation, width: Width, left: &Values, right: &Values) -> JoinError {
+    let pairs = left.values.iter().zip(&right.values).enumerate();
+    let valid = |row: usize| left.valid.get(row).is_none_or(|valid| *valid);
+    let mut outside = pairs.filter(|(row, (a, b))| valid(*row) && operation.overflowing(width, **a, **b).1);
+    let text = outside
+        .next()
+        .map_or_else(String::new, |(_, (a, b))| format!("{a} {} {b}", operation.sign()));
+    JoinError::Overflow {
+        operation: text,
+        data_type: width.data_type(),
+    }
 }
 
 #[cfg(test)]
@@ -169,20 +250,34 @@ mod tests {
         ];
         let of = |measure: Measure| {
             let (mut values, mut room) = (Values::default(), vec![column(&[7; 9], &[false; 9])]);
-            measure.evaluate(&columns, 3, &mut values, &mut room);
-            values
+            measure
+                .evaluate(&columns, 3, &mut values, &mut room)
+                .map(|()| values)
         };
         let pair = || (Box::new(Measure::Column(0)), Box::new(Measure::Column(1)));
         let (a, b) = pair();
-        let product = of(Measure::Multiply(Width::W32, a, b));
-        assert_eq!(product.values[..2], [4, -2]);
-        assert_eq!(product.valid, [true, true, false]);
+        let error = of(Measure::Multiply(Width::W32, a, b)).expect_err("the second row overflows");
+        assert_eq!(
+            error.to_string(),
+            "2147483647 * 2 is not a value of type int; cast to decimal(38, 0) or double where values are that large"
+        );
         let (a, b) = pair();
-        let product = of(Measure::Multiply(Width::W64, b, a));
+        let product = of(Measure::Multiply(Width::W64, b, a)).expect("64 bits are enough");
         assert_eq!(product.values[1], 2 * i64::from(i32::MAX));
         assert_eq!(product.valid, [true, true, false]);
         let (_, b) = pair();
-        let rest = of(Measure::Subtract(Width::W64, Box::new(Measure::Literal(10)), b));
+        let rest = of(Measure::Subtract(Width::W64, Box::new(Measure::Literal(10)), b)).expect("small");
         assert_eq!((rest.values, rest.valid), (vec![6, 8, 4], vec![]));
+        // A NULL has a value in its place that would overflow.
+        let columns = [column(&[1, i64::MAX], &[true, false])];
+        let more = Measure::Add(
+            Width::W64,
+            Box::new(Measure::Column(0)),
+            Box::new(Measure::Literal(1)),
+        );
+        let mut values = Values::default();
+        more.evaluate(&columns, 2, &mut values, &mut Vec::new())
+            .expect("NULL does not overflow");
+        assert_eq!((values.values[0], values.valid), (2, vec![true, false]));
     }
 }

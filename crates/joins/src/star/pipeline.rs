@@ -293,7 +293,7 @@ impl<'a> Pipeline<'a> {
             let (values, room) = (&mut self.values, &mut self.room);
             aggregate
                 .measure
-                .evaluate(&self.columns, rows.len(), values, room);
+                .evaluate(&self.columns, rows.len(), values, room)?;
             groups.add(number, &self.groups, values);
         }
         Ok(())

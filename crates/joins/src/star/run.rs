@@ -116,7 +116,7 @@ impl StarJoin {
     /// Joins the rows of `segments` that match their conditions and those that are in none, on `threads` threads. O(rows).
     ///
     /// # Errors
-    /// [`JoinError::Interrupted`] when `interrupted` is set; [`JoinError::Columns`].
+    /// [`JoinError::Interrupted`] when `interrupted` is set; [`JoinError::Overflow`]; [`JoinError::Columns`].
     ///
     /// # Panics
     /// If a segment [cannot be read](Self::can_read).
@@ -149,7 +149,7 @@ impl StarJoin {
                 let (number, chunk) = match *morsel {
                     Morsel::Chunk(number, chunk) => (number, chunk),
                     Morsel::Decoded(rows) => {
-                        self.decoded(rows, &order, &mut groups, &mut stats);
+                        self.decoded(rows, &order, &mut groups, &mut stats)?;
                         continue;
                     }
                 };

@@ -65,7 +65,7 @@ fn brute_force(rows: &[Row], first: &BTreeMap<i64, u32>, second: &BTreeMap<i64, 
         let state = answer.entry(left + right * stride).or_default();
         state.0 += 1;
         if let Some(x) = x {
-            let product = i128::from(x.wrapping_mul(*y));
+            let product = i128::from(i64::from(*x) * i64::from(*y));
             state.1 = Some(state.1.unwrap_or(0) + product);
             state.2 += 1;
             state.3 = Some(state.3.map_or(product, |least| least.min(product)));
@@ -75,15 +75,24 @@ fn brute_force(rows: &[Row], first: &BTreeMap<i64, u32>, second: &BTreeMap<i64, 
     answer
 }
 
+/// Products of two numbers of 32 bits fit 64.
 fn product(function: Function) -> Aggregate {
+    product_of(Width::W64, function)
+}
+
+fn product_of(width: Width, function: Function) -> Aggregate {
     let (x, y) = (Box::new(Measure::Column(0)), Box::new(Measure::Column(1)));
     Aggregate {
         function,
-        measure: Measure::Multiply(Width::W32, x, y),
+        measure: Measure::Multiply(width, x, y),
     }
 }
 
 fn join_of(first: &Arc<Dimension>, second: &Arc<Dimension>) -> StarJoin {
+    join_in(Width::W64, first, second)
+}
+
+fn join_in(width: Width, first: &Arc<Dimension>, second: &Arc<Dimension>) -> StarJoin {
     let probe = |column, dimension: &Arc<Dimension>| Probe {
         columns: vec![column],
         dimension: Arc::clone(dimension),
@@ -92,7 +101,7 @@ fn join_of(first: &Arc<Dimension>, second: &Arc<Dimension>) -> StarJoin {
     StarJoin::new(
         vec![probe(0, first), probe(1, second)],
         vec![2, 3],
-        functions.map(product).to_vec(),
+        functions.map(|function| product_of(width, function)).to_vec(),
     )
     .expect("few groups")
 }
@@ -175,6 +184,17 @@ proptest! {
         prop_assert_eq!(&answer, &brute_force(&rows, &first, &second, stride));
         let joined: u64 = answer.values().map(|state| state.0).sum();
         prop_assert!(stats.passed.last().is_none_or(|passed| *passed == joined));
+        // Unchecked where the caller knows that nothing overflows; in 32 bits an error if and only if something does.
+        let (unchecked, _) = answer_with(&join_in(Width::Fits, &left, &right), &table, &added, threads);
+        prop_assert_eq!(&unchecked, &answer);
+        let segments: Vec<_> = table.segments().iter().map(|segment| (segment, vec![])).collect();
+        let narrow = join_in(Width::W32, &left, &right).run(&segments, &added, threads, &AtomicBool::new(false));
+        let ends = answer.values().flat_map(|state| [state.3, state.4]).flatten();
+        let fits = ends.into_iter().all(|end| i32::try_from(end).is_ok());
+        prop_assert_eq!(narrow.is_ok(), fits);
+        if let Err(error) = narrow {
+            prop_assert!(matches!(error, JoinError::Overflow { .. }), "{}", error);
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Bytes that an index reads as if they lay on the emulated device: [`EmulatedBytes`].
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::Device;
-use crate::Bytes;
+use crate::{BlockDamage, Bytes};
 
 /// Any bytes, with what is read of them charged to a [`Device`].
 #[derive(Debug, Clone)]
@@ -37,6 +38,20 @@ impl<B: Bytes> EmulatedBytes<B> {
 }
 
 impl<B: Bytes> Bytes for EmulatedBytes<B> {
+    #[inline]
+    fn verified_blocks(&self) -> &[AtomicU64] {
+        self.bytes.verified_blocks()
+    }
+
+    fn verify(&self, offset: usize, len: usize) {
+        self.bytes.verify(offset, len);
+    }
+
+    #[inline]
+    fn damage(&self) -> Option<BlockDamage> {
+        self.bytes.damage()
+    }
+
     #[inline(always)]
     fn as_slice(&self) -> &[u8] {
         self.bytes.as_slice()

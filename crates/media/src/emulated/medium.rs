@@ -62,6 +62,10 @@ impl<M: Medium> Medium for Emulated<M> {
         self.medium.discard(offset, len)
     }
 
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        self.medium.truncate(len)
+    }
+
     fn allocated(&self) -> Result<u64, MediaError> {
         self.medium.allocated()
     }

@@ -39,7 +39,8 @@ impl Images {
             }
             None => {
                 let fresh = Tracked::new(len)?;
-                fresh.store(0, model.durable());
+                let durable = model.durable();
+                fresh.store(0, &durable[..durable.len().min(len as usize)]);
                 self.differ.clear();
                 Arc::new(fresh)
             }

@@ -4,7 +4,8 @@
 //! - The stores to one line arrive in order: some first part of them is there, the rest is not.
 //! - Lines arrive in any order, flushed or not, so each line is at a point of its own.
 //! - A fence makes durable what was stored to a line before that line's last flush.
-//! - Growth is durable on return; a crash within it leaves the old length or the new one. New bytes are zero.
+//! - Another length is durable on return; a crash within the call leaves the old length or the new one. New bytes are
+//!   zero.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -96,10 +97,19 @@ impl CrashModel {
             Event::Flush { offset, len } => self.flush(*offset, *len),
             Event::Fence => return self.arrive(|pending| pending.flushed),
             Event::Sync => return self.arrive(|pending| pending.pieces.len()),
-            Event::Grow { len } => self.durable.resize(*len as usize, 0),
+            Event::Resize { len } => return self.resize(*len),
             Event::Begin { .. } | Event::Acknowledge { .. } => {}
         }
         Vec::new()
+    }
+
+    /// Returns the lines that are cut off, if the length is less now; nothing of them is pending any more.
+    fn resize(&mut self, len: u64) -> Vec<(u64, Line)> {
+        let lines = len / LINE..self.durable.len() as u64 / LINE;
+        let lost = lines.map(|line| (line, self.line(line))).collect();
+        self.pending.split_off(&(len / LINE));
+        self.durable.resize(len as usize, 0);
+        lost
     }
 
     /// All lines whose contents a crash leaves open.

@@ -88,7 +88,7 @@ where
         let report = &self.state.report;
         match event {
             Event::Fence => self.crash(CrashPoint::Fence(report.fences), None)?,
-            Event::Grow { len } => self.crash(CrashPoint::Grow(report.growths), Some(*len))?,
+            Event::Resize { len } => self.crash(CrashPoint::Grow(report.growths), Some(*len))?,
             Event::Sync => self.crash(CrashPoint::Sync(report.syncs), None)?,
             _ => {}
         }
@@ -107,7 +107,7 @@ where
         } = &mut self.state;
         match event {
             Event::Fence => report.fences += 1,
-            Event::Grow { .. } => report.growths += 1,
+            Event::Resize { .. } => report.growths += 1,
             Event::Sync => report.syncs += 1,
             Event::Flush { .. } => report.flushes += 1,
             Event::Begin { operation } => *in_flight = Some(*operation),
@@ -177,13 +177,17 @@ where
         self.state = state;
     }
 
-    /// Tries the images of a crash here; `grown` is the length after a growth that may have happened or not.
-    fn crash(&mut self, point: CrashPoint, grown: Option<u64>) -> Result<(), Box<Violation>> {
+    /// Tries the images of a crash here; `resized` is another length that it may have or not.
+    fn crash(&mut self, point: CrashPoint, resized: Option<u64>) -> Result<(), Box<Violation>> {
         let model = &self.state.model;
-        let lines: Vec<Open> = model.open_lines().into_iter().map(Open::from).collect();
         let lens: Vec<u64> = std::iter::once(model.durable().len() as u64)
-            .chain(grown)
+            .chain(resized)
             .collect();
+        // Lines that may be cut off are not needed: it must not matter what they hold.
+        let least = lens.iter().copied().min().unwrap_or(0);
+        let lines = model.open_lines().into_iter();
+        let lines = lines.filter(|states| states.line * LINE < least);
+        let lines: Vec<Open> = lines.map(Open::from).collect();
         let mut states = vec![lens.len() as u32];
         states.extend(lines.iter().map(|line| line.differences.len() as u32));
         let report = &mut self.state.report;

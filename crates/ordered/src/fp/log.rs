@@ -13,6 +13,7 @@ use halocline_pool::Slab;
 use crate::TreeError;
 use crate::hybrid::At;
 use crate::locks::Backoff;
+use crate::opening::may_finish;
 
 use super::layout::{LOG, LOG_BITMAP, LOG_RIGHT, LOGS, LOGS_AT};
 use super::leaf::Leaf;
@@ -118,13 +119,18 @@ pub(crate) fn replay<M: Medium>(slab: &Slab<M>) -> Result<(), TreeError> {
             2 => Some(Change::TakeOver),
             _ => None,
         };
-        let Some(change) = change.filter(|_| slab.is_node(leaf) && slab.is_node(right)) else {
-            return Err(TreeError::Damaged {
-                name: slab.name().to_owned(),
-                node: at,
-                reason: "a log of a split leads nowhere".to_owned(),
-            });
+        let damaged = |reason: &str| TreeError::Damaged {
+            name: slab.name().to_owned(),
+            node: at,
+            reason: reason.to_owned(),
         };
+        let Some(change) = change.filter(|_| slab.is_node(leaf) && slab.is_node(right)) else {
+            return Err(damaged("a log of a split leads nowhere"));
+        };
+        if slab.sums().is_some() {
+            return Err(damaged("it is a log in use, in a tree that was closed"));
+        }
+        may_finish(slab)?;
         let node = |offset| Leaf(At { medium, offset });
         redo(change, node(leaf), node(right), medium.load_u64(at + LOG_BITMAP))?;
         medium.store_u64(at, 0);

@@ -7,6 +7,7 @@ use crate::TreeError;
 use crate::facade::is_index;
 use crate::hybrid::{Hybrid, Leaves};
 use crate::kind::{CHUNK, Stored};
+use crate::opening::Opening;
 
 use super::leaves::FpLeaves;
 
@@ -46,7 +47,15 @@ impl<M: Medium> FpTree<M> {
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged; [`TreeError::Damaged`] if a
     /// micro-log is.
     pub fn open(pool: &Pool<M>, name: &str) -> Result<FpTree<M>, TreeError> {
-        Hybrid::open(pool, name, false, FpLeaves::default()).map(FpTree)
+        Hybrid::open(pool, name, Opening::Write, FpLeaves::default()).map(FpTree)
+    }
+
+    /// As [`open`](FpTree::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
+    ///
+    /// # Errors
+    /// As [`open`](FpTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
+    pub fn open_read_only(pool: &Pool<M>, name: &str) -> Result<FpTree<M>, TreeError> {
+        Hybrid::open(pool, name, Opening::Read, FpLeaves::default()).map(FpTree)
     }
 
     /// As [`open`](FpTree::open), also if the machine went down before all was synced
@@ -56,7 +65,7 @@ impl<M: Medium> FpTree<M> {
     /// # Errors
     /// As [`open`](FpTree::open).
     pub fn open_unsynced(pool: &Pool<M>, name: &str) -> Result<FpTree<M>, TreeError> {
-        Hybrid::open(pool, name, true, FpLeaves::default()).map(FpTree)
+        Hybrid::open(pool, name, Opening::Accept, FpLeaves::default()).map(FpTree)
     }
 
     /// The object's name.
@@ -82,7 +91,7 @@ impl<M: Medium> Stored<M> for FpTree<M> {
         Self::create(pool, name, FpOptions { chunk })
     }
 
-    fn open_stored(pool: &Pool<M>, name: &str, unsynced: bool) -> Result<Self, TreeError> {
-        Hybrid::open(pool, name, unsynced, FpLeaves::default()).map(FpTree)
+    fn open_stored(pool: &Pool<M>, name: &str, opening: Opening) -> Result<Self, TreeError> {
+        Hybrid::open(pool, name, opening, FpLeaves::default()).map(FpTree)
     }
 }

@@ -23,7 +23,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         entries: &mut dyn Iterator<Item = (u64, u64)>,
         fill: f64,
     ) -> Result<u64, TreeError> {
-        self.latch.check(self.name())?;
+        self.latch.check(&self.slab)?;
         let first = self.inner.find(0).leaf;
         self.intact(first)?;
         if !self.is_empty() || self.inner.find(u64::MAX).leaf != first {
@@ -87,7 +87,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         let Some((least, _)) = entries.first() else {
             return Ok(0);
         };
-        let node = self.slab.alloc()?;
+        let node = self.latch.alloc(&self.slab)?;
         match number_of(node, self.name()) {
             Ok(number) => {
                 written.push((*least, number));

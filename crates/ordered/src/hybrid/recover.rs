@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use halocline_media::Medium;
-use halocline_pool::{Slab, SlabRecovery};
+use halocline_pool::{NodeSums, Slab, SlabRecovery};
 
 use crate::TreeError;
 use crate::inner::Inner;
 use crate::latch::Latch;
 use crate::locks::Locks;
+use crate::opening::{NOT_AS_CLOSED, may_finish};
 
 use super::check::{Facts, facts};
 use super::leaves::{At, Leaves};
@@ -36,7 +37,12 @@ pub(super) fn recover<M: Medium, L: Leaves>(
     leaves: L,
 ) -> Result<Hybrid<M, L>, TreeError> {
     let (medium, root) = (recovery.slab().medium(), recovery.slab().root());
-    if medium.load_u64(root) == 0 {
+    let first = medium.load_u64(root);
+    if first == 0 || recovery.slab().is_node(first) {
+        // Another link is refused by name.
+        recovery.slab().check_root()?;
+    }
+    if first == 0 {
         return begin(recovery.finish(), leaves);
     }
     leaves.finish(recovery.slab())?;
@@ -44,6 +50,10 @@ pub(super) fn recover<M: Medium, L: Leaves>(
     let slab = recovery.finish();
     let broken = Broken::default();
     settle::<M, L>(&slab, &mut found, &broken)?;
+    if broken.any() {
+        // A damaged leaf may have been linked to others.
+        slab.keep_all();
+    }
     let count = found.iter().map(|leaf| leaf.facts.count).sum();
     let index = bounds(&found);
     Ok(Hybrid {
@@ -59,6 +69,7 @@ pub(super) fn recover<M: Medium, L: Leaves>(
 
 /// The first leaf of a tree that has none.
 fn begin<M: Medium, L: Leaves>(slab: Slab<M>, leaves: L) -> Result<Hybrid<M, L>, TreeError> {
+    may_finish(&slab)?;
     let offset = slab.alloc()?;
     let number = number_of(offset, slab.name())?;
     let medium = slab.medium();
@@ -87,18 +98,19 @@ struct Found {
 /// All leaves, in the order of their links.
 fn walk<M: Medium, L: Leaves>(recovery: &mut SlabRecovery<M>) -> Result<Vec<Found>, TreeError> {
     let medium = Arc::clone(recovery.slab().shared_medium());
+    let sums = recovery.slab().sums().cloned();
     let first = medium.load_u64(recovery.slab().root());
     let (leaves, mut at) = follow::<M, L>(recovery, first)?;
     if at == 0 {
         // Not worth another thread.
-        return Ok(look_at::<M, L>(&medium, &leaves));
+        return Ok(look_at::<M, L>(&medium, sums.as_ref(), &leaves));
     }
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(8);
     let (sender, receiver) = sync_channel::<(usize, Vec<u32>)>(64);
     let (receiver, looked) = (Mutex::new(receiver), Mutex::new(BTreeMap::new()));
     let look = || {
         while let Ok((number, leaves)) = locked(&receiver).recv() {
-            let found = look_at::<M, L>(&medium, &leaves);
+            let found = look_at::<M, L>(&medium, sums.as_ref(), &leaves);
             locked(&looked).insert(number, found);
         }
     };
@@ -150,7 +162,7 @@ fn follow<M: Medium, L: Leaves>(
 }
 
 /// Looks at leaves, while the next ones are being fetched.
-fn look_at<M: Medium, L: Leaves>(medium: &M, leaves: &[u32]) -> Vec<Found> {
+fn look_at<M: Medium, L: Leaves>(medium: &M, sums: Option<&NodeSums<M>>, leaves: &[u32]) -> Vec<Found> {
     let leaf = |number: u32| At {
         medium,
         offset: offset_of(number),
@@ -159,9 +171,13 @@ fn look_at<M: Medium, L: Leaves>(medium: &M, leaves: &[u32]) -> Vec<Found> {
         if let Some(ahead) = leaves.get(at + AHEAD) {
             L::fetch_all(leaf(*ahead));
         }
+        let mut facts = facts::<M, L>(leaf(*number));
+        if sums.is_some_and(|sums| !sums.matches(offset_of(*number))) {
+            facts.damage = Some(NOT_AS_CLOSED);
+        }
         Found {
             number: *number,
-            facts: facts::<M, L>(leaf(*number)),
+            facts,
         }
     };
     leaves.iter().enumerate().map(look).collect()
@@ -188,7 +204,12 @@ fn settle<M: Medium, L: Leaves>(
             && leaves[at].facts.greatest >= leaves[next].facts.least
         {
             let least = leaves[next].facts.least;
-            L::clear_from(leaf(leaves[at].number), least)?;
+            // What a split or a leaf that takes over another has left is in the next leaf too; what is not belongs to nobody.
+            let (left, right) = (leaf(leaves[at].number), leaf(leaves[next].number));
+            if slab.sums().is_none() && are_copies::<M, L>(left, right, least) {
+                may_finish(slab)?;
+                L::clear_from(left, least)?;
+            }
             leaves[at].facts = facts::<M, L>(leaf(leaves[at].number));
             if leaves[at].facts.count > 0 && leaves[at].facts.greatest >= least {
                 let damage = Some("its keys and those of the next leaf are not in order");
@@ -211,6 +232,11 @@ fn settle<M: Medium, L: Leaves>(
         } else if found.facts.count == 0
             && let Some(before) = before
         {
+            if slab.is_read_only() {
+                // It has no keys, so nobody needs it.
+                continue;
+            }
+            slab.begin_writing()?;
             let (left, own) = (leaf(before), leaf(found.number));
             L::set_next(left, L::next(own));
             medium.fence()?;
@@ -228,6 +254,19 @@ fn settle<M: Medium, L: Leaves>(
         found.facts.count = 0;
     }
     Ok(())
+}
+
+/// Whether all entries of a leaf with keys from `least` on are those of another one too.
+fn are_copies<M: Medium, L: Leaves>(left: At<'_, M>, right: At<'_, M>, least: u64) -> bool {
+    let head = L::head(right);
+    let mut copies = true;
+    L::each(left, &L::head(left), |entry| {
+        if entry.key >= least {
+            let found = L::find(right, &head, entry.key);
+            copies &= found.is_some_and(|slot| L::value(right, slot) == entry.value);
+        }
+    });
+    copies
 }
 
 /// Each leaf with the least key that belongs to it. Keys that a damaged leaf may have had belong to it: all behind the

@@ -21,7 +21,7 @@ const TRIES: usize = 256;
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Removes the entry of a key and returns its value.
     pub(crate) fn take_out(&self, key: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(self.name())?;
+        self.latch.check(&self.slab)?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);
         let Some(slot) = L::locate(at, key) else {

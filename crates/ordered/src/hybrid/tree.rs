@@ -8,6 +8,8 @@ use crate::count::Count;
 use crate::inner::{Inner, Place};
 use crate::latch::Latch;
 use crate::locks::{Backoff, Locks};
+use crate::opening::Opening;
+use crate::seal::{is_closing, seal};
 use crate::{TreeError, TreeStats};
 
 use super::leaves::{At, Leaves};
@@ -31,6 +33,23 @@ pub(crate) struct Hybrid<M: Medium, L: Leaves> {
     pub(crate) leaves: L,
 }
 
+impl<M: Medium, L: Leaves> Drop for Hybrid<M, L> {
+    fn drop(&mut self) {
+        if !is_closing(&self.slab, &self.latch) {
+            return;
+        }
+        // All leaves that can be reached were looked at when the tree was opened.
+        let reached = self.broken.any().then(|| self.inner.leaves());
+        let known = |node: u64| {
+            let number = u32::try_from(node / UNIT).ok();
+            reached
+                .as_ref()
+                .is_none_or(|reached| number.is_some_and(|number| reached.contains(&number)))
+        };
+        seal(&mut self.slab, &self.broken, known);
+    }
+}
+
 impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// Creates an empty tree as an object of this name.
     pub(crate) fn create(pool: &Pool<M>, name: &str, chunk: u64, leaves: L) -> Result<Self, TreeError> {
@@ -40,16 +59,12 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
             chunk,
         };
         drop(pool.create_slab(name, &options)?);
-        Self::open(pool, name, false, leaves)
+        Self::open(pool, name, Opening::Write, leaves)
     }
 
-    /// Opens a tree, if `unsynced` also after power loss before all was synced.
-    pub(crate) fn open(pool: &Pool<M>, name: &str, unsynced: bool, leaves: L) -> Result<Self, TreeError> {
-        let recovery = match unsynced {
-            false => pool.open_slab(name, L::OWNER)?,
-            true => pool.open_slab_unsynced(name, L::OWNER)?,
-        };
-        recover::recover(recovery, leaves)
+    /// Opens a tree.
+    pub(crate) fn open(pool: &Pool<M>, name: &str, opening: Opening, leaves: L) -> Result<Self, TreeError> {
+        recover::recover(opening.slab(pool, name, L::OWNER)?, leaves)
     }
 
     /// The object's name.

@@ -23,7 +23,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     /// What most inserts need is short, so that the core gets on to the next one while it waits for memory; all else is apart.
     #[inline(always)]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
-        self.latch.check(self.name())?;
+        self.latch.check(&self.slab)?;
         match self.try_put(key, value)? {
             Some((place, _locked, Ok(Put::Added))) => {
                 self.count.add(place.leaf, 1);
@@ -110,7 +110,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
             let Some(node) = *spare else {
                 // Without any lock, as the pool has to grow.
                 locked.unchanged();
-                *spare = Some(self.slab.alloc()?);
+                *spare = Some(self.latch.alloc(&self.slab)?);
                 tried = self.try_put(key, value)?;
                 continue;
             };
@@ -144,7 +144,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// Replaces the value of a key that is there.
     pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(self.name())?;
+        self.latch.check(&self.slab)?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);
         match L::locate(at, key) {

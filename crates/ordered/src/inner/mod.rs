@@ -14,6 +14,7 @@ mod node;
 mod piece;
 mod shrink;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -285,6 +286,19 @@ impl Inner {
             (low, high) = (below, above);
             (left, right) = beside;
             (index, level, node, version) = (child, level - 1, next, next_version);
+        }
+    }
+
+    /// The numbers of all leaves, as they are while nobody writes.
+    pub(crate) fn leaves(&self) -> HashSet<u32> {
+        let (mut all, mut from) = (HashSet::new(), 0);
+        loop {
+            let family = self.family(from);
+            all.extend(family.leaves());
+            match family.keys().1.checked_add(1) {
+                Some(next) => from = next,
+                None => return all,
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use crate::TreeError;
 use crate::facade::is_index;
 use crate::hybrid::Hybrid;
 use crate::kind::{CHUNK, Stored};
+use crate::opening::Opening;
 
 use super::leaves::LbLeaves;
 
@@ -51,7 +52,15 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged.
     pub fn open(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
-        Hybrid::open(pool, name, false, LbLeaves::new(options)).map(LbTree)
+        Hybrid::open(pool, name, Opening::Write, LbLeaves::new(options)).map(LbTree)
+    }
+
+    /// As [`open`](LbTree::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
+    ///
+    /// # Errors
+    /// As [`open`](LbTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
+    pub fn open_read_only(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
+        Hybrid::open(pool, name, Opening::Read, LbLeaves::new(options)).map(LbTree)
     }
 
     /// As [`open`](LbTree::open), also if the machine went down before all was synced
@@ -61,7 +70,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     /// # Errors
     /// As [`open`](LbTree::open).
     pub fn open_unsynced(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
-        Hybrid::open(pool, name, true, LbLeaves::new(options)).map(LbTree)
+        Hybrid::open(pool, name, Opening::Accept, LbLeaves::new(options)).map(LbTree)
     }
 
     /// The object's name.
@@ -91,7 +100,7 @@ impl<M: Medium, const B: usize> Stored<M> for LbTree<M, B> {
         Self::create(pool, name, options)
     }
 
-    fn open_stored(pool: &Pool<M>, name: &str, unsynced: bool) -> Result<Self, TreeError> {
-        Hybrid::open(pool, name, unsynced, LbLeaves::new(LbOptions::default())).map(LbTree)
+    fn open_stored(pool: &Pool<M>, name: &str, opening: Opening) -> Result<Self, TreeError> {
+        Hybrid::open(pool, name, opening, LbLeaves::new(LbOptions::default())).map(LbTree)
     }
 }

@@ -39,6 +39,10 @@ impl<M: Medium> Kind<M> for Fp {
     fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
         FpTree::open(pool, "tree")
     }
+
+    fn open_read_only(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+        FpTree::open_read_only(pool, "tree")
+    }
 }
 
 impl Inside for Fp {

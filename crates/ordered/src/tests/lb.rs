@@ -49,6 +49,10 @@ impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
     fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
         LbTree::open(pool, "tree", Self::OPTIONS)
     }
+
+    fn open_read_only(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+        LbTree::open_read_only(pool, "tree", Self::OPTIONS)
+    }
 }
 
 impl<const B: usize, const MOVING: bool> Inside for Lb<B, MOVING> {

@@ -5,6 +5,7 @@
 //! tree's module, for which it implements [`Rule`](mistakes::Rule), and a call of [`noticed`](mistakes::noticed) for each. The
 //! tests in `tests/` take every [`TreeKind`](crate::TreeKind).
 
+mod closing;
 mod crash;
 mod failures;
 mod fair;
@@ -57,6 +58,10 @@ macro_rules! tree_tests {
             use super::*;
 
             crash_scenarios!(crash_tests!($kind:));
+            tree_tests!(@ $kind: closing, closing_and_the_first_store_after_it);
+            tree_tests!(@ $kind: closing, a_changed_value_is_damage_that_closing_keeps);
+            tree_tests!(@ $kind: closing, readers_share_a_tree);
+            tree_tests!(@ $kind: closing, readers_of_a_tree_that_was_not_closed);
             tree_tests!(@ $kind: failures, a_full_pool_changes_nothing);
             tree_tests!(@ $kind: models, threads_and_splits);
             tree_tests!(@ $kind: models, threads_and_empty_leaves);
@@ -108,6 +113,7 @@ macro_rules! whole_tests {
             tree_tests!(@ $kind: whole, damaged_leaves_are_named_and_refused);
             tree_tests!(@ $kind: whole, damaged_inner_nodes_are_named_and_refused);
             tree_tests!(@ $kind: whole, broken_links_are_named_and_refused);
+            tree_tests!(@ $kind: whole, leaves_with_wrong_heads_end_in_errors);
             tree_tests!(@ $kind: whole, a_damaged_root_is_named);
             tree_tests!(@ $kind: whole, a_count_among_writers);
             tree_tests!(@ $kind: whole, opening_writes_nothing);

@@ -9,7 +9,7 @@ use halocline_pool::{Pool, PoolError};
 use super::crash::{all_needed_but, inserts};
 use super::workload::{Do, Kind, contents, run};
 use crate::whole::{Format, Node, NodeHead, Whole};
-use crate::{OrderedIndex, TreeError, TreeStats};
+use crate::{OrderedIndex, Range, TreeError, TreeStats};
 
 /// Such a tree, seen from inside.
 pub(crate) trait Inside: Kind<Tracked> {
@@ -48,6 +48,10 @@ macro_rules! is_whole {
 
             fn open(pool: &halocline_pool::Pool<M>) -> Result<Self::Tree, $crate::TreeError> {
                 $tree::open(pool, "tree")
+            }
+
+            fn open_read_only(pool: &halocline_pool::Pool<M>) -> Result<Self::Tree, $crate::TreeError> {
+                $tree::open_read_only(pool, "tree")
             }
         }
 
@@ -251,6 +255,69 @@ pub(crate) fn broken_links_are_named_and_refused<K: Inside>() {
         let wrong = [others[0], others[1], 3, 1 << 50, right + 8][number];
         // From a leaf on the left the siblings lead where the link should, until it is noticed.
         refuses_what_is_below::<K>(grown, node, (link.unwrap(), wrong), number > 0);
+    }
+}
+
+/// A leaf whose head is wrong, in an open tree or before it is opened: whatever is done ends, no answer is wrong, `check` names a node, and
+/// nothing that is written spreads the damage.
+pub(crate) fn leaves_with_wrong_heads_end_in_errors<K: Inside>() {
+    for (reopen, case) in [false, true]
+        .into_iter()
+        .flat_map(|reopen| (0..8).map(move |case| (reopen, case)))
+    {
+        let (medium, pool, mut tree) = grown::<K>();
+        let leaf = node_of::<K>(&tree, 1_000, 0);
+        let (offset, low, high) = (leaf.offset, leaf.low(), leaf.high());
+        let (at, wrong) = [
+            (NodeHead::HIGH, high - 1),
+            (NodeHead::HIGH, high + 3),
+            (NodeHead::HIGH, u64::MAX),
+            (NodeHead::HIGH, 0),
+            (NodeHead::LOW, low - 3),
+            (NodeHead::LOW, low + 1),
+            (NodeHead::META, 0),
+            (NodeHead::META, leaf.meta() ^ 1),
+        ][case];
+        if reopen {
+            drop(tree);
+            medium.store_u64(offset + at, wrong);
+            tree = K::open(&pool).unwrap();
+        } else {
+            medium.store_u64(offset + at, wrong);
+        }
+        let all: Vec<(u64, u64)> = (0..2_003)
+            .filter(|key| key * 1_717 % 2_003 < 2_000)
+            .map(|key| (key, key + 1))
+            .collect();
+        let up = Range::new(&tree, ..).collect::<Result<Vec<_>, _>>();
+        assert!(up.is_err(), "{reopen} {case}");
+        let down = Range::new(&tree, ..).rev().collect::<Result<Vec<_>, _>>();
+        assert!(down.is_err(), "{reopen} {case}");
+        assert!(tree.len() <= 2_000);
+        for (key, value) in &all {
+            match tree.get(*key) {
+                Ok(found) => assert_eq!(found, Some(*value), "{reopen} {case}"),
+                Err(error) => assert!(is_damaged(Err::<(), _>(error), offset)),
+            }
+        }
+        let more: Vec<u64> = (3_000..4_000)
+            .chain((0..2_003).filter(|key| key * 1_717 % 2_003 >= 2_000))
+            .collect();
+        for key in &more {
+            if let Err(error) = tree.insert(*key, 1) {
+                assert!(is_damaged(Err::<(), _>(error), offset));
+            }
+        }
+        for key in high - 20..high + 20 {
+            if let Err(error) = tree.remove(key) {
+                assert!(is_damaged(Err::<(), _>(error), offset));
+            }
+        }
+        let report = tree.check().unwrap();
+        let named: Vec<u64> = report.problems.iter().map(|problem| problem.node).collect();
+        assert_eq!(named, [offset], "{reopen} {case}: {:?}", report.problems);
+        drop(tree);
+        assert!(!K::open(&pool).unwrap().check().unwrap().is_intact());
     }
 }
 

@@ -8,6 +8,7 @@ use halocline_media::{Medium, Tracked};
 use halocline_pool::Pool;
 
 use super::images;
+use crate::seal::mistake::{self, Mistake};
 use crate::{OrderedIndex, Range, TreeError};
 
 pub(crate) type Contents = BTreeMap<u64, u64>;
@@ -36,6 +37,8 @@ pub(crate) trait Kind<M: Medium>: 'static {
     fn create(pool: &Pool<M>) -> Self::Tree;
 
     fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError>;
+
+    fn open_read_only(pool: &Pool<M>) -> Result<Self::Tree, TreeError>;
 }
 
 /// How many flushes and fences of each scenario of [`crash`](super::crash) may be left out unnoticed, since others do their
@@ -160,9 +163,15 @@ pub(crate) fn check<K: Kind<Tracked>>(
     }
 }
 
-fn prepare<K: Kind<Tracked>>(medium: &Arc<Tracked>, setup: &[Do]) {
+/// A tree on which the setup is done, and which is closed or not: the first store to one that is closed takes a flush and a fence more.
+fn prepare<K: Kind<Tracked>>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) {
     let pool = Pool::create_on(Arc::clone(medium)).unwrap();
-    run(&mut K::create(&pool), setup, |_| (), |_| ());
+    let mut tree = K::create(&pool);
+    run(&mut tree, setup, |_| (), |_| ());
+    match closed {
+        true => drop(tree),
+        false => mistake::with(Mistake::Unsealed, || drop(tree)),
+    }
 }
 
 fn work<K: Kind<Tracked>>(medium: &Arc<Tracked>, operations: &[Do]) {
@@ -174,6 +183,8 @@ fn work<K: Kind<Tracked>>(medium: &Arc<Tracked>, operations: &[Do]) {
         |number| medium.begin(number),
         |number| medium.acknowledge(number),
     );
+    // What is stored when it is closed has a scenario of its own.
+    mistake::with(Mistake::Unsealed, || drop(tree));
 }
 
 /// Explores operations on a tree on which those of the setup are done, with every flush and fence left out in turn.
@@ -184,7 +195,7 @@ pub(crate) fn explore<K: Kind<Tracked>>(limit: usize, setup: &[Do], operations: 
         ..Explorer::default()
     };
     let report = explorer.mutants(
-        |medium| prepare::<K>(medium, setup),
+        |medium| prepare::<K>(medium, setup, false),
         |medium| work::<K>(medium, operations),
         |medium, crash| check::<K>(medium, crash, &states, setup.len()),
     );
@@ -207,7 +218,7 @@ pub(crate) fn survives<K: Kind<Tracked>>(
         ..Explorer::default()
     };
     let report = explorer.run(
-        |medium| prepare::<K>(medium, setup),
+        |medium| prepare::<K>(medium, setup, true),
         |medium| work::<K>(medium, operations),
         |medium, crash| check::<K>(medium, crash, &states, setup.len()),
     );

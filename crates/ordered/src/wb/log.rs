@@ -11,6 +11,7 @@ use halocline_media::{LINE, Medium};
 use halocline_pool::SlabRecovery;
 
 use crate::TreeError;
+use crate::opening::may_finish;
 use crate::whole::Out;
 
 use super::layout::{LOG, LOGS, LOGS_AT, PAIRS, pair_offset};
@@ -114,18 +115,23 @@ pub(super) fn replay<M: Medium>(recovery: &SlabRecovery<M>) -> Result<(), TreeEr
         if count == 0 || made(Mistake::LogsIgnored) {
             continue;
         }
+        let damaged = |reason: &str| TreeError::Damaged {
+            name: slab.name().to_owned(),
+            node: log,
+            reason: reason.to_owned(),
+        };
         let pairs: Vec<(u64, u64)> = (0..PAIRS.min(count as usize))
             .map(|pair| log + pair_offset(pair))
             .map(|at| (medium.load_u64(at), medium.load_u64(at + 8)))
             .collect();
         let fits = |offset: u64| offset.is_multiple_of(8) && slab.node_at(offset).is_some();
         if count > PAIRS as u64 || !pairs.iter().all(|pair| fits(pair.0)) {
-            return Err(TreeError::Damaged {
-                name: slab.name().to_owned(),
-                node: log,
-                reason: "it is a log of words that are in no node".to_owned(),
-            });
+            return Err(damaged("it is a log of words that are in no node"));
         }
+        if slab.sums().is_some() {
+            return Err(damaged("it is a log in use, in a tree that was closed"));
+        }
+        may_finish(slab)?;
         let mut out = Out::new(medium);
         apply(&mut out, &pairs);
         out.fence();

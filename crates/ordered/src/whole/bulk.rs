@@ -28,7 +28,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         entries: &mut dyn Iterator<Item = (u64, u64)>,
         fill: f64,
     ) -> Result<u64, TreeError> {
-        self.latch.check(self.name())?;
+        self.latch.check(&self.slab)?;
         let path = loop {
             // Twice if the leaf was not visited yet.
             if let Some(path) = self.try_path(0)? {

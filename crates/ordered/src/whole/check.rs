@@ -42,6 +42,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 0 => report.leaves += 1,
                 _ => inner_nodes += 1,
             }
+            self.may_be_looked_at(&next)?;
             if let Err(problem) = self.look_at(&next, &mut report, &mut due) {
                 self.broken.add(number_of(problem.node), problem.reason.clone());
                 if !report.problems.contains(&problem) {
@@ -58,6 +59,22 @@ impl<M: Medium, F: Format> Whole<M, F> {
             });
         }
         Ok(report)
+    }
+
+    /// Visits a leaf of a tree that is only read: what a crash has left half done in it is no damage.
+    ///
+    /// # Errors
+    /// [`TreeError::NeedsRecovery`].
+    fn may_be_looked_at(&self, due: &Due) -> Result<(), TreeError> {
+        let number = self.number(due.link);
+        let unseen = due.level == 0 && self.slab.is_node(due.link) && !self.seen.has(number);
+        match self.slab.is_read_only() && unseen {
+            true => match self.visit(number) {
+                Err(error @ TreeError::NeedsRecovery { .. }) => Err(error),
+                _ => Ok(()),
+            },
+            false => Ok(()),
+        }
     }
 
     /// Looks at a node; what is below it is due next.

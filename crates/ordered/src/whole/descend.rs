@@ -4,6 +4,7 @@ use halocline_media::Medium;
 
 use crate::TreeError;
 use crate::locks::Backoff;
+use crate::opening::{NOT_AS_CLOSED, has_changed, may_finish};
 
 use super::format::{Entries, Format};
 use super::layout::TOP;
@@ -77,8 +78,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         loop {
             self.intact(at.number)?;
             if level == 0 && !self.seen.has(at.number) {
-                self.visit(at.number)?;
-                return Ok(None);
+                return self.first_visit(key, from, at);
             }
             let node = self.node(at.number);
             let low = node.low();
@@ -131,6 +131,58 @@ impl<M: Medium, F: Format> Whole<M, F> {
             )),
             false => Ok(None),
         }
+    }
+
+    /// Looks at a leaf that nobody has looked at since the tree was opened; nothing, so that the caller looks for it anew.
+    #[cold]
+    fn first_visit(&self, key: u64, from: Option<At>, at: At) -> Result<Option<At>, TreeError> {
+        if !self.node(at.number).is::<F>(0) {
+            return self.contradiction(from, at, from);
+        }
+        self.verify_place(key, 0)?;
+        self.visit(at.number)?;
+        Ok(None)
+    }
+
+    /// Compares a node of a level with what its parent says of it, both at one version: the level and the first and last key that
+    /// belong to it, which no writer leaves different. Whoever finds that a node does not fit calls this before trying again, so that only
+    /// other threads can make anyone try again. Does nothing if they came in between.
+    ///
+    /// # Errors
+    /// [`TreeError::Damaged`], of the node or of its parent.
+    #[cold]
+    pub(super) fn verify_place(&self, key: u64, level: u32) -> Result<(), TreeError> {
+        let Some(above) = self.try_descend(key, level + 1)? else {
+            return Ok(());
+        };
+        let parent = self.node(above.number);
+        let examined = F::examine(parent);
+        if !self.locks.validate(above.number, above.version) {
+            return Ok(());
+        }
+        let facts = examined.map_err(|reason| self.damaged(above.number, reason))?;
+        let child = facts.entries.child(key);
+        let Some((low, link)) = facts.entries.get(child).copied() else {
+            return Err(self.damaged(above.number, "it has no child for a key that belongs to it"));
+        };
+        let number = self.number(link);
+        if number == 0 {
+            return Err(self.damaged(above.number, "one of its links leads to no node"));
+        }
+        let Some(version) = self.locks.read(number) else {
+            return Ok(());
+        };
+        let node = self.node(number);
+        let keys = (low, facts.entries.high(child, parent.high()));
+        let agrees = node.is::<F>(level) && (node.low(), node.high()) == keys;
+        let still = self.locks.validate(above.number, above.version) && self.locks.validate(number, version);
+        if agrees || !still {
+            return Ok(());
+        }
+        Err(match self.is_in_place(number) {
+            true => self.damaged(above.number, "one of its links leads to no child of it"),
+            false => self.damaged(number, "it has not the level or the keys that its parent says"),
+        })
     }
 
     /// Whether the parent that the links lead to by a node's own level and keys says the same of it: then a link that says something
@@ -217,6 +269,9 @@ impl<M: Medium, F: Format> Whole<M, F> {
                     right: node.sibling(),
                 };
                 if self.locks.validate(at.number, at.version) {
+                    if family.entries.is_empty() {
+                        return Err(self.damaged(at.number, "it has no children"));
+                    }
                     return Ok(family);
                 }
             }
@@ -246,8 +301,13 @@ impl<M: Medium, F: Format> Whole<M, F> {
             // Not a leaf any more, or somebody else was here.
             return Ok(());
         }
+        if has_changed(&self.slab, node.offset) {
+            return Err(self.damaged(number, NOT_AS_CLOSED));
+        }
         let facts = F::examine(node).map_err(|reason| self.damaged(number, reason))?;
         if facts.unfinished {
+            may_finish(&self.slab)?;
+            self.latch.check(&self.slab)?;
             let mut out = Out::new(self.slab.medium());
             F::mend(&mut out, node);
             self.latch.keep(out.done())?;

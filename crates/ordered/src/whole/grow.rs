@@ -7,7 +7,7 @@ use crate::TreeError;
 
 use super::format::{Entries, Format, Split};
 use super::layout::{Head, TOP};
-use super::node::{Out, number_of};
+use super::node::{Node, Out, number_of};
 use super::tree::Whole;
 
 /// A node that was taken from the pool and is given back if it is not needed.
@@ -104,7 +104,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         let (parent, node) = (self.node(wanted.parent), self.node(wanted.child));
         let fits = parent.is::<F>(level + 1)
             && parent.covers(key)
-            && F::child(parent, key) == node.offset
+            && self.agree(parent, node, key)
             && F::count(parent) < F::CAPACITY
             && node.is::<F>(level)
             && node.covers(key)
@@ -148,6 +148,16 @@ impl<M: Medium, F: Format> Whole<M, F> {
         Ok(true)
     }
 
+    /// Whether a node is the child of a parent that a key belongs to, and both say the same of the keys that belong to it: their locks are
+    /// held. What is damaged must not be copied to another node.
+    pub(super) fn agree(&self, parent: Node<'_, M>, node: Node<'_, M>, key: u64) -> bool {
+        let entries = Entries::of::<F, M>(parent);
+        let child = entries.child(key);
+        entries.get(child).is_some_and(|(low, link)| {
+            *link == node.offset && (*low, entries.high(child, parent.high())) == (node.low(), node.high())
+        })
+    }
+
     /// Puts a new root above a full one, which is split the next time.
     fn grow_root(&self, root: u32, level: u32, spare: &mut Spare<'_, M, F>) -> Result<(), TreeError> {
         let Some(new) = spare.node.filter(|_| level + 1 < TOP) else {
@@ -172,6 +182,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         self.store_root(&mut out, new);
         self.set_root(number_of(new), level + 1);
         self.add_inner_nodes(1);
+        self.seen.add(number_of(new));
         spare.node = None;
         drop(locked);
         self.latch.keep(out.done())

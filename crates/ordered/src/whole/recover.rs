@@ -11,6 +11,7 @@ use crate::TreeError;
 use crate::broken::Broken;
 use crate::latch::Latch;
 use crate::locks::Locks;
+use crate::opening::{NOT_AS_CLOSED, has_changed, may_finish};
 
 use super::format::{Entries, Format};
 use super::layout::{Head, NodeHead, TOP};
@@ -37,12 +38,15 @@ type Damage = (u64, &'static str);
 /// below it is not reached.
 pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Result<Whole<M, F>, TreeError> {
     let medium = Arc::clone(recovery.slab().shared_medium());
-    F::replay(&recovery)?;
     let root = medium.load_u64(recovery.slab().root());
+    if root != 0 {
+        recovery.keep(root)?;
+    }
+    recovery.slab().check_root()?;
+    F::replay(&recovery)?;
     if root == 0 {
         return begin(recovery.finish());
     }
-    recovery.keep(root)?;
     within_reach(&recovery, root)?;
     let medium = &*medium;
     let broken = Broken::default();
@@ -58,6 +62,7 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
         1
     });
     let (mut inner_nodes, mut last) = (0, 0);
+    let mut looked_at = Vec::new();
     for level in (1..=height).rev() {
         let mut below = Vec::with_capacity(if level > 1 { nodes.len() * F::CAPACITY } else { 0 });
         for (at, found) in nodes.iter().enumerate() {
@@ -69,6 +74,7 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
             let Some(entries) = settle::<M, F>(&recovery, medium, found, level, &mut damage)? else {
                 continue;
             };
+            looked_at.push(number_of(found.offset));
             for (child, (low, offset)) in entries.iter().enumerate() {
                 let child = Found {
                     offset: *offset,
@@ -101,12 +107,14 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
         recovery.keep_all();
     }
     let slab = recovery.finish();
+    let seen = Seen::none_up_to(last);
+    looked_at.into_iter().for_each(|node| seen.add(node));
     Ok(Whole {
         root: AtomicU64::new(u64::from(height) << 32 | u64::from(number_of(root))),
         inner_nodes: inner_nodes.into(),
         locks: Locks::new(),
         tally: Tally::unknown(),
-        seen: Seen::none_up_to(last),
+        seen,
         broken,
         latch: Latch::default(),
         log: F::log(&slab),
@@ -141,6 +149,7 @@ fn within_reach<M: Medium>(recovery: &SlabRecovery<M>, offset: u64) -> Result<()
 
 /// The root and the leaf of a tree that has none.
 fn begin<M: Medium, F: Format>(slab: Slab<M>) -> Result<Whole<M, F>, TreeError> {
+    may_finish(&slab)?;
     let (root, leaf) = (slab.alloc()?, slab.alloc()?);
     if let Some(far) = [root, leaf].into_iter().find(|node| *node >= REACH) {
         return Err(too_far(slab.name(), far));
@@ -186,6 +195,10 @@ fn settle<M: Medium, F: Format>(
         damage((offset, reason));
         Ok(None)
     };
+    let closed = recovery.slab().sums().is_some();
+    if has_changed(recovery.slab(), offset) {
+        return refuse(NOT_AS_CLOSED);
+    }
     if !node.is::<F>(level) || (node.low(), node.high()) != (found.low, found.high) {
         return refuse("it has not the level or the keys that its place needs");
     }
@@ -195,22 +208,28 @@ fn settle<M: Medium, F: Format>(
     };
     let mut out = Out::new(medium);
     if facts.unfinished {
+        if closed {
+            return refuse("something is half done in it");
+        }
+        may_finish(recovery.slab())?;
         F::mend(&mut out, node);
     }
-    let unsettled = F::unsettled(node).and_then(|child| {
+    // Nothing is half done in a tree that was closed, so a child that seems to be is damaged; whoever visits it finds that.
+    let unsettled = F::unsettled(node).filter(|_| !closed).and_then(|child| {
         let slot = facts.entries.iter().position(|entry| entry.1 == child)?;
         let next = facts.entries.get(slot + 1).map_or(0, |next| next.1);
         Some((child, next, facts.entries.high(slot, found.high)))
     });
     let mut entries = facts.entries;
     if let Some((child, next, high)) = unsettled {
-        match settle_child::<M, F>(recovery, &mut out, child, level - 1, high) {
+        match settle_child::<M, F>(recovery, &mut out, child, level - 1, high)? {
             Err((node, reason)) if node != next => damage((child, reason)),
             Err(sibling) => damage(sibling),
             Ok(Some(_)) if entries.len() == F::CAPACITY => {
                 return refuse("it has no room for a child that it should have");
             }
             Ok(Some(missing)) => {
+                may_finish(recovery.slab())?;
                 F::insert(&mut out, node, missing.0, missing.1);
                 entries.insert(missing);
             }
@@ -224,39 +243,42 @@ fn settle<M: Medium, F: Format>(
 /// Makes a child's keys end where its sibling's begin; returns the sibling, with the least key that belongs to it, if it is one that the parent,
 /// by whom the child's keys end with `high`, does not know.
 ///
+/// Damage if one of the two is: the child, or maybe the sibling. Nothing was done then.
+///
 /// # Errors
-/// If one of the two is damaged: the child, or maybe the sibling. Nothing was done.
+/// As [`may_finish`].
 fn settle_child<M: Medium, F: Format>(
     recovery: &SlabRecovery<M>,
     out: &mut Out<'_, M>,
     child: u64,
     level: u32,
     high: u64,
-) -> Result<Option<(u64, u64)>, Damage> {
+) -> Result<Result<Option<(u64, u64)>, Damage>, TreeError> {
     let is_place = |offset| recovery.slab().is_node(offset) && offset < REACH;
     if !is_place(child) {
         // Naming it will say so.
-        return Ok(None);
+        return Ok(Ok(None));
     }
     let node = out.node(child);
     let sibling = node.sibling();
     if sibling == 0 {
-        return Ok(None);
+        return Ok(Ok(None));
     }
     if !is_place(sibling) {
-        return Err((child, "its sibling is no node"));
+        return Ok(Err((child, "its sibling is no node")));
     }
     let right = out.node(sibling);
     if !right.is::<F>(level) || right.low() <= node.low() {
-        return Err((
+        return Ok(Err((
             sibling,
             "its sibling's level or keys are not a sibling's, or it is a sibling and its own are not",
-        ));
+        )));
     }
     if right.low() <= node.high() {
+        may_finish(recovery.slab())?;
         out.store(child + NodeHead::HIGH, right.low() - 1);
         out.flush(child);
         out.fence();
     }
-    Ok((right.low() <= high).then(|| (right.low(), sibling)))
+    Ok(Ok((right.low() <= high).then(|| (right.low(), sibling))))
 }

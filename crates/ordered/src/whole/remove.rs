@@ -32,7 +32,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
 
     /// Removes the entry of a key and returns its value.
     pub(crate) fn take_out(&self, key: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(self.name())?;
+        self.latch.check(&self.slab)?;
         let (number, locked) = self.lock_leaf(key)?;
         let node = self.node(number);
         let Some((at, value)) = F::find(node, key) else {
@@ -157,6 +157,8 @@ impl<M: Medium, F: Format> Whole<M, F> {
         let fits = locked.first_was(pair.version)
             && left.is::<F>(pair.level)
             && right.is::<F>(pair.level)
+            && self.agree(parent, left, left.low())
+            && self.agree(parent, right, right.low())
             && a + b <= F::CAPACITY
             && (pair.level > 0 || a == 0 || b == 0);
         if !fits {

@@ -84,6 +84,11 @@ impl<M: Medium, F: Format> Whole<M, F> {
         tally.count.get()
     }
 
+    /// Visits a leaf; false if it is damaged. In a tree that is only read, something may be half done in it.
+    fn may_be_counted(&self, leaf: u32) -> bool {
+        matches!(self.visit(leaf), Ok(()) | Err(TreeError::NeedsRecovery { .. }))
+    }
+
     /// Counts from a key on, until the parent of its leaf has no more or others come in between.
     fn count_family(&self, from: u64) -> Result<(), TreeError> {
         let family = self.family(from)?;
@@ -94,22 +99,24 @@ impl<M: Medium, F: Format> Whole<M, F> {
             }
             let passed = self.tally.passed.load(Ordering::Relaxed);
             let leaf = self.number(family.entries[child].1);
-            let high = family.high(child);
-            let visited = self.seen.has(leaf) || self.visit(leaf).is_ok();
+            let keys = (family.entries[child].0, family.high(child));
+            let visited = self.seen.has(leaf) || self.may_be_counted(leaf);
             let locked = self.locks.lock(leaf);
             let node = self.node(leaf);
             let known = self.broken.reason(leaf).is_none();
-            if visited && known && !(node.is::<F>(0) && node.covers(passed) && node.high() == high) {
+            let agrees = node.is::<F>(0) && (node.low(), node.high()) == keys && node.covers(passed);
+            if visited && known && !agrees {
                 locked.unchanged();
                 // Others came in between, or the leaf is damaged.
-                return self.leaf_for(passed).map(drop);
+                return self.verify_place(passed, 0);
             }
             if visited && known {
-                let entries = Entries::of::<F, M>(node);
+                // The same as those of a node in which nothing is half done.
+                let entries = F::examine(node).map_or_else(|_| Entries::new(), |facts| facts.entries);
                 let counted = entries.len() - entries.rank(passed);
                 self.tally.count.add(leaf, counted as i64);
             }
-            self.tally.pass(high);
+            self.tally.pass(keys.1);
             locked.unchanged();
         }
         Ok(())

@@ -10,6 +10,8 @@ use crate::TreeStats;
 use crate::broken::Broken;
 use crate::latch::Latch;
 use crate::locks::{Backoff, Locks};
+use crate::opening::Opening;
+use crate::seal::{is_closing, seal};
 
 use super::format::Format;
 use super::layout::NODE;
@@ -33,6 +35,20 @@ pub(crate) struct Whole<M: Medium, F: Format> {
     pub(super) log: F::Log,
 }
 
+impl<M: Medium, F: Format> Drop for Whole<M, F> {
+    fn drop(&mut self) {
+        if !is_closing(&self.slab, &self.latch) {
+            return;
+        }
+        if self.slab.sums().is_none() {
+            // Of leaves that nobody has visited since a crash, nothing is known: this visits them.
+            self.entries();
+        }
+        let seen = &self.seen;
+        seal(&mut self.slab, &self.broken, |node| seen.has(number_of(node)));
+    }
+}
+
 impl<M: Medium, F: Format> Whole<M, F> {
     pub(crate) fn create(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Whole<M, F>, TreeError> {
         let slab = SlabOptions {
@@ -41,14 +57,11 @@ impl<M: Medium, F: Format> Whole<M, F> {
             chunk,
         };
         drop(pool.create_slab(name, &slab)?);
-        Self::open(pool, name, false)
+        Self::open(pool, name, Opening::Write)
     }
 
-    pub(crate) fn open(pool: &Pool<M>, name: &str, unsynced: bool) -> Result<Whole<M, F>, TreeError> {
-        recover::recover(match unsynced {
-            true => pool.open_slab_unsynced(name, F::OWNER)?,
-            false => pool.open_slab(name, F::OWNER)?,
-        })
+    pub(crate) fn open(pool: &Pool<M>, name: &str, opening: Opening) -> Result<Whole<M, F>, TreeError> {
+        recover::recover(opening.slab(pool, name, F::OWNER)?)
     }
 
     #[inline]
@@ -136,7 +149,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
 
     /// Takes a node from the pool.
     pub(super) fn take(&self) -> Result<u64, TreeError> {
-        let node = self.slab.alloc()?;
+        let node = self.latch.alloc(&self.slab)?;
         if node < REACH {
             return Ok(node);
         }
@@ -196,7 +209,18 @@ macro_rules! stored_tree {
             /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if there is no root;
             /// [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is.
             pub fn open(pool: &halocline_pool::Pool<M>, name: &str) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::whole::Whole::open(pool, name, false)?))
+                Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Write)?))
+            }
+
+            /// As [`open`](Self::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
+            ///
+            /// # Errors
+            /// As [`open`](Self::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
+            pub fn open_read_only(
+                pool: &halocline_pool::Pool<M>,
+                name: &str,
+            ) -> Result<Self, $crate::TreeError> {
+                Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Read)?))
             }
 
             /// As [`open`](Self::open), also if the machine went down before all was synced
@@ -209,7 +233,7 @@ macro_rules! stored_tree {
                 pool: &halocline_pool::Pool<M>,
                 name: &str,
             ) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::whole::Whole::open(pool, name, true)?))
+                Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Accept)?))
             }
 
             /// The object's name.
@@ -240,9 +264,9 @@ macro_rules! stored_tree {
             fn open_stored(
                 pool: &halocline_pool::Pool<M>,
                 name: &str,
-                unsynced: bool,
+                opening: $crate::opening::Opening,
             ) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::whole::Whole::open(pool, name, unsynced)?))
+                Ok($tree($crate::whole::Whole::open(pool, name, opening)?))
             }
         }
 

@@ -14,7 +14,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
     #[inline]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
-        self.latch.check(self.name())?;
+        self.latch.check(&self.slab)?;
         match self.put_into_leaf(key, value, replace)? {
             Some(before) => Ok(before),
             None => self.put_and_split(key, value, replace),
@@ -59,13 +59,16 @@ impl<M: Medium, F: Format> Whole<M, F> {
             if let Some(before) = self.put_into_leaf(key, value, replace)? {
                 return Ok(before);
             }
+            for level in 0..self.root().1 {
+                self.verify_place(key, level)?;
+            }
             backoff.wait();
         }
     }
 
     /// Replaces the value of a key that is there.
     pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(self.name())?;
+        self.latch.check(&self.slab)?;
         let (number, locked) = self.lock_leaf(key)?;
         let node = self.node(number);
         let Some((at, before)) = F::find(node, key) else {

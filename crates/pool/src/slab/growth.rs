@@ -41,11 +41,7 @@ impl<M: Medium> Slab<M> {
             }
             other => (other?, generous),
         };
-        let chunk = ExtentRef {
-            offset,
-            len,
-            checksum: 0,
-        };
+        let chunk = ExtentRef::plain(offset, len, 0);
         txn.extend_slab(&self.name, chunk)?;
         if !made(Mistake::UnpublishedChunk) {
             txn.commit()?;

@@ -5,7 +5,8 @@
 //! links. A node belongs to the owner as soon as a durable link leads to it, and is free otherwise; so taking and giving
 //! back a node writes no line and waits for no fence, and no crash can leak a node or give it to two.
 //!
-//! Invariants: at most one handle has a slab open, in any process. A node that [`Slab::alloc`] has handed out is not handed
+//! Invariants: at most one handle has a slab open to write it, in any process, and then no other has it open; else any number
+//! may read it. A node that [`Slab::alloc`] has handed out is not handed
 //! out again before [`Slab::free`]. The owner frees a node only when no durable link leads to it any more, and links
 //! it only when it is durable. At opening the owner follows its links and names every node it meets
 //! ([`SlabRecovery::keep`]); all others are free.
@@ -13,8 +14,10 @@
 mod growth;
 mod nodes;
 mod open;
+mod rest;
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use halocline_media::{AnyMedium, Medium};
@@ -26,6 +29,7 @@ use crate::{Pool, PoolError};
 use nodes::Nodes;
 
 pub use open::SlabRecovery;
+pub use rest::{NodeAtRest, NodeSums};
 
 /// What a new slab is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +69,17 @@ pub struct Slab<M: Medium = AnyMedium> {
     growing: Mutex<()>,
     /// Whether the head says that power loss would harm it.
     marked: bool,
+    read_only: bool,
+    /// Whether chunks have room for checksums of nodes.
+    has_sums: bool,
+    /// Whether the root is not what it was when the slab was closed.
+    root_changed: bool,
+    /// Its checksum then.
+    root_sum_before: u64,
+    /// What the head said of them at opening.
+    at_rest: Option<NodeSums<M>>,
+    /// Whether something may have been stored since.
+    written: AtomicBool,
     _lock: SlabLock,
 }
 
@@ -136,6 +151,12 @@ impl<M: Medium> Slab<M> {
     pub fn free(&self, offset: u64) {
         let given = self.nodes().give(offset);
         assert!(given, "the node at {offset} of '{}' is not in use", self.name);
+    }
+
+    /// Says that links are lost, so that any node may be in use: all that are there count as such, and new ones are taken from the
+    /// pool.
+    pub fn keep_all(&self) {
+        self.nodes().set_all();
     }
 
     /// Whether the offset is that of a node, in use or not.

@@ -1,21 +1,76 @@
 //! Which nodes of a slab are in use: bits in DRAM, found anew at each opening.
 
+use halocline_media::LINE;
+
+use crate::layout::NODE_SUM;
+
 use super::SlabStats;
+
+/// Where the nodes of one extent lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Offset of its first node.
+    pub(super) start: u64,
+    pub(super) count: u64,
+    /// Where the checksums of its nodes lie, if it has room for them.
+    pub(super) sums: Option<u64>,
+}
+
+impl Place {
+    /// The nodes that have room from `start` up to `end`: with checksums, these take the last lines.
+    fn new(start: u64, end: u64, node_size: u64, with_sums: bool) -> Place {
+        let room = end - start;
+        if !with_sums {
+            let count = room / node_size;
+            return Place {
+                start,
+                count,
+                sums: None,
+            };
+        }
+        let lines = |count: u64| (count * NODE_SUM).next_multiple_of(LINE);
+        let most = room / (node_size + NODE_SUM);
+        let count = (0..=most)
+            .rev()
+            .find(|count| count * node_size + lines(*count) <= room);
+        let count = count.unwrap_or(0);
+        Place {
+            start,
+            count,
+            sums: Some(end - lines(count)),
+        }
+    }
+
+    /// Where the checksum of the node at an offset lies; nothing if there is no node, or no room for checksums.
+    pub(super) fn sum_of(&self, offset: u64, node_size: u64) -> Option<u64> {
+        let distance = offset.checked_sub(self.start)?;
+        let index = distance / node_size;
+        let is_node = distance.is_multiple_of(node_size) && index < self.count;
+        self.sums.filter(|_| is_node).map(|sums| sums + index * NODE_SUM)
+    }
+}
 
 /// The nodes of one extent.
 #[derive(Debug)]
-struct Chunk {
-    /// Offset of its first node.
-    start: u64,
-    count: u64,
+pub(super) struct Chunk {
+    pub(super) place: Place,
     /// One bit a node, set if it is in use; those behind the last node are set.
     bits: Vec<u64>,
+}
+
+impl Chunk {
+    /// Returns true if the node of this number in the chunk is in use.
+    pub(super) fn is_used(&self, index: u64) -> bool {
+        self.bits[(index / 64) as usize] >> (index % 64) & 1 == 1
+    }
 }
 
 /// All nodes of a slab.
 #[derive(Debug)]
 pub(super) struct Nodes {
     node_size: u64,
+    /// Whether chunks have room for checksums.
+    with_sums: bool,
     /// In ascending order of their offsets.
     chunks: Vec<Chunk>,
     bytes: u64,
@@ -28,9 +83,10 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn new(node_size: u64) -> Nodes {
+    pub(super) fn new(node_size: u64, with_sums: bool) -> Nodes {
         Nodes {
             node_size,
+            with_sums,
             chunks: Vec::new(),
             bytes: 0,
             used: 0,
@@ -40,17 +96,23 @@ impl Nodes {
         }
     }
 
+    /// The chunks, by ascending offsets.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter()
+    }
+
     /// Adds a chunk of `bytes` bytes whose nodes are from `start` up to `end`.
     pub(super) fn add(&mut self, start: u64, end: u64, bytes: u64) {
-        let count = (end - start) / self.node_size;
+        let place = Place::new(start, end, self.node_size, self.with_sums);
+        let count = place.count;
         let mut bits = vec![0; count.div_ceil(64) as usize];
         if let Some(last) = bits.last_mut()
             && !count.is_multiple_of(64)
         {
             *last = u64::MAX << (count % 64);
         }
-        let at = self.chunks.partition_point(|chunk| chunk.start < start);
-        self.chunks.insert(at, Chunk { start, count, bits });
+        let at = self.chunks.partition_point(|chunk| chunk.place.start < start);
+        self.chunks.insert(at, Chunk { place, bits });
         self.bytes += bytes;
         self.capacity += count;
         if count > 0 {
@@ -68,7 +130,7 @@ impl Nodes {
             return None;
         }
         let (start, word) = self.cursor?;
-        let first = self.chunks.partition_point(|chunk| chunk.start < start);
+        let first = self.chunks.partition_point(|chunk| chunk.place.start < start);
         let chunks = self.chunks.len();
         for turn in 0..=chunks {
             let chunk = &mut self.chunks[(first + turn) % chunks];
@@ -78,8 +140,8 @@ impl Nodes {
                 let bit = chunk.bits[word].trailing_ones();
                 chunk.bits[word] |= 1 << bit;
                 self.used += 1;
-                self.cursor = Some((chunk.start, word));
-                return Some(chunk.start + (word as u64 * 64 + u64::from(bit)) * self.node_size);
+                self.cursor = Some((chunk.place.start, word));
+                return Some(chunk.place.start + (word as u64 * 64 + u64::from(bit)) * self.node_size);
             }
         }
         None
@@ -126,10 +188,10 @@ impl Nodes {
 
     /// The node in which an offset lies.
     pub(super) fn node_at(&self, offset: u64) -> Option<u64> {
-        let after = self.chunks.partition_point(|chunk| chunk.start <= offset);
-        let chunk = &self.chunks[after.checked_sub(1)?];
-        let node = (offset - chunk.start) / self.node_size;
-        (node < chunk.count).then_some(chunk.start + node * self.node_size)
+        let after = self.chunks.partition_point(|chunk| chunk.place.start <= offset);
+        let Place { start, count, .. } = self.chunks[after.checked_sub(1)?].place;
+        let node = (offset - start) / self.node_size;
+        (node < count).then_some(start + node * self.node_size)
     }
 
     pub(super) fn has_free(&self) -> bool {
@@ -151,11 +213,12 @@ impl Nodes {
     }
 
     fn locate(&self, offset: u64) -> Option<(usize, usize, u64)> {
-        let after = self.chunks.partition_point(|chunk| chunk.start <= offset);
+        let after = self.chunks.partition_point(|chunk| chunk.place.start <= offset);
         let chunk = after.checked_sub(1)?;
-        let distance = offset - self.chunks[chunk].start;
+        let Place { start, count, .. } = self.chunks[chunk].place;
+        let distance = offset - start;
         let node = distance / self.node_size;
-        (distance.is_multiple_of(self.node_size) && node < self.chunks[chunk].count).then_some((
+        (distance.is_multiple_of(self.node_size) && node < count).then_some((
             chunk,
             (node / 64) as usize,
             1 << (node % 64),
@@ -171,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_node_is_handed_out_once() {
-        let mut nodes = Nodes::new(256);
+        let mut nodes = Nodes::new(256, false);
         nodes.add(1 << 20, (1 << 20) + 70 * 256, 70 * 256);
         nodes.add(4096, 4096 + 3 * 256 + 100, 4096);
         assert!(nodes.set(4096 + 256) && !nodes.set(4096 + 256));
@@ -193,5 +256,35 @@ mod tests {
         assert_eq!(nodes.take(), Some(1 << 30));
         assert_eq!(nodes.take(), None);
         assert_eq!(nodes.stats().used, 74);
+    }
+
+    #[test]
+    fn checksums_take_the_last_lines_of_a_chunk() {
+        for (node_size, blocks) in [
+            (256, 1_u64),
+            (256, 16),
+            (512, 3),
+            (1024, 2),
+            (65_536, 17),
+            (65_536, 1),
+        ] {
+            let mut nodes = Nodes::new(node_size, true);
+            let (start, end) = (1 << 20, (1 << 20) + blocks * 4096);
+            nodes.add(start, end, end - start);
+            let place = nodes.chunks().next().unwrap().place;
+            let sums = place.sums.unwrap();
+            assert!(start + place.count * node_size <= sums && sums.is_multiple_of(64));
+            assert!(sums + place.count * NODE_SUM <= end && end - sums < place.count * NODE_SUM + LINE);
+            // One more has no room.
+            let more = place.count + 1;
+            assert!(more * node_size + (more * NODE_SUM).next_multiple_of(LINE) > end - start);
+            assert_eq!(nodes.stats().capacity, place.count);
+            for index in 0..place.count {
+                let offset = start + index * node_size;
+                assert_eq!(place.sum_of(offset, node_size), Some(sums + index * NODE_SUM));
+                assert_eq!(place.sum_of(offset + 8, node_size), None);
+            }
+            assert_eq!(place.sum_of(start + place.count * node_size, node_size), None);
+        }
     }
 }

@@ -1,24 +1,34 @@
 //! Creating and opening slabs.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use halocline_media::Medium;
+use halocline_media::{LINE, Medium};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::directory::{ExtentRef, ObjectKind, Record};
-use crate::layout::{SLAB_HEAD, SLAB_VERSION, SlabHead, SlabMeta};
+use crate::features::Features;
+use crate::layout::{
+    LEAST_NODE, MOST_NODE, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_VERSION, SlabHead, SlabMeta,
+};
 use crate::mistake::{Mistake, made};
 use crate::txn::check_name;
 use crate::{Pool, PoolError};
 
 use super::growth::chunk_len;
 use super::nodes::Nodes;
+use super::rest::has_sums;
 use super::{Slab, SlabOptions};
 
-/// Nodes have at least so many bytes, and a multiple of it.
-const LEAST_NODE: u32 = 256;
-const MOST_NODE: u32 = 64 << 10;
+/// What a slab is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Read,
+    Write,
+    /// To write it, whatever power loss may have left.
+    Accept,
+}
 
 /// A slab whose owner has yet to name the nodes that its links lead to; until then none can be taken.
 #[derive(Debug)]
@@ -54,9 +64,10 @@ impl<M: Medium> Pool<M> {
                 name: name.to_owned(),
             });
         }
-        let len = chunk_len(chunk.clamp(SLAB_HEAD + u64::from(node_size), u64::MAX / 4));
+        let len = chunk_len(chunk.clamp(SLAB_HEAD + u64::from(node_size) + LINE, u64::MAX / 4));
         let offset = txn.reserve(len)?;
         inner.medium.store(offset, &[0; SLAB_HEAD as usize]);
+        inner.medium.store_u64(offset + SlabHead::STATE, SLAB_OPEN);
         if !made(Mistake::UnflushedSlabHead) {
             // The fence is that of the commit.
             inner.medium.flush(offset, SLAB_HEAD);
@@ -66,13 +77,10 @@ impl<M: Medium> Pool<M> {
             node_size: U32::new(node_size),
             owner,
         };
-        let chunk = ExtentRef {
-            offset,
-            len,
-            checksum: 0,
-        };
+        let chunk = ExtentRef::plain(offset, len, 0);
         let record = Record::new(ObjectKind::SLAB, meta.as_bytes().into(), Box::new([chunk]));
         txn.state().put_slab(name, record);
+        txn.require(Features::NODE_SUMS);
         txn.commit()?;
         Ok(self.open_slab(name, owner)?.finish())
     }
@@ -82,10 +90,19 @@ impl<M: Medium> Pool<M> {
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it is another owner's,
-    /// [`PoolError::SlabInUse`], [`PoolError::SlabUnsynced`] if the machine went down before what was stored last was
+    /// [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`] if the machine went down before what was stored last was
     /// synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
     pub fn open_slab(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery<M>, PoolError> {
-        self.open_slab_with(name, owner, false)
+        self.open_slab_as(name, owner, Opening::Write)
+    }
+
+    /// Opens a slab to be read, by any number of handles at once, also in a pool that is opened read-only. No handle can write it
+    /// meanwhile, and it cannot be removed. Stores nothing: what a crash has left half done stays so.
+    ///
+    /// # Errors
+    /// As [`open_slab`](Pool::open_slab), but for [`PoolError::ReadOnly`]; [`PoolError::SlabInUse`] if someone has it open to write it.
+    pub fn open_slab_read_only(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery<M>, PoolError> {
+        self.open_slab_as(name, owner, Opening::Read)
     }
 
     /// As [`open_slab`](Pool::open_slab), also if the machine went down before all was synced: any part of what was stored
@@ -94,24 +111,27 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// As [`open_slab`](Pool::open_slab), but for [`PoolError::SlabUnsynced`].
     pub fn open_slab_unsynced(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery<M>, PoolError> {
-        self.open_slab_with(name, owner, true)
+        self.open_slab_as(name, owner, Opening::Accept)
     }
 
-    fn open_slab_with(
+    fn open_slab_as(
         &self,
         name: &str,
         owner: [u8; 8],
-        unsynced: bool,
+        opening: Opening,
     ) -> Result<SlabRecovery<M>, PoolError> {
         let inner = &*self.inner;
-        inner.writable()?;
+        let read_only = opening == Opening::Read;
+        if !read_only {
+            inner.writable()?;
+        }
         let path = || inner.path.to_path_buf();
         let name_owned = || name.to_owned();
         let (lock, record, meta) = loop {
             let (head, _) = self.slab_record(name)?;
             let lock = inner
                 .access
-                .lock_slab(head)?
+                .lock_slab(head, read_only)?
                 .ok_or_else(|| PoolError::SlabInUse {
                     path: path(),
                     name: name_owned(),
@@ -143,9 +163,12 @@ impl<M: Medium> Pool<M> {
             });
         }
         let node_size = u64::from(meta.node_size.get());
-        let mut nodes = Nodes::new(node_size);
+        let has_sums = has_sums(meta.version.get());
+        let mut nodes = Nodes::new(node_size, has_sums);
         for (index, extent) in record.extents.iter().enumerate() {
-            inner.medium.reserve(extent.offset, extent.len)?;
+            if !read_only {
+                inner.medium.reserve(extent.offset, extent.len)?;
+            }
             let skip = if index == 0 { SLAB_HEAD } else { 0 };
             nodes.add(extent.offset + skip, extent.offset + extent.len, extent.len);
         }
@@ -160,12 +183,31 @@ impl<M: Medium> Pool<M> {
             nodes: Mutex::new(nodes),
             growing: Mutex::new(()),
             marked: false,
+            read_only,
+            has_sums,
+            root_changed: false,
+            root_sum_before: 0,
+            at_rest: None,
+            written: AtomicBool::new(false),
             _lock: lock,
         };
-        slab.mark(unsynced)?;
-        let chunks = record.extents.iter().map(|extent| (extent.offset, extent.len));
-        slab.gather(chunks.collect());
+        slab.mark(opening)?;
+        if !read_only {
+            let chunks = record.extents.iter().map(|extent| (extent.offset, extent.len));
+            slab.gather(chunks.collect());
+        }
         Ok(SlabRecovery { slab })
+    }
+
+    /// Returns true if a slab was closed cleanly after it was written last, so that opening it finds nothing half done. False for those of
+    /// earlier programs, which did not say. Somebody may write it at any time.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], and all of [`snapshot`](Pool::snapshot).
+    pub fn slab_is_closed(&self, name: &str) -> Result<bool, PoolError> {
+        let (head, record) = self.slab_record(name)?;
+        let version = SlabMeta::read_from_bytes(&record.meta).map_or(0, |meta| meta.version.get());
+        Ok(has_sums(version) && self.inner.medium.load_u64(head + SlabHead::STATE) == SLAB_CLOSED)
     }
 
     /// The slab of this name in the newest generation: the offset of its head, and its record.
@@ -236,9 +278,11 @@ impl<M: Medium> SlabRecovery<M> {
 
 impl<M: Medium> Slab<M> {
     /// Sees to it that power loss which may tear nodes is noticed afterwards: where fences are not durable, the head says so
-    /// before anything is stored to a node.
-    fn mark(&mut self, accept: bool) -> Result<(), PoolError> {
-        let medium = &*self.medium;
+    /// before anything is stored to a node. Whoever only reads stores nothing.
+    fn mark(&mut self, opening: Opening) -> Result<(), PoolError> {
+        let medium = Arc::clone(&self.medium);
+        let medium = &*medium;
+        let accept = opening == Opening::Accept;
         let mut head = SlabHead::new_zeroed();
         medium.load(self.head, head.as_mut_bytes());
         let boot_id = self.pool.inner.boot_id;
@@ -249,6 +293,10 @@ impl<M: Medium> Slab<M> {
                 name: self.name.to_string(),
             });
         }
+        self.rest_at_opening(&head, accept)?;
+        if self.read_only {
+            return Ok(());
+        }
         if medium.fence_is_durable() {
             return if unsynced { self.unmark() } else { Ok(()) };
         }
@@ -258,8 +306,11 @@ impl<M: Medium> Slab<M> {
                 // What the power loss has left becomes the state to go on from.
                 medium.sync()?;
             }
-            head.boot_id = boot_id;
-            head.unsynced = 1.into();
+            let head = SlabHead {
+                boot_id,
+                unsynced: 1.into(),
+                ..self.head_now()
+            };
             medium.store(self.head, head.as_bytes());
             medium.flush(self.head, SLAB_HEAD);
             if !made(Mistake::MarkSlabLate) {
@@ -275,7 +326,7 @@ impl<M: Medium> Slab<M> {
         if !made(Mistake::UnmarkSlabFirst) {
             medium.sync()?;
         }
-        medium.store(self.head, SlabHead::new_zeroed().as_bytes());
+        medium.store(self.head, self.head_now().as_bytes());
         medium.flush(self.head, SLAB_HEAD);
         medium.sync()?;
         Ok(())

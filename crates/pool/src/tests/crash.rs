@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use halocline_media::Tracked;
-use halocline_media::explore::{Crash, Explorer, MutantReport};
+use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
 
-use super::model::{BOOT, SMALL, State, Step, find, goes_on, run, states, without_copy};
+use super::model::{BOOT, SMALL, State, Step, counts, find, goes_on, run, states, without_copy};
 use crate::{Pool, PoolError};
 
 /// Accepts an image if it holds what was acknowledged (the operation in flight wholly or not at all), if a copy of the
@@ -33,32 +33,52 @@ fn check(medium: &Arc<Tracked>, crash: &Crash<'_>, states: &[State], done: usize
         })
         .map_err(|error| format!("without copy {slot}: {error}"))?;
     }
+    counts(&pool, &states[at], 1 + at - first)?;
     goes_on(&pool, states, at)
+}
+
+/// Makes a pool and does the steps of a setup.
+fn prepare(steps: &[Step]) -> impl Fn(&Arc<Tracked>) {
+    |medium| {
+        let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+        run(&pool, steps, |_| (), |_| ());
+    }
+}
+
+/// Opens the pool and does the steps that are explored.
+fn work(steps: &[Step]) -> impl Fn(&Arc<Tracked>) {
+    |medium| {
+        let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+        run(
+            &pool,
+            steps,
+            |step| medium.begin(step),
+            |step| medium.acknowledge(step),
+        );
+    }
+}
+
+fn explorer() -> Explorer {
+    Explorer {
+        limit: 1024,
+        ..Explorer::default()
+    }
+}
+
+/// Explores the steps on a pool where those of the setup are done.
+pub(crate) fn explore_work(setup: &[Step], steps: &[Step]) -> Result<Report, Box<Violation>> {
+    let states = states(&[setup, steps].concat());
+    explorer().run(prepare(setup), work(steps), |medium, crash| {
+        check(&medium, crash, &states, setup.len())
+    })
 }
 
 /// Explores the steps on a pool where those of the setup are done, with every flush and fence left out in turn.
 pub(crate) fn explore(setup: &[Step], steps: &[Step]) -> MutantReport {
     let states = states(&[setup, steps].concat());
-    let explorer = Explorer {
-        limit: 1024,
-        ..Explorer::default()
-    };
-    let report = explorer.mutants(
-        |medium| {
-            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
-            run(&pool, setup, |_| (), |_| ());
-        },
-        |medium| {
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
-            run(
-                &pool,
-                steps,
-                |step| medium.begin(step),
-                |step| medium.acknowledge(step),
-            );
-        },
-        |medium, crash| check(&medium, crash, &states, setup.len()),
-    );
+    let report = explorer().mutants(prepare(setup), work(steps), |medium, crash| {
+        check(&medium, crash, &states, setup.len())
+    });
     let report = report.unwrap_or_else(|violation| panic!("{violation}"));
     assert!(report.missed.is_empty(), "{report}");
     report

@@ -46,11 +46,20 @@ fn a_full_disk_fails_the_transaction_only() {
         for seed in 4..40 {
             run(&pool, &[Step::Put("a", seed, &[100])], |_| (), |_| ());
         }
-        // A little more room than what is needed, less than one would like to have.
+        // Just as much more room as is needed, less than one would like to have.
         let len = pool.info().unwrap().len;
-        medium.limit(len + 24_576);
+        let fits = |extra| {
+            medium.limit(len + extra);
+            let txn = pool.begin().unwrap();
+            txn.alloc(70_000).map(drop)
+        };
+        let extra = (0..).step_by(4096).find(|extra| fits(*extra).is_ok());
+        assert!(
+            extra.is_some_and(|extra| extra > 0 && extra < 70_000),
+            "{extra:?}"
+        );
+        assert_eq!(pool.info().unwrap().len, len + extra.unwrap());
         run(&pool, &[Step::Put("big", 5, &[24_000, 12_000])], |_| (), |_| ());
-        assert!(pool.info().unwrap().len > len);
         assert!(pool.check(|_| ()).unwrap().is_intact());
     }
 }

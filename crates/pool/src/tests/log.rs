@@ -51,6 +51,23 @@ fn a_log_is_folded_into_an_object() {
 }
 
 #[test]
+fn a_log_begins_with_records_of_the_one_before() {
+    let setup = [
+        Step::Log(4096),
+        Step::Append(40),
+        Step::Append(100),
+        Step::Append(7),
+    ];
+    let steps = [
+        Step::Carry("b", 3),
+        Step::Append(7),
+        Step::Fold("a", 2),
+        Step::Append(33),
+    ];
+    crash::explore(&setup, &steps);
+}
+
+#[test]
 fn snapshots_keep_their_log_while_others_are_filled() {
     crash::explore(
         &[Step::Log(4096), Step::Append(20)],
@@ -58,10 +75,10 @@ fn snapshots_keep_their_log_while_others_are_filled() {
             Step::Pin,
             Step::Fold("a", 1),
             Step::Append(30),
-            Step::Fold("a", 2),
+            Step::Fold("b", 2),
             Step::Append(20),
             Step::Unpin,
-            Step::Fold("a", 3),
+            Step::Fold("c", 3),
             Step::Append(50),
         ],
     );

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{Medium, Tracked};
 
-use super::model::{BOOT, LOG, SMALL, State, Step, append, find, run, states};
-use super::power;
-use crate::Pool;
+use super::model::{BOOT, LOG, LOG_SEED, NEXT_BOOT, SMALL, State, Step, append, contents, find, run, states};
+use super::wrapped::Wrapped;
+use super::{crash, power};
 use crate::layout::RECORD_OVERHEAD;
 use crate::mistake::{self, Mistake};
+use crate::{Pool, PoolError};
 
 fn explorer() -> Explorer {
     Explorer {
@@ -63,25 +64,35 @@ fn a_sync_that_overlooks_the_log() {
     assert!(lost(Mistake::SkipLogSync));
 }
 
-/// A record is lost, others that had come after it are not; then another of its length takes its place.
+#[test]
+fn records_that_a_log_begins_with_but_a_crash_takes() {
+    let (setup, steps) = ([Step::Log(4096), Step::Append(20)], [Step::Carry("b", 3)]);
+    let lost = |mistake| mistake::with(mistake, || crash::explore_work(&setup, &steps).is_err());
+    assert!(lost(Mistake::PublishFirstRecordsEarly));
+    crash::explore_work(&setup, &steps).unwrap();
+}
+
+/// Power is lost, and with it a record that was not synced, while others that had come after it are there; then another of
+/// its length takes its place.
 fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
     const LEN: usize = 40;
     let before = [
         Step::Log(4096),
         Step::Append(LEN),
+        Step::Sync,
         Step::Append(LEN),
         Step::Append(LEN),
     ];
     let all: Vec<State> = states(&before);
     let result = explorer().run(
         |medium| {
-            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            let pool = Pool::create_with(Wrapped::lazy(medium), SMALL).unwrap();
             run(&pool, &before, |_| (), |_| ());
             let log = pool.snapshot().unwrap().object(LOG).unwrap().extent_ref(0).offset;
             let second = log + RECORD_OVERHEAD + LEN as u64;
             medium.store_u64(second + 16, 0);
-            drop(pool);
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            std::mem::forget(pool);
+            let pool = Pool::open_with(Arc::clone(medium), SMALL, NEXT_BOOT).unwrap();
             find(&pool, &all, 2, 2).unwrap();
             assert!(
                 !pool.check(|_| ()).unwrap().is_intact(),
@@ -89,16 +100,16 @@ fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
             );
         },
         |medium| {
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            let pool = Pool::open_with(Arc::clone(medium), SMALL, NEXT_BOOT).unwrap();
             medium.begin(0);
             append(&pool, LEN).unwrap();
             medium.acknowledge(0);
             assert!(pool.check(|_| ()).unwrap().is_intact());
         },
         |medium, crash| {
-            let first = 2 + crash.acknowledged.len();
-            let pool = Pool::open_with(medium, SMALL, BOOT).map_err(|error| error.to_string())?;
-            find(&pool, &all, first, 3).map(drop)
+            let first = if crash.acknowledged.is_empty() { 2 } else { 4 };
+            let pool = Pool::open_with(medium, SMALL, NEXT_BOOT).map_err(|error| error.to_string())?;
+            find(&pool, &all, first, 4).map(drop)
         },
     );
     result.map(drop).map_err(|violation| violation.to_string())
@@ -138,7 +149,9 @@ fn after_a_death_before_the_flush() -> Result<(), String> {
         },
         |medium| {
             let copy = Arc::new(Tracked::from_image(&medium.image()).unwrap());
-            append(&Pool::open_with(Arc::clone(&copy), SMALL, BOOT).unwrap(), 100).unwrap();
+            let dying = Pool::open_with(Arc::clone(&copy), SMALL, BOOT).unwrap();
+            let record = contents(LOG_SEED, 1, 100);
+            dying.begin().unwrap().log_store(LOG, &record).unwrap();
             medium.begin(0);
             medium.store(0, &copy.image());
             let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
@@ -159,4 +172,66 @@ fn after_a_death_before_the_flush() -> Result<(), String> {
 fn records_of_a_dead_writer_trusted() {
     after_a_death_before_the_flush().unwrap();
     assert!(mistake::with(Mistake::TrustLogTail, after_a_death_before_the_flush).is_err());
+}
+
+#[test]
+fn a_count_ahead_of_its_records() {
+    let setup = [Step::Log(4096), Step::Append(20), Step::Sync];
+    let steps = [Step::Append(30), Step::Append(20), Step::Sync, Step::Append(10)];
+    let work = || power::explore(&explorer(), &setup, &steps, false);
+    work().unwrap_or_else(|violation| panic!("{violation}"));
+    for mistake in [Mistake::CountBeforeSync, Mistake::TrustSeenCount] {
+        assert!(mistake::with(mistake, work).is_err(), "{mistake:?}");
+    }
+    let noticed = mistake::with(Mistake::CountBeforeFence, || {
+        catch_unwind(|| crash::explore(&setup, &steps))
+    });
+    assert!(noticed.is_err());
+}
+
+#[test]
+fn a_count_used_again_under_a_reader() {
+    let steps = [
+        Step::Log(4096),
+        Step::Pin,
+        Step::Put("a", 1, &[100]),
+        Step::Put("a", 2, &[100]),
+        Step::Append(50),
+        Step::Append(50),
+    ];
+    let work = || {
+        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+        run(&pool, &steps[..2], |_| (), |_| ());
+        let pinned = pool.snapshot().unwrap();
+        run(&pool, &steps[2..], |_| (), |_| ());
+        let counts = pinned.log_counts(LOG).unwrap().unwrap();
+        assert!(counts, "the reader's count is whole");
+    };
+    work();
+    assert!(catch_unwind(|| mistake::with(Mistake::RestartPinnedLog, work)).is_err());
+}
+
+/// A record that is damaged after it was acknowledged, and the append that follows.
+fn damage_and_append() -> Result<u64, PoolError> {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    run(
+        &pool,
+        &[Step::Log(4096), Step::Append(20), Step::Append(20)],
+        |_| (),
+        |_| (),
+    );
+    let log = pool.snapshot().unwrap().object(LOG).unwrap().extent_ref(0).offset;
+    drop(pool);
+    let last = log + 2 * (RECORD_OVERHEAD + 24) - 16;
+    medium.store_u64(last, !medium.load_u64(last));
+    let pool = Pool::open_with(medium, SMALL, BOOT).unwrap();
+    pool.begin().unwrap().log_append(LOG, b"hides it")
+}
+
+#[test]
+fn damage_hidden_by_an_append() {
+    let error = damage_and_append().unwrap_err();
+    assert!(matches!(error, PoolError::DamagedLog { .. }), "{error}");
+    assert!(mistake::with(Mistake::IgnoreCount, damage_and_append).is_ok());
 }

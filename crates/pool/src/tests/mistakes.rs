@@ -167,7 +167,7 @@ fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
         },
         |medium, _| {
             let open = || Pool::open_with(Arc::clone(&medium), SMALL, [9; 16]);
-            let pool = open().or_else(|_| Pool::repair_on(&medium, |_| ()).and_then(|_| open()));
+            let pool = open().or_else(|_| Pool::repair_with(&medium, [9; 16], |_| ()).and_then(|_| open()));
             find(&pool.map_err(|error| error.to_string())?, &states, 1, 3).map(drop)
         },
     );

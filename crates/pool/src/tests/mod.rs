@@ -3,6 +3,9 @@
 mod crash;
 mod failures;
 mod format;
+mod growth;
+mod hostile;
+mod limbo;
 mod log;
 mod log_mistakes;
 mod mistakes;

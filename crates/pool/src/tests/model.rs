@@ -22,12 +22,12 @@ pub(crate) const NEXT_BOOT: [u8; 16] = [2; 16];
 
 /// The one log of these pools, of which the records are as the extents of other objects, with this seed.
 pub(crate) const LOG: &str = "log";
-const LOG_SEED: u8 = 0x1C;
+pub(crate) const LOG_SEED: u8 = 0x1C;
 
 /// Objects by name: the lengths of their extents; what is in them follows from the seed.
 pub(crate) type State = BTreeMap<&'static str, (u8, Vec<usize>)>;
 
-/// One thing to do. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin` and `Vacuum` publishes a generation.
+/// One thing to do. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin`, `Vacuum` and `Turn` publishes a generation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     Put(&'static str, u8, &'static [usize]),
@@ -41,10 +41,14 @@ pub(crate) enum Step {
     Append(usize),
     /// Makes an object of what the log holds, and empties the log.
     Fold(&'static str, u8),
+    /// Makes an object without extents, and names a log that begins with the records of the one before it.
+    Carry(&'static str, u8),
     /// Takes a snapshot and keeps it.
     Pin,
     Unpin,
     Vacuum,
+    /// From now on another handle writes, in turns with the first one.
+    Turn,
 }
 
 /// The states after each step, the empty one first.
@@ -61,7 +65,8 @@ pub(crate) fn states(steps: &[Step]) -> Vec<State> {
                 let (_, lens) = state.insert(LOG, (LOG_SEED, Vec::new())).expect("a log");
                 state.insert(name, (seed, lens));
             }
-            Step::Rollback(_) | Step::Sync | Step::Pin | Step::Unpin | Step::Vacuum => {}
+            Step::Carry(name, seed) => drop(state.insert(name, (seed, Vec::new()))),
+            Step::Rollback(_) | Step::Sync | Step::Pin | Step::Unpin | Step::Vacuum | Step::Turn => {}
         }
         states.push(state);
     }
@@ -71,8 +76,10 @@ pub(crate) fn states(steps: &[Step]) -> Vec<State> {
 /// Does the steps, telling `begun` and `done` about each.
 pub(crate) fn run<M: Medium>(pool: &Pool<M>, steps: &[Step], begun: impl Fn(u64), done: impl Fn(u64)) {
     let mut pinned = None;
+    let mut handles = (pool.clone(), None);
     for (number, step) in steps.iter().enumerate() {
         begun(number as u64);
+        let pool = &handles.0.clone();
         match *step {
             Step::Put(name, seed, lens) => {
                 let txn = pool.begin().unwrap();
@@ -102,10 +109,25 @@ pub(crate) fn run<M: Medium>(pool: &Pool<M>, steps: &[Step], begun: impl Fn(u64)
             }
             Step::Append(len) => append(pool, len).unwrap(),
             Step::Fold(name, seed) => fold(pool, name, seed).unwrap(),
+            Step::Carry(name, seed) => {
+                let txn = pool.begin().unwrap();
+                let records = txn.log_records(LOG, 0).unwrap().records;
+                txn.put(name, ObjectKind::TABLE, &[seed; 20], Vec::new()).unwrap();
+                txn.put_log_with(LOG, 64, records.into_iter().map(Vec::from).collect())
+                    .unwrap();
+                txn.commit().unwrap();
+            }
             Step::Sync => pool.sync().unwrap(),
             Step::Pin => pinned = Some((pool.snapshot().unwrap(), read(pool).unwrap())),
             Step::Unpin => pinned = None,
             Step::Vacuum => drop(pool.vacuum().unwrap()),
+            Step::Turn => {
+                let inner = &pool.inner;
+                let open =
+                    || Pool::open_with(Arc::clone(&inner.medium), inner.geometry, inner.boot_id).unwrap();
+                let next = handles.1.take().unwrap_or_else(open);
+                handles.1 = Some(std::mem::replace(&mut handles.0, next));
+            }
         }
         if let Some((snapshot, then)) = &pinned {
             assert_eq!(
@@ -207,6 +229,19 @@ pub(crate) fn find<M: Medium>(
         .map(|(index, _)| index)
         .next_back();
     position.ok_or_else(|| format!("found {found:?}, which is no state from {first} to {last}"))
+}
+
+/// The log's count covers all records of the state but the last few.
+pub(crate) fn counts<M: Medium>(pool: &Pool<M>, state: &State, but: usize) -> Result<(), String> {
+    let records = state.get(LOG).map_or(0, |(_, lens)| lens.len());
+    let report = pool.check(|_| ()).map_err(|error| error.to_string())?;
+    match report.counted_records as usize + but >= records {
+        true => Ok(()),
+        false => Err(format!(
+            "{} of {records} records are counted",
+            report.counted_records
+        )),
+    }
 }
 
 /// After a crash all goes on: space is found again, a publish succeeds, and nothing else is harmed.

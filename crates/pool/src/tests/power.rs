@@ -32,7 +32,7 @@ fn check(
     let pool = match open() {
         Ok(pool) => pool,
         Err(PoolError::UnsyncedAfterReboot { .. } | PoolError::DamagedSuperblock { .. }) => {
-            Pool::repair_on(medium, |_| ()).map_err(|error| error.to_string())?;
+            Pool::repair_with(medium, NEXT_BOOT, |_| ()).map_err(|error| error.to_string())?;
             open().map_err(|error| format!("after repair: {error}"))?
         }
         Err(error) => return Err(error.to_string()),
@@ -211,7 +211,7 @@ fn repair_keeps_what_is_intact_and_else_goes_back() {
             ),
             "{error}"
         );
-        let report = Pool::repair_on(&lazy, |_| ()).unwrap();
+        let report = Pool::repair_with(&lazy, NEXT_BOOT, |_| ()).unwrap();
         assert_eq!(
             (report.newest, report.lost_changes(), report.problems.len()),
             (3, damage, usize::from(damage))

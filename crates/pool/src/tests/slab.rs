@@ -7,9 +7,9 @@ use halocline_media::{Medium, Tracked};
 
 use super::model::{BOOT, LOG, NEXT_BOOT, SMALL, Step, append, run};
 use super::wrapped::Wrapped;
-use crate::layout::{BLOCK, DATA_START};
+use crate::layout::{BLOCK, DATA_START, SLAB_ROOT, SlabHead};
 use crate::mistake::{self, Mistake};
-use crate::{Pool, PoolError, Slab, SlabOptions};
+use crate::{NodeAtRest, Pool, PoolError, Slab, SlabOptions};
 
 const OPTIONS: SlabOptions = SlabOptions {
     node_size: 1024,
@@ -344,4 +344,119 @@ fn a_full_pool_changes_nothing() {
     assert_eq!(list.0.stats().used, pushed);
     medium.limit(u64::MAX);
     list.push(pushed).unwrap();
+}
+
+/// Every crash of a list that is closed, written and closed again: where the slab says that it is closed, all nodes are as their checksums say.
+fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
+    let explorer = Explorer {
+        limit: 300,
+        ..Explorer::default()
+    };
+    let wrap = |medium: &Arc<Tracked>| match lazy {
+        true => Wrapped::lazy(medium),
+        false => Wrapped::new(medium),
+    };
+    let work = |medium: &Arc<Tracked>, values: std::ops::Range<u64>| {
+        let pool = Pool::open_with(wrap(medium), SMALL, BOOT).unwrap();
+        let List(mut slab) = List::open(&pool).unwrap();
+        slab.begin_writing().unwrap();
+        let list = List(slab);
+        values.for_each(|value| list.push(value).unwrap());
+        // A node in use that is changed where it lies.
+        let first = list.0.medium().load_u64(list.0.root());
+        list.0.medium().store_u64(first + 8, 77);
+        list.0.medium().persist(first + 8, 8).unwrap();
+        slab = list.0;
+        slab.seal(|_| NodeAtRest::Current).unwrap();
+    };
+    let result = explorer.run(
+        |medium| {
+            let pool = Pool::create_with(wrap(medium), SMALL).unwrap();
+            drop(pool.create_slab("list", &OPTIONS).unwrap());
+            pool.close().unwrap();
+            work(medium, 0..2);
+        },
+        |medium| {
+            medium.begin(0);
+            work(medium, 2..3);
+            medium.acknowledge(0);
+        },
+        |medium, crash| {
+            let pool = Pool::open_with(wrap(&medium), SMALL, if lazy { NEXT_BOOT } else { BOOT });
+            let pool = pool.map_err(|error| error.to_string())?;
+            let List(slab) = match List::open(&pool) {
+                Err(PoolError::SlabUnsynced { .. }) if crash.acknowledged.is_empty() => return Ok(()),
+                list => list.map_err(|error| error.to_string())?,
+            };
+            slab.check_root().map_err(|error| error.to_string())?;
+            let Some(sums) = slab.sums() else {
+                return match crash.acknowledged.is_empty() {
+                    true => Ok(()),
+                    false => Err("it is not closed".to_owned()),
+                };
+            };
+            let medium = slab.medium();
+            let next = |at: &u64| Some(medium.load_u64(*at)).filter(|next| *next != 0);
+            let mut nodes = std::iter::successors(next(&slab.root()), next);
+            match nodes.find(|node| !sums.matches(*node)) {
+                None => Ok(()),
+                Some(node) => Err(format!("the node at {node} is not as its checksum says")),
+            }
+        },
+    );
+    result.map(drop).map_err(|violation| violation.to_string())
+}
+
+#[test]
+fn checksums_hold_from_closing_to_the_next_store() {
+    for lazy in [false, true] {
+        checksums_hold_when_they_say_so(lazy).unwrap();
+    }
+    let broken = |mistake, lazy| mistake::with(mistake, || checksums_hold_when_they_say_so(lazy)).is_err();
+    assert!(broken(Mistake::KeepSlabClosed, false));
+    assert!(broken(Mistake::SealUnfenced, false));
+}
+
+#[test]
+fn a_damaged_head_or_root_is_refused_unless_it_is_accepted() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let mut slab = pool.create_slab("list", &OPTIONS).unwrap();
+    let (state, root) = (slab.root() - SLAB_ROOT + SlabHead::STATE, slab.root());
+    slab.seal(|_| NodeAtRest::Current).unwrap();
+    drop(slab);
+    let right = medium.load_u64(state);
+    for wrong in [0, right ^ 1] {
+        medium.store_u64(state, wrong);
+        for opened in [
+            pool.open_slab("list", OPTIONS.owner),
+            pool.open_slab_read_only("list", OPTIONS.owner),
+        ] {
+            assert!(matches!(opened, Err(PoolError::DamagedSlab { .. })));
+        }
+        assert!(pool.open_slab_unsynced("list", OPTIONS.owner).is_ok());
+    }
+    medium.store_u64(state, right);
+    medium.store_u64(root + 8, 1);
+    let slab = pool.open_slab_read_only("list", OPTIONS.owner).unwrap().finish();
+    assert!(matches!(slab.check_root(), Err(PoolError::DamagedSlab { .. })));
+    drop(slab);
+    let slab = pool.open_slab_unsynced("list", OPTIONS.owner).unwrap().finish();
+    slab.check_root().unwrap();
+}
+
+/// A slab that is not opened in the end stays closed, and what was wrong with it stays wrong.
+#[test]
+fn opening_in_vain_changes_no_state() {
+    let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let mut slab = pool.create_slab("list", &OPTIONS).unwrap();
+    slab.seal(|_| NodeAtRest::Current).unwrap();
+    medium.store_u64(slab.root(), 1);
+    drop(slab);
+    for _ in 0..2 {
+        let slab = pool.open_slab("list", OPTIONS.owner).unwrap().finish();
+        assert!(matches!(slab.check_root(), Err(PoolError::DamagedSlab { .. })));
+    }
+    assert!(pool.slab_is_closed("list").unwrap());
 }

@@ -1,35 +1,37 @@
 //! Space accounting against a map of single blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::directory::{Directory, ExtentRef, Objects};
+use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record};
+use crate::features::Features;
 use crate::layout::{BLOCK, DATA_START, HUGE};
+use crate::limbo::LimboList;
+use crate::pins::Pins;
 use crate::space::Space;
 
 const LEN: u64 = DATA_START + 32 * BLOCK;
 
 fn extent(offset: u64, len: u64) -> ExtentRef {
-    ExtentRef {
-        offset,
-        len,
-        checksum: 0,
+    ExtentRef::plain(offset, len, 0)
+}
+
+/// A directory of one object with these extents.
+fn directory(generation: u64, own: ExtentRef, live: &[ExtentRef], limbo: Option<LimboList>) -> Directory {
+    let record = Record::new(ObjectKind::TABLE, Box::default(), live.into());
+    Directory {
+        generation,
+        objects: Arc::new(Objects::from([("object".into(), Arc::new(record))])),
+        extent: own,
+        limbo,
+        features: Features::LIMBO_LIST,
     }
 }
 
 fn empty() -> Space {
-    let own = extent(DATA_START, 64);
-    Space::new(
-        &Directory {
-            generation: 1,
-            objects: Arc::new(Objects::new()),
-            extent: own,
-        },
-        LEN,
-        0,
-    )
+    Space::new(&directory(1, extent(DATA_START, 64), &[], None), LEN, 0)
 }
 
 #[test]
@@ -55,17 +57,26 @@ enum Step {
     Release(usize),
     /// Publishes: the n-th allocations are named, the n-th live extents are not any more.
     Publish(Vec<usize>, Vec<usize>),
-    /// Readers from this generation on are left, superblocks up to that one are synced; both counted from the newest.
-    Reclaim(u64, u64),
+    /// A reader pins the newest generation.
+    Pin,
+    /// The n-th pin goes.
+    Unpin(usize),
+    /// Superblocks up to this generation are synced, counted from the newest.
+    Reclaim(u64),
+    /// Another handle takes over.
+    Adopt,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (1..5 * BLOCK).prop_map(Step::Alloc),
-        1 => any::<usize>().prop_map(Step::Release),
-        2 => (prop::collection::vec(any::<usize>(), 0..3), prop::collection::vec(any::<usize>(), 0..3))
+        8 => (1..5 * BLOCK).prop_map(Step::Alloc),
+        2 => any::<usize>().prop_map(Step::Release),
+        5 => (prop::collection::vec(any::<usize>(), 0..3), prop::collection::vec(any::<usize>(), 0..3))
             .prop_map(|(named, dropped)| Step::Publish(named, dropped)),
-        2 => (0..4_u64, 0..4_u64).prop_map(|(readers, synced)| Step::Reclaim(readers, synced)),
+        2 => Just(Step::Pin),
+        1 => any::<usize>().prop_map(Step::Unpin),
+        3 => (0..4_u64).prop_map(Step::Reclaim),
+        2 => Just(Step::Adopt),
     ]
 }
 
@@ -74,69 +85,160 @@ fn step() -> impl Strategy<Value = Step> {
 enum Block {
     Free,
     Taken,
-    Live,
-    /// Freed by this generation.
-    Limbo(u64),
+    /// Named from this generation on.
+    Live(u64),
+    /// Named from the first generation on, and not any more from the second one on.
+    Limbo(u64, u64),
 }
 
-fn fill(blocks: &mut BTreeMap<u64, Block>, extent: &ExtentRef, with: Block) {
-    for offset in extent.space().step_by(BLOCK as usize) {
-        blocks.insert(offset, with);
+/// Single blocks, and what is published.
+struct Model {
+    blocks: BTreeMap<u64, Block>,
+    /// As a handle that takes over must find them.
+    published: BTreeMap<u64, Block>,
+    generation: u64,
+    own: ExtentRef,
+    live: Vec<ExtentRef>,
+    list: Option<LimboList>,
+    pins: BTreeSet<u64>,
+}
+
+impl Model {
+    fn new() -> Model {
+        let mut blocks: BTreeMap<u64, Block> = (DATA_START..LEN)
+            .step_by(BLOCK as usize)
+            .map(|offset| (offset, Block::Limbo(0, 1)))
+            .collect();
+        blocks.insert(DATA_START, Block::Live(0));
+        Model {
+            published: blocks.clone(),
+            blocks,
+            generation: 1,
+            own: extent(DATA_START, 64),
+            live: Vec::new(),
+            list: None,
+            pins: BTreeSet::new(),
+        }
+    }
+
+    fn fill(&mut self, extent: &ExtentRef, with: impl Fn(Block) -> Block) {
+        for offset in extent.space().step_by(BLOCK as usize) {
+            let block = self.blocks.get_mut(&offset).expect("a block of the pool");
+            *block = with(*block);
+        }
+    }
+
+    /// The start of the shortest run of free blocks that has room.
+    fn best_fit(&self, len: u64) -> Option<u64> {
+        let wanted = len.div_ceil(BLOCK) * BLOCK;
+        let (mut runs, mut run) = (Vec::new(), DATA_START..DATA_START);
+        for (&offset, block) in &self.blocks {
+            if *block == Block::Free {
+                run.end = offset + BLOCK;
+            } else {
+                runs.push(std::mem::replace(&mut run, offset + BLOCK..offset + BLOCK));
+            }
+        }
+        runs.push(run);
+        let fits = runs.into_iter().filter(|run| run.end - run.start >= wanted);
+        fits.min_by_key(|run| (run.end - run.start, run.start))
+            .map(|run| run.start)
+    }
+
+    fn pinned(&self) -> Pins {
+        Pins::from_ranges(
+            self.pins
+                .range(..self.generation)
+                .map(|pin| *pin..pin + 1)
+                .collect(),
+        )
     }
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
     #[test]
     fn agrees_with_a_map_of_blocks(steps in prop::collection::vec(step(), 1..60)) {
-        let mut space = empty();
-        let mut blocks: BTreeMap<u64, Block> =
-            (DATA_START..LEN).step_by(BLOCK as usize).map(|offset| (offset, Block::Limbo(1))).collect();
-        blocks.insert(DATA_START, Block::Live);
-        let (mut taken, mut live, mut generation) = (Vec::new(), Vec::new(), 1);
+        let (mut space, mut model) = (empty(), Model::new());
+        let mut taken = Vec::new();
         for step in steps {
             match step {
                 Step::Alloc(len) => {
                     let found = space.alloc(len);
-                    let count = len.div_ceil(BLOCK);
-                    let fits = |offset: u64| (0..count).all(|at| blocks.get(&(offset + at * BLOCK)) == Some(&Block::Free));
-                    let expected = blocks.keys().copied().find(|offset| fits(*offset));
-                    prop_assert_eq!(found, expected);
+                    prop_assert_eq!(found, model.best_fit(len));
                     if let Some(offset) = found {
-                        fill(&mut blocks, &extent(offset, len), Block::Taken);
+                        model.fill(&extent(offset, len), |_| Block::Taken);
                         taken.push(extent(offset, len));
                     }
                 }
                 Step::Release(pick) if !taken.is_empty() => {
                     let released = taken.swap_remove(pick % taken.len());
                     space.release(released.space());
-                    fill(&mut blocks, &released, Block::Free);
+                    model.fill(&released, |_| Block::Free);
                 }
                 Step::Release(_) => {}
                 Step::Publish(named, dropped) => {
-                    generation += 1;
+                    let Some(own) = space.alloc(64) else { continue };
+                    let generation = model.generation + 1;
                     let take = |from: &mut Vec<ExtentRef>, picks: Vec<usize>| -> Vec<ExtentRef> {
                         let picks = picks.into_iter().take(from.len());
                         picks.map(|pick| from.swap_remove(pick % from.len())).collect()
                     };
-                    let (dropped, named) = (take(&mut live, dropped), take(&mut taken, named));
-                    space.publish(generation, named.iter(), dropped.iter());
-                    named.iter().for_each(|extent| fill(&mut blocks, extent, Block::Live));
-                    dropped.iter().for_each(|extent| fill(&mut blocks, extent, Block::Limbo(generation)));
-                    prop_assert!(named.iter().all(|extent| space.is_live(extent) && space.is_named(extent.offset)));
-                    live.extend(named);
+                    let (dropped, named) = (take(&mut model.live, dropped), take(&mut taken, named));
+                    let before = std::mem::replace(&mut model.own, extent(own, 64));
+                    let dropped: Vec<_> = dropped.into_iter().chain([before]).collect();
+                    let oldest = model.pinned().oldest().unwrap_or(model.generation);
+                    let ranges = space.aged_ranges(generation, named.iter(), dropped.iter(), oldest);
+                    model.list = Some(LimboList::new(0, ranges));
+                    let own = [model.own];
+                    space.publish(generation, named.iter().chain(&own), dropped.iter());
+                    for extent in named.iter().chain(&own) {
+                        model.fill(extent, |_| Block::Live(generation));
+                        prop_assert!(space.is_live(extent) && space.is_named(extent.offset));
+                    }
+                    for extent in &dropped {
+                        model.fill(extent, |block| match block {
+                            Block::Live(born) => Block::Limbo(born, generation),
+                            other => panic!("{extent:?} was {other:?}"),
+                        });
+                    }
+                    model.live.extend(named);
+                    model.generation = generation;
+                    model.published = model.blocks.clone();
                 }
-                Step::Reclaim(readers, synced) => {
-                    let (oldest, synced) = (generation.saturating_sub(readers), generation.saturating_sub(synced));
-                    let reclaimable = space.reclaimable(oldest, synced);
-                    space.reclaim(oldest, synced);
+                Step::Pin => drop(model.pins.insert(model.generation)),
+                Step::Unpin(pick) => {
+                    if let Some(pin) = model.pins.iter().nth(pick % model.pins.len().max(1)).copied() {
+                        model.pins.remove(&pin);
+                    }
+                }
+                Step::Reclaim(synced) => {
+                    let (pins, synced) = (model.pinned(), model.generation.saturating_sub(synced));
+                    let reclaimable = space.reclaimable(&pins, synced).0;
+                    space.reclaim(&pins, synced);
                     let mut freed = 0;
-                    for block in blocks.values_mut() {
-                        if matches!(block, Block::Limbo(by) if *by <= oldest && *by <= synced) {
+                    for block in model.blocks.values_mut() {
+                        if let Block::Limbo(born, by) = *block
+                            && by <= synced
+                            && model.pins.range(born..by).next().is_none()
+                        {
                             *block = Block::Free;
                             freed += BLOCK;
                         }
                     }
                     prop_assert_eq!(reclaimable, freed);
+                }
+                Step::Adopt => {
+                    let directory = directory(model.generation, model.own, &model.live, model.list.clone());
+                    space = Space::new(&directory, LEN, 0);
+                    taken.clear();
+                    model.blocks = model.published.clone();
+                    for block in model.blocks.values_mut() {
+                        if *block == Block::Taken {
+                            *block = Block::Free;
+                        }
+                    }
                 }
             }
         }

@@ -32,7 +32,7 @@ const SETUP: &[Step] = &[
 
 #[test]
 fn a_vacuum_takes_nothing_that_is_needed() {
-    crash::explore(SETUP, STEPS);
+    crash::explore_work(SETUP, STEPS).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
 #[test]
@@ -44,6 +44,46 @@ fn a_vacuum_takes_nothing_that_is_needed_after_power_loss() {
     let explore = || power::explore(&explorer, SETUP, STEPS, false);
     explore().unwrap_or_else(|violation| panic!("{violation}"));
     assert!(mistake::with(Mistake::VacuumUnsynced, explore).is_err());
+}
+
+/// Something at the end of the file, behind space that is free.
+const TAIL: &[Step] = &[
+    Step::Log(4096),
+    Step::Put("big", 9, &[120_000]),
+    Step::Put("tail", 5, &[9000, 100, 70_000]),
+    Step::Remove("big"),
+    Step::Append(50),
+    Step::Sync,
+];
+
+const SHORTEN: &[Step] = &[
+    Step::Append(30),
+    Step::Vacuum,
+    Step::Append(20),
+    Step::Vacuum,
+    Step::Fold("b", 4),
+];
+
+#[test]
+fn what_is_moved_and_cut_off_survives_every_crash() {
+    crash::explore_work(TAIL, SHORTEN).unwrap_or_else(|violation| panic!("{violation}"));
+    let cut = || crash::explore_work(TAIL, SHORTEN);
+    assert!(mistake::with(Mistake::ShortenFirst, cut).is_err());
+}
+
+#[test]
+fn what_is_moved_and_cut_off_survives_power_loss() {
+    let explorer = Explorer {
+        limit: 300,
+        ..Explorer::default()
+    };
+    // Without records, so that the log moves as well.
+    let (mut setup, mut steps) = (TAIL.to_vec(), SHORTEN.to_vec());
+    setup.retain(|step| !matches!(step, Step::Append(_)));
+    steps.remove(0);
+    let explore = || power::explore(&explorer, &setup, &steps, false);
+    explore().unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(mistake::with(Mistake::ShortenFirst, explore).is_err());
 }
 
 #[test]

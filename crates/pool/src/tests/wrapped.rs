@@ -143,6 +143,12 @@ impl Medium for Wrapped {
         Ok(())
     }
 
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        let len = self.medium.truncate(len)?;
+        self.holes.lock().unwrap().split_off(&len.div_ceil(PAGE));
+        Ok(len)
+    }
+
     fn allocated(&self) -> Result<u64, MediaError> {
         Ok(self.len() - self.holes.lock().unwrap().len() as u64 * PAGE)
     }

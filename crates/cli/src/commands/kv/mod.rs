@@ -11,7 +11,9 @@ use std::io::{self, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use halocline_ordered::{OrderedIndex, Range, TreeError, create_tree, open_tree, open_tree_unsynced};
+use halocline_ordered::{
+    OrderedIndex, Range, TreeError, create_tree, open_tree, open_tree_read_only, open_tree_unsynced,
+};
 use halocline_pool::{Pool, PoolError};
 
 use crate::args::{KvArgs, KvCommand, OutputFormat, ScanArgs};
@@ -45,7 +47,7 @@ pub(crate) fn kv(args: &KvArgs) -> Result<(), CliError> {
         KvCommand::Load(load) => load::load(args, load),
         KvCommand::Check { accept } => check(args, *accept),
         KvCommand::Stats { output } => {
-            let (_, tree) = open(args)?;
+            let (_, tree) = open_to_read(args)?;
             answer::stats(&tree.stats(), *output)
         }
         KvCommand::Drop => drop_tree(args),
@@ -87,7 +89,7 @@ fn put(args: &KvArgs, key: u64, value: u64) -> Result<(), CliError> {
 }
 
 fn get(args: &KvArgs, keys: &[u64], output: OutputFormat) -> Result<(), CliError> {
-    let (_, tree) = open(args)?;
+    let (_, tree) = open_to_read(args)?;
     let mut values = vec![None; keys.len()];
     tree.get_batch(keys, &mut values)?;
     let mut found = Entries::new(style(output, 0));
@@ -106,7 +108,7 @@ fn get(args: &KvArgs, keys: &[u64], output: OutputFormat) -> Result<(), CliError
 }
 
 fn scan(args: &KvArgs, scan: &ScanArgs) -> Result<(), CliError> {
-    let (_, tree) = open(args)?;
+    let (_, tree) = open_to_read(args)?;
     let range = Range::new(&*tree, scan.from..=scan.to);
     let limit = usize::try_from(scan.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     let entries: Box<dyn Iterator<Item = _>> = match scan.reverse {
@@ -132,13 +134,15 @@ fn del(args: &KvArgs, key: u64) -> Result<(), CliError> {
 }
 
 fn check(args: &KvArgs, accept: bool) -> Result<(), CliError> {
-    let pool = opening::pool(args)?;
-    let name = object_name(&pool, &args.name)?;
-    let tree = patiently(|| match accept {
-        true => open_tree_unsynced(&pool, &name),
-        false => open_tree(&pool, &name),
-    });
-    let report = tree.map_err(|error| explain(error, &pool, args))?.check()?;
+    let report = match accept {
+        true => {
+            let pool = opening::pool(args)?;
+            let name = object_name(&pool, &args.name)?;
+            let tree = patiently(|| open_tree_unsynced(&pool, &name));
+            tree.map_err(|error| explain(error, &pool, args))?.check()?
+        }
+        false => open_to_read(args)?.1.check()?,
+    };
     let mut out = io::stdout();
     for problem in &report.problems {
         writeln!(out, "damaged: {problem}")?;
@@ -179,6 +183,26 @@ fn open(args: &KvArgs) -> Result<(Pool, Tree), CliError> {
     let pool = opening::pool(args)?;
     let name = object_name(&pool, &args.name)?;
     let tree = patiently(|| open_tree(&pool, &name)).map_err(|error| explain(error, &pool, args))?;
+    Ok((pool, tree))
+}
+
+/// Opens the tree that the command line names to read it, beside other readers. One that was not closed is opened for
+/// writing, if that is possible, so that what a crash has left half done is finished.
+fn open_to_read(args: &KvArgs) -> Result<(Pool, Tree), CliError> {
+    let pool = opening::pool_to_read(args)?;
+    let name = object_name(&pool, &args.name)?;
+    // If there is no such tree, opening it says so.
+    if matches!(pool.slab_is_closed(&name), Ok(false))
+        && let Ok(writable) = opening::pool(args)
+    {
+        let tree = patiently(|| open_tree(&writable, &name));
+        return Ok((
+            writable.clone(),
+            tree.map_err(|error| explain(error, &writable, args))?,
+        ));
+    }
+    let tree =
+        patiently(|| open_tree_read_only(&pool, &name)).map_err(|error| explain(error, &pool, args))?;
     Ok((pool, tree))
 }
 
@@ -234,10 +258,12 @@ fn explain(error: TreeError, pool: &Pool, args: &KvArgs) -> CliError {
                 format!("`halocline kv {shown}{name} create` makes one"),
             )
         }
-        TreeError::Pool(PoolError::SlabUnsynced { .. }) => CliError::with_hint(
-            error.to_string(),
-            format!("`halocline kv {shown}{name} check --accept` takes what is there, and verifies it"),
-        ),
+        TreeError::Pool(PoolError::SlabUnsynced { .. } | PoolError::DamagedSlab { .. }) => {
+            CliError::with_hint(
+                error.to_string(),
+                format!("`halocline kv {shown}{name} check --accept` takes what is there, and verifies it"),
+            )
+        }
         _ => error.into(),
     }
 }

@@ -1,11 +1,12 @@
 //! The trees of a pool for `info` and `check`.
 //!
-//! A tree is opened for writing even to be looked at, as opening finishes what a crash has left half done; where that is not
-//! possible, because another process has it open or the file may not be written, it is named with the reason.
+//! A tree that was closed is opened to be read, beside other readers. One that was not is opened for writing, as that
+//! finishes what a crash has left half done, or else to be read. Where neither is possible, because another process
+//! writes it, it is named with the reason.
 
 use std::path::Path;
 
-use halocline_ordered::{TreeError, TreeKind, open_tree, trees};
+use halocline_ordered::{TreeError, TreeKind, open_tree, open_tree_read_only, trees};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::error::CliError;
@@ -91,12 +92,19 @@ fn each(
     if found.is_empty() {
         return Ok(());
     }
-    let pool = open(&PoolOptions::default()).unwrap_or(readable);
+    let writable = open(&PoolOptions::default()).ok();
     for (name, kind) in found {
-        let bytes = (pool.snapshot().map_err(TreeError::from)?)
+        let bytes = (readable.snapshot().map_err(TreeError::from)?)
             .get(&name)
             .map_or(0, |object| object.bytes());
-        look(short(&name), kind, bytes, open_tree(&pool, &name));
+        let half_done = writable
+            .as_ref()
+            .filter(|_| !readable.slab_is_closed(&name).unwrap_or(true));
+        let tree = match half_done {
+            Some(writable) => open_tree(writable, &name),
+            None => open_tree_read_only(&readable, &name),
+        };
+        look(short(&name), kind, bytes, tree);
     }
     Ok(())
 }
@@ -104,6 +112,7 @@ fn each(
 fn is_damage(error: &TreeError) -> bool {
     matches!(
         error,
-        TreeError::Damaged { .. } | TreeError::Pool(PoolError::NotANode { .. })
+        TreeError::Damaged { .. }
+            | TreeError::Pool(PoolError::NotANode { .. } | PoolError::DamagedSlab { .. })
     )
 }

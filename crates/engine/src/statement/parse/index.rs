@@ -50,8 +50,27 @@ pub(super) fn create(create: &CreateIndex) -> Result<Statement, EngineError> {
             "an Elf holds all rows; leave it out",
         );
     }
+    if create.concurrently {
+        return refuse(
+            "CONCURRENTLY in CREATE INDEX".into(),
+            "leave it out: queries go on beside the build",
+        );
+    }
+    if create.nulls_distinct.is_some() || !create.index_options.is_empty() || !create.alter_options.is_empty()
+    {
+        return refuse(
+            "NULLS DISTINCT or another option behind CREATE INDEX".into(),
+            "leave it out",
+        );
+    }
     let mut columns = Vec::new();
     for column in &create.columns {
+        if column.operator_class.is_some() || column.column.with_fill.is_some() {
+            return refuse(
+                "an operator class in CREATE INDEX".into(),
+                "an Elf has none; leave it out",
+            );
+        }
         let Expr::Identifier(ident) = &column.column.expr else {
             return refuse(
                 format!("an index on {}", column.column.expr),

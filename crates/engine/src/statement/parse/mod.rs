@@ -1,6 +1,7 @@
 //! Statements matched on the parsed SQL.
 
 mod control;
+mod copy;
 mod index;
 mod rows;
 mod table;
@@ -9,22 +10,25 @@ use arrow_schema::SchemaRef;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectType, Query, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
-pub(crate) use rows::{CopyFrom, Delete, Insert, Source, Update};
+pub(crate) use copy::CopyFrom;
+pub(crate) use rows::{Delete, Insert, Source, Update};
 pub(crate) use table::{Alter, Alteration};
 
 use super::create_table::Making;
+use super::nesting::Nesting;
 use super::place_index::Placed;
 use super::unsupported::unsupported;
 use crate::catalog::{CATALOG, SCHEMA};
-use crate::{EngineError, IndexSpec};
+use crate::{EngineError, IndexSpec, semantics};
 
 /// A statement, by who runs it.
 #[derive(Debug)]
 pub(crate) enum Statement {
-    /// DataFusion plans and runs it: queries, EXPLAIN, SHOW, DESCRIBE, COPY TO.
+    /// DataFusion plans and runs it: queries, EXPLAIN, SHOW, DESCRIBE.
     Plan(Parsed),
+    /// `COPY … TO`, which DataFusion plans and runs too.
+    CopyTo(Parsed),
     /// `SHOW INDEXES`.
     ShowIndexes,
     /// It changes the session's settings.
@@ -116,10 +120,11 @@ pub(crate) enum Statement {
 /// # Errors
 /// It is not SQL, is none or several statements, or is not offered.
 pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
+    Nesting::check_text(text)?;
     if is_abort(text) {
         return Ok(Statement::Rollback);
     }
-    if let Some(copy) = copy_from(text)? {
+    if let Some(copy) = copy::copy_from(text)? {
         return Ok(copy);
     }
     if let Some(alter) = index::alter(text)? {
@@ -130,7 +135,11 @@ pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
         .build()
         .and_then(|mut p| p.parse_statements())?;
     match (statements.pop_front(), statements.len()) {
-        (Some(statement), 0) => classify(statement),
+        (Some(mut statement), 0) => {
+            Nesting::bound(&mut statement)?;
+            semantics::check(&statement)?;
+            classify(statement)
+        }
         (None, _) => Err(EngineError::Query("there is no statement in the text".into())),
         (Some(_), more) => {
             let text = format!("the text has {} statements; send them one by one", more + 1);
@@ -152,24 +161,12 @@ fn is_abort(text: &str) -> bool {
     )
 }
 
-/// DataFusion's parser knows `COPY … TO` only.
-fn copy_from(text: &str) -> Result<Option<Statement>, EngineError> {
-    let word = text.trim_start().get(..4);
-    if !word.is_some_and(|word| word.eq_ignore_ascii_case("copy")) {
-        return Ok(None);
-    }
-    match Parser::parse_sql(&GenericDialect {}, text).as_deref() {
-        Ok([copy @ ast::Statement::Copy { to: false, .. }]) => rows::copy_from(copy).map(Some),
-        _ => Ok(None),
-    }
-}
-
 fn classify(statement: Parsed) -> Result<Statement, EngineError> {
     match &statement {
         Parsed::CreateExternalTable(_) => Ok(Statement::External(statement)),
         Parsed::Reset(_) => Ok(Statement::Setting(statement)),
         Parsed::CopyTo(copy) => match &copy.source {
-            CopyToSource::Relation(_) | CopyToSource::Query(_) => Ok(Statement::Plan(statement)),
+            CopyToSource::Relation(_) | CopyToSource::Query(_) => Ok(Statement::CopyTo(statement)),
         },
         Parsed::Explain(explain) => match &*explain.statement {
             Parsed::Statement(inner) if matches!(**inner, ast::Statement::Query(_)) => {
@@ -213,8 +210,15 @@ fn own(statement: &ast::Statement) -> Result<Statement, EngineError> {
             object_type,
             if_exists,
             names,
-            ..
+            purge,
+            temporary,
+            cascade: _,
+            restrict: _,
+            table: _,
         } => {
+            if *purge || *temporary {
+                return refuse("PURGE or TEMPORARY in DROP", "leave it out");
+            }
             let names = names.iter().map(object_name).collect::<Result<_, _>>()?;
             match object_type {
                 ObjectType::Table => Ok(Statement::DropTables {

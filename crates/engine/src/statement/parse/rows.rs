@@ -1,15 +1,13 @@
-//! `INSERT`, `UPDATE`, `DELETE` and `COPY … FROM` as parsed.
-
-use std::path::PathBuf;
+//! `INSERT`, `UPDATE` and `DELETE` as parsed.
 
 use datafusion::sql::sqlparser::ast::{
-    self, AssignmentTarget, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Expr, FromTable, Ident,
-    Query, SelectItem, SetExpr, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value,
+    self, AssignmentTarget, Expr, FromTable, Ident, Query, SelectItem, SetExpr, TableFactor, TableObject,
+    TableWithJoins, UnaryOperator, Value,
 };
 
 use super::{Statement, identifier, object_name, refuse};
+use crate::EngineError;
 use crate::write::is_default;
-use crate::{EngineError, Format, ImportOptions};
 
 /// Rows to add.
 #[derive(Debug)]
@@ -55,17 +53,6 @@ pub(crate) struct Delete {
     pub(crate) selection: Option<Expr>,
 }
 
-/// A file to add to a table.
-#[derive(Debug)]
-pub(crate) struct CopyFrom {
-    /// The table.
-    pub(crate) table: String,
-    /// The file.
-    pub(crate) file: PathBuf,
-    /// How it is read.
-    pub(crate) options: ImportOptions,
-}
-
 /// Reads `INSERT`.
 ///
 /// # Errors
@@ -83,7 +70,19 @@ pub(super) fn insert(insert: &ast::Insert) -> Result<Statement, EngineError> {
             "there are no unique columns; DELETE the old rows first, within BEGIN and COMMIT",
         );
     }
-    let plain = !insert.overwrite
+    if insert.overwrite {
+        return refuse(
+            "INSERT OVERWRITE",
+            "TRUNCATE the table first, within BEGIN and COMMIT",
+        );
+    }
+    if insert.settings.is_some() || insert.format_clause.is_some() || insert.priority.is_some() {
+        return refuse("SETTINGS, FORMAT or a priority in INSERT", "leave it out");
+    }
+    let plain = insert.after_columns.is_empty()
+        && insert.insert_alias.is_none()
+        && insert.optimizer_hints.is_empty()
+        && insert.multi_table_into_clauses.is_empty()
         && insert.assignments.is_empty()
         && insert.partitioned.is_none()
         && insert.table_alias.is_none()
@@ -254,66 +253,4 @@ fn target(table: &TableWithJoins) -> Result<(String, String), EngineError> {
         .as_ref()
         .map_or_else(|| name.clone(), |alias| identifier(&alias.name));
     Ok((name, alias))
-}
-
-/// Reads `COPY … FROM`.
-///
-/// # Errors
-/// Something in it is not offered.
-pub(super) fn copy_from(copy: &ast::Statement) -> Result<Statement, EngineError> {
-    let instead = "write COPY t FROM 'file' (FORMAT csv, HEADER false, DELIMITER ';', NULL 'x')";
-    let ast::Statement::Copy {
-        source: CopySource::Table { table_name, columns },
-        target: CopyTarget::File { filename },
-        options: given,
-        legacy_options,
-        ..
-    } = copy
-    else {
-        return refuse("COPY FROM anything but a file", instead);
-    };
-    if !columns.is_empty() {
-        return refuse(
-            "a column list in COPY … FROM",
-            "the file has all columns of the table, in their order",
-        );
-    }
-    let mut options = ImportOptions::default();
-    for option in given {
-        match option {
-            CopyOption::Format(name) => options.format = format(&name.value, instead)?,
-            CopyOption::Delimiter(delimiter) if delimiter.is_ascii() => {
-                options.delimiter = Some(*delimiter as u8)
-            }
-            CopyOption::Null(text) => options.null = Some(text.clone()),
-            CopyOption::Header(header) => options.has_header = *header,
-            other => return refuse(format!("the option {other} of COPY"), instead),
-        }
-    }
-    for option in legacy_options {
-        match option {
-            CopyLegacyOption::Csv(inner) if inner.is_empty() => options.format = Format::Csv,
-            CopyLegacyOption::Delimiter(delimiter) if delimiter.is_ascii() => {
-                options.delimiter = Some(*delimiter as u8)
-            }
-            CopyLegacyOption::Null(text) => options.null = Some(text.clone()),
-            CopyLegacyOption::Header => options.has_header = true,
-            other => return refuse(format!("the option {other} of COPY"), instead),
-        }
-    }
-    Ok(Statement::CopyFrom(CopyFrom {
-        table: object_name(table_name)?,
-        file: PathBuf::from(filename),
-        options,
-    }))
-}
-
-fn format(name: &str, instead: &str) -> Result<Format, EngineError> {
-    Ok(match name.to_ascii_lowercase().as_str() {
-        "parquet" => Format::Parquet,
-        "csv" => Format::Csv,
-        "tbl" => Format::Tbl,
-        "arrow" => Format::Arrow,
-        other => return refuse(format!("the format {other}"), instead),
-    })
 }

@@ -66,6 +66,7 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
             "use CREATE TABLE … AS SELECT … LIMIT 0",
         );
     }
+    refuse_options(create)?;
     if create.or_replace && create.if_not_exists {
         return refuse("OR REPLACE with IF NOT EXISTS", "use one of them");
     }
@@ -100,6 +101,139 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         making,
         query: query.clone(),
     })
+}
+
+/// Refuses what a table of a pool does not have. Destructured field by field: one that the parser adds fails to compile
+/// until it is handled.
+fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
+    let ast::CreateTable {
+        or_replace: _,
+        temporary: _,
+        external: _,
+        dynamic,
+        global,
+        if_not_exists: _,
+        transient,
+        volatile,
+        iceberg,
+        snapshot,
+        name: _,
+        columns: _,
+        constraints: _,
+        hive_distribution,
+        // Given to every table.
+        hive_formats: _,
+        table_options: _,
+        file_format,
+        location,
+        query: _,
+        without_rowid,
+        like: _,
+        clone: _,
+        version,
+        comment,
+        on_commit,
+        on_cluster,
+        primary_key,
+        order_by,
+        partition_by,
+        cluster_by,
+        clustered_by,
+        inherits,
+        partition_of,
+        for_values,
+        strict,
+        copy_grants,
+        enable_schema_evolution,
+        change_tracking,
+        data_retention_time_in_days,
+        max_data_extension_time_in_days,
+        default_ddl_collation,
+        with_aggregation_policy,
+        with_row_access_policy,
+        with_storage_lifecycle_policy,
+        with_tags,
+        external_volume,
+        base_location,
+        catalog,
+        catalog_sync,
+        storage_serialization_policy,
+        target_lag,
+        warehouse,
+        refresh_mode,
+        initialize,
+        require_user,
+        diststyle,
+        distkey,
+        sortkey,
+        backup,
+    } = create;
+    let sorted = "write WITH (cluster = 'column, column')";
+    let kinds = [
+        (*dynamic, "DYNAMIC"),
+        (global.is_some(), "GLOBAL or LOCAL"),
+        (*transient, "TRANSIENT"),
+        (*volatile, "VOLATILE"),
+        (*iceberg, "ICEBERG"),
+        (*snapshot, "SNAPSHOT"),
+        (*without_rowid, "WITHOUT ROWID"),
+        (*strict, "STRICT"),
+        (*copy_grants, "COPY GRANTS"),
+        (
+            *hive_distribution != ast::HiveDistributionStyle::NONE,
+            "PARTITIONED BY",
+        ),
+        (
+            file_format.is_some() || location.is_some(),
+            "STORED AS or LOCATION",
+        ),
+        (version.is_some(), "a version"),
+        (comment.is_some(), "COMMENT"),
+        (on_commit.is_some(), "ON COMMIT"),
+        (on_cluster.is_some(), "ON CLUSTER"),
+        (primary_key.is_some(), "PRIMARY KEY"),
+        (partition_by.is_some(), "PARTITION BY"),
+        (inherits.is_some(), "INHERITS"),
+        (partition_of.is_some() || for_values.is_some(), "PARTITION OF"),
+        (default_ddl_collation.is_some(), "a collation"),
+        (diststyle.is_some() || distkey.is_some(), "a distribution"),
+        (backup.is_some(), "BACKUP"),
+    ];
+    if let Some((_, kind)) = kinds.iter().find(|(given, _)| *given) {
+        return refuse(format!("{kind} in CREATE TABLE"), "leave it out");
+    }
+    for (given, what) in [
+        (order_by.is_some(), "ORDER BY"),
+        (cluster_by.is_some(), "CLUSTER BY"),
+        (clustered_by.is_some(), "CLUSTERED BY"),
+        (sortkey.is_some(), "SORTKEY"),
+    ] {
+        if given {
+            return refuse(format!("{what} in CREATE TABLE"), sorted);
+        }
+    }
+    let others = enable_schema_evolution.is_some()
+        || change_tracking.is_some()
+        || data_retention_time_in_days.is_some()
+        || max_data_extension_time_in_days.is_some()
+        || with_aggregation_policy.is_some()
+        || with_row_access_policy.is_some()
+        || with_storage_lifecycle_policy.is_some()
+        || with_tags.is_some()
+        || external_volume.is_some()
+        || base_location.is_some()
+        || catalog.is_some()
+        || catalog_sync.is_some()
+        || storage_serialization_policy.is_some()
+        || target_lag.is_some()
+        || warehouse.is_some()
+        || refresh_mode.is_some()
+        || initialize.is_some()
+        || *require_user;
+    match others {
+        true => refuse("an option of CREATE TABLE", "leave it out"),
+        false => Ok(()),
+    }
 }
 
 /// A column without its default, and the default.
@@ -186,6 +320,9 @@ pub(super) fn alter(alter: &ast::AlterTable) -> Result<Statement, EngineError> {
             "send them one by one, within BEGIN and COMMIT",
         );
     };
+    if alter.only || alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
+        return refuse("an option of ALTER TABLE", "write ALTER TABLE t …");
+    }
     let what = match operation {
         AlterTableOperation::AddColumn {
             column_def,
@@ -243,6 +380,12 @@ pub(super) fn alter(alter: &ast::AlterTable) -> Result<Statement, EngineError> {
 pub(super) fn truncate(truncate: &ast::Truncate) -> Result<Statement, EngineError> {
     if truncate.partitions.is_some() || truncate.on_cluster.is_some() {
         return refuse("an option of TRUNCATE", "write TRUNCATE TABLE t");
+    }
+    if truncate.identity.is_some() || truncate.cascade.is_some() {
+        return refuse("IDENTITY or CASCADE in TRUNCATE", "write TRUNCATE TABLE t");
+    }
+    if truncate.table_names.iter().any(|target| target.only) {
+        return refuse("ONLY in TRUNCATE", "write TRUNCATE TABLE t");
     }
     let names = truncate
         .table_names

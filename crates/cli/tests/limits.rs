@@ -1,0 +1,197 @@
+//! Limits of the process and its environment, and Ctrl-C: errors and an orderly end, never an abort.
+
+mod common;
+
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use common::{Home, assert_error, stderr, stdout};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Runs the program under limits that a shell sets.
+fn limited(home: &Home, limits: &str, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    let program = assert_cmd::cargo::cargo_bin("halocline");
+    let mut command = assert_cmd::Command::new("sh");
+    command
+        .current_dir(home.directory())
+        .env("TMPDIR", home.directory())
+        .args(["-c", &format!("{limits}; exec \"$@\""), "sh"])
+        .arg(program)
+        .args(arguments);
+    command.assert()
+}
+
+#[test]
+fn wrong_numbers_of_threads_in_the_environment_do_not_matter() {
+    let home = Home::with_table();
+    for threads in ["0", "many"] {
+        let mut command = home.command(&["sql", "p", "SELECT count(*) AS n FROM t", "--output", "csv"]);
+        let run = command.env("TOKIO_WORKER_THREADS", threads).assert().success();
+        assert_eq!(stdout(&run), "n\n1000\n");
+    }
+}
+
+#[test]
+fn few_open_files_are_an_error() {
+    let home = Home::with_table();
+    for files in 3..24 {
+        let run = limited(
+            &home,
+            &format!("ulimit -n {files}"),
+            &["sql", "p", "SELECT count(*) FROM t"],
+        );
+        let output = run.get_output();
+        let code = output.status.code();
+        assert!(
+            matches!(code, Some(0 | 1 | 127)),
+            "{files}: {:?}, {}",
+            output.status,
+            stderr(&run)
+        );
+        assert!(!stderr(&run).contains("panicked"), "{files}: {}", stderr(&run));
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error() {
+    let home = Home::with_table();
+    let large = "COPY (SELECT a.* FROM t a, t b LIMIT 500000) TO 'large.csv'";
+    assert_error(
+        &limited(&home, "ulimit -f 1024", &["sql", "p", large]).code(1),
+        &["large.csv", "ulimit -f"],
+    );
+    let parquet = "COPY (SELECT random() AS x FROM t a, t b) TO 'large.parquet'";
+    assert_error(
+        &limited(&home, "ulimit -f 1024", &["sql", "p", parquet]).code(1),
+        &["large.parquet", "ulimit -f"],
+    );
+    for file in fs::read_dir(home.directory()).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(["p", "t.csv", "state"].contains(&name.as_str()), "{name} is left");
+    }
+    let fill = "CREATE TABLE u AS SELECT random() AS x FROM generate_series(1, 3000000)";
+    assert_error(
+        &limited(&home, "ulimit -f 4096", &["sql", "p", fill]).code(1),
+        &["ulimit -f"],
+    );
+    home.ok(&["check", "p"]);
+    assert_eq!(home.csv("p", "SELECT count(*) AS n FROM t"), "n\n1000\n");
+}
+
+/// More rows than fit 32 MiB, so that they are spilled.
+const SPILLING: &str = "SELECT count(*) AS n FROM (SELECT a.id, row_number() OVER (ORDER BY b.price, a.id, b.id) AS r \
+                        FROM t a, t b) WHERE r > 0";
+
+#[test]
+fn temporary_files_that_cannot_be_written_are_an_error_that_names_the_directory() {
+    let home = Home::with_table();
+    let query = ["sql", "p", "--memory", "32M", "--output", "csv", SPILLING];
+    let directory = home.directory().to_str().unwrap();
+    for limits in ["ulimit -f 64", "TMPDIR=$TMPDIR/none"] {
+        let run = limited(&home, limits, &query).code(1);
+        assert_error(&run, &["temporary files in", directory, "TMPDIR", "--memory"]);
+    }
+    assert_eq!(stdout(&home.ok(&query)), "n\n1000000\n");
+    for file in fs::read_dir(home.directory()).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(!name.starts_with('.'), "{name} is left");
+    }
+}
+
+#[test]
+fn numbers_of_threads_beyond_reason_are_bounded() {
+    let home = Home::with_table();
+    let group = "SET halocline.index = force; SELECT day, count(*) AS n FROM t WHERE id < 28 GROUP BY day ORDER BY day LIMIT 1";
+    let threads = ["--threads", "4000000000"];
+    home.ok(&[&["index", "p", "t", "--on", "id"], &threads[..]].concat());
+    let run = home.ok(&[&["sql", "p", "--output", "csv", group], &threads[..]].concat());
+    assert_eq!(stdout(&run), "day,n\n2026-01-01,1\n");
+    let set = "SET datafusion.execution.target_partitions = 4000000000";
+    assert_error(&home.fails(1, &["sql", "p", set]), &["target_partitions", "1024"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let home = Home::new();
+    home.ok(&["sql", "p", "--create", "SELECT 1"]);
+    for output in ["csv", "json", "table"] {
+        let rows = "SELECT i FROM generate_series(1, 1000000) AS g(i)";
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("halocline"))
+            .current_dir(home.directory())
+            .args(["sql", "p", rows, "--output", output, "--max-rows", "0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 1];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let done = child.wait_with_output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{output}");
+        assert_eq!(String::from_utf8(done.stderr).unwrap(), "", "{output}");
+    }
+}
+
+#[test]
+fn a_pipe_is_no_pool() {
+    let home = Home::new();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        home.path("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    for arguments in [
+        &["info", "pipe"][..],
+        &["sql", "pipe", "SELECT 1"],
+        &["check", "pipe"],
+        &["kv", "pipe", "get", "1"],
+    ] {
+        assert_error(&home.fails(1, arguments), &["not a regular file"]);
+    }
+}
+
+/// The joins would take hours, and no operator of them gives way on its own for long.
+#[test]
+fn an_interrupted_join_ends() {
+    let home = Home::new();
+    home.ok(&[
+        "sql",
+        "p",
+        "CREATE TABLE t AS SELECT i % 2 AS k, i FROM generate_series(1, 200000) AS g(i)",
+    ]);
+    for query in [
+        "SELECT count(*) FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.k = c.k",
+        "SELECT count(*) FROM t a, t b, t c WHERE a.i + b.i > c.i",
+        "CREATE TABLE u AS SELECT a.i FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.k = c.k",
+    ] {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("halocline"))
+            .current_dir(home.directory())
+            .args(["sql", "p", query])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Half a second of work: the join has begun.
+        while used_ticks(child.id()) < 50 {
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(130), "{query}");
+        let mut text = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        assert!(text.contains("interrupted"), "{text}");
+        home.ok(&["check", "p"]);
+    }
+    assert_eq!(home.csv("p", "SELECT count(*) AS n FROM t"), "n\n200000\n");
+}
+
+/// Ticks of the processors that a process has used.
+fn used_ticks(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}

@@ -1,0 +1,60 @@
+//! Which versions hold the same rows as an older one because only their segments were written anew.
+//!
+//! A transaction that has read may write only if nothing that it read has changed since. Compaction publishes a
+//! generation in which every row is what it was, so the transaction goes on over it. Only compactions of this process
+//! are known: one of another process counts as a change.
+
+use std::collections::VecDeque;
+
+use super::Catalog;
+
+/// Compactions that are remembered. A transaction that has read before more of them than this cannot write.
+const REMEMBERED: usize = 1024;
+
+/// A generation, and the part of its log that was read.
+pub(crate) type Version = (u64, u64);
+
+/// The last compactions.
+#[derive(Debug, Default)]
+pub(crate) struct Rewrites(VecDeque<Rewrite>);
+
+#[derive(Debug)]
+enum Rewrite {
+    /// The version before became this generation, with an empty log.
+    Folded(Version, u64),
+    /// This generation became that one, with the same log.
+    Moved(u64, u64),
+}
+
+impl Rewrites {
+    /// A newly published generation, whose log is empty, holds the rows of the version before.
+    pub(crate) fn add(&mut self, before: Version, generation: u64) {
+        self.push(Rewrite::Folded(before, generation));
+    }
+
+    /// A newly published generation holds the rows and the log of another one, at other places of the file.
+    pub(crate) fn add_moved(&mut self, before: u64, generation: u64) {
+        self.push(Rewrite::Moved(before, generation));
+    }
+
+    fn push(&mut self, rewrite: Rewrite) {
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(rewrite);
+    }
+
+    /// Returns true if both versions are known to hold the same rows.
+    pub(crate) fn are_equal(&self, older: &Catalog, newer: &Catalog) -> bool {
+        let mut version = older.version();
+        // In the order in which they were published, so that one pass follows a chain of them.
+        for rewrite in &self.0 {
+            match *rewrite {
+                Rewrite::Folded(before, after) if before == version => version = (after, 0),
+                Rewrite::Moved(before, after) if before == version.0 => version.0 = after,
+                Rewrite::Folded(..) | Rewrite::Moved(..) => {}
+            }
+        }
+        version == newer.version()
+    }
+}

@@ -1,0 +1,201 @@
+//! Decodes the fields of one column into an Arrow array.
+//!
+//! An inferred type takes only texts that print the same again; a later value that does not makes the import infer anew. A
+//! type that the user gave takes every text of such a value (`007` as 7), but none that would lose digits (`1.55` as
+//! `decimal(9,1)`).
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{BinaryViewBuilder, BooleanBuilder, PrimitiveBuilder, StringViewBuilder};
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_cast::parse::Parser;
+use arrow_schema::{DataType, Field, TimeUnit};
+
+use super::canonical;
+use crate::import::value::{boolean, decimal, timestamp, zone};
+
+/// Takes the fields of a column.
+pub(crate) trait ColumnDecoder: Send {
+    /// Appends a value; false if the text is none of the type.
+    fn append(&mut self, text: &str) -> bool;
+    /// Appends NULL.
+    fn append_null(&mut self);
+    /// Returns what was appended and starts anew.
+    fn finish(&mut self) -> ArrayRef;
+}
+
+struct Primitive<T: ArrowPrimitiveType, F> {
+    builder: PrimitiveBuilder<T>,
+    parse: F,
+}
+
+impl<T: ArrowPrimitiveType, F: Fn(&str) -> Option<T::Native> + Send> ColumnDecoder for Primitive<T, F> {
+    fn append(&mut self, text: &str) -> bool {
+        let value = (self.parse)(text);
+        self.builder.append_option(value);
+        value.is_some()
+    }
+
+    fn append_null(&mut self) {
+        self.builder.append_null();
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        Arc::new(self.builder.finish())
+    }
+}
+
+struct Booleans {
+    builder: BooleanBuilder,
+    parse: fn(&str) -> Option<bool>,
+}
+
+impl ColumnDecoder for Booleans {
+    fn append(&mut self, text: &str) -> bool {
+        let value = (self.parse)(text);
+        self.builder.append_option(value);
+        value.is_some()
+    }
+
+    fn append_null(&mut self) {
+        self.builder.append_null();
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        Arc::new(self.builder.finish())
+    }
+}
+
+struct Texts(StringViewBuilder);
+
+impl ColumnDecoder for Texts {
+    fn append(&mut self, text: &str) -> bool {
+        self.0.append_value(text);
+        true
+    }
+
+    fn append_null(&mut self) {
+        self.0.append_null();
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
+}
+
+struct Binaries(BinaryViewBuilder);
+
+impl ColumnDecoder for Binaries {
+    fn append(&mut self, text: &str) -> bool {
+        self.0.append_value(text);
+        true
+    }
+
+    fn append_null(&mut self) {
+        self.0.append_null();
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
+}
+
+fn primitive<T: ArrowPrimitiveType>(
+    data_type: &DataType,
+    parse: impl Fn(&str) -> Option<T::Native> + Send + 'static,
+) -> Box<dyn ColumnDecoder> {
+    Box::new(Primitive {
+        builder: PrimitiveBuilder::<T>::new().with_data_type(data_type.clone()),
+        parse,
+    })
+}
+
+fn parsed<T: Parser>(data_type: &DataType) -> Box<dyn ColumnDecoder> {
+    primitive::<T>(data_type, T::parse)
+}
+
+/// A decoder for a column, whose type was inferred or given; none if text cannot be of the type.
+pub(crate) fn decoder(field: &Field, inferred: bool) -> Option<Box<dyn ColumnDecoder>> {
+    let data_type = field.data_type();
+    if inferred && let Some(decoder) = canonical_decoder(data_type) {
+        return Some(decoder);
+    }
+    Some(match data_type {
+        DataType::Utf8View => Box::new(Texts(StringViewBuilder::new())),
+        DataType::BinaryView => Box::new(Binaries(BinaryViewBuilder::new())),
+        DataType::Boolean => Box::new(Booleans {
+            builder: BooleanBuilder::new(),
+            parse: boolean,
+        }),
+        DataType::Int8 => parsed::<Int8Type>(data_type),
+        DataType::Int16 => parsed::<Int16Type>(data_type),
+        DataType::Int32 => parsed::<Int32Type>(data_type),
+        DataType::Int64 => parsed::<Int64Type>(data_type),
+        DataType::UInt8 => parsed::<UInt8Type>(data_type),
+        DataType::UInt16 => parsed::<UInt16Type>(data_type),
+        DataType::UInt32 => parsed::<UInt32Type>(data_type),
+        DataType::UInt64 => parsed::<UInt64Type>(data_type),
+        DataType::Float32 => parsed::<Float32Type>(data_type),
+        DataType::Float64 => parsed::<Float64Type>(data_type),
+        DataType::Decimal128(precision, scale) => {
+            let (precision, scale) = (*precision, *scale);
+            primitive::<Decimal128Type>(data_type, move |text| decimal(text, precision, scale))
+        }
+        DataType::Date32 => parsed::<Date32Type>(data_type),
+        DataType::Date64 => parsed::<Date64Type>(data_type),
+        DataType::Time32(TimeUnit::Second) => parsed::<Time32SecondType>(data_type),
+        DataType::Time32(_) => parsed::<Time32MillisecondType>(data_type),
+        DataType::Time64(TimeUnit::Microsecond) => parsed::<Time64MicrosecondType>(data_type),
+        DataType::Time64(_) => parsed::<Time64NanosecondType>(data_type),
+        DataType::Timestamp(unit, name) => {
+            let (of_unit, zone) = (*unit, zone(name.as_deref())?);
+            let parse = move |text: &str| timestamp(text, of_unit, zone);
+            match unit {
+                TimeUnit::Second => primitive::<TimestampSecondType>(data_type, parse),
+                TimeUnit::Millisecond => primitive::<TimestampMillisecondType>(data_type, parse),
+                TimeUnit::Microsecond => primitive::<TimestampMicrosecondType>(data_type, parse),
+                TimeUnit::Nanosecond => primitive::<TimestampNanosecondType>(data_type, parse),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// A decoder that takes canonical texts only, for the types that inference gives.
+fn canonical_decoder(data_type: &DataType) -> Option<Box<dyn ColumnDecoder>> {
+    Some(match data_type {
+        DataType::Boolean => Box::new(Booleans {
+            builder: BooleanBuilder::new(),
+            parse: canonical::boolean,
+        }),
+        DataType::Int64 => {
+            primitive::<Int64Type>(data_type, |text| i64::try_from(canonical::integer(text)?).ok())
+        }
+        DataType::UInt64 => {
+            primitive::<UInt64Type>(data_type, |text| u64::try_from(canonical::integer(text)?).ok())
+        }
+        DataType::Decimal128(_, 0) => primitive::<Decimal128Type>(data_type, canonical::integer),
+        DataType::Decimal128(precision, scale) => {
+            let (precision, scale) = (*precision, scale.cast_unsigned());
+            primitive::<Decimal128Type>(data_type, move |text| {
+                let fixed = canonical::fixed(text)?;
+                (fixed.scale == scale && fixed.precision <= precision).then_some(fixed.unscaled)
+            })
+        }
+        DataType::Float64 => primitive::<Float64Type>(data_type, canonical::double),
+        DataType::Date32 => primitive::<Date32Type>(data_type, canonical::date),
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => {
+            primitive::<TimestampNanosecondType>(data_type, canonical::timestamp)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, Some(_)) => {
+            primitive::<TimestampNanosecondType>(data_type, canonical::timestamp_utc)
+        }
+        _ => return None,
+    })
+}

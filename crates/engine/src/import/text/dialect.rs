@@ -1,0 +1,132 @@
+//! Shape of a text file: what separates and quotes its fields, and whether its first line names the columns.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::records::{FieldText, LineEnding, Record, RecordError, RecordReader, Separators};
+use crate::import::error::{ImportError, Place};
+use crate::import::input::{fault, open, unreadable};
+
+/// The shape of a text file.
+#[derive(Debug, Clone)]
+pub(crate) struct Dialect {
+    /// What separates its fields.
+    pub(crate) separators: Separators,
+    /// Does the first line name the columns.
+    pub(crate) header: bool,
+    /// Why it is taken for a header, or not.
+    pub(crate) header_reason: String,
+    /// Do lines end in a delimiter, as TPC's generators write them.
+    pub(crate) trailing: bool,
+    /// The texts for NULL.
+    pub(crate) nulls: Vec<String>,
+}
+
+impl Dialect {
+    /// The dialect of a tbl file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn of_tbl(path: &Path, delimiter: u8, nulls: Vec<String>) -> Result<Self, ImportError> {
+        Ok(Self {
+            separators: Separators {
+                delimiter,
+                quote: None,
+                ending: LineEnding::Lf,
+                trust_quote: true,
+            },
+            header: false,
+            header_reason: "tbl files have none".into(),
+            trailing: first_line_ends_in(path, delimiter)?,
+            nulls,
+        })
+    }
+
+    /// Does the field stand for NULL. A quoted field never does.
+    pub(crate) fn is_null(&self, field: FieldText<'_>) -> bool {
+        !field.quoted && self.nulls.iter().any(|null| null.as_bytes() == field.bytes)
+    }
+
+    /// Reads the rows of the file, without its header line, for a table of `columns` columns.
+    ///
+    /// # Errors
+    /// The header line cannot be read.
+    pub(crate) fn rows<R: Read>(
+        &self,
+        path: &Path,
+        input: R,
+        columns: usize,
+    ) -> Result<Rows<R>, ImportError> {
+        let mut rows = Rows {
+            path: path.to_path_buf(),
+            records: RecordReader::new(input, self.separators),
+        };
+        if self.header {
+            rows.read(&mut Record::default())?;
+        }
+        rows.records.expect_columns(columns + usize::from(self.trailing));
+        Ok(rows)
+    }
+
+    /// How many of a record's fields belong to the table: a trailing delimiter is followed by none.
+    pub(crate) fn columns(&self, record: &Record) -> usize {
+        match record.len() {
+            0 => 0,
+            n if self.trailing && record.field(n - 1).bytes.is_empty() => n - 1,
+            n => n,
+        }
+    }
+
+    /// The first record; none in an empty file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn first_record(&self, path: &Path) -> Result<Option<Record>, ImportError> {
+        let mut rows = Rows {
+            path: path.to_path_buf(),
+            records: RecordReader::new(open(path)?, self.separators),
+        };
+        let mut record = Record::default();
+        Ok(rows.read(&mut record)?.then_some(record))
+    }
+}
+
+/// Records of a file; errors name it.
+pub(crate) struct Rows<R> {
+    path: PathBuf,
+    records: RecordReader<R>,
+}
+
+impl<R: Read> Rows<R> {
+    /// Reads the next record; false at the end of the file.
+    ///
+    /// # Errors
+    /// See [`RecordReader::read`].
+    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool, ImportError> {
+        self.records.read(record).map_err(|error| match error {
+            RecordError::Io(error) => unreadable(&self.path, &error),
+            RecordError::Malformed { line, fault: why, .. } => fault(&self.path, Place::Line(line), why),
+        })
+    }
+}
+
+fn first_line_ends_in(path: &Path, delimiter: u8) -> Result<bool, ImportError> {
+    let mut file: File = open(path)?;
+    let mut line = Vec::new();
+    let mut chunk = [0u8; 4096];
+    loop {
+        let read = file.read(&mut chunk).map_err(|e| unreadable(path, &e))?;
+        line.extend_from_slice(&chunk[..read]);
+        if read == 0 || line.contains(&b'\n') || line.len() > MAX_FIRST_LINE {
+            break;
+        }
+    }
+    let end = line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len());
+    let line = line[..end].strip_suffix(b"\r").unwrap_or(&line[..end]);
+    // An empty file has no line without a delimiter at its end.
+    Ok(line.last().is_none_or(|last| *last == delimiter))
+}
+
+/// Bytes of a first line that are looked at.
+const MAX_FIRST_LINE: usize = 16 << 20;

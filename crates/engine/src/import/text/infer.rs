@@ -1,0 +1,251 @@
+//! Column types of text files from their values, and the values that decided them.
+//!
+//! A type is inferred only if every value prints as the same text again ([`super::canonical`]); else the column is text.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+use super::canonical;
+use super::dialect::Dialect;
+use super::records::{FieldText, Record};
+use crate::import::error::{ImportError, ImportFault, Place};
+use crate::import::input::fault;
+use crate::import::report::DecidingValue;
+
+/// A type that inference may give, the preferred one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Candidate {
+    Boolean,
+    Integer,
+    UnsignedInteger,
+    WideInteger,
+    Decimal,
+    Double,
+    Date,
+    Timestamp,
+    TimestampUtc,
+}
+
+const CANDIDATES: [Candidate; 9] = [
+    Candidate::Boolean,
+    Candidate::Integer,
+    Candidate::UnsignedInteger,
+    Candidate::WideInteger,
+    Candidate::Decimal,
+    Candidate::Double,
+    Candidate::Date,
+    Candidate::Timestamp,
+    Candidate::TimestampUtc,
+];
+
+/// Digits of a decimal whose values all fit 64 bits.
+const NARROW: u8 = 18;
+/// Digits of a decimal, at most.
+const MAX_PRECISION: u8 = 38;
+/// Bytes of a deciding value that are kept.
+const SHOWN: usize = 60;
+
+/// The types that the values of a column can all have.
+#[derive(Debug, Clone)]
+pub(crate) struct Inference {
+    possible: Vec<Candidate>,
+    seen: bool,
+    /// A value other than `NaN` and `inf` was seen, which alone are words rather than numbers.
+    number: bool,
+    scale: Option<u8>,
+    precision: u8,
+    quoted_empty: bool,
+    null: bool,
+    decided: Option<DecidingValue>,
+}
+
+impl Default for Inference {
+    fn default() -> Self {
+        Self {
+            possible: CANDIDATES.to_vec(),
+            seen: false,
+            number: false,
+            scale: None,
+            precision: 0,
+            quoted_empty: false,
+            null: false,
+            decided: None,
+        }
+    }
+}
+
+impl Inference {
+    /// Takes a value of the column; `place` names the file and the line.
+    pub(crate) fn see(&mut self, field: FieldText<'_>, dialect: &Dialect, place: (&Path, u64)) {
+        let before = (self.chosen(), self.seen);
+        if self.seen && self.possible.is_empty() {
+            return;
+        }
+        if dialect.is_null(field) {
+            self.null = true;
+        } else if field.quoted && field.bytes.is_empty() {
+            self.quoted_empty = true;
+        } else {
+            self.seen = true;
+            match std::str::from_utf8(field.bytes) {
+                Ok(text) => self.narrow(text),
+                Err(_) => self.possible.clear(),
+            }
+        }
+        if self.quoted_empty && self.null {
+            // Only text tells a quoted empty value from a missing one.
+            self.possible.clear();
+        }
+        if (self.chosen(), self.seen) != before {
+            let text = String::from_utf8_lossy(field.bytes);
+            let shown: String = text.chars().take(SHOWN).collect();
+            self.decided = Some(DecidingValue {
+                file: place.0.to_path_buf(),
+                line: place.1,
+                value: if shown.len() < text.len() {
+                    shown + "…"
+                } else {
+                    shown
+                },
+            });
+        }
+    }
+
+    fn narrow(&mut self, text: &str) {
+        let any = |candidates: &[Candidate]| self.possible.iter().any(|c| candidates.contains(c));
+        let whole = any(&[
+            Candidate::Integer,
+            Candidate::UnsignedInteger,
+            Candidate::WideInteger,
+        ])
+        .then(|| canonical::integer(text))
+        .flatten();
+        let fixed = any(&[Candidate::Decimal])
+            .then(|| canonical::fixed(text))
+            .flatten()
+            .filter(|fixed| self.scale.is_none_or(|scale| scale == fixed.scale));
+        if let Some(fixed) = fixed {
+            self.scale = Some(fixed.scale);
+            self.precision = self.precision.max(fixed.precision.max(fixed.scale));
+        }
+        self.possible.retain(|candidate| match candidate {
+            Candidate::Boolean => canonical::boolean(text).is_some(),
+            Candidate::Integer => whole.is_some_and(|value| i64::try_from(value).is_ok()),
+            Candidate::UnsignedInteger => whole.is_some_and(|value| u64::try_from(value).is_ok()),
+            Candidate::WideInteger => whole.is_some(),
+            Candidate::Decimal => fixed.is_some_and(|fixed| fixed.precision <= MAX_PRECISION),
+            Candidate::Double => canonical::double(text).is_some(),
+            Candidate::Date => canonical::date(text).is_some(),
+            Candidate::Timestamp => canonical::timestamp(text).is_some(),
+            Candidate::TimestampUtc => canonical::timestamp_utc(text).is_some(),
+        });
+        self.number |= text.bytes().any(|byte| byte.is_ascii_digit());
+    }
+
+    fn chosen(&self) -> Option<Candidate> {
+        self.possible
+            .first()
+            .copied()
+            .filter(|first| self.seen && (*first != Candidate::Double || self.number))
+    }
+
+    /// The type of the column so far; text if nothing is known.
+    pub(crate) fn data_type(&self) -> DataType {
+        match self.chosen() {
+            None => DataType::Utf8View,
+            Some(Candidate::Boolean) => DataType::Boolean,
+            Some(Candidate::Integer) => DataType::Int64,
+            Some(Candidate::UnsignedInteger) => DataType::UInt64,
+            Some(Candidate::WideInteger) => DataType::Decimal128(MAX_PRECISION, 0),
+            Some(Candidate::Decimal) => {
+                let narrow = self.precision <= NARROW;
+                let precision = if narrow { NARROW } else { MAX_PRECISION };
+                DataType::Decimal128(precision, self.scale.unwrap_or(0).cast_signed())
+            }
+            Some(Candidate::Double) => DataType::Float64,
+            Some(Candidate::Date) => DataType::Date32,
+            Some(Candidate::Timestamp) => DataType::Timestamp(TimeUnit::Nanosecond, None),
+            Some(Candidate::TimestampUtc) => DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into())),
+        }
+    }
+
+    /// Is the column's type another one than text.
+    pub(crate) fn is_typed(&self) -> bool {
+        self.chosen().is_some()
+    }
+}
+
+/// Columns inferred from files, and what decided each type.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InferredColumns {
+    /// Their names, in order.
+    pub(crate) names: Vec<String>,
+    columns: Vec<Inference>,
+}
+
+impl InferredColumns {
+    /// The columns as a schema; every one may be NULL.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        let fields = self.names.iter().zip(&self.columns);
+        let fields = fields.map(|(name, column)| Field::new(name, column.data_type(), true));
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// The value that decided the type of column `i`; none if the column has no value.
+    pub(crate) fn decided(&self, i: usize) -> Option<&DecidingValue> {
+        self.columns[i].decided.as_ref()
+    }
+}
+
+/// Infers the columns of text files that share their names: names from the header line (`c1`, `c2`, … without one), types
+/// from the first `sample` rows of each file (all if none).
+///
+/// # Errors
+/// A file is empty, cannot be read, is malformed within the sample, or names other columns than the first one.
+pub(crate) fn infer(
+    files: &[(&Path, &Dialect)],
+    sample: Option<usize>,
+) -> Result<InferredColumns, ImportError> {
+    let mut inferred: Option<InferredColumns> = None;
+    for (path, dialect) in files {
+        let names = column_names(path, dialect)?;
+        let known = inferred.get_or_insert_with(|| InferredColumns {
+            columns: vec![Inference::default(); names.len()],
+            names: names.clone(),
+        });
+        if known.names != names {
+            let text = format!("{} instead of {}", names.join(", "), known.names.join(", "));
+            return Err(fault(path, Place::File, ImportFault::SchemaMismatch(text)));
+        }
+        let mut records = dialect.rows(path, crate::import::input::open(path)?, names.len())?;
+        let mut record = Record::default();
+        let mut left = sample.unwrap_or(usize::MAX);
+        while left > 0 && records.read(&mut record)? {
+            left -= 1;
+            // Lines of a wrong shape are found, with their place, when the file is decoded.
+            for (field, column) in record.fields().zip(&mut known.columns) {
+                column.see(field, dialect, (path, record.line()));
+            }
+        }
+    }
+    Ok(inferred.unwrap_or_default())
+}
+
+/// The names of a file's columns.
+pub(crate) fn column_names(path: &Path, dialect: &Dialect) -> Result<Vec<String>, ImportError> {
+    let Some(record) = dialect.first_record(path)? else {
+        let reason = "is empty: there is no line that tells its columns; give a schema".into();
+        return Err(fault(path, Place::File, ImportFault::Other(reason)));
+    };
+    if !dialect.header {
+        return Ok((1..=dialect.columns(&record)).map(|i| format!("c{i}")).collect());
+    }
+    let name = |(i, field): (usize, FieldText<'_>)| match std::str::from_utf8(field.bytes).map(str::trim) {
+        Ok("") => Ok(format!("c{}", i + 1)),
+        Ok(name) => Ok(name.to_string()),
+        Err(_) => Err(fault(path, Place::Line(record.line()), ImportFault::InvalidUtf8)),
+    };
+    record.fields().enumerate().map(name).collect()
+}

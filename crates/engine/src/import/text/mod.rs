@@ -1,0 +1,210 @@
+//! CSV and tbl files.
+
+mod canonical;
+mod decode;
+mod dialect;
+mod header;
+mod infer;
+mod records;
+mod sniff;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, SchemaRef};
+
+use self::decode::{ColumnDecoder, decoder};
+use self::dialect::Rows;
+use self::infer::column_names;
+use self::records::Record;
+use super::error::{ImportError, ImportFault, Place};
+use super::files::BatchSize;
+use super::input::{Bytes, Counted, Input, fault, open};
+use super::value::sql_name;
+
+pub(crate) use dialect::Dialect;
+pub(crate) use infer::{InferredColumns, infer};
+pub(crate) use sniff::sniff;
+
+/// Characters of a wrong value that an error shows.
+const SHOWN: usize = 60;
+
+/// Columns of a table that a text file is read into.
+#[derive(Debug, Clone)]
+pub(crate) struct TextColumns {
+    /// Names and types.
+    pub(crate) schema: SchemaRef,
+    /// Which types were inferred from values rather than given.
+    pub(crate) inferred: Arc<[bool]>,
+}
+
+/// Opens a text file with the given columns.
+pub(crate) fn read(
+    path: &Path,
+    dialect: Dialect,
+    columns: TextColumns,
+    batch: BatchSize,
+    bytes: Bytes,
+) -> Result<Input, ImportError> {
+    let TextColumns { schema, inferred } = columns;
+    if dialect.header {
+        check_header(path, &dialect, &schema)?;
+    }
+    let decoders = schema.fields().iter().enumerate().map(|(i, field)| {
+        decoder(field, inferred.get(i).copied().unwrap_or(false)).ok_or_else(|| ImportError {
+            column: Some(field.name().clone()),
+            ..fault(
+                path,
+                Place::File,
+                ImportFault::UnsupportedType(sql_name(field.data_type())),
+            )
+        })
+    });
+    let decoders = decoders.collect::<Result<Vec<_>, _>>()?;
+    let rows = dialect.rows(path, Counted::new(open(path)?, bytes), schema.fields().len())?;
+    let lines = Lines {
+        path: path.to_path_buf(),
+        dialect,
+        schema: schema.clone(),
+        rows,
+        decoders,
+        batch,
+        ended: false,
+    };
+    Ok(Input {
+        schema,
+        batches: Box::new(lines),
+    })
+}
+
+/// The header line must name the columns of the schema, in their order.
+fn check_header(path: &Path, dialect: &Dialect, schema: &SchemaRef) -> Result<(), ImportError> {
+    let names = column_names(path, dialect)?;
+    let same = names.len() == schema.fields().len()
+        && names
+            .iter()
+            .zip(schema.fields())
+            .all(|(name, field)| name.eq_ignore_ascii_case(field.name()));
+    if same {
+        return Ok(());
+    }
+    let expected: Vec<&str> = schema
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
+    let text = format!(
+        "the header line names {} instead of {}",
+        names.join(", "),
+        expected.join(", ")
+    );
+    Err(fault(path, Place::Line(1), ImportFault::SchemaMismatch(text)))
+}
+
+/// Batches of a text file.
+struct Lines<R> {
+    path: PathBuf,
+    dialect: Dialect,
+    schema: SchemaRef,
+    rows: Rows<R>,
+    decoders: Vec<Box<dyn ColumnDecoder>>,
+    batch: BatchSize,
+    ended: bool,
+}
+
+impl<R: std::io::Read> Lines<R> {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ImportError> {
+        let mut record = Record::default();
+        let (mut rows, mut bytes) = (0, 0);
+        // A batch has at least one row, however long it is.
+        while !self.ended && (rows == 0 || self.batch.has_room(rows, bytes)) {
+            if !self.rows.read(&mut record)? {
+                self.ended = true;
+                break;
+            }
+            self.decode(&record)?;
+            rows += 1;
+            bytes += record.byte_len() + 16 * self.decoders.len();
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        let columns = self.decoders.iter_mut().map(|column| column.finish()).collect();
+        RecordBatch::try_new(self.schema.clone(), columns)
+            .map(Some)
+            .map_err(|e| {
+                fault(
+                    &self.path,
+                    Place::Line(record.line()),
+                    ImportFault::Other(e.to_string()),
+                )
+            })
+    }
+
+    fn decode(&mut self, record: &Record) -> Result<(), ImportError> {
+        let place = Place::Line(record.line());
+        let (found, expected) = (self.dialect.columns(record), self.decoders.len());
+        if found != expected {
+            return Err(fault(
+                &self.path,
+                place,
+                ImportFault::ColumnCount { found, expected },
+            ));
+        }
+        for (i, decoder) in self.decoders.iter_mut().enumerate() {
+            let (value, field) = (record.field(i), self.schema.field(i));
+            let wrong = |fault| ImportError {
+                file: self.path.clone(),
+                place,
+                column: Some(field.name().clone()),
+                fault,
+            };
+            let is_text = matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView);
+            // A quoted empty value is an empty text, and NULL in a column of another type.
+            let null = self.dialect.is_null(value) || (!is_text && value.quoted && value.bytes.is_empty());
+            if null {
+                match field.is_nullable() {
+                    true => decoder.append_null(),
+                    false if is_text && value.bytes.is_empty() => _ = decoder.append(""),
+                    false => return Err(wrong(ImportFault::UnexpectedNull)),
+                }
+                continue;
+            }
+            let text = std::str::from_utf8(value.bytes).map_err(|_| wrong(ImportFault::InvalidUtf8))?;
+            if !decoder.append(text) {
+                return Err(wrong(ImportFault::BadValue {
+                    value: shortened(text),
+                    expected: sql_name(field.data_type()),
+                }));
+            }
+        }
+        match self.dialect.trailing && found == record.len() {
+            true => {
+                let reason = "the line does not end in a delimiter".into();
+                Err(fault(&self.path, place, ImportFault::Truncated(reason)))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+impl<R: std::io::Read> Iterator for Lines<R> {
+    type Item = Result<RecordBatch, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let batch = self.next_batch();
+        self.ended |= batch.is_err();
+        batch.transpose()
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
+}

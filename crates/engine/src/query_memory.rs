@@ -1,0 +1,203 @@
+//! The memory pool of queries: operators that spill get shares, the rest is for those that cannot.
+//!
+//! An operator of DataFusion that spills reserves what it has collected, and needs as much again while it sorts and
+//! writes that: copies, and rows encoded for comparison. In its pools nothing is left for these where several operators
+//! have collected their shares; the query then takes more memory than it may have, or fails although it could have
+//! spilled.
+//!
+//! Exchanges between partitions get all that they ask for: when one of DataFusion 55 spills batches of two inputs at
+//! once, its reader can wait for a file that never gets another batch, and the query does not end
+//! (<https://github.com/apache/datafusion/issues/24883>). They hold few batches, which count like memory that cannot be
+//! spilled.
+//!
+//! Invariants: what can be spilled is at most [`COLLECTED`] of the whole, in equal shares; any other reservation than
+//! that of an exchange is refused rather than let the whole be exceeded.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, human_readable_size,
+};
+
+/// The part of the whole that operators may collect before they spill: numerator and denominator.
+const COLLECTED: (usize, usize) = (2, 5);
+
+/// A memory pool of a fixed size.
+#[derive(Debug)]
+pub(crate) struct QueryMemory {
+    size: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Operators that can spill.
+    spillers: usize,
+    /// Bytes that they have reserved.
+    spillable: usize,
+    /// Bytes that others have reserved.
+    fixed: usize,
+}
+
+/// Returns true for the buffers of an exchange between partitions.
+fn is_exchange(consumer: &MemoryConsumer) -> bool {
+    let partition = consumer.name().strip_prefix("RepartitionExec[");
+    partition.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Returns true for an operator that spills what is refused to it.
+fn spills(consumer: &MemoryConsumer) -> bool {
+    consumer.can_spill() && !is_exchange(consumer)
+}
+
+impl State {
+    fn of(&mut self, reservation: &MemoryReservation) -> &mut usize {
+        match spills(reservation.consumer()) {
+            true => &mut self.spillable,
+            false => &mut self.fixed,
+        }
+    }
+}
+
+impl QueryMemory {
+    /// A pool of `size` bytes.
+    pub(crate) fn new(size: usize) -> Self {
+        Self {
+            size,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes by which a reservation can grow.
+    fn available(&self, state: &State, reservation: &MemoryReservation) -> usize {
+        let free = self.size.saturating_sub(state.spillable + state.fixed);
+        if !spills(reservation.consumer()) {
+            return free;
+        }
+        let (part, whole) = COLLECTED;
+        let collected = (self.size / whole * part).min(self.size.saturating_sub(state.fixed));
+        let share = collected / state.spillers.max(1);
+        share.saturating_sub(reservation.size()).min(free)
+    }
+}
+
+impl MemoryPool for QueryMemory {
+    fn name(&self) -> &str {
+        "queries"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        if spills(consumer) {
+            self.state().spillers += 1;
+        }
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        if spills(consumer) {
+            let mut state = self.state();
+            state.spillers = state.spillers.saturating_sub(1);
+        }
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        *self.state().of(reservation) += additional;
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        let mut state = self.state();
+        let bytes = state.of(reservation);
+        *bytes = bytes.saturating_sub(shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let mut state = self.state();
+        let available = self.available(&state, reservation);
+        if additional > available && !is_exchange(reservation.consumer()) {
+            let consumer = reservation.consumer().name();
+            let text = format!(
+                "{consumer} has {} and needs {} more, of which {} are left of {}",
+                human_readable_size(reservation.size()),
+                human_readable_size(additional),
+                human_readable_size(available),
+                human_readable_size(self.size),
+            );
+            return Err(DataFusionError::ResourcesExhausted(text));
+        }
+        *state.of(reservation) += additional;
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        let state = self.state();
+        state.spillable + state.fixed
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.size)
+    }
+}
+
+impl fmt::Display for QueryMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name(), human_readable_size(self.size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn what_can_be_spilled_leaves_room_to_spill_it() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(1000));
+        let spiller = |name| MemoryConsumer::new(name).with_can_spill(true).register(&pool);
+        let (first, second) = (spiller("first"), spiller("second"));
+        first.try_grow(200).unwrap();
+        assert!(first.try_grow(1).is_err());
+        second.try_grow(200).unwrap();
+        let merge = MemoryConsumer::new("merge").register(&pool);
+        merge.try_grow(600).unwrap();
+        let error = merge.try_grow(1).unwrap_err().to_string();
+        assert!(error.contains("merge has 600"), "{error}");
+        first.free();
+        drop(second);
+        merge.shrink(500);
+        // It is alone now.
+        first.try_grow(400).unwrap();
+        assert_eq!(pool.reserved(), 500);
+        drop((first, merge));
+        assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn exchanges_are_never_told_to_spill() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(1000));
+        let spiller = |name| MemoryConsumer::new(name).with_can_spill(true).register(&pool);
+        let (exchange, sort) = (spiller("RepartitionExec[12]"), spiller("sort"));
+        exchange.try_grow(1100).unwrap();
+        assert!(sort.try_grow(1).is_err());
+        exchange.shrink(900);
+        sort.try_grow(400).unwrap();
+        assert!(sort.try_grow(1).is_err());
+        drop((exchange, sort));
+        assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_spilled_may_have_all() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(1000));
+        let join = MemoryConsumer::new("join").register(&pool);
+        join.try_grow(900).unwrap();
+        let spiller = MemoryConsumer::new("sort").with_can_spill(true).register(&pool);
+        spiller.try_grow(100).unwrap();
+        assert!(spiller.try_grow(1).is_err());
+    }
+}

@@ -1,0 +1,286 @@
+//! Arithmetic of integers that fails where the result is outside of its type, in place of DataFusion's, which wraps. `x
+//! << n` is x times 2^n, and `x >> n` x divided by that, rounded down; DataFusion takes n modulo the width of the type.
+//!
+//! Each operation is a function that takes the place of an expression and has its name, so that columns are called what
+//! they were, and constants are folded by the same rules.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_array::{Array, ArrayRef, Datum, PrimitiveArray};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use datafusion::arrow::compute::kernels::numeric::{add, mul, neg, sub};
+use datafusion::common::Result;
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::physical_expr_common::datum::apply;
+
+use crate::EngineError;
+use crate::import::sql_name;
+
+/// An operation of integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+    Negate,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// A checked operation as a function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Checked {
+    operation: Operation,
+    signature: Signature,
+}
+
+static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Add));
+static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Subtract));
+static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Multiply));
+static SHIFT_LEFT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::ShiftLeft));
+static SHIFT_RIGHT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::ShiftRight));
+static NEGATE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Negate));
+
+fn function(operation: Operation) -> Arc<ScalarUDF> {
+    let signature = match operation {
+        Operation::Negate => Signature::any(1, Volatility::Immutable),
+        _ => Signature::any(2, Volatility::Immutable),
+    };
+    Arc::new(ScalarUDF::new_from_impl(Checked { operation, signature }))
+}
+
+/// `left op right` of integers of one type, checked; none if it cannot overflow silently, or is another operation.
+pub(super) fn checked(binary: &BinaryExpr) -> Option<Expr> {
+    let function = match binary.op {
+        Operator::Plus => &ADD,
+        Operator::Minus => &SUBTRACT,
+        Operator::Multiply => &MULTIPLY,
+        Operator::BitwiseShiftLeft => &SHIFT_LEFT,
+        Operator::BitwiseShiftRight => &SHIFT_RIGHT,
+        _ => return None,
+    };
+    let args = vec![(*binary.left).clone(), (*binary.right).clone()];
+    Some(Expr::ScalarFunction(ScalarFunction::new_udf(
+        Arc::clone(function),
+        args,
+    )))
+}
+
+/// `-value` of an integer, checked.
+pub(super) fn negated(value: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&NEGATE), vec![value]))
+}
+
+/// The operands and the operator of an arithmetic expression with two, checked or not.
+pub(crate) fn arithmetic(expr: &Expr) -> Option<(&Expr, Operator, &Expr)> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => Some((left, *op, right)),
+        Expr::ScalarFunction(function) => {
+            let checked = function.func.inner().downcast_ref::<Checked>()?;
+            match function.args.as_slice() {
+                [left, right] => Some((left, checked.operator()?, right)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+impl Checked {
+    fn operator(&self) -> Option<Operator> {
+        match self.operation {
+            Operation::Add => Some(Operator::Plus),
+            Operation::Subtract => Some(Operator::Minus),
+            Operation::Multiply => Some(Operator::Multiply),
+            Operation::ShiftLeft => Some(Operator::BitwiseShiftLeft),
+            Operation::ShiftRight => Some(Operator::BitwiseShiftRight),
+            Operation::Negate => None,
+        }
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        match self.operation {
+            Operation::Add => "add",
+            Operation::Subtract => "subtract",
+            Operation::Multiply => "multiply",
+            Operation::Negate => "negate",
+            Operation::ShiftLeft => "shift_left",
+            Operation::ShiftRight => "shift_right",
+        }
+    }
+
+    /// The name of the expression that it stands for.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(match (self.operator(), args) {
+            (Some(op), [left, right]) => format!("{} {op} {}", left.schema_name(), right.schema_name()),
+            (_, [value]) => format!("(- {value})"),
+            _ => self.name().to_string(),
+        })
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let data_type = args
+            .arg_fields
+            .first()
+            .map_or(DataType::Null, |field| field.data_type().clone());
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match (self.operation, args.args.as_slice()) {
+            (Operation::Add, [left, right]) => apply(left, right, add),
+            (Operation::Subtract, [left, right]) => apply(left, right, sub),
+            (Operation::Multiply, [left, right]) => apply(left, right, mul),
+            (Operation::ShiftLeft, [left, right]) => apply(left, right, |a, b| shift(a, b, "<<")),
+            (Operation::ShiftRight, [left, right]) => apply(left, right, |a, b| shift(a, b, ">>")),
+            (Operation::Negate, [ColumnarValue::Scalar(value)]) => {
+                let negated = neg(&*value.to_array()?)?;
+                datafusion::common::ScalarValue::try_from_array(&negated, 0).map(ColumnarValue::Scalar)
+            }
+            (Operation::Negate, [ColumnarValue::Array(values)]) => neg(values.as_ref())
+                .map(ColumnarValue::Array)
+                .map_err(DataFusionError::from),
+            _ => Err(DataFusionError::Internal(format!(
+                "{} has other arguments",
+                self.name()
+            ))),
+        }
+        .map_err(|error| overflow(error, args.return_field.data_type()))
+    }
+}
+
+/// `x * 2^n`; none for a negative `n` or a result of more than 128 bits.
+fn shifted_left(x: i128, n: i128) -> Option<i128> {
+    match (x, u32::try_from(n).ok()?) {
+        (0, _) => Some(0),
+        // The type of `x` has 64 bits.
+        (_, 64..) => None,
+        (x, n) => x.checked_mul(1 << n),
+    }
+}
+
+/// `x / 2^n`, rounded down; none for a negative `n`.
+fn shifted_right(x: i128, n: i128) -> Option<i128> {
+    u32::try_from(n).ok().map(|n| x >> n.min(127))
+}
+
+/// Shifts integers of one type; `sign` is the operator's.
+fn shift(left: &dyn Datum, right: &dyn Datum, sign: &str) -> Result<ArrayRef, ArrowError> {
+    use arrow_array::types as t;
+    macro_rules! of_type {
+        ($($data_type:ident => $native:ident),*) => {
+            match left.get().0.data_type() {
+                $(DataType::$data_type => shift_of::<t::$native>(left, right, sign),)*
+                other => Err(ArrowError::InvalidArgumentError(format!("{other} cannot be shifted"))),
+            }
+        };
+    }
+    of_type!(
+        Int8 => Int8Type, Int16 => Int16Type, Int32 => Int32Type, Int64 => Int64Type,
+        UInt8 => UInt8Type, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type
+    )
+}
+
+fn shift_of<T: ArrowPrimitiveType>(
+    left: &dyn Datum,
+    right: &dyn Datum,
+    sign: &str,
+) -> Result<ArrayRef, ArrowError>
+where
+    T::Native: Into<i128> + TryFrom<i128>,
+{
+    let ((left, one), (right, other)) = (left.get(), right.get());
+    let (left, right) = (left.as_primitive::<T>(), right.as_primitive::<T>());
+    let at = |values: &PrimitiveArray<T>, is_scalar: bool, row: usize| {
+        let row = if is_scalar { 0 } else { row };
+        values.is_valid(row).then(|| values.value(row).into())
+    };
+    let shifted = |row: usize| {
+        let (Some(x), Some(n)) = (at(left, one, row), at(right, other, row)) else {
+            return Ok(None);
+        };
+        let shifted = match sign {
+            "<<" => shifted_left(x, n),
+            _ => shifted_right(x, n),
+        };
+        let fitting = shifted.and_then(|value| T::Native::try_from(value).ok());
+        // As the other kernels say it.
+        let text = || format!("Overflow happened on: {x} {sign} {n}");
+        fitting
+            .map(Some)
+            .ok_or_else(|| ArrowError::ArithmeticOverflow(text()))
+    };
+    let rows = if one { right.len() } else { left.len() };
+    let values = (0..rows)
+        .map(shifted)
+        .collect::<Result<Vec<Option<T::Native>>, _>>()?;
+    Ok(Arc::new(values.into_iter().collect::<PrimitiveArray<T>>()))
+}
+
+/// The error for a result outside of its type; others as they are.
+fn overflow(error: DataFusionError, data_type: &DataType) -> DataFusionError {
+    let DataFusionError::ArrowError(inner, _) = &error else {
+        return error;
+    };
+    let ArrowError::ArithmeticOverflow(text) = &**inner else {
+        return error;
+    };
+    let operation = text.strip_prefix("Overflow happened on: ").unwrap_or(text);
+    let own = EngineError::Overflow {
+        operation: operation.to_string(),
+        data_type: sql_name(data_type),
+    };
+    DataFusionError::External(Box::new(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Int64Array;
+
+    fn add_arrays(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+        let values = |array: &ArrayRef| ColumnarValue::Array(Arc::clone(array));
+        apply(&values(left), &values(right), add)?.into_array(left.len())
+    }
+
+    #[test]
+    fn the_slot_of_a_null_does_not_overflow() {
+        let nulls = Some(vec![true, false].into());
+        let left: ArrayRef = Arc::new(Int64Array::new(vec![1, i64::MAX].into(), nulls));
+        let right: ArrayRef = Arc::new(Int64Array::from(vec![2, 2]));
+        let sum = add_arrays(&left, &right).expect("no value overflows");
+        assert_eq!((sum.len(), sum.null_count()), (2, 1));
+        let full: ArrayRef = Arc::new(Int64Array::from(vec![1, i64::MAX]));
+        let error = overflow(
+            add_arrays(&full, &right).expect_err("it overflows"),
+            &DataType::Int64,
+        );
+        let text = EngineError::from(error).to_string();
+        assert!(
+            text.starts_with("9223372036854775807 + 2 is not a value of type bigint"),
+            "{text}"
+        );
+    }
+}

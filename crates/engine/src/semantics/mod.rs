@@ -1,0 +1,83 @@
+//! Corrections of DataFusion's defaults that would lose or alter values: literals with a point are decimals,
+//! integers do not wrap, zeros are equal whatever their sign.
+//!
+//! A statement passes through twice: as parsed ([`check`], [`refine`]), and as a logical plan (two analyzer rules, one before and
+//! one after DataFusion's coercion of types). Names of columns stay what DataFusion makes them.
+
+mod arithmetic;
+mod check;
+mod date_trunc;
+mod decimal_sum;
+mod floats;
+mod numbers;
+mod rules;
+mod sum;
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::optimizer::Analyzer;
+use datafusion::sql::parser::{CopyToSource, Statement};
+
+pub(crate) use arithmetic::arithmetic;
+pub(crate) use floats::{is_canonical, without_sign_of_zero};
+pub(crate) use numbers::decimals_to_floats;
+
+use crate::EngineError;
+
+/// Sets what a session's configuration must say.
+pub(crate) fn configure(options: &mut ConfigOptions) {
+    options.sql_parser.parse_float_as_decimal = true;
+}
+
+/// Adds the rules to a session's state.
+pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
+    let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(rules::BeforeCoercion));
+    rules.push(Arc::new(rules::AfterCoercion));
+    builder.with_analyzer_rules(rules)
+}
+
+/// The state with our functions in the place of those of DataFusion that they build upon.
+pub(crate) fn register(mut state: SessionState) -> SessionState {
+    if let Ok(inner) = state.udaf("sum") {
+        // Registering fails only for what cannot be replaced.
+        let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(sum::Sum::over(inner))));
+    }
+    if let Ok(inner) = state.udf("date_trunc") {
+        let truncate = date_trunc::DateTrunc::over(inner);
+        let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(truncate)));
+    }
+    state
+}
+
+/// Refuses clauses of a statement that planning would drop silently.
+///
+/// # Errors
+/// [`EngineError::Unsupported`], naming the first of them.
+pub(crate) fn check(statement: &Statement) -> Result<(), EngineError> {
+    match statement {
+        Statement::Statement(inner) => check::refuse_dropped(&**inner),
+        Statement::Explain(explain) => check(&explain.statement),
+        Statement::CopyTo(copy) => match &copy.source {
+            CopyToSource::Query(query) => check::refuse_dropped(&**query),
+            CopyToSource::Relation(_) => Ok(()),
+        },
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    }
+}
+
+/// Makes the statement one that DataFusion reads as it is meant.
+pub(crate) fn refine(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(inner) => numbers::refine(&mut **inner),
+        Statement::Explain(explain) => refine(&mut explain.statement),
+        Statement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => numbers::refine(&mut **query),
+            CopyToSource::Relation(_) => {}
+        },
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+    }
+}

@@ -1,0 +1,396 @@
+//! The two passes over the logical plan, before and after DataFusion coerces types.
+//!
+//! Before: where decimals meet floats they become floats. DataFusion would make both decimals of 15 digits behind the
+//! point, which few floats are. After: integer arithmetic is checked, and comparisons of floats know one zero.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, Between, Cast, InList, InSubquery};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Case, Distinct, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder,
+    Operator, Subquery, Union,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::arithmetic::{arithmetic, checked, negated};
+use super::floats::{self, canonical, is_float};
+use super::numbers::float_literal;
+
+/// The pass before the coercion of types.
+#[derive(Debug)]
+pub(super) struct BeforeCoercion;
+
+/// The pass after it.
+#[derive(Debug)]
+pub(super) struct AfterCoercion;
+
+impl AnalyzerRule for BeforeCoercion {
+    fn name(&self) -> &'static str {
+        "decimals_meet_floats"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let rewritten = plan.transform_up_with_subqueries(|plan| match plan {
+            LogicalPlan::Union(union) => union_of(union).map(Transformed::yes),
+            other => each_expression(other, before),
+        });
+        rewritten.data()
+    }
+}
+
+impl AnalyzerRule for AfterCoercion {
+    fn name(&self) -> &'static str {
+        "checked_arithmetic"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let rewritten = plan.transform_up_with_subqueries(|plan| {
+            each_expression(plan, after)?.transform_data(|plan| equal_floats(plan).map(Transformed::yes))
+        });
+        rewritten.data()
+    }
+}
+
+/// Rewrites the expressions of a plan's root, whose names stay.
+fn each_expression(
+    plan: LogicalPlan,
+    rewrite: fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let of_table = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&of_table);
+    }
+    let names = NamePreserver::new(&plan);
+    let rewritten = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let rewritten = expr.transform_up(|expr| rewrite(expr, &schema))?;
+        Ok(rewritten.update_data(|expr| name.restore(expr)))
+    })?;
+    // Types may have changed further down.
+    rewritten.map_data(LogicalPlan::recompute_schema)
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator as O;
+    matches!(
+        op,
+        O::Eq | O::NotEq | O::Lt | O::LtEq | O::Gt | O::GtEq | O::IsDistinctFrom | O::IsNotDistinctFrom
+    )
+}
+
+/// The type of floats that expressions of these types meet in; none unless there are floats and decimals among them.
+fn meeting<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Option<DataType> {
+    let decimals = types.clone().any(DataType::is_decimal);
+    let mut floats = types.filter(|data_type| is_float(data_type));
+    let first = floats.next().filter(|_| decimals)?;
+    // Floats of 16 bits are too small for what decimals hold.
+    let narrow = *first != DataType::Float64 && floats.all(|other| *other != DataType::Float64);
+    Some(if narrow {
+        DataType::Float32
+    } else {
+        DataType::Float64
+    })
+}
+
+/// A decimal as a float; others as they are.
+fn floated(expr: Expr, to: &DataType, schema: &DFSchema) -> Expr {
+    match &expr {
+        Expr::Literal(value, _) => match float_literal(value, *to == DataType::Float32) {
+            Some(float) => Expr::Literal(float, None),
+            None if value.data_type().is_decimal() => cast(expr, to),
+            None => expr,
+        },
+        _ if type_of(&expr, schema).is_decimal() => cast(expr, to),
+        _ => expr,
+    }
+}
+
+fn cast(expr: Expr, to: &DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), to.clone()))
+}
+
+/// The type of an expression; that of NULL where it has none, which whoever coerces types will say.
+fn type_of(expr: &Expr, schema: &DFSchema) -> DataType {
+    expr.get_type(schema).unwrap_or(DataType::Null)
+}
+
+/// The type of floats that expressions meet in, if they do.
+fn meet<'a>(exprs: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> Option<DataType> {
+    let types: Vec<DataType> = exprs.map(|expr| type_of(expr, schema)).collect();
+    meeting(types.iter())
+}
+
+fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let boxed = |expr: Box<Expr>, to: &DataType| Box::new(floated(*expr, to, schema));
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
+            let Some(to) = meet([&*left, &*right].into_iter(), schema) else {
+                return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+            };
+            let (left, right) = (boxed(left, &to), boxed(right, &to));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Between(between) => {
+            let compared = [&*between.expr, &*between.low, &*between.high];
+            let Some(to) = meet(compared.into_iter(), schema) else {
+                return Ok(Transformed::no(Expr::Between(between)));
+            };
+            Transformed::yes(Expr::Between(Between {
+                expr: boxed(between.expr, &to),
+                negated: between.negated,
+                low: boxed(between.low, &to),
+                high: boxed(between.high, &to),
+            }))
+        }
+        Expr::InList(list) => {
+            let Some(to) = meet(std::iter::once(&*list.expr).chain(&list.list), schema) else {
+                return Ok(Transformed::no(Expr::InList(list)));
+            };
+            let values = list.list.into_iter().map(|value| floated(value, &to, schema));
+            Transformed::yes(Expr::InList(InList {
+                expr: boxed(list.expr, &to),
+                list: values.collect(),
+                negated: list.negated,
+            }))
+        }
+        Expr::Case(case) => before_case(case, schema),
+        Expr::ScalarFunction(mut function) => {
+            let decimal =
+                |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.data_type().is_decimal());
+            if !function.args.iter().any(decimal) {
+                return Ok(Transformed::no(Expr::ScalarFunction(function)));
+            }
+            let Some(to) = meet(function.args.iter(), schema) else {
+                return Ok(Transformed::no(Expr::ScalarFunction(function)));
+            };
+            let args = function.args.into_iter().map(|arg| match decimal(&arg) {
+                true => floated(arg, &to, schema),
+                false => arg,
+            });
+            function.args = args.collect();
+            Transformed::yes(Expr::ScalarFunction(function))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn before_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
+    let whens = case.when_then_expr.iter().map(|(when, _)| &**when);
+    let compared = case.expr.as_ref();
+    let compared = compared.and_then(|expr| meet(std::iter::once(&**expr).chain(whens), schema));
+    let thens = case.when_then_expr.iter().map(|(_, then)| &**then);
+    let results = meet(thens.chain(case.else_expr.as_deref()), schema);
+    if compared.is_none() && results.is_none() {
+        return Transformed::no(Expr::Case(case));
+    }
+    let maybe = |expr: Box<Expr>, to: Option<&DataType>| match to {
+        Some(to) => Box::new(floated(*expr, to, schema)),
+        None => expr,
+    };
+    let (compared, results) = (compared.as_ref(), results.as_ref());
+    let pairs = case.when_then_expr.into_iter();
+    let pairs = pairs.map(|(when, then)| (maybe(when, compared), maybe(then, results)));
+    Transformed::yes(Expr::Case(Case {
+        when_then_expr: pairs.collect(),
+        expr: case.expr.map(|expr| maybe(expr, compared)),
+        else_expr: case.else_expr.map(|expr| maybe(expr, results)),
+    }))
+}
+
+/// A union whose inputs have floats in the columns where one has floats and another decimals.
+fn union_of(union: Union) -> Result<LogicalPlan> {
+    let columns = union.schema.fields().len();
+    let type_of = |input: &Arc<LogicalPlan>, column: usize| {
+        let field = input.schema().fields().get(column);
+        field.map_or(DataType::Null, |field| field.data_type().clone())
+    };
+    let meet: Vec<Option<DataType>> = (0..columns)
+        .map(|column| {
+            let types: Vec<DataType> = union.inputs.iter().map(|input| type_of(input, column)).collect();
+            meeting(types.iter())
+        })
+        .collect();
+    if meet.iter().all(Option::is_none) {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let inputs = union.inputs.iter().map(|input| {
+        let to = |column: usize| {
+            meet.get(column)
+                .cloned()
+                .flatten()
+                .filter(|_| type_of(input, column).is_decimal())
+        };
+        project(input, to, cast).map(Arc::new)
+    });
+    let inputs = inputs.collect::<Result<Vec<_>>>()?;
+    // Its schema says the types of the inputs as they were.
+    Union::try_new_with_loose_types(inputs).map(LogicalPlan::Union)
+}
+
+/// The plan with some columns made others of the same name, which `of` says by their position.
+fn project<T>(
+    input: &Arc<LogicalPlan>,
+    of: impl Fn(usize) -> Option<T>,
+    make: impl Fn(Expr, &T) -> Expr,
+) -> Result<LogicalPlan> {
+    let columns = input.schema().columns();
+    if (0..columns.len()).all(|at| of(at).is_none()) {
+        return Ok((**input).clone());
+    }
+    let exprs = columns.into_iter().enumerate().map(|(at, column)| match of(at) {
+        Some(to) => {
+            let (relation, name) = (column.relation.clone(), column.name.clone());
+            make(Expr::Column(column), &to).alias_qualified(relation, name)
+        }
+        None => Expr::Column(column),
+    });
+    let exprs: Vec<Expr> = exprs.collect();
+    LogicalPlanBuilder::from((**input).clone())
+        .project(exprs)?
+        .build()
+}
+
+fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let of_floats = |expr: &Expr| is_float(&type_of(expr, schema));
+    Ok(match expr {
+        Expr::Cast(Cast { expr, field }) => match exact(&expr, &field) {
+            Some(literal) => Transformed::yes(literal),
+            None => Transformed::no(Expr::Cast(Cast { expr, field })),
+        },
+        Expr::BinaryExpr(binary) if is_comparison(binary.op) && of_floats(&binary.left) => {
+            Transformed::yes(floats::comparison(binary))
+        }
+        Expr::BinaryExpr(binary)
+            if matches!(
+                binary.op,
+                Operator::Plus
+                    | Operator::Minus
+                    | Operator::Multiply
+                    | Operator::BitwiseShiftLeft
+                    | Operator::BitwiseShiftRight
+            ) && are_integers(&binary, schema) =>
+        {
+            match checked(&binary) {
+                Some(checked) => Transformed::yes(checked),
+                None => Transformed::no(Expr::BinaryExpr(binary)),
+            }
+        }
+        Expr::Negative(value) if type_of(&value, schema).is_signed_integer() => {
+            Transformed::yes(negated(*value))
+        }
+        Expr::Between(between) if of_floats(&between.expr) => Transformed::yes(floats::between(between)),
+        Expr::InList(list) if of_floats(&list.expr) => Transformed::yes(floats::in_list(list)),
+        Expr::InSubquery(within) if of_floats(&within.expr) => Transformed::yes(in_subquery(within)?),
+        Expr::Case(case) => match &case.expr {
+            Some(expr) if of_floats(expr) => Transformed::yes(floats::case(case)),
+            _ => Transformed::no(Expr::Case(case)),
+        },
+        Expr::AggregateFunction(AggregateFunction { func, mut params }) if params.distinct => {
+            for arg in &mut params.args {
+                if of_floats(arg) && !matches!(arg, Expr::Literal(..)) {
+                    *arg = canonical(std::mem::replace(arg, Expr::Literal(ScalarValue::Null, None)));
+                }
+            }
+            Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params }))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn are_integers(binary: &BinaryExpr, schema: &DFSchema) -> bool {
+    let right = operand_type(&binary.right, schema);
+    right.is_integer() && operand_type(&binary.left, schema) == right
+}
+
+/// The type of an operand; of one that is checked itself that of its last operand, so that a sum of many terms is not
+/// walked through again for each of them.
+fn operand_type(expr: &Expr, schema: &DFSchema) -> DataType {
+    match (expr, arithmetic(expr)) {
+        (Expr::ScalarFunction(_), Some((_, _, last))) => operand_type(last, schema),
+        _ => type_of(expr, schema),
+    }
+}
+
+/// A decimal literal that is cast to a float, as the float that is nearest.
+fn exact(expr: &Expr, to: &Arc<Field>) -> Option<Expr> {
+    let Expr::Literal(value, _) = expr else {
+        return None;
+    };
+    match to.data_type() {
+        DataType::Float64 => float_literal(value, false),
+        DataType::Float32 => float_literal(value, true),
+        _ => None,
+    }
+    .map(|float| Expr::Literal(float, None))
+}
+
+fn in_subquery(within: InSubquery) -> Result<Expr> {
+    let Subquery {
+        subquery,
+        outer_ref_columns,
+        spans,
+    } = within.subquery;
+    let of_floats = |column: usize| {
+        let field = subquery.schema().fields().get(column);
+        field.filter(|field| is_float(field.data_type())).map(|_| ())
+    };
+    let subquery = Arc::new(project(&subquery, of_floats, |expr, ()| canonical(expr))?);
+    Ok(Expr::InSubquery(InSubquery {
+        expr: Box::new(canonical(*within.expr)),
+        subquery: Subquery {
+            subquery,
+            outer_ref_columns,
+            spans,
+        },
+        negated: within.negated,
+    }))
+}
+
+/// Joins, groups and distinct rows whose floats are compared without the sign of a zero.
+fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Join(join) => {
+            let mut on = Vec::with_capacity(join.on.len());
+            for (left, right) in join.on {
+                on.push(match is_float(&type_of(&left, join.left.schema())) {
+                    true => (canonical(left), canonical(right)),
+                    false => (left, right),
+                });
+            }
+            Ok(LogicalPlan::Join(Join { on, ..join }))
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let names = NamePreserver::new_for_projection();
+            let schema = aggregate.input.schema();
+            let mut groups = Vec::with_capacity(aggregate.group_expr.len());
+            for expr in &aggregate.group_expr {
+                let plain = matches!(expr, Expr::GroupingSet(_) | Expr::Literal(..));
+                groups.push(match !plain && is_float(&type_of(expr, schema)) {
+                    true => names.save(expr).restore(canonical(expr.clone().unalias())),
+                    false => expr.clone(),
+                });
+            }
+            if groups == aggregate.group_expr {
+                return Ok(LogicalPlan::Aggregate(aggregate));
+            }
+            let grouped = Aggregate::try_new(Arc::clone(&aggregate.input), groups, aggregate.aggr_expr)?;
+            Ok(LogicalPlan::Aggregate(grouped))
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let of_floats = |column: usize| {
+                let field = input.schema().fields().get(column);
+                field.filter(|field| is_float(field.data_type())).map(|_| ())
+            };
+            let input = project(&input, of_floats, |expr, ()| canonical(expr))?;
+            Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(input))))
+        }
+        other => Ok(other),
+    }
+}

@@ -1,0 +1,102 @@
+//! Indexes of a table that is replaced: made again on the new one, as far as it has their columns.
+
+use std::sync::atomic::AtomicBool;
+
+use halocline_elf::{ElfError, TableIndex};
+
+use super::create_index::build_index;
+use super::place_index::{Placed, set_placement};
+use crate::transaction::Transaction;
+use crate::{EngineError, IndexSpec, Order, Placement};
+
+/// Definitions of indexes.
+#[derive(Debug, Default)]
+pub(crate) struct KeptIndexes {
+    definitions: Vec<(IndexSpec, Placed)>,
+    /// Names of those whose definition cannot be read.
+    unreadable: Vec<String>,
+}
+
+impl KeptIndexes {
+    /// Those of a table.
+    pub(super) fn of(transaction: &mut Transaction, table: &str) -> Self {
+        let mut kept = Self::default();
+        let catalog = transaction.catalog();
+        let open = catalog.objects().table(table).ok();
+        for name in catalog.indexes_of(table) {
+            let index = TableIndex::open_in(transaction.txn(), &name).ok();
+            match open.as_ref().zip(index) {
+                Some((open, index)) => {
+                    let schema = open.table.schema();
+                    let names = index
+                        .columns()
+                        .iter()
+                        .map(|column| schema.field(*column).name().clone());
+                    let spec = IndexSpec {
+                        name,
+                        table: table.to_string(),
+                        columns: names.collect(),
+                        layout: index.layout(),
+                        // The order of the tree, whoever chose it.
+                        order: Order::Given,
+                    };
+                    let placed = index.wanted().map_or_else(
+                        |_| Placed::default(),
+                        |wanted| Placed {
+                            placement: Some(wanted.placement),
+                            dram: Some(wanted.dram),
+                        },
+                    );
+                    kept.definitions.push((spec, placed));
+                }
+                None => kept.unreadable.push(name),
+            }
+        }
+        kept
+    }
+
+    /// Makes them again; says which, and which there are no more, in words that go on a sentence. Empty if there were none.
+    ///
+    /// # Errors
+    /// One cannot be built, or the caller wants the end.
+    pub(crate) fn rebuild(
+        self,
+        transaction: &mut Transaction,
+        cancel: &AtomicBool,
+    ) -> Result<String, EngineError> {
+        let (mut made, mut without_columns) = (Vec::new(), Vec::new());
+        for (spec, placed) in self.definitions {
+            let open = transaction.catalog().objects().table(&spec.table)?;
+            let there = |column: &String| open.table.schema().index_of(column).is_ok();
+            if !spec.columns.iter().all(there) {
+                without_columns.push(spec.name);
+                continue;
+            }
+            let volatile = placed.placement == Some(Placement::Volatile);
+            match build_index(transaction, &spec, false, volatile, cancel) {
+                Ok(_) => {
+                    set_placement(transaction, &spec.name, false, placed, cancel)?;
+                    made.push(spec.name);
+                }
+                // A column has a type now that no index is made on.
+                Err(EngineError::Elf(ElfError::NotIndexable { .. })) => without_columns.push(spec.name),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut said = String::new();
+        if !made.is_empty() {
+            said += &format!(", with index {}", made.join(", "));
+        }
+        if !without_columns.is_empty() {
+            let names = without_columns.join(", ");
+            said += &format!("; dropped index {names}, whose columns are not there any more");
+        }
+        if !self.unreadable.is_empty() {
+            said += &format!(
+                "; dropped index {}, which cannot be read",
+                self.unreadable.join(", ")
+            );
+        }
+        Ok(said)
+    }
+}

@@ -1,0 +1,137 @@
+//! A table whose deleted rows are damaged keeps nobody from publishing, and loses nothing that the log says of it.
+
+use std::sync::Arc;
+
+use halocline_media::{AnyMedium, Medium, Tracked};
+use halocline_pool::Pool;
+
+use super::model::runtime;
+use super::{create, open, rows, small, sorted};
+use crate::rules::{Mistake, Rules};
+use crate::{Compaction, Database};
+
+const ALL: &str = "SELECT i FROM damaged";
+
+/// Few rows are too many for the log, which holds all records of these tests.
+fn rules(broken: Option<Mistake>) -> Rules {
+    Rules {
+        log_bytes: 64 << 10,
+        ..small(broken)
+    }
+}
+
+/// Flips a bit of the deleted rows, in the last extent of the table.
+fn flip(medium: &Arc<Tracked>) {
+    let pool = Pool::open_on(Arc::new(AnyMedium::from(Arc::clone(medium)))).unwrap();
+    let object = pool.snapshot().unwrap().object("table/damaged").unwrap();
+    let at = object.extent_ref(object.extent_count() - 1).offset;
+    let mut byte = [0];
+    medium.load(at, &mut byte);
+    medium.store(at, &[byte[0] ^ 1]);
+}
+
+async fn run(db: &Database, statements: &[&str]) {
+    for statement in statements {
+        rows(db, statement).await.unwrap();
+    }
+}
+
+/// Publishes beside a damaged table; what the table holds once it is mended, before and after the pool is opened again.
+fn published_beside(broken: Option<Mistake>) -> [Vec<String>; 2] {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let db = create(&medium, Compaction::Off, rules(broken));
+    runtime().block_on(async {
+        let published = [
+            "CREATE TABLE damaged AS SELECT i FROM generate_series(1, 100) AS s(i)",
+            "CREATE TABLE other (i bigint)",
+            "DELETE FROM damaged WHERE i <= 50",
+            // There is no log before.
+            "INSERT INTO other VALUES (-1)",
+        ];
+        run(&db, &published).await;
+        let logged = [
+            "DELETE FROM damaged WHERE i <= 53",
+            "INSERT INTO damaged VALUES (200), (201)",
+            "DELETE FROM damaged WHERE i = 201",
+            "INSERT INTO damaged VALUES (202)",
+        ];
+        run(&db, &logged).await;
+        drop(db);
+        flip(&medium);
+
+        let db = open(&medium, Compaction::Off, rules(broken)).unwrap();
+        for round in 0..3 {
+            let many =
+                format!("INSERT INTO other SELECT i + 100 * {round} FROM generate_series(1, 50) AS s(i)");
+            run(&db, &[&many, "INSERT INTO other VALUES (-2)"]).await;
+        }
+        let other = sorted(&rows(&db, "SELECT count(*), min(i) FROM other").await.unwrap());
+        assert_eq!(other, ["154|-2|"]);
+        let refused = rows(&db, ALL).await.unwrap_err();
+        assert!(refused.contains("table/damaged"), "{refused}");
+        let session = db.session();
+        let changes = [
+            "BEGIN",
+            "INSERT INTO damaged VALUES (203)",
+            "INSERT INTO other SELECT * FROM generate_series(1, 50)",
+        ];
+        run(&session, &changes).await;
+        let committed = rows(&session, "COMMIT").await;
+        if broken.is_none() {
+            let refused = committed.unwrap_err();
+            assert!(refused.contains("`damaged`"), "{refused}");
+        }
+        drop(session);
+        drop(db);
+
+        let reopened = || open(&medium, Compaction::Off, rules(broken)).unwrap();
+        let damage = reopened().check(&mut |_| ()).unwrap().problems.join("; ");
+        assert!(damage.contains("table damaged"), "{damage}");
+        flip(&medium);
+        let mended = reopened();
+        let logged = sorted(&rows(&mended, ALL).await.unwrap());
+        run(
+            &mended,
+            &["INSERT INTO other SELECT * FROM generate_series(1, 50)"],
+        )
+        .await;
+        [logged, sorted(&rows(&mended, ALL).await.unwrap())]
+    })
+}
+
+#[test]
+fn what_the_log_says_of_a_damaged_table_stays_in_the_log() {
+    let mut expected: Vec<String> = (54..=100).chain([200, 202]).map(|i| format!("{i}|")).collect();
+    expected.sort_unstable();
+    let [logged, folded] = published_beside(None);
+    assert_eq!(logged, expected);
+    assert_eq!(folded, expected);
+}
+
+#[test]
+fn its_loss_would_be_noticed() {
+    let [logged, _] = published_beside(Some(Mistake::ForgetUnfolded));
+    assert_ne!(logged.len(), 49);
+}
+
+#[test]
+fn a_damaged_table_with_changes_in_the_log_can_be_dropped() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let db = create(&medium, Compaction::Off, rules(None));
+    runtime().block_on(async {
+        let statements = [
+            "CREATE TABLE damaged AS SELECT i FROM generate_series(1, 100) AS s(i)",
+            "DELETE FROM damaged WHERE i <= 50",
+            "INSERT INTO damaged VALUES (200)",
+            "DELETE FROM damaged WHERE i <= 53",
+        ];
+        run(&db, &statements).await;
+        drop(db);
+        flip(&medium);
+        let db = open(&medium, Compaction::Off, rules(None)).unwrap();
+        let other = "CREATE TABLE other AS SELECT * FROM generate_series(1, 50)";
+        run(&db, &[other, "DROP TABLE damaged"]).await;
+        assert_eq!(db.info().unwrap().pool.log_bytes, 0);
+        assert!(db.check(&mut |_| ()).unwrap().problems.is_empty());
+    });
+}

@@ -1,0 +1,272 @@
+//! Literals with a point are decimals, those with an exponent floats; what decimals, floats and integers are together.
+
+use super::support::{error, new_pool, query, run};
+
+async fn one(db: &halocline_engine::Database, text: &str) -> String {
+    let rows = query(db, text).await;
+    assert_eq!(rows.len(), 1, "{text}: {rows:?}");
+    rows.into_iter().next().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_price_of_two_digits_is_found() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE p (id INT, x DECIMAL(9,2))").await;
+    run(
+        &db,
+        "INSERT INTO p SELECT v, CAST(v AS DECIMAL(9,2)) / 100 FROM generate_series(500, 1500) AS s(v)",
+    )
+    .await;
+    // The same prices in segments and in the log.
+    run(&db, "INSERT INTO p VALUES (500, 5.00), (870, 8.70), (805, 8.05)").await;
+    for mode in ["off", "force"] {
+        run(&db, &format!("SET halocline.index = {mode}")).await;
+        for cents in 600..=1100 {
+            let price = format!("{}.{:02}", cents / 100, cents % 100);
+            let rows = if matches!(cents, 870 | 805) { 2 } else { 1 };
+            let text = format!(
+                "SELECT count(*) FILTER (WHERE x = {price}), count(*) FILTER (WHERE x IN ({price}, -1.00)) FROM p"
+            );
+            assert_eq!(query(&db, &text).await, [format!("{rows}|{rows}")], "{price}");
+            let text = format!("SELECT count(*) FROM p WHERE x = {price}");
+            assert_eq!(query(&db, &text).await, [rows.to_string()], "{price}");
+        }
+    }
+    assert_eq!(
+        query(&db, "SELECT id FROM p WHERE x IN (8.70, 8.05) ORDER BY id")
+            .await
+            .len(),
+        4
+    );
+    assert_eq!(
+        query(
+            &db,
+            "SELECT id FROM p WHERE x IN (8.700, 8.055, 8.05) ORDER BY id"
+        )
+        .await
+        .len(),
+        4
+    );
+    assert_eq!(one(&db, "SELECT count(*) FROM p WHERE x = 8.705").await, "0");
+    assert_eq!(
+        one(&db, "SELECT count(*) FROM p WHERE x BETWEEN 8.695 AND 8.705").await,
+        "2"
+    );
+    assert_eq!(
+        run(&db, "UPDATE p SET id = 1 WHERE x = 8.70").await,
+        "updated 2 rows"
+    );
+    assert_eq!(
+        run(&db, "DELETE FROM p WHERE x <= 8.70").await,
+        "deleted 374 rows"
+    );
+    assert_eq!(one(&db, "SELECT min(x) FROM p").await, "8.71");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn literals_have_the_type_that_they_look_like() {
+    let (_dir, db) = new_pool();
+    for (literal, kind) in [
+        ("8.70", "Decimal128(3, 2)"),
+        ("-8.70", "Decimal128(3, 2)"),
+        (".5", "Decimal128(1, 1)"),
+        ("1e3", "Float64"),
+        ("-1.5e-3", "Float64"),
+        ("1E0", "Float64"),
+        ("7", "Int64"),
+        ("18446744073709551616", "Decimal128(20, 0)"),
+        ("1.00000000000000000000000000000000000000001", "Float64"),
+        ("1.5 * 2", "Decimal128(23, 1)"),
+        ("1.5 * 2e0", "Float64"),
+        // A quotient is a float, as ever.
+        ("1 / 3.0", "Float64"),
+        ("1.0 / 3", "Float64"),
+        ("100.00 * sum(7) / sum(3)", "Float64"),
+        ("7 / 2", "Int64"),
+        (
+            "CAST(7 AS DECIMAL(9,2)) / CAST(2 AS DECIMAL(9,2))",
+            "Decimal128(15, 6)",
+        ),
+        ("avg(1.5)", "Decimal128(6, 5)"),
+        ("coalesce(CAST(1 AS DOUBLE), 0.5)", "Float64"),
+        ("CASE WHEN true THEN 0.5 ELSE CAST(1 AS DOUBLE) END", "Float64"),
+        ("nullif(CAST(1 AS DOUBLE), 0.5)", "Float64"),
+        ("sqrt(2.0)", "Float64"),
+        ("exp(1.0)", "Float64"),
+        ("ln(2.5)", "Float64"),
+    ] {
+        assert_eq!(
+            one(&db, &format!("SELECT arrow_typeof({literal})")).await,
+            kind,
+            "{literal}"
+        );
+    }
+    assert_eq!(one(&db, "SELECT 0.1 + 0.2 = 0.3").await, "true");
+    assert_eq!(one(&db, "SELECT 1 / 3.0").await, "3.333333333e-1");
+    assert_eq!(
+        one(&db, "SELECT 1e3 = 1000.0, 1e3 + 0.5").await,
+        "true|1.000500000e3"
+    );
+    assert_eq!(
+        one(
+            &db,
+            "SELECT round(2.345, 2), floor(2.5), abs(-1.5), power(2.0, 3.0)"
+        )
+        .await
+        .split('|')
+        .count(),
+        4
+    );
+    let rows = query(
+        &db,
+        "SELECT approx_percentile_cont(v, 0.5) > 40.5, median(v) > 1.5 FROM generate_series(1, 99) AS s(v)",
+    );
+    assert_eq!(rows.await, ["true|true"]);
+    assert_eq!(
+        query(&db, "SELECT * FROM (VALUES (1.5), (22.25)) ORDER BY 1").await,
+        ["1.50", "22.25"]
+    );
+    assert_eq!(
+        query(
+            &db,
+            "SELECT arrow_typeof(column1) FROM (VALUES (1.5), (1e3)) LIMIT 1"
+        )
+        .await,
+        ["Float64"]
+    );
+    assert_eq!(
+        query(
+            &db,
+            "SELECT arrow_typeof(x) FROM (SELECT 1.5 AS x UNION ALL SELECT 1e300) LIMIT 1"
+        )
+        .await,
+        ["Float64"]
+    );
+    // Names of columns are what is written.
+    run(&db, "CREATE TABLE c AS SELECT 1.5 AS d, 1e0 AS f, 3 / 2.0").await;
+    let columns = query(
+        &db,
+        "SELECT column_name, data_type FROM information_schema.columns ORDER BY 1",
+    )
+    .await;
+    assert_eq!(columns, ["3 / 2.0|Float64", "d|Decimal128(2, 1)", "f|Float64"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decimals_and_floats_meet_as_floats() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (x DOUBLE, y REAL, d DECIMAL(9,2), i BIGINT)").await;
+    run(&db, "INSERT INTO t VALUES (0.1, 0.1, 0.10, 0), (1e300, 1e30, 8.70, 9), (8.7, 8.7, 8.70, 8), (NULL, NULL, NULL, NULL)")
+        .await;
+    run(&db, "INSERT INTO t VALUES (0.30000000000000004, -0.5, -0.50, -1)").await;
+    run(&db, "CREATE TABLE u AS SELECT * FROM t").await;
+    for table in ["t", "u"] {
+        for (condition, rows) in [
+            ("x = 0.1", 1),
+            ("y = 0.1", 1),
+            ("x = 8.70", 1),
+            ("x > 8.70", 1),
+            ("x IN (0.1, 8.7)", 2),
+            ("x IN (0.1, 8.7, 1.5, 2.5)", 2),
+            ("x BETWEEN 0.1 AND 8.7", 3),
+            ("x = 0.30000000000000004", 1),
+            ("x = 0.3", 0),
+            ("d = 8.7e0", 2),
+            ("d = x", 2),
+            ("d < x", 2),
+            ("i < 8.5", 3),
+            ("i > 8.5", 1),
+            ("i = 8.0", 1),
+            ("i = 8.5", 0),
+            ("i IN (8.0, 9.5, 0.0)", 2),
+            ("i * 1.5 = 12.0", 1),
+            ("x + 0.5 > 1.0", 2),
+            ("coalesce(x, 0.0) < 0.2", 2),
+            ("CASE WHEN i > 8 THEN x ELSE 0.0 END > 1.5", 1),
+            ("CASE x WHEN 0.1 THEN true ELSE false END", 1),
+        ] {
+            for mode in ["off", "force"] {
+                run(&db, &format!("SET halocline.index = {mode}")).await;
+                let text = format!("SELECT count(*) FROM {table} WHERE {condition}");
+                assert_eq!(one(&db, &text).await, rows.to_string(), "{text}");
+            }
+        }
+    }
+    // Every bit of a literal arrives, also by way of a query.
+    run(&db, "CREATE TABLE f (x DOUBLE)").await;
+    run(
+        &db,
+        "INSERT INTO f VALUES (123456789.12345679), (0.30000000000000004)",
+    )
+    .await;
+    run(
+        &db,
+        "INSERT INTO f SELECT 123456789.12345679 + 0 UNION ALL SELECT 0.30000000000000004 + 0",
+    )
+    .await;
+    run(&db, "UPDATE f SET x = 0.7000000000000001 WHERE x < 0.5").await;
+    let bits = query(&db, "SELECT CAST(x AS VARCHAR) AS s FROM f ORDER BY x").await;
+    assert_eq!(
+        bits,
+        [
+            "0.7000000000000001",
+            "0.7000000000000001",
+            "123456789.12345679",
+            "123456789.12345679"
+        ]
+    );
+    // As defaults, and in text columns.
+    run(
+        &db,
+        "CREATE TABLE g (a INT, b DECIMAL(9,2) DEFAULT 8.70, c DOUBLE DEFAULT 0.1, s VARCHAR DEFAULT 8.70)",
+    )
+    .await;
+    run(&db, "INSERT INTO g (a) VALUES (1)").await;
+    run(&db, "INSERT INTO g VALUES (2, DEFAULT, DEFAULT, 8.70)").await;
+    assert_eq!(
+        query(
+            &db,
+            "SELECT count(*) FROM g WHERE b = 8.70 AND c = 0.1 AND s = '8.70'"
+        )
+        .await,
+        ["2"]
+    );
+    assert!(
+        error(&db, "INSERT INTO g VALUES (3, 12345678.90, 0, '')")
+            .await
+            .contains("column b")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn star_joins_know_decimal_literals() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE d AS SELECT CAST(v AS INT) AS k, v % 3 AS g FROM generate_series(1, 30) AS s(v)",
+    )
+    .await;
+    run(
+        &db,
+        "CREATE TABLE f AS SELECT CAST(v % 31 AS INT) AS k, CAST(CAST(v % 1000 AS DECIMAL(9,2)) / 100 AS DECIMAL(9,2)) AS x, v AS i \
+         FROM generate_series(1, 9000) AS s(v)",
+    )
+    .await;
+    for text in [
+        "SELECT g, sum(x), count(*) FROM f JOIN d ON f.k = d.k WHERE x = 8.70 OR x <= 0.07 GROUP BY g ORDER BY g",
+        "SELECT g, sum(x * 1.5) FROM f JOIN d ON f.k = d.k WHERE x IN (8.70, 8.05) GROUP BY g ORDER BY g",
+        "SELECT g, sum(x * (1 - 0.25)) FROM f JOIN d ON f.k = d.k WHERE i < 800.5 GROUP BY g ORDER BY g",
+    ] {
+        run(&db, "SET halocline.star_join = on").await;
+        assert!(
+            query(&db, &format!("EXPLAIN {text}"))
+                .await
+                .join("\n")
+                .contains("StarJoin: fact="),
+            "{text}"
+        );
+        let star = query(&db, text).await;
+        run(&db, "SET halocline.star_join = off").await;
+        assert_eq!((star.len(), &star), (3, &query(&db, text).await), "{text}");
+    }
+}

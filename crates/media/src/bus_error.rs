@@ -1,0 +1,278 @@
+//! An orderly end where a mapped file loses the bytes that are being read.
+//!
+//! A process that touches a page of a mapped file behind the file's end, or one that the disk cannot read, gets SIGBUS,
+//! which ends it without a word. [`exit_on_bus_error`] makes the end explain itself; nothing else can be done, as the
+//! access that failed cannot go on.
+//!
+//! Invariants:
+//! - the handler calls async-signal-safe functions only, takes no lock and allocates nothing: it reads a table of
+//!   atomics that every [`FileMedium`](crate::FileMedium) enters its addresses and its path in;
+//! - a medium leaves the table before its addresses are unmapped, so that an entry that contains the address of a fault
+//!   is the one of the medium that is being read;
+//! - a medium that finds the table full is not entered: a fault in it has the effect it has without the handler.
+#![allow(unsafe_code, reason = "handles a signal")]
+
+use std::io;
+use std::mem;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
+
+/// Files that the table has room for.
+const FILES: usize = 64;
+/// Bytes of a path that are kept; of a longer one the last.
+const PATH_BYTES: usize = 1024;
+/// The start of an entry that is free, and of one that is being filled; no mapping starts there.
+const FREE: usize = 0;
+const FILLING: usize = 1;
+/// Bytes of a message besides the path, which is in it twice.
+const TEXT_BYTES: usize = 256;
+
+/// A mapped file.
+struct Entry {
+    /// Its first address, or [`FREE`] or [`FILLING`]; stored last.
+    start: AtomicUsize,
+    /// The address behind its last.
+    end: AtomicUsize,
+    path_len: AtomicUsize,
+    path: [AtomicU8; PATH_BYTES],
+}
+
+static TABLE: [Entry; FILES] = [const {
+    Entry {
+        start: AtomicUsize::new(FREE),
+        end: AtomicUsize::new(0),
+        path_len: AtomicUsize::new(0),
+        path: [const { AtomicU8::new(0) }; PATH_BYTES],
+    }
+}; FILES];
+
+/// The code that the process exits with.
+static EXIT_CODE: AtomicI32 = AtomicI32::new(1);
+
+/// The way the signal was handled before; set when there is a handler of ours.
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Makes the process end with a message on stderr that names the file, and with `exit_code`, when it touches a part of
+/// a mapped file ([`FileMedium`](crate::FileMedium)) that is gone: the file was truncated, or its disk or memory
+/// failed. Without it the process is killed by SIGBUS. Any other SIGBUS has the effect it had before.
+///
+/// The handler is the whole process's, which is why no other function of this workspace installs it: it is for a
+/// program, not for a library. It runs no destructors and flushes no buffers; pools are as after any death of the
+/// process. A second call only changes the code.
+///
+/// # Errors
+/// The system refuses the handler.
+pub fn exit_on_bus_error(exit_code: u8) -> io::Result<()> {
+    EXIT_CODE.store(exit_code.into(), Ordering::Relaxed);
+    // SAFETY: a `sigaction` of zeros is a valid value: no flags, an empty mask.
+    let mut before: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: changes nothing, and `before` is there to be written to.
+    let asked = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before) };
+    if asked != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // The handler needs it from its first moment on.
+    if BEFORE.set(before).is_err() {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
+    action.sa_sigaction = handler as usize;
+    // A stack of its own, where the thread has one: the fault may come with little of the thread's left.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: `action` is valid, and the handler keeps to what a handler may do.
+    let installed = unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) };
+    match installed {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The place of a mapped file in the table, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct KnownFile(Option<usize>);
+
+impl KnownFile {
+    /// Enters the file that is mapped to the addresses from `start` on.
+    pub(crate) fn enter(start: usize, len: usize, path: &Path) -> Self {
+        let free = TABLE.iter().position(|entry| {
+            let claimed = entry
+                .start
+                .compare_exchange(FREE, FILLING, Ordering::Acquire, Ordering::Relaxed);
+            claimed.is_ok()
+        });
+        if let Some(entry) = free.map(|at| &TABLE[at]) {
+            let path = path.as_os_str().as_bytes();
+            let kept = &path[path.len().saturating_sub(PATH_BYTES)..];
+            for (to, from) in entry.path.iter().zip(kept) {
+                to.store(*from, Ordering::Relaxed);
+            }
+            entry.path_len.store(kept.len(), Ordering::Relaxed);
+            entry.end.store(start + len, Ordering::Relaxed);
+            entry.start.store(start, Ordering::Release);
+        }
+        Self(free)
+    }
+}
+
+impl Drop for KnownFile {
+    fn drop(&mut self) {
+        if let Some(at) = self.0 {
+            TABLE[at].start.store(FREE, Ordering::Release);
+        }
+    }
+}
+
+/// The entry of the file that is mapped to an address.
+fn file_at(address: usize) -> Option<&'static Entry> {
+    TABLE.iter().find(|entry| {
+        let start = entry.start.load(Ordering::Acquire);
+        start > FILLING && (start..entry.end.load(Ordering::Relaxed)).contains(&address)
+    })
+}
+
+extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the system hands a valid one to a handler that was installed with SA_SIGINFO.
+    let info = unsafe { &*info };
+    // Codes above zero are the system's own: the signal comes from an access, and has its address.
+    let of_access = info.si_code > 0;
+    if of_access {
+        // SAFETY: SIGBUS of an access has an address.
+        let address = unsafe { info.si_addr() } as usize;
+        if let Some(entry) = file_at(address) {
+            let mut message = Message::default();
+            message.about(entry, info.si_code);
+            // SAFETY: async-signal-safe; the bytes are the message's own.
+            unsafe { libc::write(libc::STDERR_FILENO, message.bytes.as_ptr().cast(), message.len) };
+            // SAFETY: async-signal-safe.
+            unsafe { libc::_exit(EXIT_CODE.load(Ordering::Relaxed)) };
+        }
+    }
+    if let Some(before) = BEFORE.get() {
+        // SAFETY: async-signal-safe; the value is the one that the system gave.
+        unsafe { libc::sigaction(libc::SIGBUS, before, ptr::null_mut()) };
+    }
+    if !of_access {
+        // An access fails again on return; a signal that was sent has to be sent again, and comes on return.
+        // SAFETY: async-signal-safe.
+        unsafe { libc::raise(libc::SIGBUS) };
+    }
+}
+
+/// A line for stderr, put together without an allocation.
+struct Message {
+    bytes: [u8; TEXT_BYTES + 2 * PATH_BYTES],
+    len: usize,
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self {
+            bytes: [0; TEXT_BYTES + 2 * PATH_BYTES],
+            len: 0,
+        }
+    }
+}
+
+impl Message {
+    fn about(&mut self, file: &Entry, code: libc::c_int) {
+        self.push(b"error: ");
+        self.push_path(file);
+        self.push(match code {
+            libc::BUS_MCEERR_AR | libc::BUS_MCEERR_AO => {
+                b" lies on memory that has failed (an uncorrectable error)".as_slice()
+            }
+            _ => b" was truncated, or its disk reported an error, while it was open".as_slice(),
+        });
+        self.push(b"\nhint: restore it from a copy, then run `halocline check ");
+        self.push_path(file);
+        self.push(b"`\n");
+    }
+
+    fn push_path(&mut self, file: &Entry) {
+        let len = file.path_len.load(Ordering::Relaxed).min(PATH_BYTES);
+        for byte in &file.path[..len] {
+            self.push(&[byte.load(Ordering::Relaxed)]);
+        }
+    }
+
+    /// Appends what there is room for.
+    fn push(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if let Some(to) = self.bytes.get_mut(self.len) {
+                *to = *byte;
+                self.len += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use super::*;
+
+    fn message_at(address: usize) -> Option<String> {
+        file_at(address).map(|entry| {
+            let mut message = Message::default();
+            message.about(entry, libc::BUS_ADRERR);
+            String::from_utf8_lossy(&message.bytes[..message.len]).into_owned()
+        })
+    }
+
+    /// Addresses that no mapping has.
+    const APART: usize = usize::MAX / 2;
+    /// The table is the process's: a test that fills it would leave others without a place.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn alone() -> MutexGuard<'static, ()> {
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_addresses_while_it_is_entered() {
+        let _alone = alone();
+        let start = APART;
+        let known = KnownFile::enter(start, 4096, Path::new("/data/shop.pool"));
+        for outside in [start - 1, start + 4096] {
+            assert_eq!(message_at(outside), None);
+        }
+        assert_eq!(
+            message_at(start + 4095).unwrap(),
+            "error: /data/shop.pool was truncated, or its disk reported an error, while it was open\n\
+             hint: restore it from a copy, then run `halocline check /data/shop.pool`\n"
+        );
+        drop(known);
+        assert_eq!(message_at(start), None);
+    }
+
+    #[test]
+    fn of_a_long_path_the_end_is_kept() {
+        let _alone = alone();
+        let start = APART;
+        let long = format!("/{}/shop.pool", "x".repeat(5000));
+        let _known = KnownFile::enter(start, 4096, Path::new(&long));
+        let message = message_at(start).unwrap();
+        assert!(message.ends_with("/shop.pool`\n"), "{message}");
+        assert!(message.len() <= TEXT_BYTES + 2 * PATH_BYTES);
+    }
+
+    #[test]
+    fn more_files_than_the_table_has_room_for_are_left_out() {
+        let _alone = alone();
+        let start = APART;
+        let known: Vec<_> = (0..=FILES)
+            .map(|at| KnownFile::enter(start + at * 4096, 4096, Path::new("a")))
+            .collect();
+        assert!(known.last().unwrap().0.is_none());
+        assert_eq!(message_at(start + FILES * 4096), None);
+        drop(known);
+        let again = KnownFile::enter(start, 4096, Path::new("b"));
+        assert!(again.0.is_some());
+    }
+}

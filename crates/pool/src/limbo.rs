@@ -1,0 +1,136 @@
+//! The limbo list of a directory: which space, of what its generation does not name, older generations still do, and since
+//! when the newest names what it names. From it a handle that takes over writing knows what is free.
+//!
+//! Invariant: what a generation's directory neither names nor lists, no generation names that anyone had pinned when it
+//! was published, nor one that a superblock leads to which may still be needed.
+
+use std::mem::size_of;
+use std::ops::Range;
+
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::layout::{BLOCK, DATA_START, LimboEntry, LimboHeader};
+
+/// Space with the generations that name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgedRange {
+    pub(crate) range: Range<u64>,
+    /// The first generation that names it; 0 if that was before all that can be pinned.
+    pub(crate) born: u64,
+    /// The first one that does not any more; nothing if the newest does.
+    pub(crate) freed: Option<u64>,
+}
+
+/// What a directory says about space beside the names of extents.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LimboList {
+    /// A generation that was durable when the list was written, with a synced superblock; 0 if none is known.
+    pub(crate) synced: u64,
+    /// In ascending order, disjoint.
+    pub(crate) ranges: Vec<AgedRange>,
+}
+
+impl LimboList {
+    /// Sorts the ranges, and joins neighbours of the same age.
+    pub(crate) fn new(synced: u64, mut ranges: Vec<AgedRange>) -> LimboList {
+        ranges.sort_unstable_by_key(|aged| aged.range.start);
+        let mut joined: Vec<AgedRange> = Vec::with_capacity(ranges.len());
+        for aged in ranges {
+            match joined.last_mut() {
+                Some(last)
+                    if last.range.end == aged.range.start
+                        && (last.born, last.freed) == (aged.born, aged.freed) =>
+                {
+                    last.range.end = aged.range.end;
+                }
+                _ => joined.push(aged),
+            }
+        }
+        LimboList {
+            synced,
+            ranges: joined,
+        }
+    }
+
+    /// Bytes of a list of so many ranges.
+    pub(crate) fn encoded_len(ranges: usize) -> usize {
+        size_of::<LimboHeader>() + ranges * size_of::<LimboEntry>()
+    }
+
+    /// Appends its bytes.
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        let header = LimboHeader {
+            synced: U64::new(self.synced),
+            reserved: U64::new(0),
+        };
+        bytes.extend_from_slice(header.as_bytes());
+        for aged in &self.ranges {
+            let entry = LimboEntry {
+                offset: U64::new(aged.range.start),
+                len: U64::new(aged.range.end - aged.range.start),
+                born: U64::new(aged.born),
+                freed: U64::new(aged.freed.unwrap_or(0)),
+            };
+            bytes.extend_from_slice(entry.as_bytes());
+        }
+    }
+
+    /// Reads the list of a generation's directory, all that is behind its heap. Its ranges may lie behind the end of a
+    /// file that has been shortened since.
+    ///
+    /// # Errors
+    /// What contradicts itself, as a phrase.
+    pub(crate) fn decode(bytes: &[u8], count: u64, generation: u64) -> Result<LimboList, &'static str> {
+        const WRONG_LEN: &str = "its limbo list does not have its length";
+        let (header, entries) = LimboHeader::read_from_prefix(bytes).map_err(|_| WRONG_LEN)?;
+        let entries = <[LimboEntry]>::ref_from_bytes(entries).map_err(|_| WRONG_LEN)?;
+        if entries.len() as u64 != count {
+            return Err(WRONG_LEN);
+        }
+        if header.synced.get() > generation {
+            return Err("its limbo list is of a later generation");
+        }
+        let mut end = DATA_START;
+        let mut ranges = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let (offset, len) = (entry.offset.get(), entry.len.get());
+            let blocks = offset.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK) && len > 0;
+            if !blocks || offset < end {
+                return Err("its limbo list is not in order");
+            }
+            end = offset
+                .checked_add(len)
+                .ok_or("its limbo list leads out of any file")?;
+            let (born, freed) = (entry.born.get(), entry.freed.get());
+            if born > generation || freed > generation || freed != 0 && born >= freed {
+                return Err("its limbo list is of a later generation");
+            }
+            ranges.push(AgedRange {
+                range: offset..end,
+                born,
+                freed: (freed != 0).then_some(freed),
+            });
+        }
+        Ok(LimboList {
+            synced: header.synced.get(),
+            ranges,
+        })
+    }
+
+    /// The first generation that names the space at an offset which the newest names; 0 if it is not listed.
+    pub(crate) fn born(&self, offset: u64) -> u64 {
+        let at = self.ranges.partition_point(|aged| aged.range.end <= offset);
+        let found = self.ranges.get(at).filter(|aged| aged.range.start <= offset);
+        found
+            .filter(|aged| aged.freed.is_none())
+            .map_or(0, |aged| aged.born)
+    }
+
+    /// What older generations name and the newest does not.
+    pub(crate) fn freed(&self) -> impl Iterator<Item = (&AgedRange, u64)> {
+        self.ranges
+            .iter()
+            .filter_map(|aged| aged.freed.map(|freed| (aged, freed)))
+    }
+}

@@ -1,0 +1,246 @@
+//! The count of a log's records, by which damage is told from the end of the log.
+//!
+//! The last [`LOG_COUNTS`] bytes of a log's extent are two counts, each of one *start* of the log; a log that is used
+//! again under another start gets the count that the start before does not use. A word of a count holds a value and a
+//! checksum that depends on the start, is stored at once, and only ever grows.
+//!
+//! Invariants: `end` and `records` are stored when as many records are durable, so that they are never more than what a
+//! crash leaves. `seen_end` and `seen_records` are stored when the records are visible: they hold in the boot in which
+//! they were written, whose number their checksums depend on, and mean nothing in any other. A count may be behind the
+//! records (an append was interrupted, or another handle stored a smaller value after a larger one), never ahead.
+
+use std::mem::{offset_of, size_of};
+
+use halocline_media::Medium;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::directory::ExtentRef;
+use crate::layout::{LOG_COUNTS, LogCount, RECORD_ALIGN};
+use crate::mistake::{Mistake, made};
+
+/// The end of the longest log whose count fits its word.
+pub(crate) const MAX_END: u64 = (u32::MAX as u64) * RECORD_ALIGN;
+
+const SIDE: u64 = size_of::<LogCount>() as u64;
+const START: u64 = offset_of!(LogCount, start) as u64;
+const END: Word = Word(offset_of!(LogCount, end) as u64);
+const RECORDS: Word = Word(offset_of!(LogCount, records) as u64);
+const SEEN_END: Word = Word(offset_of!(LogCount, seen_end) as u64);
+const SEEN_RECORDS: Word = Word(offset_of!(LogCount, seen_records) as u64);
+
+/// Where in a count a word lies, which its checksum depends on.
+#[derive(Debug, Clone, Copy)]
+struct Word(u64);
+
+impl Word {
+    fn encode(self, value: u32, seed: u64) -> u64 {
+        u64::from(value) | u64::from(self.check(value, seed)) << 32
+    }
+
+    fn decode(self, word: u64, seed: u64) -> Option<u32> {
+        let value = word as u32;
+        ((word >> 32) as u32 == self.check(value, seed)).then_some(value)
+    }
+
+    fn check(self, value: u32, seed: u64) -> u32 {
+        let bytes = u64::from(value) | self.0 << 32;
+        (xxh3_64_with_seed(&bytes.to_le_bytes(), seed) >> 32) as u32
+    }
+}
+
+/// Records from the start of a log, and the position behind the last of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) end: u64,
+    pub(crate) records: u64,
+}
+
+/// What a log holds at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// At least one of its words is not damaged.
+    Known(Known),
+    /// Another start took its place, as only happens to a log without records.
+    Superseded,
+    /// The count is damaged: how many records there are is not known.
+    Unknown,
+}
+
+/// The words of a count that are not damaged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) end: Option<u64>,
+    pub(crate) records: Option<u64>,
+}
+
+/// The counts at the end of a log's extent, as a log of one start uses them.
+pub(crate) struct LogCounts<'a> {
+    medium: &'a dyn Medium,
+    /// Where the first count lies.
+    at: u64,
+    start: u64,
+    /// A number of this boot.
+    boot: u64,
+}
+
+impl<'a> LogCounts<'a> {
+    /// Of the log in this extent, whose checksum is the log's start.
+    pub(crate) fn new(medium: &'a dyn Medium, extent: &ExtentRef, boot: u64) -> LogCounts<'a> {
+        LogCounts {
+            medium,
+            at: extent.offset + extent.len - LOG_COUNTS,
+            start: extent.checksum,
+            boot,
+        }
+    }
+
+    /// What the log holds at least. To be read before the records are looked for.
+    pub(crate) fn bound(&self) -> Bound {
+        let superseded = || match (0..2).any(|side| self.is_of_another_start(side)) {
+            true => Bound::Superseded,
+            false => Bound::Unknown,
+        };
+        let Some(side) = self.side() else {
+            return superseded();
+        };
+        let value = |word: Word, seed| word.decode(self.load(side, word.0), seed).map(u64::from);
+        let seen = self.seen_seed();
+        let end = value(END, self.start).max(value(SEEN_END, seen));
+        let records = value(RECORDS, self.start).max(value(SEEN_RECORDS, seen));
+        match (end, records) {
+            (None, None) => superseded(),
+            _ => Bound::Known(Known {
+                end: end.map(|end| end * RECORD_ALIGN),
+                records,
+            }),
+        }
+    }
+
+    /// Whether no durable word of it is damaged.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self.side() {
+            Some(side) => self.load(side, START) == self.start && self.is_valid(side, self.start),
+            None => (0..2).any(|side| self.is_of_another_start(side)),
+        }
+    }
+
+    /// Returns true if one of the two counts is in use by no start, so that another can be made without overwriting one.
+    pub(crate) fn has_room(&self) -> bool {
+        (0..2).all(|side| !self.is_of_another_start(side))
+    }
+
+    /// As many records as the durable words say.
+    pub(crate) fn durable(&self) -> u64 {
+        let records = self
+            .side()
+            .and_then(|side| RECORDS.decode(self.load(side, RECORDS.0), self.start));
+        records.map_or(0, u64::from)
+    }
+
+    /// Stores the count of an empty log of this start; to be flushed. It takes the place of the one that `keep`, the log in
+    /// this extent so far, does not use; without one, all that lay there goes.
+    pub(crate) fn create(&self, keep: Option<&LogCounts<'_>>) {
+        let kept = keep.and_then(LogCounts::side);
+        let side = match kept {
+            Some(kept) => 1 - kept,
+            None => 0,
+        };
+        let count = self.encoded(Counted::default());
+        if kept.is_none() {
+            self.medium
+                .store(self.at + SIDE, LogCount::new_zeroed().as_bytes());
+        }
+        self.medium.store(self.at + side * SIDE, count.as_bytes());
+    }
+
+    /// Stores the count of a log that another start has superseded, and that is the newest again; flushed. While it is
+    /// torn, the other start's is whole.
+    pub(crate) fn restore(&self) {
+        let side = (0..2).find(|side| !self.is_of_another_start(*side)).unwrap_or(0);
+        let count = self.encoded(Counted::default());
+        self.medium.store(self.at + side * SIDE, count.as_bytes());
+        self.flush();
+    }
+
+    /// Flushes it.
+    pub(crate) fn flush(&self) {
+        self.medium.flush(self.at, LOG_COUNTS);
+    }
+
+    /// Stores what the log holds as all that it ever held, flushed: after a repair.
+    pub(crate) fn reset(&self, counted: Counted) {
+        let side = self.side().unwrap_or(0);
+        self.medium
+            .store(self.at + side * SIDE, self.encoded(counted).as_bytes());
+        self.flush();
+    }
+
+    /// Stores that so many records are durable, unless more are known to be.
+    pub(crate) fn raise_durable(&self, counted: Counted) {
+        self.raise(END, RECORDS, self.start, counted);
+    }
+
+    /// Stores that so many records are visible, unless more are known to be.
+    pub(crate) fn raise_seen(&self, counted: Counted) {
+        self.raise(SEEN_END, SEEN_RECORDS, self.seen_seed(), counted);
+    }
+
+    fn raise(&self, end: Word, records: Word, seed: u64, counted: Counted) {
+        // A count is made by a publish only: where there is none of this start, the log is not in use any more.
+        let Some(side) = self.side() else { return };
+        for (word, value) in [(end, counted.end / RECORD_ALIGN), (records, counted.records)] {
+            let before = word.decode(self.load(side, word.0), seed);
+            if let Ok(value) = u32::try_from(value)
+                && before.is_none_or(|before| before < value)
+            {
+                let at = self.at + side * SIDE + word.0;
+                self.medium.store_u64(at, word.encode(value, seed));
+            }
+        }
+    }
+
+    fn encoded(&self, counted: Counted) -> LogCount {
+        let word = |word: Word, value: u64, seed| U64::new(word.encode(value as u32, seed));
+        let end = counted.end / RECORD_ALIGN;
+        LogCount {
+            start: U64::new(self.start),
+            end: word(END, end, self.start),
+            records: word(RECORDS, counted.records, self.start),
+            seen_end: word(SEEN_END, end, self.seen_seed()),
+            seen_records: word(SEEN_RECORDS, counted.records, self.seen_seed()),
+            reserved: [0; 24],
+        }
+    }
+
+    /// Which of the counts is that of this start; a damaged start does no harm.
+    fn side(&self) -> Option<u64> {
+        (0..2)
+            .find(|side| self.load(*side, START) == self.start)
+            .or_else(|| (0..2).find(|side| self.is_valid(*side, self.start)))
+    }
+
+    fn is_of_another_start(&self, side: u64) -> bool {
+        let start = self.load(side, START);
+        start != self.start && self.is_valid(side, start)
+    }
+
+    fn is_valid(&self, side: u64, start: u64) -> bool {
+        [END, RECORDS]
+            .iter()
+            .all(|word| word.decode(self.load(side, word.0), start).is_some())
+    }
+
+    fn load(&self, side: u64, word: u64) -> u64 {
+        self.medium.load_u64(self.at + side * SIDE + word)
+    }
+
+    /// The seed of the words that hold in this boot only.
+    fn seen_seed(&self) -> u64 {
+        match made(Mistake::TrustSeenCount) {
+            true => self.start,
+            false => self.start ^ self.boot,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Moving extents from the end of the file into free space before them, so that it can be shortened.
+//!
+//! Invariants: the copies are published under the same names as one generation, with all logs as they are; until then,
+//! and for readers of the generation before as long as they stay, the old places keep their bytes. An extent is copied
+//! only if its bytes have the checksum they should have: damage stays where it is. Slabs and logs with records, which
+//! change without a publish, do not move.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use halocline_media::Medium;
+
+use crate::PoolError;
+use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::layout::{SUMMED_FROM, blocks};
+use crate::txn::Txn;
+use crate::writer::ExtentWriter;
+
+/// This part of its length, the file must become shorter by, for something to be moved.
+const WORTH: u64 = 16;
+/// Bytes that are copied between two looks at the caller's wish to end.
+const PIECE: usize = 1 << 20;
+
+impl<M: Medium> Txn<M> {
+    /// Copies extents towards the start, if the file could be a good deal shorter then, and returns true if the
+    /// transaction is to be committed for that. Setting `cancel` ends it; what is copied by then is kept.
+    ///
+    /// # Errors
+    /// [`PoolError::DiskFull`], [`PoolError::Media`].
+    pub(crate) fn relocate(&self, cancel: &AtomicBool) -> Result<bool, PoolError> {
+        let base = self.base().directory();
+        // Those that programs before format 4 have written have no room for the checksums of their blocks.
+        let old = base
+            .extents()
+            .filter(|extent| extent.len > SUMMED_FROM && !extent.sums);
+        let logs = self.empty_logs();
+        let fixed = base.mutable().filter(|extent| !logs.contains(extent));
+        let mut fixed: BTreeSet<u64> = fixed.chain(old).map(|extent| extent.offset).collect();
+        let (moves, before, len) = {
+            let writer = self.inner.writer();
+            let Some(space) = &writer.space else {
+                return Ok(false);
+            };
+            let (moves, end) = space.moves_down(&fixed);
+            let before = space.used_end();
+            let worth = self.inner.geometry.growth.max(space.len() / WORTH);
+            if before.saturating_sub(end) < worth {
+                return Ok(false);
+            }
+            (moves, before, space.len())
+        };
+        tracing::debug!(extents = moves.len(), before, len, "moving extents");
+        // The directory is written anew by any publish.
+        fixed.insert(base.extent.offset);
+        let mut moved: HashMap<ExtentRef, ExtentRef> = HashMap::new();
+        for (extent, to) in moves
+            .into_iter()
+            .filter(|(extent, _)| !fixed.contains(&extent.offset))
+        {
+            let copy = match logs.contains(&extent) {
+                true => self.log_at(&extent, to)?,
+                false => self.copy_to(&extent, to, cancel)?,
+            };
+            match copy {
+                Some(copy) => _ = moved.insert(extent, copy),
+                None => break,
+            }
+        }
+        self.rename_extents(&moved);
+        let mut state = self.state();
+        state.keeps_logs = logs.is_empty();
+        state.republishes = true;
+        Ok(true)
+    }
+
+    /// Returns the extents of all logs if none of them holds records: then others can take their place. Else these
+    /// stay.
+    fn empty_logs(&self) -> Vec<ExtentRef> {
+        let empty = self.base().logs().all(|log| log.end().is_ok_and(|end| end == 0));
+        let records = self.base().directory().objects.values();
+        let logs = records.filter(|record| empty && record.kind == ObjectKind::LOG);
+        logs.map(|record| record.extents[0]).collect()
+    }
+
+    /// Makes an empty log; nothing if its place is taken.
+    fn log_at(&self, extent: &ExtentRef, to: u64) -> Result<Option<ExtentRef>, PoolError> {
+        let space = blocks(extent.len);
+        let free = self.reserve_at(to..to + space)?;
+        Ok(free.then(|| self.empty_log(to, extent.len)))
+    }
+
+    /// Copies an extent; nothing if it is damaged, if its place is taken, or if `cancel` was set.
+    fn copy_to(
+        &self,
+        extent: &ExtentRef,
+        to: u64,
+        cancel: &AtomicBool,
+    ) -> Result<Option<ExtentRef>, PoolError> {
+        let space = extent.space();
+        if !self.reserve_at(to..to + (space.end - space.start))? {
+            return Ok(None);
+        }
+        let mut writer = ExtentWriter::new(self, to, extent.len);
+        let mut piece = vec![0; PIECE.min(blocks(extent.len) as usize)];
+        let (mut at, end) = (extent.offset, extent.offset + extent.len);
+        while at < end {
+            if cancel.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let piece = &mut piece[..(end - at).min(PIECE as u64) as usize];
+            self.medium().load(at, piece);
+            writer.append(piece);
+            at += piece.len() as u64;
+        }
+        let copy = writer.finish(extent.len)?;
+        if copy.checksum != extent.checksum {
+            self.trim(to, 0);
+            return Ok(None);
+        }
+        Ok(Some(copy))
+    }
+
+    /// Has every object name the copies.
+    fn rename_extents(&self, moved: &HashMap<ExtentRef, ExtentRef>) {
+        let mut state = self.state();
+        let names_one = |record: &Record| record.extents.iter().any(|extent| moved.contains_key(extent));
+        let objects: Vec<_> = state
+            .objects
+            .iter()
+            .filter(|(_, record)| names_one(record))
+            .map(|(name, record)| {
+                let extents = record
+                    .extents
+                    .iter()
+                    .map(|extent| *moved.get(extent).unwrap_or(extent));
+                let extents: Box<[ExtentRef]> = extents.collect();
+                let record = match record.kind {
+                    ObjectKind::LOG => Record::log(extents[0]),
+                    kind => Record::new(kind, record.meta.clone(), extents),
+                };
+                (Arc::clone(name), Arc::new(record))
+            })
+            .collect();
+        for (name, record) in objects {
+            state.put_moved(name, record);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Slabs at rest: checksums of nodes, which hold from the moment a slab is closed until it is first written again.
+//!
+//! Each chunk ends with a checksum for each of its nodes. While a slab is written they say nothing; when its owner closes it
+//! ([`Slab::seal`]), it has those of changed nodes computed, and the head says durably that all hold. Whoever writes again first says durably that
+//! they do not ([`Slab::begin_writing`]).
+//!
+//! Invariant: as long as the head says that the slab is closed, every node in use and the first line of the root are as their checksums say.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use halocline_media::{LINE, Medium};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::PoolError;
+use crate::layout::{NO_SUM, NODE_SUM, SLAB_CLOSED, SLAB_OPEN, SLAB_WITH_SUMS, SlabHead, checksum};
+use crate::mistake::{Mistake, made};
+
+use super::Slab;
+use super::nodes::Place;
+
+/// Bytes of a node that are read at once.
+const PIECE: usize = 1024;
+
+/// What the owner of a slab knows of a node in use when it closes the slab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeAtRest {
+    /// It is intact, and may have changed since the slab was opened: it gets a new checksum.
+    Current,
+    /// Nobody has stored to it since the slab was opened: it keeps its checksum, if that held then.
+    Untouched,
+    /// It is damaged, or nobody can tell: it keeps its checksum, if that held when the slab was opened, else it gets none.
+    Damaged,
+}
+
+/// Checksums of the nodes that a slab had when it was closed. Cheap to clone; threads may share it.
+#[derive(Debug)]
+pub struct NodeSums<M: Medium> {
+    medium: Arc<M>,
+    node_size: u64,
+    /// By ascending offsets.
+    places: Arc<[Place]>,
+}
+
+impl<M: Medium> Clone for NodeSums<M> {
+    fn clone(&self) -> NodeSums<M> {
+        NodeSums {
+            medium: Arc::clone(&self.medium),
+            node_size: self.node_size,
+            places: Arc::clone(&self.places),
+        }
+    }
+}
+
+impl<M: Medium> NodeSums<M> {
+    /// Returns true if a node is as it was when the slab was closed, or has no checksum. Reads all of it.
+    pub fn matches(&self, offset: u64) -> bool {
+        match self.place_of(offset) {
+            Some(at) => match load_sum(&*self.medium, at) {
+                NO_SUM => true,
+                sum => sum == sum_of(&*self.medium, offset, self.node_size),
+            },
+            None => true,
+        }
+    }
+
+    /// Where the checksum of a node lies.
+    fn place_of(&self, offset: u64) -> Option<u64> {
+        let after = self.places.partition_point(|place| place.start <= offset);
+        let place = &self.places[after.checked_sub(1)?];
+        place.sum_of(offset, self.node_size)
+    }
+}
+
+impl<M: Medium> Slab<M> {
+    /// Returns true if the slab can be read only: nothing may be stored to it.
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// The checksums of nodes, if the slab was closed cleanly after it was written last: then its owner has nothing to
+    /// finish, and what does not match is damaged.
+    pub fn sums(&self) -> Option<&NodeSums<M>> {
+        self.at_rest.as_ref()
+    }
+
+    /// Says durably that checksums do not hold any more. The owner calls it before its first store to a node or the root; later
+    /// calls cost a load.
+    ///
+    /// # Errors
+    /// [`PoolError::ReadOnly`], [`PoolError::Media`]: nothing may be stored.
+    pub fn begin_writing(&self) -> Result<(), PoolError> {
+        if self.written.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.pool.inner.writable()?;
+        if self.read_only {
+            return Err(PoolError::ReadOnly {
+                path: self.pool.path().to_path_buf(),
+            });
+        }
+        let _one_at_a_time = self
+            .growing
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let at = self.head + SlabHead::STATE;
+        let medium = &*self.medium;
+        if self.has_sums && medium.load_u64(at) == SLAB_CLOSED && !made(Mistake::KeepSlabClosed) {
+            medium.store_u64(at, SLAB_OPEN);
+            medium.persist(at, 8)?;
+            if !medium.fence_is_durable() {
+                medium.sync()?;
+            }
+        }
+        self.written.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Closes the slab cleanly: all nodes in use get checksums, as far as the owner says, and the head says durably that
+    /// they hold. Nobody may store to the slab any more. Does nothing to a slab that was closed and has not been written since, and
+    /// no more than that to one that an earlier program made, which has no room for checksums. `at_rest` must not call the slab.
+    ///
+    /// # Errors
+    /// [`PoolError::Media`]: the slab counts as one that was not closed.
+    pub fn seal(&mut self, at_rest: impl FnMut(u64) -> NodeAtRest) -> Result<(), PoolError> {
+        let result = self.try_seal(at_rest);
+        if let Err(error) = &result {
+            tracing::warn!(slab = %self.name, %error, "closed without checksums of its nodes");
+        }
+        result
+    }
+
+    fn try_seal(&mut self, mut at_rest: impl FnMut(u64) -> NodeAtRest) -> Result<(), PoolError> {
+        if self.read_only || !self.has_sums {
+            return Ok(());
+        }
+        let medium = Arc::clone(&self.medium);
+        let medium = &*medium;
+        let written = *self.written.get_mut() || self.at_rest.is_none();
+        if !written && !self.marked {
+            return Ok(());
+        }
+        if written {
+            self.store_sums(&mut at_rest);
+            if !made(Mistake::SealUnfenced) {
+                medium.fence()?;
+            }
+        }
+        if !medium.fence_is_durable() {
+            medium.sync()?;
+        }
+        let root_sum = match written {
+            true => self.root_sum(),
+            false => self.root_sum_before,
+        };
+        let head = head_of_closed(root_sum);
+        medium.store(self.head, head.as_bytes());
+        medium.flush(self.head, size_of::<SlabHead>() as u64);
+        medium.fence()?;
+        if !medium.fence_is_durable() {
+            medium.sync()?;
+        }
+        self.marked = false;
+        Ok(())
+    }
+
+    /// Stores and flushes the checksums of nodes in use, those of a line together.
+    fn store_sums(&mut self, at_rest: &mut impl FnMut(u64) -> NodeAtRest) {
+        let medium = &*self.medium;
+        let (node_size, old) = (self.node_size, self.at_rest.as_ref());
+        let nodes = self.nodes();
+        for chunk in nodes.chunks() {
+            let Some(sums_at) = chunk.place.sums else { continue };
+            let mut sums = vec![0; (chunk.place.count * NODE_SUM) as usize];
+            medium.load(sums_at, &mut sums);
+            let mut changed = None;
+            for (index, sum) in sums.chunks_exact_mut(NODE_SUM as usize).enumerate() {
+                let offset = chunk.place.start + index as u64 * node_size;
+                let held = || old.and_then(|old| old.place_of(offset)).is_some();
+                let new = if !chunk.is_used(index as u64) {
+                    // A damaged link that leads to it must not find a node that looks intact.
+                    0
+                } else {
+                    match at_rest(offset) {
+                        NodeAtRest::Current => sum_of(medium, offset, node_size),
+                        _ if held() => continue,
+                        _ => NO_SUM,
+                    }
+                };
+                let new = new.to_le_bytes();
+                if sum != new {
+                    sum.copy_from_slice(&new);
+                    let first = changed.map_or(index, |(first, _)| first);
+                    changed = Some((first, index));
+                }
+            }
+            if let Some((first, last)) = changed {
+                let bytes = first * NODE_SUM as usize..(last + 1) * NODE_SUM as usize;
+                let at = sums_at + bytes.start as u64;
+                medium.store(at, &sums[bytes.clone()]);
+                medium.flush(at, bytes.len() as u64);
+            }
+        }
+    }
+
+    /// Reads what the head says at opening: whether checksums hold, and those of which nodes.
+    pub(super) fn rest_at_opening(&mut self, head: &SlabHead, accept: bool) -> Result<(), PoolError> {
+        if !self.has_sums {
+            return Ok(());
+        }
+        match head.state.get() {
+            SLAB_OPEN => return Ok(()),
+            SLAB_CLOSED => {}
+            _ if accept => return Ok(()),
+            _ => return Err(self.damaged("its head does not say whether it was closed")),
+        }
+        let root_sum = self.root_sum();
+        self.root_changed = root_sum != head.root_sum.get() && !accept;
+        self.root_sum_before = if accept { root_sum } else { head.root_sum.get() };
+        let places: Vec<Place> = self.nodes().chunks().map(|chunk| chunk.place).collect();
+        self.at_rest = Some(NodeSums {
+            medium: Arc::clone(&self.medium),
+            node_size: self.node_size,
+            places: places.into(),
+        });
+        Ok(())
+    }
+
+    /// Compares the first line of the root with its checksum, if the slab was closed. The owner calls it before it believes anything else in the root, once it
+    /// knows that its links lead to nodes.
+    ///
+    /// # Errors
+    /// [`PoolError::DamagedSlab`].
+    pub fn check_root(&self) -> Result<(), PoolError> {
+        match self.root_changed {
+            true => Err(self.damaged("its root is not as it was when it was closed")),
+            false => Ok(()),
+        }
+    }
+
+    fn root_sum(&self) -> u64 {
+        let mut root = [0; LINE as usize];
+        self.medium.load(self.root(), &mut root);
+        checksum(&root)
+    }
+
+    fn damaged(&self, reason: &'static str) -> PoolError {
+        PoolError::DamagedSlab {
+            path: self.pool.path().to_path_buf(),
+            name: self.name.to_string(),
+            reason,
+        }
+    }
+
+    /// The head as it is to be now, but for the mark against power loss: a slab that was closed and is not written stays closed, also
+    /// if opening it ends in an error.
+    pub(super) fn head_now(&self) -> SlabHead {
+        match self.has_sums {
+            true if self.at_rest.is_some() && !self.written.load(Ordering::Acquire) => {
+                head_of_closed(self.root_sum_before)
+            }
+            true => SlabHead {
+                state: U64::new(SLAB_OPEN),
+                ..SlabHead::new_zeroed()
+            },
+            false => SlabHead::new_zeroed(),
+        }
+    }
+}
+
+fn head_of_closed(root_sum: u64) -> SlabHead {
+    SlabHead {
+        root_sum: U64::new(root_sum),
+        state: U64::new(SLAB_CLOSED),
+        ..SlabHead::new_zeroed()
+    }
+}
+
+/// Returns true if slabs of this version of the layout have room for checksums.
+pub(super) fn has_sums(version: u32) -> bool {
+    version >= SLAB_WITH_SUMS
+}
+
+fn load_sum<M: Medium>(medium: &M, at: u64) -> u32 {
+    let mut sum = [0; NODE_SUM as usize];
+    medium.load(at, &mut sum);
+    u32::from_le_bytes(sum)
+}
+
+/// The checksum of a node: the lower half of the xxh3-64 of its bytes, with its offset as the seed.
+fn sum_of<M: Medium>(medium: &M, offset: u64, node_size: u64) -> u32 {
+    let sum = if node_size as usize <= PIECE {
+        let mut bytes = [0; PIECE];
+        let bytes = &mut bytes[..node_size as usize];
+        medium.load(offset, bytes);
+        xxh3_64_with_seed(bytes, offset)
+    } else {
+        let mut bytes = vec![0; node_size as usize];
+        medium.load(offset, &mut bytes);
+        xxh3_64_with_seed(&bytes, offset)
+    };
+    // A node whose checksum would say that it has none has the next lower one.
+    (sum as u32).min(NO_SUM - 1)
+}
