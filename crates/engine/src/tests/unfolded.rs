@@ -20,14 +20,18 @@ fn rules(broken: Option<Mistake>) -> Rules {
     }
 }
 
-/// Flips a bit of the deleted rows, in the last extent of the table.
-fn flip(medium: &Arc<Tracked>) {
+/// Returns the offset of the deleted rows, the last extent of the table.
+fn deleted_rows(medium: &Arc<Tracked>) -> u64 {
     let pool = Pool::open_on(Arc::new(AnyMedium::from(Arc::clone(medium)))).unwrap();
     let object = pool.snapshot().unwrap().object("table/damaged").unwrap();
-    let at = object.extent_ref(object.extent_count() - 1).offset;
+    object.extent_ref(object.extent_count() - 1).offset
+}
+
+/// Flips a bit of the byte at `offset`.
+fn flip(medium: &Tracked, offset: u64) {
     let mut byte = [0];
-    medium.load(at, &mut byte);
-    medium.store(at, &[byte[0] ^ 1]);
+    medium.load(offset, &mut byte);
+    medium.store(offset, &[byte[0] ^ 1]);
 }
 
 async fn run(db: &Database, statements: &[&str]) {
@@ -36,8 +40,9 @@ async fn run(db: &Database, statements: &[&str]) {
     }
 }
 
-/// Publishes beside a damaged table; what the table holds once it is mended, before and after the pool is opened again.
-fn published_beside(broken: Option<Mistake>) -> [Vec<String>; 2] {
+/// Publishes beside a damaged table, undoes the damage, and returns the rows of the table before and after its changes
+/// are published. An injected fault may have rewritten the table, so that reads of it fail.
+fn published_beside(broken: Option<Mistake>) -> [Result<Vec<String>, String>; 2] {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let db = create(&medium, Compaction::Off, rules(broken));
     runtime().block_on(async {
@@ -57,7 +62,8 @@ fn published_beside(broken: Option<Mistake>) -> [Vec<String>; 2] {
         ];
         run(&db, &logged).await;
         drop(db);
-        flip(&medium);
+        let damaged = deleted_rows(&medium);
+        flip(&medium, damaged);
 
         let db = open(&medium, Compaction::Off, rules(broken)).unwrap();
         for round in 0..3 {
@@ -87,15 +93,15 @@ fn published_beside(broken: Option<Mistake>) -> [Vec<String>; 2] {
         let reopened = || open(&medium, Compaction::Off, rules(broken)).unwrap();
         let damage = reopened().check(&mut |_| ()).unwrap().problems.join("; ");
         assert!(damage.contains("table damaged"), "{damage}");
-        flip(&medium);
+        flip(&medium, damaged);
         let mended = reopened();
-        let logged = sorted(&rows(&mended, ALL).await.unwrap());
+        let logged = rows(&mended, ALL).await.map(|rows| sorted(&rows));
         run(
             &mended,
             &["INSERT INTO other SELECT * FROM generate_series(1, 50)"],
         )
         .await;
-        [logged, sorted(&rows(&mended, ALL).await.unwrap())]
+        [logged, rows(&mended, ALL).await.map(|rows| sorted(&rows))]
     })
 }
 
@@ -104,14 +110,14 @@ fn what_the_log_says_of_a_damaged_table_stays_in_the_log() {
     let mut expected: Vec<String> = (54..=100).chain([200, 202]).map(|i| format!("{i}|")).collect();
     expected.sort_unstable();
     let [logged, folded] = published_beside(None);
-    assert_eq!(logged, expected);
-    assert_eq!(folded, expected);
+    assert_eq!(logged.as_ref(), Ok(&expected));
+    assert_eq!(folded, Ok(expected));
 }
 
 #[test]
 fn its_loss_would_be_noticed() {
     let [logged, _] = published_beside(Some(Mistake::ForgetUnfolded));
-    assert_ne!(logged.len(), 49);
+    assert_ne!(logged.map(|rows| rows.len()), Ok(49));
 }
 
 #[test]
@@ -127,7 +133,7 @@ fn a_damaged_table_with_changes_in_the_log_can_be_dropped() {
         ];
         run(&db, &statements).await;
         drop(db);
-        flip(&medium);
+        flip(&medium, deleted_rows(&medium));
         let db = open(&medium, Compaction::Off, rules(None)).unwrap();
         let other = "CREATE TABLE other AS SELECT * FROM generate_series(1, 50)";
         run(&db, &[other, "DROP TABLE damaged"]).await;
