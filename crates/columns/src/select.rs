@@ -265,7 +265,13 @@ impl Collector {
     fn flush(&mut self) {
         if !self.bits.is_empty() {
             let first = (self.container * CONTAINER) as u32;
-            self.bitmap |= RoaringBitmap::from_lsb0_bytes(first, self.bits.as_bytes());
+            let mut found = RoaringBitmap::from_lsb0_bytes(first, self.bits.as_bytes());
+            // The library (0.11.5) keeps exactly this number of rows as a bitmap here. Its format takes them for an array, so
+            // that they would be read back as other rows.
+            if found.len() == ARRAY_ROWS {
+                found = found.iter().collect();
+            }
+            self.bitmap |= found;
             self.bits.clear();
         }
     }
@@ -275,6 +281,9 @@ impl Collector {
         self.bitmap
     }
 }
+
+/// The most rows that a container of a roaring bitmap stores as an array.
+const ARRAY_ROWS: u64 = 4096;
 
 /// Rows of a container of a roaring bitmap.
 const CONTAINER: usize = 1 << 16;

@@ -374,3 +374,27 @@ fn plain_columns_are_as_wide_as_their_types() {
     let description = String::from_utf8_lossy(object.meta()).into_owned();
     assert!(description.starts_with("{\"v\":4,"), "{description}");
 }
+
+/// The library's format decides by the number of rows how a container is stored: 4096 are the most that are an array.
+#[test]
+fn selected_rows_come_back_from_their_serialized_form() {
+    for found in [4095, 4096, 4097] {
+        let marked: Vec<Option<i64>> = (0..65_536)
+            .map(|row| Some(i64::from(row % 15 == 3 && row / 15 < found)))
+            .collect();
+        let column: ArrayRef = std::sync::Arc::new(Int64Array::from(marked));
+        let (_pool, table) = table_of(&[column], 65_536);
+        let segment = &table.segments()[0];
+        let mut codes = Vec::new();
+        segment.column(0).read_codes(3..4, &mut codes).expect("sound");
+        let rows = segment
+            .select(&[(0, CodePredicate::Equal(codes[0]))], 0..65_536)
+            .expect("sound");
+        let expected: RoaringBitmap = (0..found as u32).map(|row| row * 15 + 3).collect();
+        assert_eq!(rows, expected, "{found} rows");
+        let mut bytes = Vec::new();
+        rows.serialize_into(&mut bytes).expect("a vector takes any bytes");
+        let read = RoaringBitmap::deserialize_from(&bytes[..]).expect("as it was written");
+        assert_eq!(read, expected, "{found} rows");
+    }
+}

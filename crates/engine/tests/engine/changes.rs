@@ -337,3 +337,21 @@ async fn files_are_copied_into_tables() {
     );
     assert_eq!(query(&db, "SELECT count(*) FROM t").await, ["9"]);
 }
+
+/// The most rows that a container of a serialized bitmap stores as an array: one less, exactly these, and one more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleted_rows_are_the_same_after_a_reopen() {
+    for deleted in [4095_u64, 4096, 4097] {
+        let (dir, db) = new_pool();
+        let table = "CREATE TABLE t AS SELECT i, CASE WHEN i % 15 = 3 AND i / 15 < @ THEN 1 ELSE 0 END AS gone \
+                     FROM generate_series(0, 65535) AS s(i)";
+        run(&db, &table.replace('@', &deleted.to_string())).await;
+        run(&db, "DELETE FROM t WHERE gone = 1").await;
+        drop(db);
+        let db = reopen(&dir, &DatabaseOptions::default());
+        let left = query(&db, "SELECT count(*), sum(i), sum(gone) FROM t").await;
+        let gone: u64 = (0..deleted).map(|row| row * 15 + 3).sum();
+        let sum = 65_535 * 65_536 / 2 - gone;
+        assert_eq!(left, [format!("{}|{sum}|0", 65_536 - deleted)], "{deleted} rows");
+    }
+}
