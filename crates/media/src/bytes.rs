@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::{Device, flush};
+use crate::{AccessObserver, flush};
 
 /// Bytes of a block in [`Bytes::verified_blocks`].
 pub const VERIFIED_BLOCK: usize = 4096;
@@ -81,9 +81,9 @@ pub trait Bytes: Clone + Send + Sync + 'static {
         None
     }
 
-    /// The emulated device they are read from: its time is not that of a clock on the wall.
+    /// Returns the observer that reads are reported to. Its time may differ from wall-clock time.
     #[inline]
-    fn device(&self) -> Option<&Arc<Device>> {
+    fn observer(&self) -> Option<&dyn AccessObserver> {
         None
     }
 }

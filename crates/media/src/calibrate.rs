@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{FileMedium, FileOptions, LINE, MediaError, Medium, MediumKind};
+use crate::{FileMedium, FileOptions, LINE, MediaError, MediumBackend, MediumKind};
 
 /// What a medium can do. Bandwidths are in bytes per second, the one for `n` threads at index `n - 1`.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,8 +83,8 @@ const CHUNK: u64 = 1 << 20;
 /// Measures a medium that holds nothing of value: it is grown to the bytes to range over, and overwritten.
 ///
 /// # Errors
-/// Those of [`Medium::grow`] and [`Medium::fence`].
-pub fn calibrate(medium: &mut impl Medium, options: &CalibrateOptions) -> Result<Profile, MediaError> {
+/// Those of [`Medium::grow`](crate::Medium::grow) and [`Medium::fence`](crate::Medium::fence).
+pub fn calibrate(medium: &mut impl MediumBackend, options: &CalibrateOptions) -> Result<Profile, MediaError> {
     let threads = options.threads.max(1);
     let bytes = options.bytes.max(CHUNK * threads as u64) / CHUNK * CHUNK;
     medium.grow(bytes)?;
@@ -165,7 +165,7 @@ pub fn calibrate_beside(
 
 /// Each offset depends on the word read before; a state of 64 bits, of which an offset takes a part, keeps the
 /// walk from running into a short circle that the caches hold.
-fn random_read(medium: &impl Medium, bytes: u64, time: Duration) -> f64 {
+fn random_read(medium: &impl MediumBackend, bytes: u64, time: Duration) -> f64 {
     let lines = bytes / LINE;
     let (mut state, mut reads) = (1_u64, 0_u32);
     let start = Instant::now();
@@ -183,7 +183,7 @@ fn random_read(medium: &impl Medium, bytes: u64, time: Duration) -> f64 {
     nanoseconds(start.elapsed(), reads)
 }
 
-fn persist(medium: &impl Medium, bytes: u64, time: Duration) -> Result<f64, MediaError> {
+fn persist(medium: &impl MediumBackend, bytes: u64, time: Duration) -> Result<f64, MediaError> {
     let mut count = 0_u32;
     let start = Instant::now();
     while count == 0 || start.elapsed() < time {

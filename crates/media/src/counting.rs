@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::flush::lines;
-use crate::{Device, MediaError, Medium, MediumKind};
+use crate::{AccessObserver, FileMedium, MediaError, Medium, MediumAccess, MediumBackend, MediumKind};
 
 /// Any medium, with its flushes and fences counted.
 #[derive(Debug)]
-pub struct Counting<M> {
-    medium: M,
+pub struct Counting {
+    medium: Medium,
     lines: AtomicU64,
     fences: AtomicU64,
 }
@@ -39,18 +39,18 @@ impl Sub for FlushCounts {
     }
 }
 
-impl<M: Medium> Counting<M> {
+impl Counting {
     /// Counts from zero.
-    pub fn new(medium: M) -> Counting<M> {
+    pub fn new(medium: impl Into<Medium>) -> Counting {
         Counting {
-            medium,
+            medium: medium.into(),
             lines: AtomicU64::new(0),
             fences: AtomicU64::new(0),
         }
     }
 
     /// The medium below.
-    pub fn inner(&self) -> &M {
+    pub fn inner(&self) -> &Medium {
         &self.medium
     }
 
@@ -63,46 +63,10 @@ impl<M: Medium> Counting<M> {
     }
 }
 
-impl<M: Medium> Medium for Counting<M> {
-    fn kind(&self) -> MediumKind {
-        self.medium.kind()
-    }
-
+impl MediumAccess for Counting {
     #[inline]
     fn len(&self) -> u64 {
         self.medium.len()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        self.medium.grow(new_len)
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.reserve(offset, len)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.discard(offset, len)
-    }
-
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        self.medium.truncate(len)
-    }
-
-    fn can_gather(&self) -> bool {
-        self.medium.can_gather()
-    }
-
-    fn gather(&self, offset: u64, len: u64) {
-        self.medium.gather(offset, len);
-    }
-
-    fn allocated(&self) -> Result<u64, MediaError> {
-        self.medium.allocated()
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        self.medium.refresh()
     }
 
     #[inline]
@@ -147,6 +111,44 @@ impl<M: Medium> Medium for Counting<M> {
         self.fences.fetch_add(1, Ordering::Relaxed);
         self.medium.fence()
     }
+}
+
+impl MediumBackend for Counting {
+    fn kind(&self) -> MediumKind {
+        self.medium.kind()
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        self.medium.grow(new_len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.medium.reserve(offset, len)
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.medium.discard(offset, len)
+    }
+
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        self.medium.truncate(len)
+    }
+
+    fn can_gather(&self) -> bool {
+        self.medium.can_gather()
+    }
+
+    fn gather(&self, offset: u64, len: u64) {
+        self.medium.gather(offset, len);
+    }
+
+    fn allocated(&self) -> Result<u64, MediaError> {
+        self.medium.allocated()
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        self.medium.refresh()
+    }
 
     fn sync(&self) -> Result<(), MediaError> {
         self.medium.sync()
@@ -156,8 +158,12 @@ impl<M: Medium> Medium for Counting<M> {
         self.medium.fence_is_durable()
     }
 
-    fn device(&self) -> Option<(Arc<Device>, u64)> {
-        self.medium.device()
+    fn observer(&self) -> Option<(Arc<dyn AccessObserver>, u64)> {
+        self.medium.observer()
+    }
+
+    fn as_file(&self) -> Option<&FileMedium> {
+        self.medium.as_file()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::region::{Region, round_up};
-use crate::{MediaError, Medium, MediumKind, PAGE, Words};
+use crate::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words};
 
 /// A medium of anonymous memory. A fence only orders stores: nothing here outlives the process.
 #[derive(Debug)]
@@ -38,44 +38,10 @@ impl Dram {
     }
 }
 
-impl Medium for Dram {
-    fn kind(&self) -> MediumKind {
-        MediumKind::Dram
-    }
-
+impl MediumAccess for Dram {
     #[inline]
     fn len(&self) -> u64 {
         self.region.len()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        self.region.check_fits(new_len)?;
-        let new_len = round_up(new_len, PAGE);
-        let _growing = self
-            .growth
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if new_len <= self.len() {
-            Ok(())
-        } else {
-            self.region.extend_anonymous(new_len)
-        }
-    }
-
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        let len = round_up(len, PAGE);
-        let _growing = self
-            .growth
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if len < self.len() {
-            self.region.shrink(len)?;
-        }
-        Ok(self.len())
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        Ok(self.len())
     }
 
     #[inline]
@@ -129,6 +95,42 @@ impl Medium for Dram {
     fn fence(&self) -> Result<(), MediaError> {
         fence(Ordering::Release);
         Ok(())
+    }
+}
+
+impl MediumBackend for Dram {
+    fn kind(&self) -> MediumKind {
+        MediumKind::Dram
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        self.region.check_fits(new_len)?;
+        let new_len = round_up(new_len, PAGE);
+        let _growing = self
+            .growth
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if new_len <= self.len() {
+            Ok(())
+        } else {
+            self.region.extend_anonymous(new_len)
+        }
+    }
+
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        let len = round_up(len, PAGE);
+        let _growing = self
+            .growth
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if len < self.len() {
+            self.region.shrink(len)?;
+        }
+        Ok(self.len())
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        Ok(self.len())
     }
 
     fn sync(&self) -> Result<(), MediaError> {

@@ -18,7 +18,7 @@ use crate::dirty::DirtyPages;
 use crate::flush::{FlushInstruction, flush_instruction, store_fence};
 use crate::latch::Latch;
 use crate::region::{self, Region, round_up};
-use crate::{HOLE, LINE, Mapped, MediaError, Medium, MediumKind, PAGE, Words, blocks};
+use crate::{HOLE, LINE, Mapped, MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words, blocks};
 
 /// How to open a file as a medium.
 #[derive(Debug, Clone, Default)]
@@ -210,14 +210,88 @@ impl AsFd for FileMedium {
     }
 }
 
-impl Medium for FileMedium {
-    fn kind(&self) -> MediumKind {
-        self.kind
-    }
-
+impl MediumAccess for FileMedium {
     #[inline]
     fn len(&self) -> u64 {
         self.region.len()
+    }
+
+    #[inline]
+    fn load(&self, offset: u64, into: &mut [u8]) {
+        self.region.load(offset, into);
+    }
+
+    #[inline]
+    fn load_u64(&self, offset: u64) -> u64 {
+        self.region.load_u64(offset)
+    }
+
+    #[allow(unsafe_code, reason = "hands the caller's promise on")]
+    #[inline]
+    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
+        // SAFETY: the caller's promise is the region's.
+        unsafe { self.region.slice(offset, len) }
+    }
+
+    #[inline]
+    fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
+        self.region.words(offset, words).map(Words::new)
+    }
+
+    #[inline(always)]
+    fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
+        let flush = self.flush_mapped?;
+        let words = self.region.words(offset, words)?;
+        offset
+            .is_multiple_of(LINE)
+            .then(|| Mapped::new(words, self, flush))
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        self.region.prefetch(offset);
+    }
+
+    #[inline]
+    fn prefetch_lines(&self, offset: u64, lines: u64) {
+        self.region.prefetch_lines(offset, lines);
+    }
+
+    #[inline]
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        self.region.store(offset, bytes);
+    }
+
+    #[inline]
+    fn store_u64(&self, offset: u64, value: u64) {
+        self.region.store_u64(offset, value);
+    }
+
+    #[inline]
+    fn flush(&self, offset: u64, len: u64) {
+        match self.kind {
+            MediumKind::PageCache { strict: true } if len > 0 => {
+                self.region.check_range(offset, len);
+                self.dirty.add(offset, offset + len);
+            }
+            MediumKind::PageCache { .. } => self.region.check_range(offset, len),
+            _ => self.region.flush(offset, len),
+        }
+    }
+
+    #[inline]
+    fn fence(&self) -> Result<(), MediaError> {
+        self.fence_mapped()?;
+        match self.kind {
+            MediumKind::PageCache { strict: true } => self.latch.keep(self.write_back()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl MediumBackend for FileMedium {
+    fn kind(&self) -> MediumKind {
+        self.kind
     }
 
     fn grow(&self, new_len: u64) -> Result<(), MediaError> {
@@ -316,78 +390,6 @@ impl Medium for FileMedium {
             self.map(len)?;
         }
         Ok(len)
-    }
-
-    #[inline]
-    fn load(&self, offset: u64, into: &mut [u8]) {
-        self.region.load(offset, into);
-    }
-
-    #[inline]
-    fn load_u64(&self, offset: u64) -> u64 {
-        self.region.load_u64(offset)
-    }
-
-    #[allow(unsafe_code, reason = "hands the caller's promise on")]
-    #[inline]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is the region's.
-        unsafe { self.region.slice(offset, len) }
-    }
-
-    #[inline]
-    fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
-        self.region.words(offset, words).map(Words::new)
-    }
-
-    #[inline(always)]
-    fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
-        let flush = self.flush_mapped?;
-        let words = self.region.words(offset, words)?;
-        offset
-            .is_multiple_of(LINE)
-            .then(|| Mapped::new(words, self, flush))
-    }
-
-    #[inline]
-    fn prefetch(&self, offset: u64) {
-        self.region.prefetch(offset);
-    }
-
-    #[inline]
-    fn prefetch_lines(&self, offset: u64, lines: u64) {
-        self.region.prefetch_lines(offset, lines);
-    }
-
-    #[inline]
-    fn store(&self, offset: u64, bytes: &[u8]) {
-        self.region.store(offset, bytes);
-    }
-
-    #[inline]
-    fn store_u64(&self, offset: u64, value: u64) {
-        self.region.store_u64(offset, value);
-    }
-
-    #[inline]
-    fn flush(&self, offset: u64, len: u64) {
-        match self.kind {
-            MediumKind::PageCache { strict: true } if len > 0 => {
-                self.region.check_range(offset, len);
-                self.dirty.add(offset, offset + len);
-            }
-            MediumKind::PageCache { .. } => self.region.check_range(offset, len),
-            _ => self.region.flush(offset, len),
-        }
-    }
-
-    #[inline]
-    fn fence(&self) -> Result<(), MediaError> {
-        self.fence_mapped()?;
-        match self.kind {
-            MediumKind::PageCache { strict: true } => self.latch.keep(self.write_back()),
-            _ => Ok(()),
-        }
     }
 
     fn sync(&self) -> Result<(), MediaError> {

@@ -20,8 +20,8 @@ compile_error!(
 );
 
 mod ahead;
-mod any;
 mod arena;
+mod backend;
 mod blocks;
 mod boot;
 mod bus_error;
@@ -31,15 +31,16 @@ mod copy;
 mod counting;
 mod dirty;
 mod dram;
-pub mod emulated;
 mod error;
 pub mod explore;
 mod file;
 mod flush;
 pub mod huge;
+mod kind;
 mod latch;
 mod mapped;
 mod medium;
+mod observer;
 mod ram;
 mod region;
 mod trace;
@@ -48,24 +49,22 @@ mod trim;
 mod words;
 
 pub use ahead::read_ahead;
-pub use any::AnyMedium;
 pub use arena::HugeArena;
+pub use backend::{MediumAccess, MediumBackend};
 pub use boot::boot_id;
 pub use bus_error::exit_on_bus_error;
 pub use bytes::{BlockDamage, Bytes, VERIFIED_BLOCK, prefetch, prefetch_value};
 pub use calibrate::{CalibrateOptions, Profile, calibrate, calibrate_beside};
 pub use counting::{Counting, FlushCounts};
 pub use dram::Dram;
-pub use emulated::{
-    CacheShape, Clock, Counts, Device, DeviceProfile, Emulated, EmulatedBytes, EmulatedError, EmulatedSpec,
-    Host, Lap, Watch,
-};
 pub use error::MediaError;
 pub use file::{FileMedium, FileOptions};
 pub use flush::{FlushInstruction, flush_instruction};
 pub use huge::HugeVec;
+pub use kind::{HOLE, LINE, MediumKind, PAGE};
 pub use mapped::Mapped;
-pub use medium::{HOLE, LINE, Medium, MediumKind, PAGE};
+pub use medium::Medium;
+pub use observer::AccessObserver;
 pub use ram::ram_bytes;
 pub use tracked::Tracked;
 pub use trim::{keep_little_heap, trim_heap};

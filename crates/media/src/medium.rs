@@ -1,250 +1,335 @@
-//! The one interface to memory: [`Medium`].
+//! The one type through which all other crates use memory: [`Medium`].
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Device, Mapped, MediaError, Words};
+use crate::{
+    AccessObserver, Counting, Dram, FileMedium, Mapped, MediaError, MediumAccess, MediumBackend, MediumKind,
+    Tracked, Words,
+};
 
-/// Bytes of a cache line: what one flush writes back, and the scope in which stores stay in order.
-pub const LINE: u64 = 64;
-
-/// Bytes of a page: lengths of media are rounded up to it.
-pub const PAGE: u64 = 4096;
-
-/// Holes start and end at multiples of this: the kernel may keep so much of a file in one piece, and asks for blocks for
-/// all of it when any page of it is stored to.
-pub const HOLE: u64 = 2 << 20;
-
-/// What a medium is, and with it what a fence on it means. `Display` is for users.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MediumKind {
-    /// Anonymous memory of this process: gone when it ends.
-    Dram,
-    /// A file on a DAX file system, mapped with `MAP_SYNC`: a fence is durable.
-    Dax,
-    /// A file mapped through the page cache that is *treated* as DAX: a flush is issued, a fence counted as
-    /// durable although it is not. For measurements on DRAM-backed files; says so wherever it is displayed.
-    AssumedDax,
-    /// A file mapped through the page cache.
-    PageCache {
-        /// Whether each fence is an `msync`. If not, a fence orders stores and survives the end of the
-        /// process; power loss is survived up to the last [`Medium::sync`].
-        strict: bool,
-    },
-    /// Memory that records every store, for crash tests; behaves as DAX.
-    Tracked,
-}
-
-impl MediumKind {
-    /// Bytes of the memory's own unit of access: 256 for DAX (that of Optane), a page for a page-cache file,
-    /// else a line.
-    pub fn unit(self) -> u64 {
-        match self {
-            MediumKind::Dax => 256,
-            MediumKind::PageCache { .. } => PAGE,
-            MediumKind::Dram | MediumKind::AssumedDax | MediumKind::Tracked => LINE,
-        }
-    }
-}
-
-impl fmt::Display for MediumKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MediumKind::Dram => "DRAM",
-            MediumKind::Dax => "DAX file",
-            MediumKind::AssumedDax => "page-cache file assumed to be DAX (benchmarks only, not durable)",
-            MediumKind::PageCache { strict: false } => "page-cache file (default durability)",
-            MediumKind::PageCache { strict: true } => "page-cache file (strict durability)",
-            MediumKind::Tracked => "tracked memory (crash tests)",
-        })
-    }
-}
-
-/// A growable range of bytes in one kind of memory, addressed by offset.
+/// A growable range of bytes in one kind of memory, addressed by offset. Clones share the same memory.
 ///
-/// Any number of threads may load and store at once. Loads and stores that overlap do not tear within an
-/// aligned 8-byte word; which words of a longer range are old and which new is not promised, so that whoever
-/// lets them race must find out afterwards (version counter, checksum) or order them with
-/// [`load_u64`](Medium::load_u64) and [`store_u64`](Medium::store_u64).
+/// Any number of threads may load and store at once. Loads and stores that overlap do not tear within an aligned 8-byte
+/// word. Which words of a longer range are old and which are new is unspecified: threads that race must detect it
+/// afterwards (version counter, checksum) or order their accesses with [`load_u64`](Medium::load_u64) and
+/// [`store_u64`](Medium::store_u64).
 ///
-/// Durability: a store is *visible* at once and *durable* when its lines were flushed after it and a fence
-/// came after that, if [`fence_is_durable`](Medium::fence_is_durable); else at the next
-/// [`sync`](Medium::sync).
+/// A store is *visible* at once. It is *durable* when its lines were flushed after it and a fence followed, if
+/// [`fence_is_durable`](Medium::fence_is_durable); otherwise at the next [`sync`](Medium::sync).
 ///
 /// # Panics
-/// Every call that takes an offset (but `words`, `mapped` and the prefetches) panics when it reaches beyond [`len`](Medium::len), every store when the
-/// medium was opened read-only, `load_u64` and `store_u64` when the offset is not a multiple of 8.
-pub trait Medium: Send + Sync + 'static {
-    /// What this medium is.
-    fn kind(&self) -> MediumKind;
+/// Every method that takes an offset, except `words`, `mapped` and the prefetches, panics if the range reaches beyond
+/// [`len`](Medium::len). Stores panic if the medium is read-only; `load_u64` and `store_u64` panic if the offset is not a
+/// multiple of 8.
+#[derive(Clone)]
+pub struct Medium(Kind);
 
-    /// Bytes that may be used now. Another process may have grown a file: [`refresh`](Medium::refresh).
-    fn len(&self) -> u64;
+/// A file is distinguished by one predictable branch, as all production reads and writes go to one. Everything else is
+/// called through a table of functions.
+#[derive(Clone)]
+enum Kind {
+    File(Arc<FileMedium>),
+    Other(Arc<dyn MediumBackend>),
+}
 
-    /// Whether there is nothing to use yet.
-    fn is_empty(&self) -> bool {
+/// Dispatches a call that is made for every word: only the file's path is inlined.
+macro_rules! forward_hot {
+    ($self:ident, $medium:ident => $call:expr) => {{
+        #[cold]
+        #[inline(never)]
+        fn out_of_line<T>(call: impl FnOnce() -> T) -> T {
+            call()
+        }
+        match &$self.0 {
+            Kind::File($medium) => $call,
+            Kind::Other($medium) => out_of_line(|| $call),
+        }
+    }};
+}
+
+macro_rules! forward {
+    ($self:ident, $medium:ident => $call:expr) => {
+        match &$self.0 {
+            Kind::File($medium) => $call,
+            Kind::Other($medium) => $call,
+        }
+    };
+}
+
+impl Medium {
+    /// Creates a medium over another implementation, such as one that records or delays accesses.
+    pub fn over(backend: Arc<dyn MediumBackend>) -> Medium {
+        Medium(Kind::Other(backend))
+    }
+
+    /// Returns the file, if this is one or is backed by one.
+    pub fn as_file(&self) -> Option<&FileMedium> {
+        match &self.0 {
+            Kind::File(file) => Some(file),
+            Kind::Other(other) => other.as_file(),
+        }
+    }
+
+    /// Returns an address that is the same for all clones of a medium and for no other medium that lives.
+    pub fn address(&self) -> usize {
+        match &self.0 {
+            Kind::File(file) => Arc::as_ptr(file).addr(),
+            Kind::Other(other) => Arc::as_ptr(other).addr(),
+        }
+    }
+
+    /// Returns the kind of memory.
+    pub fn kind(&self) -> MediumKind {
+        forward!(self, medium => medium.kind())
+    }
+
+    /// Returns the number of usable bytes. Another process may have grown a file: see [`refresh`](Medium::refresh).
+    #[inline]
+    pub fn len(&self) -> u64 {
+        forward!(self, medium => medium.len())
+    }
+
+    /// Returns true if there are no usable bytes yet.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`]; a shorter `new_len` changes nothing.
-    /// The new bytes are zero and backed by real blocks; nothing that is mapped moves. On return the length
-    /// is as durable as a fence would make it.
+    /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`](crate::PAGE). A shorter `new_len` changes nothing.
+    /// The new bytes are zero and backed by real blocks; nothing that is mapped moves. On return the length is as durable
+    /// as a fence would make it.
     ///
     /// # Errors
     /// [`MediaError::DiskFull`] (nothing changed; try again later), [`MediaError::AddressSpace`],
     /// [`MediaError::OutOfMemory`], [`MediaError::ReadOnly`], [`MediaError::Io`] and from then on
     /// [`MediaError::Poisoned`].
-    fn grow(&self, new_len: u64) -> Result<(), MediaError>;
+    pub fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        forward!(self, medium => medium.grow(new_len))
+    }
 
-    /// Makes sure that the range has real blocks, where a [`discard`](Medium::discard) or a copy of the file may have left
-    /// it without: stores to it then never meet a full disk. Keeps all contents. Holes begin and end at
-    /// multiples of [`HOLE`], and so should the range.
+    /// Allocates blocks for the range where a [`discard`](Medium::discard) or a copy of the file has left it without, so
+    /// that stores to it never meet a full disk. Keeps all contents. Holes begin and end at multiples of
+    /// [`HOLE`](crate::HOLE), and so should the range.
     ///
     /// # Errors
     /// As [`grow`](Medium::grow).
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        let _ = (offset, len);
-        Ok(())
+    pub fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        forward!(self, medium => medium.reserve(offset, len))
     }
 
-    /// Gives the blocks of the whole pieces of [`HOLE`] bytes in the range back to the system, where the medium can. Stores to it are only
-    /// safe after a [`reserve`](Medium::reserve); until something is stored it may read as it was or as zeros, also after
-    /// a crash. The length stays.
+    /// Returns the blocks of the whole [`HOLE`](crate::HOLE)s in the range to the system, where the medium can. Call
+    /// [`reserve`](Medium::reserve) before the next store to it. Until then the range reads as before or as zeros, also
+    /// after a crash. The length stays.
     ///
     /// # Errors
     /// [`MediaError::ReadOnly`], [`MediaError::Io`] and from then on [`MediaError::Poisoned`].
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        let _ = (offset, len);
-        Ok(())
+    pub fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        forward!(self, medium => medium.discard(offset, len))
     }
 
-    /// Cuts the medium off at `len`, rounded up to [`PAGE`], where it can, and returns its length then; a greater `len`
-    /// changes nothing. What is cut off comes back as zeros when the medium [grows](Medium::grow). A crash may leave
-    /// the old length.
+    /// Truncates the medium to `len` bytes, rounded up to [`PAGE`](crate::PAGE), where it can, and returns its length. A
+    /// greater `len` changes nothing. The medium [grows](Medium::grow) by zeros afterwards. A crash may leave the old
+    /// length.
     ///
-    /// Nobody may use the bytes behind `len` any more, nor have borrowed them, and no other process may have the file
-    /// mapped.
+    /// Nobody may use the bytes behind `len` or have borrowed them, and no other process may have the file mapped.
     ///
     /// # Errors
-    /// [`MediaError::ReadOnly`], [`MediaError::Truncated`] if someone else has cut it off, [`MediaError::OutOfMemory`]
-    /// or
-    /// [`MediaError::Io`]: the length is unchanged, or the medium uses less of the file than there is.
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        let _ = len;
-        Ok(self.len())
+    /// [`MediaError::ReadOnly`], [`MediaError::Truncated`] if another process has truncated it,
+    /// [`MediaError::OutOfMemory`] or [`MediaError::Io`]: the length is unchanged, or the medium uses less of the file
+    /// than there is.
+    pub fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        forward!(self, medium => medium.truncate(len))
     }
 
-    /// Whether [`gather`](Medium::gather) may do anything.
-    fn can_gather(&self) -> bool {
-        false
+    /// Returns true if [`gather`](Medium::gather) may have an effect.
+    pub fn can_gather(&self) -> bool {
+        forward!(self, medium => medium.can_gather())
     }
 
-    /// Puts the pages of a range together to huge ones, as a DAX file has them from the start, where the file system does not
-    /// do so itself but can. Contents stay, and may be used meanwhile. Takes milliseconds for each huge page: for a thread of
-    /// its own.
-    fn gather(&self, offset: u64, len: u64) {
-        let _ = (offset, len);
+    /// Collapses the pages of a range to huge pages, as a DAX file has them from the start, where the file system can but
+    /// does not do so by itself. Contents stay and may be used meanwhile. Takes milliseconds for each huge page.
+    pub fn gather(&self, offset: u64, len: u64) {
+        forward!(self, medium => medium.gather(offset, len));
     }
 
-    /// Bytes that the medium really takes: less than [`len`](Medium::len) after a [`discard`](Medium::discard), a little
-    /// more where the file system counts its own blocks.
+    /// Returns the number of bytes for which there are blocks: less than [`len`](Medium::len) after a
+    /// [`discard`](Medium::discard), a little more where the file system counts its own blocks.
     ///
     /// # Errors
     /// [`MediaError::Io`].
-    fn allocated(&self) -> Result<u64, MediaError> {
-        Ok(self.len())
+    pub fn allocated(&self) -> Result<u64, MediaError> {
+        forward!(self, medium => medium.allocated())
     }
 
-    /// Maps what another process has added; returns [`len`](Medium::len).
+    /// Maps what another process has added, and returns [`len`](Medium::len).
     ///
     /// # Errors
-    /// [`MediaError::Truncated`] if the file has become shorter than what is mapped: stop using it, as to
-    /// touch the missing part kills the process.
-    fn refresh(&self) -> Result<u64, MediaError>;
+    /// [`MediaError::Truncated`] if the file is shorter than what is mapped. Stop using the medium then: an access to the
+    /// missing part kills the process.
+    pub fn refresh(&self) -> Result<u64, MediaError> {
+        forward!(self, medium => medium.refresh())
+    }
 
-    /// Copies the bytes from `offset` on into `into`. Stores that were visible before are seen.
-    fn load(&self, offset: u64, into: &mut [u8]);
+    /// Copies the bytes from `offset` on to `into`.
+    #[inline]
+    pub fn load(&self, offset: u64, into: &mut [u8]) {
+        forward_hot!(self, medium => medium.load(offset, into));
+    }
 
     /// Loads the aligned little-endian word at `offset` with acquire order.
-    fn load_u64(&self, offset: u64) -> u64;
-
-    /// The words of a range, where loading one as it is, with acquire order, is all that [`load_u64`](Medium::load_u64) does: for
-    /// who loads several of them. `None` where loads are recorded or charged, and where `load_u64` would
-    /// panic.
     #[inline]
-    fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
-        let _ = (offset, words);
-        None
+    pub fn load_u64(&self, offset: u64) -> u64 {
+        forward_hot!(self, medium => medium.load_u64(offset))
     }
 
-    /// The words of a range that starts at a line, to be changed as they are, where storing one, flushing and fencing is all that
-    /// [`store_u64`](Medium::store_u64), [`flush`](Medium::flush) and [`fence`](Medium::fence) do; if so, always. `None` where accesses are
-    /// recorded or charged, and where `store_u64` would panic.
-    #[inline]
-    fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
-        let _ = (offset, words);
-        None
-    }
-
-    /// The bytes themselves.
+    /// Returns the bytes of a range.
     ///
     /// # Safety
-    /// As long as the slice lives, nobody (no thread, no process that maps the same file) may store to the
-    /// range, and the file must not be cut off.
-    #[allow(unsafe_code, reason = "the caller must keep writers away")]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8];
-
-    /// Asks the CPU to fetch the line at `offset`. Does nothing when it is out of range.
-    fn prefetch(&self, offset: u64);
-
-    /// The same for some lines from that at `offset` on.
+    /// While the slice lives, no thread and no process that maps the same file stores to the range, and the file is not
+    /// truncated below its end.
+    #[allow(unsafe_code, reason = "forwards the caller's promise")]
     #[inline]
-    fn prefetch_lines(&self, offset: u64, lines: u64) {
-        (0..lines).for_each(|line| self.prefetch(offset.saturating_add(line * LINE)));
+    pub unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
+        // SAFETY: the caller's promise is what the backend asks for.
+        forward!(self, medium => unsafe { medium.slice(offset, len) })
     }
 
-    /// Copies `bytes` to `offset`: visible, not durable. Stays behind earlier stores of this thread. Aligned
-    /// 8-byte words are written whole and, in stores of less than 16 KiB, in ascending order.
-    fn store(&self, offset: u64, bytes: &[u8]);
+    /// Returns the words of a range for direct loads, or `None` where loads are recorded or charged, and where
+    /// [`load_u64`](Medium::load_u64) would panic.
+    #[inline]
+    pub fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
+        forward_hot!(self, medium => medium.words(offset, words))
+    }
+
+    /// Returns the words of a range that starts at a line for direct loads, stores and flushes, or `None` where accesses
+    /// are recorded or charged, and where [`store_u64`](Medium::store_u64) would panic. The answer is the same for all
+    /// valid ranges of a medium.
+    #[inline(always)]
+    pub fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
+        match &self.0 {
+            Kind::File(file) => file.mapped(offset, words),
+            Kind::Other(_) => None,
+        }
+    }
+
+    /// Prefetches the line at `offset`. Does nothing if it is out of range.
+    #[inline]
+    pub fn prefetch(&self, offset: u64) {
+        forward_hot!(self, medium => medium.prefetch(offset));
+    }
+
+    /// Prefetches `lines` lines from the one at `offset` on.
+    #[inline]
+    pub fn prefetch_lines(&self, offset: u64, lines: u64) {
+        forward_hot!(self, medium => medium.prefetch_lines(offset, lines));
+    }
+
+    /// Copies `bytes` to `offset`: visible, not durable. The copy is not reordered before earlier stores of this thread.
+    /// Aligned 8-byte words are written whole and, in stores of less than 16 KiB, in ascending order.
+    #[inline]
+    pub fn store(&self, offset: u64, bytes: &[u8]) {
+        forward!(self, medium => medium.store(offset, bytes));
+    }
 
     /// Stores the aligned little-endian word at `offset` with release order: visible, not durable.
-    fn store_u64(&self, offset: u64, value: u64);
+    #[inline]
+    pub fn store_u64(&self, offset: u64, value: u64) {
+        forward_hot!(self, medium => medium.store_u64(offset, value));
+    }
 
-    /// Sends all lines that overlap the range on their way. Not durable before the next fence.
-    fn flush(&self, offset: u64, len: u64);
+    /// Starts to write back all lines that overlap the range. They are not durable before the next fence.
+    #[inline]
+    pub fn flush(&self, offset: u64, len: u64) {
+        forward_hot!(self, medium => medium.flush(offset, len));
+    }
 
-    /// Waits until all lines this thread has flushed are durable, or only orders stores where
+    /// Waits until the lines that this thread has flushed are durable, or only orders stores where
     /// [`fence_is_durable`](Medium::fence_is_durable) is false.
     ///
     /// # Errors
-    /// In strict mode [`MediaError::Io`] if the system could not write; [`MediaError::Poisoned`] after any
-    /// such error.
-    fn fence(&self) -> Result<(), MediaError>;
+    /// In strict mode [`MediaError::Io`] if the system could not write; [`MediaError::Poisoned`] after any such error.
+    #[inline]
+    pub fn fence(&self) -> Result<(), MediaError> {
+        forward_hot!(self, medium => medium.fence())
+    }
 
     /// Flushes the range and fences.
     ///
     /// # Errors
     /// As [`fence`](Medium::fence).
-    fn persist(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+    pub fn persist(&self, offset: u64, len: u64) -> Result<(), MediaError> {
         self.flush(offset, len);
         self.fence()
     }
 
-    /// Makes everything stored so far survive power loss, flushed or not, on every kind of file. Does nothing
-    /// on [`MediumKind::Dram`], which no call can make durable.
+    /// Makes all stores so far survive power loss, flushed or not, on every kind of file. Does nothing on
+    /// [`MediumKind::Dram`], which no call can make durable.
     ///
     /// # Errors
     /// [`MediaError::Io`], then [`MediaError::Poisoned`].
-    fn sync(&self) -> Result<(), MediaError>;
+    pub fn sync(&self) -> Result<(), MediaError> {
+        forward!(self, medium => medium.sync())
+    }
 
-    /// Whether a fence protects against power loss: true for DAX, strict page cache and tracked memory (and
-    /// assumed for [`MediumKind::AssumedDax`]); false for DRAM and the page cache's default.
-    fn fence_is_durable(&self) -> bool;
+    /// Returns true if a fence protects against power loss: for DAX, strict page cache and tracked memory (and by
+    /// assumption for [`MediumKind::AssumedDax`]), not for DRAM and the page cache's default.
+    pub fn fence_is_durable(&self) -> bool {
+        forward!(self, medium => medium.fence_is_durable())
+    }
 
-    /// The emulated device that accesses are charged to, and the address of offset 0 on it. Who reads through
-    /// [`slice`](Medium::slice) tells the device what it touches.
-    fn device(&self) -> Option<(Arc<Device>, u64)> {
-        None
+    /// Returns the observer to which readers of [slices](Medium::slice) report, if there is one, and the address that it
+    /// knows offset 0 by.
+    pub fn observer(&self) -> Option<(Arc<dyn AccessObserver>, u64)> {
+        match &self.0 {
+            Kind::File(_) => None,
+            Kind::Other(other) => other.observer(),
+        }
+    }
+}
+
+impl fmt::Debug for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Medium")
+            .field("kind", &self.kind())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<FileMedium> for Medium {
+    fn from(file: FileMedium) -> Medium {
+        Medium(Kind::File(Arc::new(file)))
+    }
+}
+
+impl From<Dram> for Medium {
+    fn from(memory: Dram) -> Medium {
+        Medium::over(Arc::new(memory))
+    }
+}
+
+impl From<Tracked> for Medium {
+    fn from(memory: Tracked) -> Medium {
+        Medium::over(Arc::new(memory))
+    }
+}
+
+impl From<Counting> for Medium {
+    fn from(counting: Counting) -> Medium {
+        Medium::over(Arc::new(counting))
+    }
+}
+
+/// Shares a backend that the caller keeps a handle to, as crash tests and counters do.
+impl<B: MediumBackend> From<&Arc<B>> for Medium {
+    fn from(backend: &Arc<B>) -> Medium {
+        Medium::over(Arc::<B>::clone(backend))
+    }
+}
+
+impl From<&Medium> for Medium {
+    fn from(medium: &Medium) -> Medium {
+        medium.clone()
     }
 }

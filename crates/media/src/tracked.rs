@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::trace::{Event, Trace, lines_of};
-use crate::{Dram, MediaError, Medium, MediumKind};
+use crate::{Dram, MediaError, MediumAccess, MediumBackend, MediumKind};
 
 /// Memory that records what is done to it. It behaves as DAX: a fence is durable.
 #[derive(Debug)]
@@ -122,44 +122,9 @@ impl Tracked {
     }
 }
 
-impl Medium for Tracked {
-    fn kind(&self) -> MediumKind {
-        MediumKind::Tracked
-    }
-
+impl MediumAccess for Tracked {
     fn len(&self) -> u64 {
         self.memory.len()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        let mut notes = self.lock();
-        let old_len = self.len();
-        self.memory.grow(new_len)?;
-        let len = self.len();
-        if len > old_len {
-            self.note(&mut notes, || Event::Resize { len });
-        }
-        Ok(())
-    }
-
-    /// A store of zeros, of which a crash may leave any part.
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.store(offset, &vec![0; len as usize]);
-        Ok(())
-    }
-
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        let mut notes = self.lock();
-        let before = self.len();
-        let len = self.memory.truncate(len)?;
-        if len < before {
-            self.note(&mut notes, || Event::Resize { len });
-        }
-        Ok(len)
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        Ok(self.len())
     }
 
     fn load(&self, offset: u64, into: &mut [u8]) {
@@ -200,6 +165,43 @@ impl Medium for Tracked {
     fn fence(&self) -> Result<(), MediaError> {
         self.note(&mut self.lock(), || Event::Fence);
         Ok(())
+    }
+}
+
+impl MediumBackend for Tracked {
+    fn kind(&self) -> MediumKind {
+        MediumKind::Tracked
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        let mut notes = self.lock();
+        let old_len = self.len();
+        self.memory.grow(new_len)?;
+        let len = self.len();
+        if len > old_len {
+            self.note(&mut notes, || Event::Resize { len });
+        }
+        Ok(())
+    }
+
+    /// A store of zeros, of which a crash may leave any part.
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.store(offset, &vec![0; len as usize]);
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        let mut notes = self.lock();
+        let before = self.len();
+        let len = self.memory.truncate(len)?;
+        if len < before {
+            self.note(&mut notes, || Event::Resize { len });
+        }
+        Ok(len)
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        Ok(self.len())
     }
 
     fn sync(&self) -> Result<(), MediaError> {

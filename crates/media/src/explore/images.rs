@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::model::{CrashModel, Line};
-use crate::{LINE, MediaError, Medium, Tracked};
+use crate::{LINE, MediaError, MediumAccess, Tracked};
 
 /// Media that hold crash images, one after the other: as images differ in few lines from what is durable, one
 /// medium is kept and only those lines are written.

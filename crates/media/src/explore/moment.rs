@@ -11,7 +11,7 @@ use crate::{LINE, Tracked};
 ///
 /// ```
 /// use halocline_media::explore::Recorder;
-/// use halocline_media::{Medium, Tracked};
+/// use halocline_media::{MediumAccess, Tracked};
 ///
 /// let medium = Tracked::new(4096)?;
 /// let recorder = Recorder::start(&medium);

@@ -31,27 +31,9 @@ impl Limited {
     }
 }
 
-impl Medium for Limited {
-    fn kind(&self) -> MediumKind {
-        self.medium.kind()
-    }
-
+impl MediumAccess for Limited {
     fn len(&self) -> u64 {
         self.medium.len()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        match new_len > self.most.load(Ordering::Relaxed) {
-            true => Err(MediaError::DiskFull {
-                path: PathBuf::from("small disk"),
-                wanted: new_len,
-            }),
-            false => self.medium.grow(new_len),
-        }
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        self.medium.refresh()
     }
 
     fn load(&self, offset: u64, into: &mut [u8]) {
@@ -96,6 +78,26 @@ impl Medium for Limited {
         }
         self.fences.store(left - 1, Ordering::Relaxed);
         self.medium.fence()
+    }
+}
+
+impl MediumBackend for Limited {
+    fn kind(&self) -> MediumKind {
+        self.medium.kind()
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        match new_len > self.most.load(Ordering::Relaxed) {
+            true => Err(MediaError::DiskFull {
+                path: PathBuf::from("small disk"),
+                wanted: new_len,
+            }),
+            false => self.medium.grow(new_len),
+        }
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        self.medium.refresh()
     }
 
     fn sync(&self) -> Result<(), MediaError> {

@@ -101,60 +101,9 @@ fn pages(offset: u64, len: u64) -> Range<u64> {
     offset / PAGE..(offset + len).div_ceil(PAGE)
 }
 
-impl Medium for Wrapped {
-    fn kind(&self) -> MediumKind {
-        if self.lazy {
-            MediumKind::PageCache { strict: false }
-        } else {
-            self.medium.kind()
-        }
-    }
-
+impl MediumAccess for Wrapped {
     fn len(&self) -> u64 {
         self.medium.len()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        if new_len > self.limit.load(Ordering::SeqCst) {
-            return Err(MediaError::DiskFull {
-                path: PathBuf::from("small disk"),
-                wanted: new_len - self.len(),
-            });
-        }
-        self.medium.grow(new_len)
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        let mut holes = self.holes.lock().unwrap();
-        let wanted: Vec<u64> = holes.range(pages(offset, len)).copied().collect();
-        if !wanted.is_empty() && offset + len > self.limit.load(Ordering::SeqCst) {
-            return Err(MediaError::DiskFull {
-                path: PathBuf::from("small disk"),
-                wanted: wanted.len() as u64 * PAGE,
-            });
-        }
-        holes.retain(|page| !wanted.contains(page));
-        Ok(())
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.discard(offset, len)?;
-        self.holes.lock().unwrap().extend(pages(offset, len));
-        Ok(())
-    }
-
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        let len = self.medium.truncate(len)?;
-        self.holes.lock().unwrap().split_off(&len.div_ceil(PAGE));
-        Ok(len)
-    }
-
-    fn allocated(&self) -> Result<u64, MediaError> {
-        Ok(self.len() - self.holes.lock().unwrap().len() as u64 * PAGE)
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        self.medium.refresh()
     }
 
     fn load(&self, offset: u64, into: &mut [u8]) {
@@ -216,6 +165,59 @@ impl Medium for Wrapped {
             self.fences.store(left - 1, Ordering::SeqCst);
         }
         if self.lazy { Ok(()) } else { self.medium.fence() }
+    }
+}
+
+impl MediumBackend for Wrapped {
+    fn kind(&self) -> MediumKind {
+        if self.lazy {
+            MediumKind::PageCache { strict: false }
+        } else {
+            self.medium.kind()
+        }
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        if new_len > self.limit.load(Ordering::SeqCst) {
+            return Err(MediaError::DiskFull {
+                path: PathBuf::from("small disk"),
+                wanted: new_len - self.len(),
+            });
+        }
+        self.medium.grow(new_len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        let mut holes = self.holes.lock().unwrap();
+        let wanted: Vec<u64> = holes.range(pages(offset, len)).copied().collect();
+        if !wanted.is_empty() && offset + len > self.limit.load(Ordering::SeqCst) {
+            return Err(MediaError::DiskFull {
+                path: PathBuf::from("small disk"),
+                wanted: wanted.len() as u64 * PAGE,
+            });
+        }
+        holes.retain(|page| !wanted.contains(page));
+        Ok(())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.medium.discard(offset, len)?;
+        self.holes.lock().unwrap().extend(pages(offset, len));
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        let len = self.medium.truncate(len)?;
+        self.holes.lock().unwrap().split_off(&len.div_ceil(PAGE));
+        Ok(len)
+    }
+
+    fn allocated(&self) -> Result<u64, MediaError> {
+        Ok(self.len() - self.holes.lock().unwrap().len() as u64 * PAGE)
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        self.medium.refresh()
     }
 
     /// Where it is lazy, a flush and a fence of everything, so that the explorer can leave them out.

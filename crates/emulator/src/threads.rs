@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Mutex;
 
 /// Threads that may use emulated media at once.
-pub(super) const MOST: usize = 1024;
+pub(crate) const MOST: usize = 1024;
 
 /// The thread's number, and one that no thread had before, told apart by [`split`].
 const NONE: u64 = u64::MAX;
@@ -47,7 +47,7 @@ fn lock() -> std::sync::MutexGuard<'static, Numbers> {
 /// # Panics
 /// When more than [`MOST`] threads use emulated media at once.
 #[inline(always)]
-pub(super) fn key() -> u64 {
+pub(crate) fn key() -> u64 {
     let key = KEY.get();
     if key == NONE { take() } else { key }
 }

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use super::Device;
-use crate::{MediaError, Medium, MediumKind};
+use crate::Device;
+use halocline_media::{
+    AccessObserver, FileMedium, MediaError, Medium, MediumAccess, MediumBackend, MediumKind,
+};
 
 /// Any medium as if it were the emulated device. What a store, a fence or a growth does and means is as on the medium
 /// below, whose [`kind`](Medium::kind) it keeps; what it costs is the device's.
@@ -12,8 +14,8 @@ use crate::{MediaError, Medium, MediumKind};
 /// Stores go to the modelled cache and reach the device when they are flushed. Slices are not charged: their readers say
 /// what they touch.
 #[derive(Debug)]
-pub struct Emulated<M> {
-    medium: M,
+pub struct Emulated {
+    medium: Medium,
     device: Arc<Device>,
     base: u64,
 }
@@ -21,16 +23,17 @@ pub struct Emulated<M> {
 /// Addresses set aside for a medium: they may grow.
 const ADDRESSES: u64 = 4 << 30;
 
-impl<M: Medium> Emulated<M> {
+impl Emulated {
     /// Puts the medium on the device, at addresses that no one else has (up to the larger of twice its length and 4 GiB;
     /// beyond, it may share cached lines with what was put there later).
-    pub fn new(medium: M, device: Arc<Device>) -> Emulated<M> {
+    pub fn new(medium: impl Into<Medium>, device: Arc<Device>) -> Emulated {
+        let medium = medium.into();
         let base = device.reserve(ADDRESSES.max(2 * medium.len()));
         Emulated { medium, device, base }
     }
 
     /// The medium below.
-    pub fn inner(&self) -> &M {
+    pub fn inner(&self) -> &Medium {
         &self.medium
     }
 
@@ -40,38 +43,10 @@ impl<M: Medium> Emulated<M> {
     }
 }
 
-impl<M: Medium> Medium for Emulated<M> {
-    fn kind(&self) -> MediumKind {
-        self.medium.kind()
-    }
-
+impl MediumAccess for Emulated {
     #[inline]
     fn len(&self) -> u64 {
         self.medium.len()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        self.medium.grow(new_len)
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.reserve(offset, len)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.discard(offset, len)
-    }
-
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        self.medium.truncate(len)
-    }
-
-    fn allocated(&self) -> Result<u64, MediaError> {
-        self.medium.allocated()
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        self.medium.refresh()
     }
 
     #[inline]
@@ -126,6 +101,36 @@ impl<M: Medium> Medium for Emulated<M> {
         self.device.fence();
         Ok(())
     }
+}
+
+impl MediumBackend for Emulated {
+    fn kind(&self) -> MediumKind {
+        self.medium.kind()
+    }
+
+    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        self.medium.grow(new_len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.medium.reserve(offset, len)
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
+        self.medium.discard(offset, len)
+    }
+
+    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
+        self.medium.truncate(len)
+    }
+
+    fn allocated(&self) -> Result<u64, MediaError> {
+        self.medium.allocated()
+    }
+
+    fn refresh(&self) -> Result<u64, MediaError> {
+        self.medium.refresh()
+    }
 
     fn sync(&self) -> Result<(), MediaError> {
         self.medium.sync()
@@ -135,7 +140,17 @@ impl<M: Medium> Medium for Emulated<M> {
         self.medium.fence_is_durable()
     }
 
-    fn device(&self) -> Option<(Arc<Device>, u64)> {
-        Some((self.device.clone(), self.base))
+    fn observer(&self) -> Option<(Arc<dyn AccessObserver>, u64)> {
+        Some((Arc::<Device>::clone(&self.device), self.base))
+    }
+
+    fn as_file(&self) -> Option<&FileMedium> {
+        self.medium.as_file()
+    }
+}
+
+impl From<Emulated> for Medium {
+    fn from(emulated: Emulated) -> Medium {
+        Medium::over(Arc::new(emulated))
     }
 }

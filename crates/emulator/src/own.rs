@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::profile::DeviceProfile;
-use super::spec::{Clock, EmulatedSpec};
-use super::{CacheShape, CoreShape, Device};
-use crate::LINE;
+use crate::profile::DeviceProfile;
+use crate::spec::{Clock, EmulatedSpec};
+use crate::{CacheShape, CoreShape, Device};
+use halocline_media::LINE;
 
 /// Nanoseconds the model takes for one call, measured on this host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -25,9 +25,9 @@ pub struct OwnCost {
 
 /// The same in ticks.
 #[derive(Debug)]
-pub(super) struct OwnTicks {
-    pub(super) hit: u64,
-    pub(super) clock: u64,
+pub(crate) struct OwnTicks {
+    pub(crate) hit: u64,
+    pub(crate) clock: u64,
 }
 
 const CALLS: u64 = 5_000;
@@ -35,7 +35,7 @@ const PARTS: u64 = 5;
 
 impl OwnCost {
     /// Measured once for real delays; nothing on a virtual clock, which no real time goes to.
-    pub(super) fn of(clock: Clock) -> OwnCost {
+    pub(crate) fn of(clock: Clock) -> OwnCost {
         static MEASURED: OnceLock<OwnCost> = OnceLock::new();
         if clock == Clock::Virtual {
             return OwnCost::default();
@@ -43,7 +43,7 @@ impl OwnCost {
         *MEASURED.get_or_init(OwnCost::measure)
     }
 
-    pub(super) fn ticks(self, ticks_per_ns: f64) -> OwnTicks {
+    pub(crate) fn ticks(self, ticks_per_ns: f64) -> OwnTicks {
         let ticks = |ns: f64| (ns * ticks_per_ns) as u64;
         OwnTicks {
             hit: ticks(self.hit_ns),

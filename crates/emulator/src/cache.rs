@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::LINE;
+use halocline_media::LINE;
 
 /// Tags in a word.
 const LANES: u64 = 4;
@@ -69,7 +69,7 @@ impl CacheShape {
 
 /// Sets of tags in LRU order. The same structure serves as the cache of lines and as the device's buffer of units.
 #[derive(Debug)]
-pub(super) struct Tags {
+pub(crate) struct Tags {
     words: Box<[AtomicU64]>,
     sets: u64,
     /// Words of a set, as a power of two.
@@ -79,12 +79,12 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    pub(super) fn new(shape: CacheShape) -> Tags {
+    pub(crate) fn new(shape: CacheShape) -> Tags {
         Tags::with_sets(shape.bytes / LINE / u64::from(shape.ways), shape.ways)
     }
 
     /// The buffer of a device: `units` of them, or none.
-    pub(super) fn buffer(units: u32) -> Option<Tags> {
+    pub(crate) fn buffer(units: u32) -> Option<Tags> {
         (units > 0).then(|| {
             let ways = round_ways(units.div_ceil(2));
             Tags::with_sets(u64::from(units.div_ceil(ways)).max(2), ways)
@@ -113,7 +113,7 @@ impl Tags {
     /// Looks a line up and makes it the most recent one; puts it in place of the least recent one if it is not there.
     /// Returns whether it was.
     #[inline(always)]
-    pub(super) fn access(&self, line: u64) -> bool {
+    pub(crate) fn access(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
         let words = &self.words[set..set + (1 << self.width)];
         front(words, tag)
@@ -121,7 +121,7 @@ impl Tags {
 
     /// [`access`](Tags::access) for each line in turn, with `missed` called for those that were not there.
     #[inline(always)]
-    pub(super) fn access_each(&self, first: u64, last: u64, mut missed: impl FnMut(u64)) {
+    pub(crate) fn access_each(&self, first: u64, last: u64, mut missed: impl FnMut(u64)) {
         let width = 1 << self.width;
         let mut line = first;
         while line <= last {
@@ -138,7 +138,7 @@ impl Tags {
     }
 
     /// Forgets everything.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         for word in &self.words {
             word.store(0, Ordering::Relaxed);
         }

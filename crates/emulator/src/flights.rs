@@ -8,14 +8,14 @@ const TRIES: u64 = 4;
 /// A small table of lines and the times at which they are there. A place whose time has come is free. Should all places
 /// of a line be taken, the line that comes first gives way: it then counts as there a little too early.
 #[derive(Debug)]
-pub(super) struct Flights {
+pub(crate) struct Flights {
     places: Box<[(u64, u64); PLACES]>,
     /// When the last of them is there.
     last: u64,
 }
 
 impl Flights {
-    pub(super) fn new() -> Flights {
+    pub(crate) fn new() -> Flights {
         Flights {
             places: Box::new([(u64::MAX, 0); PLACES]),
             last: 0,
@@ -24,7 +24,7 @@ impl Flights {
 
     /// Whether anything is in flight.
     #[inline(always)]
-    pub(super) fn any(&self, now: u64) -> bool {
+    pub(crate) fn any(&self, now: u64) -> bool {
         self.last > now
     }
 
@@ -34,7 +34,7 @@ impl Flights {
     }
 
     #[inline(always)]
-    pub(super) fn start(&mut self, line: u64, now: u64, complete: u64) {
+    pub(crate) fn start(&mut self, line: u64, now: u64, complete: u64) {
         self.last = self.last.max(complete);
         let mut earliest = Flights::place(line, 0);
         for step in 0..TRIES {
@@ -52,7 +52,7 @@ impl Flights {
 
     /// When the line is there; 0 if it is not in flight.
     #[inline(always)]
-    pub(super) fn complete(&self, line: u64) -> u64 {
+    pub(crate) fn complete(&self, line: u64) -> u64 {
         for step in 0..TRIES {
             let (held, complete) = self.places[Flights::place(line, step)];
             if held == line {

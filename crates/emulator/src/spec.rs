@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CacheShape, CoreShape, DeviceProfile, EmulatedError, Host};
+use crate::{CacheShape, CoreShape, DeviceProfile, EmulatedError, Host};
 
 /// The most lines a stream prefetcher can be said to run ahead.
-const MOST_AHEAD: u64 = super::model::MOST_AHEAD as u64;
+const MOST_AHEAD: u64 = crate::model::MOST_AHEAD as u64;
 
 /// Where the modelled time goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// A clock of its own ([`Device::elapsed`](super::Device::elapsed)): nothing waits, and one thread's times are the
+    /// A clock of its own ([`Device::elapsed`](crate::Device::elapsed)): nothing waits, and one thread's times are the
     /// same in every run.
     Virtual,
     /// Real time: accesses wait until they would be complete.

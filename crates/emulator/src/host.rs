@@ -7,8 +7,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::profile::DeviceFigures;
-use crate::{Dram, HugeVec, MediaError, Medium};
+use crate::profile::DeviceFigures;
+use halocline_media::{Dram, HugeVec, MediaError, MediumAccess};
 
 /// Measured figures of DRAM on huge pages. They go into every result of a relative emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Host;
-use super::profile::{DeviceFigures, DeviceProfile};
-use crate::LINE;
+use crate::Host;
+use crate::profile::{DeviceFigures, DeviceProfile};
+use halocline_media::LINE;
 
 /// What a core can do at once. None of it is from the reference; the defaults are those of the cores it used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -29,33 +29,33 @@ impl Default for CoreShape {
 }
 
 /// The most lines the stream prefetcher runs ahead.
-pub(super) const MOST_AHEAD: usize = 64;
+pub(crate) const MOST_AHEAD: usize = 64;
 /// The most misses of a core.
-pub(super) const MOST_MISSES: usize = 64;
+pub(crate) const MOST_MISSES: usize = 64;
 
 /// Times in ticks.
 #[derive(Debug)]
-pub(super) struct Model {
-    pub(super) ticks_per_ns: f64,
-    pub(super) random: u64,
-    pub(super) next_unit: u64,
-    pub(super) buffered: u64,
-    pub(super) write: u64,
+pub(crate) struct Model {
+    pub(crate) ticks_per_ns: f64,
+    pub(crate) random: u64,
+    pub(crate) next_unit: u64,
+    pub(crate) buffered: u64,
+    pub(crate) write: u64,
     /// A line's number shifted by this is its unit's.
-    pub(super) unit_shift: u32,
+    pub(crate) unit_shift: u32,
     /// What the host itself takes to read a line in sequence, where real time passes while it does.
-    pub(super) host_line: u64,
-    pub(super) window: u64,
-    pub(super) misses: usize,
+    pub(crate) host_line: u64,
+    pub(crate) window: u64,
+    pub(crate) misses: usize,
     /// Lines the stream prefetcher runs ahead; 0 without one.
-    pub(super) ahead: usize,
+    pub(crate) ahead: usize,
     /// Ticks of a unit for each of `n` threads, at index `n - 1`.
     read_unit: Vec<u64>,
     write_unit: Vec<u64>,
 }
 
 impl Model {
-    pub(super) fn new(
+    pub(crate) fn new(
         profile: &DeviceProfile,
         host: Option<&Host>,
         core: CoreShape,
@@ -107,13 +107,13 @@ impl Model {
 
     /// Ticks between two units that one of so many threads reads.
     #[inline(always)]
-    pub(super) fn read_unit(&self, threads: usize) -> u64 {
+    pub(crate) fn read_unit(&self, threads: usize) -> u64 {
         self.read_unit[threads.clamp(1, self.read_unit.len()) - 1]
     }
 
     /// Ticks between two units that one of so many threads writes.
     #[inline(always)]
-    pub(super) fn write_unit(&self, threads: usize) -> u64 {
+    pub(crate) fn write_unit(&self, threads: usize) -> u64 {
         self.write_unit[threads.clamp(1, self.write_unit.len()) - 1]
     }
 }

@@ -8,28 +8,28 @@ use std::cell::UnsafeCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::cache::Tags;
-use super::counts::Tallies;
-use super::lane::Lane;
-use super::model::Model;
-use super::threads;
+use crate::cache::Tags;
+use crate::counts::Tallies;
+use crate::lane::Lane;
+use crate::model::Model;
+use crate::threads;
 
 /// What all threads share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) model: Model,
-    pub(super) cache: Tags,
+pub(crate) struct Shared {
+    pub(crate) model: Model,
+    pub(crate) cache: Tags,
     /// The device's buffer of units read, and that of units written.
-    pub(super) reads: Option<Tags>,
-    pub(super) writes: Option<Tags>,
-    pub(super) lanes: Lanes,
-    /// As [`Device::share_among`](super::Device::share_among).
-    pub(super) share: AtomicUsize,
+    pub(crate) reads: Option<Tags>,
+    pub(crate) writes: Option<Tags>,
+    pub(crate) lanes: Lanes,
+    /// As [`Device::share_among`](crate::Device::share_among).
+    pub(crate) share: AtomicUsize,
 }
 
 impl Shared {
     /// Threads that share the device: those whose clock is not more than a millisecond behind.
-    pub(super) fn threads(&self, now: u64) -> usize {
+    pub(crate) fn threads(&self, now: u64) -> usize {
         let share = self.share.load(Ordering::Relaxed);
         if share > 0 {
             return share;
@@ -42,7 +42,7 @@ impl Shared {
 
 /// A lane for each thread, made when it first comes.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     cells: Box<[OnceLock<Box<LaneCell>>]>,
     /// Lanes that have been used, at most.
     used: AtomicUsize,
@@ -59,7 +59,7 @@ struct LaneCell {
 unsafe impl Sync for LaneCell {}
 
 impl Lanes {
-    pub(super) fn new() -> Lanes {
+    pub(crate) fn new() -> Lanes {
         Lanes {
             cells: (0..threads::MOST).map(|_| OnceLock::new()).collect(),
             used: AtomicUsize::new(0),
@@ -67,12 +67,12 @@ impl Lanes {
     }
 
     /// What each lane has counted.
-    pub(super) fn tallies(&self) -> impl Iterator<Item = &Tallies> {
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = &Tallies> {
         self.places().flatten()
     }
 
     /// The same by place, with those that no thread has had.
-    pub(super) fn places(&self) -> impl Iterator<Item = Option<&Tallies>> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = Option<&Tallies>> {
         let used = self.used.load(Ordering::Acquire);
         let cells = self.cells[..used].iter();
         cells.map(|cell| cell.get().map(|cell| &cell.tallies))
@@ -80,7 +80,7 @@ impl Lanes {
 
     /// With the lane of this thread, which starts at the time `reached` if it is new to it.
     #[inline(always)]
-    pub(super) fn with_own<R>(
+    pub(crate) fn with_own<R>(
         &self,
         reached: impl Fn() -> u64,
         act: impl FnOnce(&mut Lane, &Tallies) -> R,

@@ -36,15 +36,15 @@ impl Front {
 
 /// The places that one core reads on at.
 #[derive(Debug)]
-pub(super) struct Scans {
+pub(crate) struct Scans {
     /// Those read last come last.
     fronts: Vec<Front>,
     /// When all that is being read is there.
-    pub(super) ready: u64,
+    pub(crate) ready: u64,
 }
 
 impl Scans {
-    pub(super) fn new() -> Scans {
+    pub(crate) fn new() -> Scans {
         Scans {
             fronts: Vec::new(),
             ready: 0,
@@ -53,7 +53,7 @@ impl Scans {
 
     /// Reads lines `first..=last`. `fetch` asks the device for lines and says when the last of them is there, or `None` if the
     /// cache has all of them. Returns when the core can begin; when it can be done, at the earliest, is `ready`.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         now: u64,
         (first, last): (u64, u64),
@@ -106,7 +106,7 @@ impl Scans {
     }
 
     /// Fetches lines `first..=last`, if some before them are ahead of a front or were read last.
-    pub(super) fn prefetch(&mut self, first: u64, last: u64, fetch: impl FnMut(u64, u64) -> Option<u64>) {
+    pub(crate) fn prefetch(&mut self, first: u64, last: u64, fetch: impl FnMut(u64, u64) -> Option<u64>) {
         let expected = |front: &Front| front.next <= first && first <= front.asked();
         if let Some(at) = self.fronts.iter().position(expected) {
             let front = &mut self.fronts[at];

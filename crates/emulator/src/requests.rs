@@ -2,17 +2,17 @@
 //!
 //! The core's time comes with each call, as `(now, behind)`: its own, and how far that is behind real time.
 
-use super::counts::Tallies;
-use super::flights::Flights;
-use super::lanes::Shared;
-use super::model::{MOST_AHEAD, MOST_MISSES};
+use crate::counts::Tallies;
+use crate::flights::Flights;
+use crate::lanes::Shared;
+use crate::model::{MOST_AHEAD, MOST_MISSES};
 
 /// Accesses between two counts of the threads that share the device.
 const RECOUNT: u32 = 64;
 
 /// Who asks for a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     /// The core, by a touch or a prefetch.
     ByCore,
     /// The stream prefetcher.
@@ -21,7 +21,7 @@ pub(super) enum Asked {
 
 /// Requests on their way, and when there is room for more.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     lines: Flights,
     units: Flights,
     /// When each miss of the core is free again, then those of the stream prefetcher.
@@ -36,7 +36,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new() -> Requests {
+    pub(crate) fn new() -> Requests {
         Requests {
             lines: Flights::new(),
             units: Flights::new(),
@@ -53,13 +53,13 @@ impl Requests {
 
     /// Whether any line is on its way.
     #[inline(always)]
-    pub(super) fn any(&self, now: u64) -> bool {
+    pub(crate) fn any(&self, now: u64) -> bool {
         self.lines.any(now)
     }
 
     /// When the line is there; 0 if nothing is on its way any more.
     #[inline(always)]
-    pub(super) fn complete_after(&self, line: u64, now: u64) -> u64 {
+    pub(crate) fn complete_after(&self, line: u64, now: u64) -> u64 {
         if self.any(now) {
             self.lines.complete(line)
         } else {
@@ -68,7 +68,7 @@ impl Requests {
     }
 
     /// When the device has accepted what was flushed.
-    pub(super) fn accepted(&self) -> u64 {
+    pub(crate) fn accepted(&self) -> u64 {
         self.accepted
     }
 
@@ -86,7 +86,7 @@ impl Requests {
 
     /// Starts an access to a line; returns when it is complete.
     #[inline(always)]
-    pub(super) fn start(
+    pub(crate) fn start(
         &mut self,
         shared: &Shared,
         tallies: &Tallies,
@@ -133,7 +133,7 @@ impl Requests {
 
     /// Many lines at once: exact counts, and the time of their units, without a record of each line. Returns when all are
     /// there, and how many the device served.
-    pub(super) fn bulk(
+    pub(crate) fn bulk(
         &mut self,
         shared: &Shared,
         tallies: &Tallies,
@@ -168,7 +168,7 @@ impl Requests {
     }
 
     /// Lines on their way to the device; returns the time at which the core goes on.
-    pub(super) fn flush(
+    pub(crate) fn flush(
         &mut self,
         shared: &Shared,
         tallies: &Tallies,

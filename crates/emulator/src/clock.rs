@@ -8,20 +8,20 @@ const FINE: u32 = 4;
 
 /// The time as the model counts it.
 #[inline(always)]
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     imp::count() << FINE
 }
 
 /// As [`now`], after the loads before it have been answered.
 #[inline(always)]
-pub(super) fn now_after_loads() -> u64 {
+pub(crate) fn now_after_loads() -> u64 {
     imp::wait_for_loads();
     now()
 }
 
 /// Ticks of [`now`] in a nanosecond, measured once. What the model takes itself is many times what it models, so a small
 /// error here would be a large one there.
-pub(super) fn ticks_per_ns() -> f64 {
+pub(crate) fn ticks_per_ns() -> f64 {
     static MEASURED: OnceLock<f64> = OnceLock::new();
     *MEASURED.get_or_init(|| {
         let (start, count) = both();
@@ -48,7 +48,7 @@ fn both() -> (Instant, u64) {
 
 /// Waits until [`now`] is at least `until`; returns it.
 #[inline(always)]
-pub(super) fn wait_until(until: u64) -> u64 {
+pub(crate) fn wait_until(until: u64) -> u64 {
     loop {
         let now = now();
         // No pause: it takes longer than a look at the clock.
@@ -64,13 +64,13 @@ mod imp {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
 
     #[inline(always)]
-    pub(super) fn count() -> u64 {
+    pub(crate) fn count() -> u64 {
         // SAFETY: reads a counter that every x86-64 CPU has.
         unsafe { _rdtsc() }
     }
 
     #[inline(always)]
-    pub(super) fn wait_for_loads() {
+    pub(crate) fn wait_for_loads() {
         // SAFETY: orders loads, touches nothing.
         unsafe { _mm_lfence() }
     }
@@ -81,10 +81,10 @@ mod imp {
     use std::sync::OnceLock;
     use std::time::Instant;
 
-    pub(super) fn count() -> u64 {
+    pub(crate) fn count() -> u64 {
         static START: OnceLock<Instant> = OnceLock::new();
         START.get_or_init(Instant::now).elapsed().as_nanos() as u64
     }
 
-    pub(super) fn wait_for_loads() {}
+    pub(crate) fn wait_for_loads() {}
 }

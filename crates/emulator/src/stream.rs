@@ -11,7 +11,7 @@ const FIRST_AHEAD: u64 = 4;
 /// the line at which it has to run ahead again; when that one is skipped, the stream ends. It runs a few lines ahead at
 /// first and twice as far each time, up to the most it may, and does not stop at pages.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(crate) struct Streams {
     candidates: [u64; CANDIDATES],
     next_candidate: usize,
     /// The line that makes a stream run on.
@@ -24,7 +24,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new() -> Streams {
+    pub(crate) fn new() -> Streams {
         Streams {
             candidates: [u64::MAX; CANDIDATES],
             next_candidate: 0,
@@ -37,7 +37,7 @@ impl Streams {
 
     /// The lines to fetch now that `line` is touched; `missed` says that it was not in the cache.
     #[inline(always)]
-    pub(super) fn touched(&mut self, line: u64, missed: bool, ahead: usize) -> std::ops::Range<u64> {
+    pub(crate) fn touched(&mut self, line: u64, missed: bool, ahead: usize) -> std::ops::Range<u64> {
         let ahead = ahead as u64;
         if let Some(stream) = self.triggers.iter().position(|trigger| *trigger == line) {
             let from = self.ends[stream].max(line + 1);
@@ -60,7 +60,7 @@ impl Streams {
 
     /// Makes `line` a candidate.
     #[inline(always)]
-    pub(super) fn expect(&mut self, line: u64) {
+    pub(crate) fn expect(&mut self, line: u64) {
         self.candidates[self.next_candidate % CANDIDATES] = line;
         self.next_candidate = (self.next_candidate + 1) % CANDIDATES;
     }

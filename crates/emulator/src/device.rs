@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::Host;
-use super::cache::Tags;
-use super::clock;
-use super::counts::{Counts, Tallies};
-use super::lane::{BULK, Lane};
-use super::lanes::{Lanes, Shared};
-use super::model::Model;
-use super::own::{OwnCost, OwnTicks};
-use super::profile::DeviceProfile;
-use super::spec::{Clock, EmulatedSpec};
-use crate::{LINE, MediaError};
+use crate::Host;
+use crate::cache::Tags;
+use crate::clock;
+use crate::counts::{Counts, Tallies};
+use crate::lane::{BULK, Lane};
+use crate::lanes::{Lanes, Shared};
+use crate::model::Model;
+use crate::own::{OwnCost, OwnTicks};
+use crate::profile::DeviceProfile;
+use crate::spec::{Clock, EmulatedSpec};
+use halocline_media::{LINE, MediaError};
 
 /// Calls whose cost may be owed: a charge that was too high for a while is not taken off work for long after.
 const MOST_OWED: u64 = 64;
@@ -60,7 +60,7 @@ impl Device {
         Ok(Arc::new(Device::build(spec, host, own)))
     }
 
-    pub(super) fn build(spec: &EmulatedSpec, host: Option<Host>, own: OwnCost) -> Device {
+    pub(crate) fn build(spec: &EmulatedSpec, host: Option<Host>, own: OwnCost) -> Device {
         let delay = spec.clock == Clock::Delay;
         let ticks_per_ns = if delay {
             clock::ticks_per_ns()
@@ -312,7 +312,7 @@ impl Device {
     }
 
     /// Real time, of all threads together, that the model's own computing took, and reads of the host within it. It comes
-    /// on top of the delays: subtract it from what a clock on the wall shows, or state it. [`Watch`](super::Watch) does.
+    /// on top of the delays: subtract it from what a clock on the wall shows, or state it. [`Watch`](crate::Watch) does.
     pub fn overrun(&self) -> Duration {
         self.overruns().iter().sum()
     }
@@ -325,7 +325,7 @@ impl Device {
     }
 
     /// Time on the device's clock that each thread has spent, in the same places.
-    pub(super) fn spent(&self) -> Vec<Duration> {
+    pub(crate) fn spent(&self) -> Vec<Duration> {
         let of = |tallies: Option<&Tallies>| {
             tallies.map_or(0, |tallies| {
                 tallies.position.get().saturating_sub(tallies.skipped.get())
@@ -333,6 +333,12 @@ impl Device {
         };
         let places = self.shared.lanes.places();
         places.map(|place| self.duration(of(place))).collect()
+    }
+
+    /// Time on the device's clock that this thread has spent.
+    pub(crate) fn own_spent(&self) -> Duration {
+        let spent = |tallies: &Tallies| tallies.position.get().saturating_sub(tallies.skipped.get());
+        self.duration(self.with_lane(|_, tallies| spent(tallies)))
     }
 
     /// Time, of all threads together, for which the modelled cores waited for the device. Only where accesses are delayed.
@@ -350,12 +356,12 @@ impl Device {
         Duration::from_nanos((ticks as f64 / self.shared.model.ticks_per_ns) as u64)
     }
 
-    pub(super) fn ticks_per_ns(&self) -> f64 {
+    pub(crate) fn ticks_per_ns(&self) -> f64 {
         self.shared.model.ticks_per_ns
     }
 
     /// Ticks of work that this thread's lane has seen.
-    pub(super) fn worked(&self) -> u64 {
+    pub(crate) fn worked(&self) -> u64 {
         self.with_lane(|lane, _| lane.work)
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::profile::DeviceProfile;
+use crate::profile::DeviceProfile;
 
 /// An error in the name or the file of an emulated medium; each says what would be right.
 #[derive(Debug, thiserror::Error)]

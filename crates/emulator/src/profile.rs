@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::EmulatedError;
-use crate::LINE;
+use crate::EmulatedError;
+use halocline_media::LINE;
 
 /// Latencies and bandwidths of one kind of memory, as its users see them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -16,43 +16,43 @@
 //!
 //! Time is a number of ticks, `now`, to which the work of the core is added from outside (`worked`).
 
-use super::counts::Tallies;
-use super::lanes::Shared;
-use super::requests::{Asked, Requests};
-use super::scans::Scans;
-use super::stream::Streams;
+use crate::counts::Tallies;
+use crate::lanes::Shared;
+use crate::requests::{Asked, Requests};
+use crate::scans::Scans;
+use crate::stream::Streams;
 
 /// Lines touched last.
 const RECENT: usize = 8;
 /// Touches that are awaited while the core goes on.
 const AWAITED: usize = 8;
 /// Touches of more lines are only added up.
-pub(super) const BULK: u64 = 16;
+pub(crate) const BULK: u64 = 16;
 
 /// The state of one core.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(crate) struct Lane {
     /// The key of the thread it belongs to.
-    pub(super) owner: u64,
+    pub(crate) owner: u64,
     /// The core's time.
-    pub(super) now: u64,
+    pub(crate) now: u64,
     /// Work alone, without what was waited for.
-    pub(super) work: u64,
+    pub(crate) work: u64,
     /// When real time was last looked at.
-    pub(super) left: u64,
+    pub(crate) left: u64,
     /// When the model was entered, in real time and in the core's.
-    pub(super) entered: u64,
-    pub(super) before: u64,
+    pub(crate) entered: u64,
+    pub(crate) before: u64,
     /// How far the core's time is behind real time.
-    pub(super) behind: u64,
+    pub(crate) behind: u64,
     /// Hits since then whose own cost is not taken off yet.
-    pub(super) hits: u64,
+    pub(crate) hits: u64,
     /// What the model took from its caller and has not taken off the work yet.
-    pub(super) owed: u64,
+    pub(crate) owed: u64,
     /// Whether anything may be incomplete: then no short way is taken.
-    pub(super) busy: bool,
+    pub(crate) busy: bool,
     /// The line touched last.
-    pub(super) last: u64,
+    pub(crate) last: u64,
     /// What the touch before is still short of at the time the core left it, and the work clock then.
     pending: u64,
     pending_work: u64,
@@ -61,13 +61,13 @@ pub(super) struct Lane {
     awaited_count: usize,
     recent: [u64; RECENT],
     next_recent: usize,
-    pub(super) streams: Streams,
+    pub(crate) streams: Streams,
     scans: Scans,
     requests: Requests,
 }
 
 impl Lane {
-    pub(super) fn new(now: u64) -> Lane {
+    pub(crate) fn new(now: u64) -> Lane {
         Lane {
             owner: u64::MAX,
             now,
@@ -94,20 +94,20 @@ impl Lane {
     }
 
     /// The time at which all that was touched is there.
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         (self.now + self.pending).max(self.scans.ready)
     }
 
     /// The core has worked.
     #[inline(always)]
-    pub(super) fn worked(&mut self, ticks: u64) {
+    pub(crate) fn worked(&mut self, ticks: u64) {
         self.now += ticks;
         self.work += ticks;
     }
 
     /// Remembers that the line was touched.
     #[inline(always)]
-    pub(super) fn remember(&mut self, line: u64) {
+    pub(crate) fn remember(&mut self, line: u64) {
         self.last = line;
         self.recent[self.next_recent % RECENT] = line;
         self.next_recent = (self.next_recent + 1) % RECENT;
@@ -160,7 +160,7 @@ impl Lane {
 
     /// Touches lines; returns whether the device had to serve one. The core's work up to here is already added.
     #[inline(always)]
-    pub(super) fn touch(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) -> bool {
+    pub(crate) fn touch(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) -> bool {
         let model = &shared.model;
         self.depend(first, model.window);
         let (mut ready, mut missed) = (self.now, false);
@@ -188,7 +188,7 @@ impl Lane {
     }
 
     /// Touches lines whose addresses are all known; returns whether the device had to serve one.
-    pub(super) fn touch_each(
+    pub(crate) fn touch_each(
         &mut self,
         shared: &Shared,
         tallies: &Tallies,
@@ -232,7 +232,7 @@ impl Lane {
     }
 
     /// Begins to read lines from front to back.
-    pub(super) fn scan(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
+    pub(crate) fn scan(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
         self.depend(first, shared.model.window);
         let (now, behind) = (self.now, self.behind);
         let requests = &mut self.requests;
@@ -246,7 +246,7 @@ impl Lane {
     }
 
     /// Starts to fetch lines that a scan is to read next.
-    pub(super) fn scan_ahead(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
+    pub(crate) fn scan_ahead(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
         let (now, behind) = (self.now, self.behind);
         let requests = &mut self.requests;
         self.scans.prefetch(first, last, |first, last| {
@@ -257,7 +257,7 @@ impl Lane {
 
     /// Starts the access to a line, if the cache has not got it.
     #[inline(always)]
-    pub(super) fn prefetch(&mut self, shared: &Shared, tallies: &Tallies, line: u64) {
+    pub(crate) fn prefetch(&mut self, shared: &Shared, tallies: &Tallies, line: u64) {
         self.depend(line, shared.model.window);
         self.request(shared, tallies, line, Asked::ByCore);
         self.busy = true;
@@ -290,19 +290,19 @@ impl Lane {
     }
 
     /// Lines on their way to the device.
-    pub(super) fn flush(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
+    pub(crate) fn flush(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
         let (now, behind) = (self.now, self.behind);
         self.now = self.requests.flush(shared, tallies, (now, behind), first, last);
     }
 
     /// Waits until what was flushed is accepted.
-    pub(super) fn fence(&mut self, tallies: &Tallies) {
+    pub(crate) fn fence(&mut self, tallies: &Tallies) {
         tallies.fences.add(1);
         self.now = self.now.max(self.requests.accepted());
     }
 
     /// Waits for everything that was touched.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.now = self.position();
         self.pending = 0;
         while self.awaited_count > 0 {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use super::Device;
-use crate::{BlockDamage, Bytes};
+use crate::Device;
+use halocline_media::{AccessObserver, BlockDamage, Bytes};
 
 /// Any bytes, with what is read of them charged to a [`Device`].
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ impl<B: Bytes> Bytes for EmulatedBytes<B> {
     }
 
     #[inline]
-    fn device(&self) -> Option<&Arc<Device>> {
-        Some(&self.device)
+    fn observer(&self) -> Option<&dyn AccessObserver> {
+        Some(&*self.device)
     }
 }

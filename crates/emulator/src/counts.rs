@@ -45,49 +45,49 @@ impl Sub for Counts {
 
 /// A number that one thread counts and any may read.
 #[derive(Debug, Default)]
-pub(super) struct Tally(AtomicU64);
+pub(crate) struct Tally(AtomicU64);
 
 impl Tally {
     /// Only by the thread that counts: not a locked instruction.
     #[inline(always)]
-    pub(super) fn add(&self, count: u64) {
+    pub(crate) fn add(&self, count: u64) {
         self.set(self.get() + count);
     }
 
     #[inline(always)]
-    pub(super) fn set(&self, value: u64) {
+    pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
     #[inline(always)]
-    pub(super) fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// What one thread has counted, and how far its clock is.
 #[derive(Debug, Default)]
-pub(super) struct Tallies {
-    pub(super) hits: Tally,
-    pub(super) lines: Tally,
-    pub(super) streamed: Tally,
-    pub(super) units: Tally,
-    pub(super) written_lines: Tally,
-    pub(super) written_units: Tally,
-    pub(super) fences: Tally,
-    pub(super) calls: Tally,
+pub(crate) struct Tallies {
+    pub(crate) hits: Tally,
+    pub(crate) lines: Tally,
+    pub(crate) streamed: Tally,
+    pub(crate) units: Tally,
+    pub(crate) written_lines: Tally,
+    pub(crate) written_units: Tally,
+    pub(crate) fences: Tally,
+    pub(crate) calls: Tally,
     /// Ticks of the thread's clock, with what it still has to wait for.
-    pub(super) position: Tally,
+    pub(crate) position: Tally,
     /// Ticks of that which passed while no thread had the lane.
-    pub(super) skipped: Tally,
+    pub(crate) skipped: Tally,
     /// Ticks that real time was ahead of it and that were given up.
-    pub(super) overrun: Tally,
+    pub(crate) overrun: Tally,
     /// Ticks for which the core had nothing to do but wait.
-    pub(super) waited: Tally,
+    pub(crate) waited: Tally,
 }
 
 impl Tallies {
-    pub(super) fn add_to(&self, sum: &mut Counts) {
+    pub(crate) fn add_to(&self, sum: &mut Counts) {
         sum.hits += self.hits.get();
         sum.lines += self.lines.get();
         sum.streamed += self.streamed.get();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Clock, Counts, Device};
+use crate::{Clock, Counts, Device};
 
 /// Measures a time from [`start`](Watch::start) on. What the emulation computes itself does not count:
 /// - without a device it is what a clock on the wall shows;
