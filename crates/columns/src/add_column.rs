@@ -32,12 +32,7 @@ use zerocopy::{FromBytes, IntoBytes};
 ///
 /// # Panics
 /// If `default` is not of length 1.
-pub fn add_column<M: Medium>(
-    txn: &Txn<M>,
-    table: &str,
-    field: &Field,
-    default: Option<&ArrayRef>,
-) -> Result<()> {
+pub fn add_column(txn: &Txn, table: &str, field: &Field, default: Option<&ArrayRef>) -> Result<()> {
     let mut draft = Draft::load(txn, table)?;
     draft.check_new_column(field.name())?;
     let field = Field::new(field.name(), storage_type(field.data_type()), field.is_nullable());
@@ -113,7 +108,7 @@ impl Constant {
     }
 
     /// Gives the segment a directory with this column, too.
-    fn add_to<M: Medium>(&self, txn: &Txn<M>, place: &str, segment: &mut DraftSegment) -> Result<()> {
+    fn add_to(&self, txn: &Txn, place: &str, segment: &mut DraftSegment) -> Result<()> {
         let bytes = txn.extent(&segment.extents[0])?;
         let (header, headers) = headers(place, &bytes)?;
         let kept = |header: &ColumnHeader| Ok((*header, Cow::Borrowed(entries(place, &bytes, header)?)));
@@ -176,7 +171,7 @@ fn entries<'a>(place: &str, directory: &'a [u8], header: &ColumnHeader) -> Resul
     sound.ok_or_else(|| damaged(place, "chunk entries do not match their checksum"))
 }
 
-fn write<M: Medium>(txn: &Txn<M>, bytes: &[u8]) -> Result<ExtentRef> {
+fn write(txn: &Txn, bytes: &[u8]) -> Result<ExtentRef> {
     let mut writer = txn.alloc(bytes.len() as u64)?;
     writer.append(bytes);
     Ok(writer.finish(bytes.len() as u64)?)

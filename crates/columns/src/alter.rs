@@ -29,12 +29,7 @@ pub struct TableProperties {
 /// # Errors
 /// [`ColumnsError::TableExists`], [`ColumnsError::UnsupportedType`], [`ColumnsError::DuplicateColumn`],
 /// [`ColumnsError::NoSuchColumn`] (of the clustering), [`ColumnsError::Pool`].
-pub fn create_table<M: Medium>(
-    txn: &Txn<M>,
-    name: &str,
-    schema: &Schema,
-    properties: &TableProperties,
-) -> Result<()> {
+pub fn create_table(txn: &Txn, name: &str, schema: &Schema, properties: &TableProperties) -> Result<()> {
     check_free(txn, name)?;
     let mut draft = Draft::new(name, TableMeta::new(&storable(schema))?);
     draft.cluster_by(properties.cluster.as_deref())?;
@@ -48,7 +43,7 @@ pub fn create_table<M: Medium>(
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchColumn`], [`ColumnsError::DuplicateColumn`],
 /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
-pub fn set_cluster<M: Medium>(txn: &Txn<M>, name: &str, cluster: Option<&[String]>) -> Result<()> {
+pub fn set_cluster(txn: &Txn, name: &str, cluster: Option<&[String]>) -> Result<()> {
     let mut draft = Draft::load(txn, name)?;
     draft.cluster_by(cluster)?;
     draft.put(txn)
@@ -58,7 +53,7 @@ pub fn set_cluster<M: Medium>(txn: &Txn<M>, name: &str, cluster: Option<&[String
 ///
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
-pub fn truncate<M: Medium>(txn: &Txn<M>, name: &str) -> Result<()> {
+pub fn truncate(txn: &Txn, name: &str) -> Result<()> {
     let mut draft = Draft::load(txn, name)?;
     draft.segments.clear();
     draft.put(txn)
@@ -68,7 +63,7 @@ pub fn truncate<M: Medium>(txn: &Txn<M>, name: &str) -> Result<()> {
 ///
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::TableExists`], [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
-pub fn rename_table<M: Medium>(txn: &Txn<M>, from: &str, to: &str) -> Result<()> {
+pub fn rename_table(txn: &Txn, from: &str, to: &str) -> Result<()> {
     let draft = Draft::load(txn, from)?;
     check_free(txn, to)?;
     draft.renamed(to).put(txn)?;
@@ -80,7 +75,7 @@ pub fn rename_table<M: Medium>(txn: &Txn<M>, from: &str, to: &str) -> Result<()>
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchColumn`], [`ColumnsError::DuplicateColumn`],
 /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
-pub fn rename_column<M: Medium>(txn: &Txn<M>, table: &str, from: &str, to: &str) -> Result<()> {
+pub fn rename_column(txn: &Txn, table: &str, from: &str, to: &str) -> Result<()> {
     let mut draft = Draft::load(txn, table)?;
     let column = draft.column(from)?;
     draft.check_new_column(to)?;
@@ -98,7 +93,7 @@ pub fn rename_column<M: Medium>(txn: &Txn<M>, table: &str, from: &str, to: &str)
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchSegment`], [`ColumnsError::NoSuchRow`],
 /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`]; the transaction's table is as before.
-pub fn delete_rows<M: Medium>(txn: &Txn<M>, name: &str, rows: &BTreeMap<u64, RoaringBitmap>) -> Result<u64> {
+pub fn delete_rows(txn: &Txn, name: &str, rows: &BTreeMap<u64, RoaringBitmap>) -> Result<u64> {
     let mut draft = Draft::load(txn, name)?;
     let mut newly = 0;
     for (&id, deleted) in rows {
@@ -145,7 +140,7 @@ pub fn delete_rows<M: Medium>(txn: &Txn<M>, name: &str, rows: &BTreeMap<u64, Roa
     Ok(newly)
 }
 
-fn check_free<M: Medium>(txn: &Txn<M>, name: &str) -> Result<()> {
+fn check_free(txn: &Txn, name: &str) -> Result<()> {
     match txn.get(&object_name(name)) {
         Some(_) => Err(ColumnsError::TableExists { name: name.into() }),
         None => Ok(()),

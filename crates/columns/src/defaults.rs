@@ -41,12 +41,7 @@ pub(crate) enum DefaultMeta {
 ///
 /// # Panics
 /// If `default` is not of length 1.
-pub fn set_default<M: Medium>(
-    txn: &Txn<M>,
-    table: &str,
-    column: &str,
-    default: Option<&ArrayRef>,
-) -> Result<()> {
+pub fn set_default(txn: &Txn, table: &str, column: &str, default: Option<&ArrayRef>) -> Result<()> {
     let mut draft = Draft::load(txn, table)?;
     let position = draft.column(column)?;
     let field = draft.schema()?.field(position).clone();

@@ -128,7 +128,7 @@ pub(crate) fn parse(place: &str, bytes: &[u8], rows: u64, count: u64) -> Result<
 ///
 /// # Errors
 /// [`ColumnsError::Pool`](crate::ColumnsError::Pool).
-pub(crate) fn write<M: Medium>(txn: &Txn<M>, bitmap: &RoaringBitmap) -> Result<ExtentRef> {
+pub(crate) fn write(txn: &Txn, bitmap: &RoaringBitmap) -> Result<ExtentRef> {
     let mut bytes = Vec::with_capacity(bitmap.serialized_size());
     bitmap
         .serialize_into(&mut bytes)

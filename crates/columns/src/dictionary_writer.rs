@@ -10,22 +10,22 @@ use zerocopy::IntoBytes;
 const BUFFER: usize = 64 << 10;
 
 /// Takes strings in ascending order.
-pub(crate) struct DictionaryWriter<'t, M: Medium> {
-    extent: ExtentWriter<'t, M>,
+pub(crate) struct DictionaryWriter<'t> {
+    extent: ExtentWriter<'t>,
     buffer: Vec<u8>,
     /// Where each string ends; written behind the strings when all have come.
-    ends: Scratch<'t, M>,
+    ends: Scratch<'t>,
     end_buffer: Vec<u64>,
     count: u64,
     bytes: u64,
 }
 
-impl<'t, M: Medium> DictionaryWriter<'t, M> {
+impl<'t> DictionaryWriter<'t> {
     /// For up to so many strings and bytes.
     ///
     /// # Errors
     /// [`ColumnsError::Pool`](crate::ColumnsError::Pool).
-    pub(crate) fn new(txn: &'t Txn<M>, count: u64, bytes: u64) -> Result<Self> {
+    pub(crate) fn new(txn: &'t Txn, count: u64, bytes: u64) -> Result<Self> {
         let mut extent = txn.alloc(HEADER as u64 + bytes + (count + 2) * 8)?;
         // The header is written last.
         extent.append(&[0; HEADER]);

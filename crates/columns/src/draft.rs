@@ -36,7 +36,7 @@ impl Draft {
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NewerFormat`], [`ColumnsError::Damaged`].
-    pub(crate) fn load<M: Medium>(txn: &Txn<M>, name: &str) -> Result<Self> {
+    pub(crate) fn load(txn: &Txn, name: &str) -> Result<Self> {
         let (object, mut meta) = TableMeta::of_object(txn.get(&object_name(name)), name)?;
         let ranges = meta.extent_ranges(name, object.extent_count())?;
         let segments = std::mem::take(&mut meta.segments).into_iter().zip(ranges);
@@ -119,7 +119,7 @@ impl Draft {
     ///
     /// # Errors
     /// [`ColumnsError::Pool`].
-    pub(crate) fn put<M: Medium>(mut self, txn: &Txn<M>) -> Result<()> {
+    pub(crate) fn put(mut self, txn: &Txn) -> Result<()> {
         let mut extents = Vec::new();
         for mut segment in self.segments {
             segment.meta.extents = segment.extents.len();

@@ -12,7 +12,7 @@ use crate::interner::Interner;
 use crate::shares::Pace;
 use crate::{Column, ColumnsError, Result};
 use arrow_array::Array;
-use halocline_media::{AnyMedium, Medium};
+use halocline_media::Medium;
 use halocline_pool::{ExtentRef, FrozenScratch, Scratch, Txn};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,7 +33,7 @@ const LEAST: usize = 64 << 10;
 const BUFFER: usize = 256 << 10;
 
 /// The strings of a column in order, and the code of each row: its rank, plus one if there are NULLs, which are 0.
-pub struct RankedStrings<'t, M: Medium = AnyMedium> {
+pub struct RankedStrings<'t> {
     /// Whether a row is NULL.
     pub has_null: bool,
     /// Different strings.
@@ -42,10 +42,10 @@ pub struct RankedStrings<'t, M: Medium = AnyMedium> {
     pub dictionary: ExtentRef,
     /// Runs that were spilled; 0 if all strings fitted the memory.
     pub spilled_runs: usize,
-    codes: FrozenScratch<'t, M>,
+    codes: FrozenScratch<'t>,
 }
 
-impl<M: Medium> fmt::Debug for RankedStrings<'_, M> {
+impl fmt::Debug for RankedStrings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RankedStrings")
             .field("distinct", &self.distinct)
@@ -54,7 +54,7 @@ impl<M: Medium> fmt::Debug for RankedStrings<'_, M> {
     }
 }
 
-impl<M: Medium> RankedStrings<'_, M> {
+impl RankedStrings<'_> {
     /// The codes of the rows from `start` on.
     ///
     /// # Panics
@@ -73,12 +73,12 @@ impl<M: Medium> RankedStrings<'_, M> {
 /// # Errors
 /// [`ColumnsError::TypeMismatch`] if the column holds neither strings nor decimals; [`ColumnsError::RankingCancelled`],
 /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
-pub fn rank_strings<'t, M: Medium>(
-    txn: &'t Txn<M>,
+pub fn rank_strings<'t>(
+    txn: &'t Txn,
     column: &Column,
     memory: usize,
     cancel: &AtomicBool,
-) -> Result<RankedStrings<'t, M>> {
+) -> Result<RankedStrings<'t>> {
     if !column.is_rankable() {
         return Err(ColumnsError::TypeMismatch {
             column: column.name().into(),
@@ -105,27 +105,27 @@ pub fn rank_strings<'t, M: Medium>(
     ranking.finish()
 }
 
-struct Ranking<'t, M: Medium> {
-    txn: &'t Txn<M>,
+struct Ranking<'t> {
+    txn: &'t Txn,
     /// Strings since the last run.
     interner: Interner,
     memory: usize,
     /// The number of each row: of the strings in the interner, or, in a run, the rank.
-    numbers: Scratch<'t, M>,
+    numbers: Scratch<'t>,
     rows: u64,
-    runs: Vec<Run<'t, M>>,
+    runs: Vec<Run<'t>>,
     has_null: bool,
 }
 
 /// Sorted strings, each behind its length (u32), of some rows.
-struct Run<'t, M: Medium> {
+struct Run<'t> {
     rows: Range<u64>,
     count: u64,
-    strings: FrozenScratch<'t, M>,
+    strings: FrozenScratch<'t>,
 }
 
-impl<'t, M: Medium> Ranking<'t, M> {
-    fn new(txn: &'t Txn<M>, rows: usize, memory: usize) -> Result<Self> {
+impl<'t> Ranking<'t> {
+    fn new(txn: &'t Txn, rows: usize, memory: usize) -> Result<Self> {
         Ok(Self {
             txn,
             // Pages that are never touched take no memory.
@@ -212,7 +212,7 @@ impl<'t, M: Medium> Ranking<'t, M> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<RankedStrings<'t, M>> {
+    fn finish(mut self) -> Result<RankedStrings<'t>> {
         let first = u32::from(self.has_null);
         let spilled_runs = self.runs.len();
         let (dictionary, distinct) = if self.runs.is_empty() {
@@ -287,7 +287,7 @@ fn next<'a>(run: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Replaces the numbers of some rows.
-fn renumber<M: Medium>(numbers: &Scratch<'_, M>, rows: Range<u64>, new: impl Fn(u32) -> u32) {
+fn renumber(numbers: &Scratch<'_>, rows: Range<u64>, new: impl Fn(u32) -> u32) {
     let mut buffer = vec![0u32; NUMBERS];
     for start in rows.clone().step_by(NUMBERS) {
         let buffer = &mut buffer[..(rows.end - start).min(NUMBERS as u64) as usize];
@@ -298,14 +298,14 @@ fn renumber<M: Medium>(numbers: &Scratch<'_, M>, rows: Range<u64>, new: impl Fn(
 }
 
 /// The code of each rank of a run, while it is made.
-struct Map<'t, M: Medium> {
-    codes: Scratch<'t, M>,
+struct Map<'t> {
+    codes: Scratch<'t>,
     waiting: Vec<u32>,
     stored: u64,
 }
 
-impl<'t, M: Medium> Map<'t, M> {
-    fn new(codes: Scratch<'t, M>) -> Self {
+impl<'t> Map<'t> {
+    fn new(codes: Scratch<'t>) -> Self {
         Self {
             codes,
             waiting: Vec::with_capacity(NUMBERS / 4),
@@ -326,7 +326,7 @@ impl<'t, M: Medium> Map<'t, M> {
         self.waiting.clear();
     }
 
-    fn finish(mut self) -> FrozenScratch<'t, M> {
+    fn finish(mut self) -> FrozenScratch<'t> {
         self.store();
         self.codes.freeze()
     }

@@ -26,8 +26,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A segment that is being written; after [`finish`](Self::finish) the next one.
-pub(crate) struct SegmentWriter<'t, M: Medium> {
-    txn: &'t Txn<M>,
+pub(crate) struct SegmentWriter<'t> {
+    txn: &'t Txn,
     schema: SchemaRef,
     options: TableOptions,
     shares: Shares,
@@ -40,7 +40,7 @@ pub(crate) struct SegmentWriter<'t, M: Medium> {
     /// Bytes of the medium's unit, a power of two from a line up.
     unit: usize,
     parts: Vec<ExtentRef>,
-    spilled: Vec<FrozenScratch<'t, M>>,
+    spilled: Vec<FrozenScratch<'t>>,
     rows: u64,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct Written {
     pub(crate) column_bytes: Vec<u64>,
 }
 
-impl<'t, M: Medium> SegmentWriter<'t, M> {
+impl<'t> SegmentWriter<'t> {
     /// For tables of `schema`, whose types have a physical form.
-    pub(crate) fn new(txn: &'t Txn<M>, schema: SchemaRef, options: TableOptions) -> Self {
+    pub(crate) fn new(txn: &'t Txn, schema: SchemaRef, options: TableOptions) -> Self {
         Self {
             txn,
             wide: vec![false; schema.fields().len()],

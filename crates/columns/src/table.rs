@@ -84,7 +84,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_in<M: Medium>(txn: &Txn<M>, name: &str) -> Result<Self> {
+    pub fn open_in(txn: &Txn, name: &str) -> Result<Self> {
         Self::of_object(txn.get(&object_name(name)), name)
     }
 

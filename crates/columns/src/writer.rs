@@ -11,25 +11,25 @@ use crate::segment_writer::SegmentWriter;
 use crate::{ColumnsError, Result, TableOptions, TableStats};
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
-use halocline_media::{AnyMedium, Medium};
+use halocline_media::Medium;
 use halocline_pool::Txn;
 
 /// Streams batches into a table of a pool. Nothing can be seen of it before [`finish`](Self::finish) and the commit
 /// of the transaction; dropped before, it leaves nothing behind.
-pub struct TableWriter<'t, M: Medium = AnyMedium> {
-    txn: &'t Txn<M>,
+pub struct TableWriter<'t> {
+    txn: &'t Txn,
     schema: SchemaRef,
     options: TableOptions,
     draft: Draft,
     /// Where in the draft the new segments go.
     place: usize,
-    segment: SegmentWriter<'t, M>,
+    segment: SegmentWriter<'t>,
     /// Where rows wait to be sorted, if the table has a clustering.
-    sorter: Option<Sorter<'t, M>>,
+    sorter: Option<Sorter<'t>>,
     stats: TableStats,
 }
 
-impl<M: Medium> std::fmt::Debug for TableWriter<'_, M> {
+impl std::fmt::Debug for TableWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TableWriter")
             .field("name", &self.draft.name())
@@ -38,7 +38,7 @@ impl<M: Medium> std::fmt::Debug for TableWriter<'_, M> {
     }
 }
 
-impl<'t, M: Medium> TableWriter<'t, M> {
+impl<'t> TableWriter<'t> {
     /// Starts a table `name`, which replaces one of that name when it is finished. Dictionary types of `schema` are
     /// stored as their value types; metadata of schema and fields is not kept.
     ///
@@ -47,7 +47,7 @@ impl<'t, M: Medium> TableWriter<'t, M> {
     ///
     /// # Panics
     /// If the options break their limits.
-    pub fn new(txn: &'t Txn<M>, name: &str, schema: SchemaRef, options: TableOptions) -> Result<Self> {
+    pub fn new(txn: &'t Txn, name: &str, schema: SchemaRef, options: TableOptions) -> Result<Self> {
         let meta = TableMeta::new(&storable(&schema))?;
         Self::start(txn, Draft::new(name, meta), 0, options)
     }
@@ -59,7 +59,7 @@ impl<'t, M: Medium> TableWriter<'t, M> {
     ///
     /// # Panics
     /// If the options break their limits.
-    pub fn append(txn: &'t Txn<M>, name: &str, options: TableOptions) -> Result<Self> {
+    pub fn append(txn: &'t Txn, name: &str, options: TableOptions) -> Result<Self> {
         let draft = Draft::load(txn, name)?;
         let place = draft.segments.len();
         Self::start(txn, draft, place, options)
@@ -73,7 +73,7 @@ impl<'t, M: Medium> TableWriter<'t, M> {
     ///
     /// # Panics
     /// If the options break their limits.
-    pub fn replacing(txn: &'t Txn<M>, name: &str, ids: &[u64], options: TableOptions) -> Result<Self> {
+    pub fn replacing(txn: &'t Txn, name: &str, ids: &[u64], options: TableOptions) -> Result<Self> {
         let mut draft = Draft::load(txn, name)?;
         let mut place = draft.segments.len();
         for id in ids {
@@ -83,7 +83,7 @@ impl<'t, M: Medium> TableWriter<'t, M> {
         Self::start(txn, draft, place, options)
     }
 
-    fn start(txn: &'t Txn<M>, draft: Draft, place: usize, options: TableOptions) -> Result<Self> {
+    fn start(txn: &'t Txn, draft: Draft, place: usize, options: TableOptions) -> Result<Self> {
         options.assert_valid();
         let schema = draft.schema()?;
         let next = draft.next_segment();

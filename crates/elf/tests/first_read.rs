@@ -111,7 +111,7 @@ fn placements(layout: Layout) -> Vec<Placement> {
     all
 }
 
-fn open(pool: &Pool<Dram>) -> Elf<ExtentBytes> {
+fn open(pool: &Pool) -> Elf<ExtentBytes> {
     let object = pool.snapshot().unwrap().object("index/i").unwrap();
     Elf::open(object.extent(0).unwrap()).unwrap()
 }

@@ -25,24 +25,24 @@ fn batch(rows: Range<i64>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
 
-fn append(txn: &Txn<Dram>, rows: Range<i64>) {
+fn append(txn: &Txn, rows: Range<i64>) {
     let mut writer = TableWriter::append(txn, "t", TableOptions::default()).expect("a table");
     writer.write(&batch(rows)).expect("rows of the table");
     writer.finish().expect("finished");
 }
 
-fn refresh(txn: &Txn<Dram>) -> TableIndex {
+fn refresh(txn: &Txn) -> TableIndex {
     let table = Table::open_in(txn, "t").expect("there");
     refresh_index(txn, &table, "i", &IndexOptions::default(), &NEVER).expect("its table");
     TableIndex::open_in(txn, "i").expect("there")
 }
 
-fn pool() -> Pool<Dram> {
+fn pool() -> Pool {
     Pool::create_on(Arc::new(Dram::new(1 << 20).expect("memory"))).expect("a fresh pool")
 }
 
 /// An index of one segment.
-fn create(txn: &Txn<Dram>, layout: Layout) -> TableIndex {
+fn create(txn: &Txn, layout: Layout) -> TableIndex {
     create_table(txn, "t", &batch(0..1).schema(), &TableProperties::default()).expect("storable");
     append(txn, 0..20_000);
     let table = Table::open_in(txn, "t").expect("there");

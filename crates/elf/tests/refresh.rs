@@ -37,19 +37,19 @@ fn options() -> TableOptions {
     options
 }
 
-fn append(txn: &Txn<Dram>, rows: Range<i64>) {
+fn append(txn: &Txn, rows: Range<i64>) {
     let mut writer = TableWriter::append(txn, "t", options()).expect("a table");
     writer.write(&batch(rows)).expect("rows of the table");
     writer.finish().expect("finished");
 }
 
-fn refresh(txn: &Txn<Dram>, name: &str) -> RefreshStats {
+fn refresh(txn: &Txn, name: &str) -> RefreshStats {
     let table = Table::open_in(txn, "t").expect("there");
     refresh_index(txn, &table, name, &IndexOptions::default(), &NEVER).expect("its table")
 }
 
 /// How many rows of each segment the index finds with `kind` = 3 and notes that start with "note 1".
-fn found(txn: &Txn<Dram>, name: &str) -> Vec<(u64, u64)> {
+fn found(txn: &Txn, name: &str) -> Vec<(u64, u64)> {
     let index = TableIndex::open_in(txn, name).expect("there");
     index.check().expect("sound");
     let count = |segment: &halocline_elf::IndexSegment| {
@@ -73,7 +73,7 @@ fn expected(rows: Range<i64>) -> u64 {
     rows.filter(matches).count() as u64
 }
 
-fn extents(txn: &Txn<Dram>, object: &str) -> Vec<ExtentRef> {
+fn extents(txn: &Txn, object: &str) -> Vec<ExtentRef> {
     let object = txn.get(object).expect("there");
     (0..object.extent_count()).map(|i| object.extent_ref(i)).collect()
 }

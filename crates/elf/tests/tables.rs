@@ -63,7 +63,7 @@ fn batch(seed: u64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-fn write(txn: &Txn<Dram>, batch: &RecordBatch) -> Table {
+fn write(txn: &Txn, batch: &RecordBatch) -> Table {
     let mut options = TableOptions::default();
     (options.chunk_rows, options.segment_rows, options.dictionary_limit) = (1024, SEGMENT as u64, 100);
     let mut writer = TableWriter::new(txn, "t", schema(), options).unwrap();

@@ -32,11 +32,11 @@ fn batch(rows: Range<i64>) -> RecordBatch {
         .expect("columns of one length")
 }
 
-fn pool() -> Pool<Dram> {
+fn pool() -> Pool {
     Pool::create_on(Arc::new(Dram::new(1 << 20).expect("memory"))).expect("a fresh pool")
 }
 
-fn append(txn: &Txn<Dram>, rows: Range<i64>) -> Table {
+fn append(txn: &Txn, rows: Range<i64>) -> Table {
     let mut writer = TableWriter::append(txn, "t", TableOptions::default()).expect("a table");
     writer.write(&batch(rows)).expect("rows of the table");
     writer.finish().expect("finished");
@@ -44,7 +44,7 @@ fn append(txn: &Txn<Dram>, rows: Range<i64>) -> Table {
 }
 
 /// A table of one segment with a volatile index `i` and a stored index `j` on all of its columns.
-fn create(txn: &Txn<Dram>, layout: Layout) -> Table {
+fn create(txn: &Txn, layout: Layout) -> Table {
     create_table(txn, "t", &batch(0..1).schema(), &TableProperties::default()).expect("storable");
     let table = append(txn, 0..20_000);
     define_index(txn, &table, "i", &[0, 1, 2], layout, Order::Auto).expect("columns");
@@ -56,17 +56,17 @@ fn create(txn: &Txn<Dram>, layout: Layout) -> Table {
     table
 }
 
-fn open(txn: &Txn<Dram>, name: &str) -> TableIndex {
+fn open(txn: &Txn, name: &str) -> TableIndex {
     TableIndex::open_in(txn, name).expect("there")
 }
 
-fn refresh(txn: &Txn<Dram>, table: &Table) {
+fn refresh(txn: &Txn, table: &Table) {
     for name in ["i", "j"] {
         refresh_index(txn, table, name, &IndexOptions::default(), &NEVER).expect("its table");
     }
 }
 
-fn build(kept: &mut KeptTrees, txn: &Txn<Dram>, table: &Table, budget: &Budget) -> VolatileTrees {
+fn build(kept: &mut KeptTrees, txn: &Txn, table: &Table, budget: &Budget) -> VolatileTrees {
     let begin = || Ok(pool().begin()?);
     kept.build(
         &open(txn, "i"),
@@ -173,7 +173,7 @@ fn there_is_all_of_it_or_nothing() {
     assert_eq!((kept.bytes(), budget.used()), (0, 0));
     // One page less than it needs is too little, and found so without building anything: nothing is spilled.
     budget.set_limit(needed - 1);
-    let begin = || -> halocline_elf::Result<Txn<Dram>> { panic!("nothing is to be built") };
+    let begin = || -> halocline_elf::Result<Txn> { panic!("nothing is to be built") };
     let refused = kept.build(
         &open(&txn, "i"),
         &table,

@@ -149,6 +149,14 @@ impl MediumBackend for Emulated {
     }
 }
 
+impl Device {
+    /// Returns the medium with all accesses charged to this device: see [`Emulated`].
+    #[must_use]
+    pub fn emulate(self: &Arc<Device>, medium: impl Into<Medium>) -> Medium {
+        Emulated::new(medium, Arc::clone(self)).into()
+    }
+}
+
 impl From<Emulated> for Medium {
     fn from(emulated: Emulated) -> Medium {
         Medium::over(Arc::new(emulated))

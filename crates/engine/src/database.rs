@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
 use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
-use halocline_media::{AnyMedium, Device, Dram, EmulatedSpec, Medium, keep_little_heap};
+use halocline_media::{Device, Dram, EmulatedSpec, Medium, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::advise::{self, IndexAdvice, medium_of};
@@ -270,7 +270,7 @@ impl Database {
     /// # Errors
     /// No address space or memory.
     pub fn in_memory(options: &DatabaseOptions) -> Result<Self, EngineError> {
-        let dram = AnyMedium::Dram(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
+        let dram = Medium::Dram(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
         let device = device(options)?;
         let medium = match &device {
             None => dram,
@@ -288,7 +288,7 @@ impl Database {
     /// # Errors
     /// No such file, not a pool, no address space or memory.
     pub fn copy_in_memory(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        let dram = AnyMedium::Dram(in_dram(path)?);
+        let dram = Medium::Dram(in_dram(path)?);
         let device = device(options)?;
         let medium = match &device {
             None => dram,
@@ -304,7 +304,7 @@ impl Database {
     ///
     /// # Errors
     /// The medium is too small.
-    pub fn create_on(medium: impl Into<AnyMedium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
+    pub fn create_on(medium: impl Into<Medium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
         Ok(Self::over(Pool::create_on(Arc::new(medium.into()))?, options))
     }
 
@@ -312,7 +312,7 @@ impl Database {
     ///
     /// # Errors
     /// Not a pool, a newer format, damage.
-    pub fn open_on(medium: impl Into<AnyMedium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
+    pub fn open_on(medium: impl Into<Medium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
         Ok(Self::over(Pool::open_on(Arc::new(medium.into()))?, options))
     }
 

@@ -321,7 +321,13 @@ impl From<Counting> for Medium {
     }
 }
 
-/// Shares a backend that the caller keeps a handle to, as crash tests and counters do.
+/// Shares a backend that the caller may keep a handle to, as crash tests and counters do.
+impl<B: MediumBackend> From<Arc<B>> for Medium {
+    fn from(backend: Arc<B>) -> Medium {
+        Medium::over(backend)
+    }
+}
+
 impl<B: MediumBackend> From<&Arc<B>> for Medium {
     fn from(backend: &Arc<B>) -> Medium {
         Medium::over(Arc::<B>::clone(backend))

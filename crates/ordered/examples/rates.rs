@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use halocline_media::{AnyMedium, Counting, FileMedium, FileOptions, FlushCounts, Medium};
+use halocline_media::{Counting, FileMedium, FileOptions, FlushCounts, Medium};
 use halocline_ordered::{LbOptions, LbTree, OrderedIndex, TreeError, TreeKind, create_tree, open_tree};
 use halocline_pool::Pool;
 use rand::rngs::SmallRng;
@@ -58,9 +58,9 @@ const STILL: LbOptions = LbOptions {
     chunk: 256 << 10,
 };
 
-fn create<M: Medium>(settings: &Settings, pool: &Pool<M>) -> Result<Box<dyn OrderedIndex>, TreeError> {
+fn create(settings: &Settings, pool: &Pool) -> Result<Box<dyn OrderedIndex>, TreeError> {
     match settings.still {
-        true => Ok(Box::new(LbTree::<M>::create(pool, "tree", STILL)?)),
+        true => Ok(Box::new(LbTree::create(pool, "tree", STILL)?)),
         false => create_tree(pool, "tree", settings.kind),
     }
 }
@@ -81,7 +81,7 @@ fn measure(settings: &Settings) -> Result<(), Failure> {
     let result = FileMedium::open(&path, &file)
         .map_err(Failure::from)
         .and_then(|medium| {
-            let medium = AnyMedium::from(medium);
+            let medium = Medium::from(medium);
             match settings.count {
                 true => {
                     let medium = Arc::new(Counting::new(medium));
@@ -94,11 +94,7 @@ fn measure(settings: &Settings) -> Result<(), Failure> {
     result
 }
 
-fn rates<M: Medium>(
-    settings: &Settings,
-    medium: &Arc<M>,
-    counts: impl Fn() -> FlushCounts,
-) -> Result<(), Failure> {
+fn rates(settings: &Settings, medium: &Medium, counts: impl Fn() -> FlushCounts) -> Result<(), Failure> {
     let keys = settings.keys;
     let extra = keys / 5;
     let pool = Pool::create_on(Arc::clone(medium))?;

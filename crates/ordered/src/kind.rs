@@ -74,29 +74,29 @@ impl FromStr for TreeKind {
 }
 
 /// A tree that can be picked by its kind.
-pub(crate) trait Stored<M: Medium>: OrderedIndex + Sized + 'static {
+pub(crate) trait Stored: OrderedIndex + Sized + 'static {
     /// What its slab says it holds.
     const OWNER: [u8; 8];
 
     /// Creates an empty one with default options, whose slab takes at least `chunk` bytes at a time.
-    fn create_stored(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Self, TreeError>;
+    fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError>;
 
     /// Opens one with default options.
-    fn open_stored(pool: &Pool<M>, name: &str, opening: Opening) -> Result<Self, TreeError>;
+    fn open_stored(pool: &Pool, name: &str, opening: Opening) -> Result<Self, TreeError>;
 }
 
 type Made = Result<Box<dyn OrderedIndex>, TreeError>;
 
 /// How the trees of one kind are made.
-struct Maker<M: Medium> {
+struct Maker {
     kind: TreeKind,
     owner: [u8; 8],
-    create: fn(&Pool<M>, &str, u64) -> Made,
-    open: fn(&Pool<M>, &str, Opening) -> Made,
+    create: fn(&Pool, &str, u64) -> Made,
+    open: fn(&Pool, &str, Opening) -> Made,
 }
 
-impl<M: Medium> Maker<M> {
-    fn of<T: Stored<M>>(kind: TreeKind) -> Maker<M> {
+impl Maker {
+    fn of<T: Stored>(kind: TreeKind) -> Maker {
         Maker {
             kind,
             owner: T::OWNER,
@@ -106,20 +106,20 @@ impl<M: Medium> Maker<M> {
     }
 }
 
-fn maker<M: Medium>(kind: TreeKind) -> Maker<M> {
+fn maker(kind: TreeKind) -> Maker {
     match kind {
-        TreeKind::Lb => Maker::of::<LbTree<M, 1>>(kind),
-        TreeKind::Lb2 => Maker::of::<LbTree<M, 2>>(kind),
-        TreeKind::Lb4 => Maker::of::<LbTree<M, 4>>(kind),
-        TreeKind::Fp => Maker::of::<FpTree<M>>(kind),
-        TreeKind::FastFair => Maker::of::<FastFair<M>>(kind),
-        TreeKind::Wb => Maker::of::<WbTree<M>>(kind),
+        TreeKind::Lb => Maker::of::<LbTree<1>>(kind),
+        TreeKind::Lb2 => Maker::of::<LbTree<2>>(kind),
+        TreeKind::Lb4 => Maker::of::<LbTree<4>>(kind),
+        TreeKind::Fp => Maker::of::<FpTree>(kind),
+        TreeKind::FastFair => Maker::of::<FastFair>(kind),
+        TreeKind::Wb => Maker::of::<WbTree>(kind),
     }
 }
 
 /// How trees are made whose slabs say that they hold this.
-fn maker_by<M: Medium>(owner: [u8; 8]) -> Option<Maker<M>> {
-    let mut makers = TreeKind::ALL.iter().map(|kind| maker::<M>(*kind));
+fn maker_by(owner: [u8; 8]) -> Option<Maker> {
+    let mut makers = TreeKind::ALL.iter().map(|kind| maker(*kind));
     makers.find(|maker| maker.owner == owner)
 }
 
@@ -130,11 +130,7 @@ pub(crate) const CHUNK: u64 = 256 << 10;
 ///
 /// # Errors
 /// [`TreeError::Pool`], as [`Pool::create_slab`].
-pub fn create_tree<M: Medium>(
-    pool: &Pool<M>,
-    name: &str,
-    kind: TreeKind,
-) -> Result<Box<dyn OrderedIndex>, TreeError> {
+pub fn create_tree(pool: &Pool, name: &str, kind: TreeKind) -> Result<Box<dyn OrderedIndex>, TreeError> {
     create_tree_in(pool, name, kind, CHUNK)
 }
 
@@ -143,8 +139,8 @@ pub fn create_tree<M: Medium>(
 ///
 /// # Errors
 /// As [`create_tree`].
-pub fn create_tree_in<M: Medium>(
-    pool: &Pool<M>,
+pub fn create_tree_in(
+    pool: &Pool,
     name: &str,
     kind: TreeKind,
     chunk: u64,
@@ -157,7 +153,7 @@ pub fn create_tree_in<M: Medium>(
 /// # Errors
 /// [`TreeError::NotATree`] if it is something else, or of a kind that this program does not know;
 /// [`TreeError::Pool`], as [`Pool::open_slab`].
-pub fn open_tree<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
+pub fn open_tree(pool: &Pool, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
     open(pool, name, Opening::Write)
 }
 
@@ -167,10 +163,7 @@ pub fn open_tree<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<dyn Ordere
 /// # Errors
 /// As [`open_tree`]; [`TreeError::NeedsRecovery`] if it was not closed and a crash has left something half done in it: at opening, or when what is
 /// half done is met.
-pub fn open_tree_read_only<M: Medium>(
-    pool: &Pool<M>,
-    name: &str,
-) -> Result<Box<dyn OrderedIndex>, TreeError> {
+pub fn open_tree_read_only(pool: &Pool, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
     open(pool, name, Opening::Read)
 }
 
@@ -180,7 +173,7 @@ pub fn open_tree_read_only<M: Medium>(
 ///
 /// # Errors
 /// As [`open_tree`], but for that one.
-pub fn open_tree_unsynced<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
+pub fn open_tree_unsynced(pool: &Pool, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
     open(pool, name, Opening::Accept)
 }
 
@@ -188,7 +181,7 @@ pub fn open_tree_unsynced<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Box<d
 ///
 /// # Errors
 /// [`TreeError::NotATree`], [`TreeError::Pool`], as [`Pool::snapshot`] and if there is no such object.
-pub fn tree_kind<M: Medium>(pool: &Pool<M>, name: &str) -> Result<TreeKind, TreeError> {
+pub fn tree_kind(pool: &Pool, name: &str) -> Result<TreeKind, TreeError> {
     Ok(maker_of(pool, name)?.kind)
 }
 
@@ -196,21 +189,21 @@ pub fn tree_kind<M: Medium>(pool: &Pool<M>, name: &str) -> Result<TreeKind, Tree
 ///
 /// # Errors
 /// [`TreeError::Pool`], as [`Pool::snapshot`].
-pub fn trees<M: Medium>(pool: &Pool<M>) -> Result<Vec<(String, TreeKind)>, TreeError> {
+pub fn trees(pool: &Pool) -> Result<Vec<(String, TreeKind)>, TreeError> {
     let snapshot = pool.snapshot()?;
     let trees = snapshot.objects().filter_map(|object| {
-        let maker = maker_by::<M>(object.slab_owner()?)?;
+        let maker = maker_by(object.slab_owner()?)?;
         Some((object.name().to_owned(), maker.kind))
     });
     Ok(trees.collect())
 }
 
-fn open<M: Medium>(pool: &Pool<M>, name: &str, opening: Opening) -> Made {
+fn open(pool: &Pool, name: &str, opening: Opening) -> Made {
     (maker_of(pool, name)?.open)(pool, name, opening)
 }
 
 /// How the tree of this name is opened.
-fn maker_of<M: Medium>(pool: &Pool<M>, name: &str) -> Result<Maker<M>, TreeError> {
+fn maker_of(pool: &Pool, name: &str) -> Result<Maker, TreeError> {
     let snapshot = pool.snapshot()?;
     let object = snapshot.object(name)?;
     let owner = object.slab_owner();

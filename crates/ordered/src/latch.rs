@@ -39,7 +39,7 @@ impl Latch {
     /// # Errors
     /// [`TreeError::Poisoned`] after a failure, [`TreeError::ReadOnly`], and as [`Slab::begin_writing`].
     #[inline]
-    pub(crate) fn check<M: Medium>(&self, slab: &Slab<M>) -> Result<(), TreeError> {
+    pub(crate) fn check(&self, slab: &Slab) -> Result<(), TreeError> {
         match self.state.load(Ordering::Acquire) {
             READY => Ok(()),
             _ => self.wake(slab),
@@ -47,7 +47,7 @@ impl Latch {
     }
 
     #[cold]
-    fn wake<M: Medium>(&self, slab: &Slab<M>) -> Result<(), TreeError> {
+    fn wake(&self, slab: &Slab) -> Result<(), TreeError> {
         if let Some(first) = self.first.get() {
             return Err(TreeError::Poisoned {
                 name: slab.name().to_owned(),
@@ -86,7 +86,7 @@ impl Latch {
     ///
     /// # Errors
     /// As [`Slab::alloc`]; a failure of the medium is kept.
-    pub(crate) fn alloc<M: Medium>(&self, slab: &Slab<M>) -> Result<u64, TreeError> {
+    pub(crate) fn alloc(&self, slab: &Slab) -> Result<u64, TreeError> {
         match slab.alloc() {
             Err(PoolError::Media(error @ (MediaError::Io { .. } | MediaError::Poisoned { .. }))) => {
                 self.keep(Err(error)).map(|()| 0)

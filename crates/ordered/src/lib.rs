@@ -11,7 +11,7 @@
 //! use halocline_pool::Pool;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let pool = Pool::create_on(Arc::new(Dram::new(0)?))?;
-//! let tree: LbTree<Dram> = LbTree::create(&pool, "index/numbers", LbOptions::default())?;
+//! let tree: LbTree = LbTree::create(&pool, "index/numbers", LbOptions::default())?;
 //! for key in 0..1000 {
 //!     tree.insert(key * 2, key)?;
 //! }

@@ -21,12 +21,7 @@ impl Opening {
     ///
     /// # Errors
     /// As [`Pool::open_slab`].
-    pub(crate) fn slab<M: Medium>(
-        self,
-        pool: &Pool<M>,
-        name: &str,
-        owner: [u8; 8],
-    ) -> Result<SlabRecovery<M>, TreeError> {
+    pub(crate) fn slab(self, pool: &Pool, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, TreeError> {
         Ok(match self {
             Opening::Write => pool.open_slab(name, owner)?,
             Opening::Accept => pool.open_slab_unsynced(name, owner)?,
@@ -39,7 +34,7 @@ impl Opening {
 ///
 /// # Errors
 /// [`TreeError::NeedsRecovery`] in a tree that is opened to be read, [`TreeError::Pool`].
-pub(crate) fn may_finish<M: Medium>(slab: &Slab<M>) -> Result<(), TreeError> {
+pub(crate) fn may_finish(slab: &Slab) -> Result<(), TreeError> {
     if slab.is_read_only() {
         return Err(TreeError::NeedsRecovery {
             name: slab.name().to_owned(),
@@ -53,6 +48,6 @@ pub(crate) const NOT_AS_CLOSED: &str = "its bytes are not those it had when the 
 
 /// Whether a node may have changed since its tree was closed, by its checksum, if it has one that holds.
 #[inline]
-pub(crate) fn has_changed<M: Medium>(slab: &Slab<M>, node: u64) -> bool {
+pub(crate) fn has_changed(slab: &Slab, node: u64) -> bool {
     slab.sums().is_some_and(|sums| !sums.matches(node))
 }

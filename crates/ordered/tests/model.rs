@@ -39,17 +39,17 @@ impl Tree {
         chunk: Tree::CHUNK,
     };
 
-    fn create(self, pool: &Pool<Dram>) -> Box<dyn OrderedIndex> {
+    fn create(self, pool: &Pool) -> Box<dyn OrderedIndex> {
         match self {
             Tree::Kind(kind) => create_tree_in(pool, "tree", kind, Tree::CHUNK).unwrap(),
-            Tree::Still => Box::new(LbTree::<Dram>::create(pool, "tree", Tree::STILL).unwrap()),
+            Tree::Still => Box::new(LbTree::create(pool, "tree", Tree::STILL).unwrap()),
         }
     }
 
-    fn open(self, pool: &Pool<Dram>) -> Box<dyn OrderedIndex> {
+    fn open(self, pool: &Pool) -> Box<dyn OrderedIndex> {
         match self {
             Tree::Kind(_) => open_tree(pool, "tree").unwrap(),
-            Tree::Still => Box::new(LbTree::<Dram>::open(pool, "tree", Tree::STILL).unwrap()),
+            Tree::Still => Box::new(LbTree::open(pool, "tree", Tree::STILL).unwrap()),
         }
     }
 }
@@ -61,7 +61,7 @@ fn trees() -> impl Iterator<Item = Tree> {
         .chain([Tree::Still])
 }
 
-fn pool() -> Pool<Dram> {
+fn pool() -> Pool {
     Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap()
 }
 

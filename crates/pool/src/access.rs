@@ -36,10 +36,10 @@ impl Access {
     }
 
     /// The one that all handles on this medium share.
-    pub(crate) fn of_medium<M: Medium>(medium: &Arc<M>, path: &Arc<Path>) -> Arc<Access> {
+    pub(crate) fn of_medium(medium: &Medium, path: &Arc<Path>) -> Arc<Access> {
         /// By the address of the medium, which whoever holds the value keeps alive.
         static SHARED: Mutex<Vec<(usize, Weak<Access>)>> = Mutex::new(Vec::new());
-        let address = Arc::as_ptr(medium).addr();
+        let address = medium.address();
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.retain(|(_, access)| access.strong_count() > 0);
         let found = shared

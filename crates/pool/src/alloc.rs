@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use halocline_media::{HOLE, Medium};
+use halocline_media::HOLE;
 
 use crate::PoolError;
 use crate::directory::Directory;
@@ -14,7 +14,7 @@ use crate::pool::{Inner, Writer};
 use crate::space::Space;
 use crate::superblock::Slots;
 
-impl<M: Medium> Inner<M> {
+impl Inner {
     /// Prepares for writing on a base that another handle may have published.
     pub(crate) fn adopt(
         &self,
@@ -34,7 +34,7 @@ impl<M: Medium> Inner<M> {
         if self.medium.fence_is_durable() {
             if superblock.is_synced() {
                 // Whoever wrote these copies may have died before they were flushed.
-                let synced = Slots::read(&*self.medium).sync_copy_generation();
+                let synced = Slots::read(&self.medium).sync_copy_generation();
                 if !made(Mistake::TrustSuperblocks) {
                     self.medium.persist(0, DATA_START)?;
                 }
@@ -42,7 +42,7 @@ impl<M: Medium> Inner<M> {
             } else {
                 self.sync_newest(false)?;
             }
-        } else if Slots::read(&*self.medium).sync_copy_generation() < superblock.synced_generation.get()
+        } else if Slots::read(&self.medium).sync_copy_generation() < superblock.synced_generation.get()
             && !made(Mistake::SkipSyncedBase)
         {
             // The base was published with durable fences. Power loss must not cost it, so it needs a synced superblock

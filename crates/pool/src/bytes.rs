@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_media::{BlockDamage, Bytes, Device, Medium, VERIFIED_BLOCK};
+use halocline_media::{AccessObserver, BlockDamage, Bytes, Medium, VERIFIED_BLOCK};
 
 use crate::directory::ExtentRef;
 use crate::layout::BLOCK;
@@ -28,8 +28,8 @@ pub struct ExtentBytes {
     space: usize,
     /// What of it is verified; none if it is in no pool.
     state: Option<Arc<ExtentState>>,
-    /// The emulated device it lies on, and its address there.
-    device: Option<(Arc<Device>, u64)>,
+    /// The observer of its medium, and the address that it knows the first byte by.
+    observer: Option<(Arc<dyn AccessObserver>, u64)>,
     /// The pin, or whatever else holds the bytes.
     _owner: Arc<dyn Send + Sync>,
 }
@@ -59,16 +59,16 @@ impl ExtentBytes {
         // SAFETY: the caller's promise, which is about all space of the extent.
         let bytes = unsafe { pinned.medium().slice(offset, space as usize) };
         let start = NonNull::from(bytes).cast();
-        let device = pinned
+        let observer = pinned
             .medium()
-            .device()
-            .map(|(device, base)| (device, base + offset));
+            .observer()
+            .map(|(observer, base)| (observer, base + offset));
         ExtentBytes {
             start,
             len: extent.len as usize,
             space: space as usize,
             state: Some(state),
-            device,
+            observer,
             _owner: pinned,
         }
     }
@@ -79,10 +79,10 @@ impl ExtentBytes {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.space) }
     }
 
-    /// Charges the emulated device for a range of the extent's space.
+    /// Reports the read of a range of the extent's space.
     fn charge(&self, start: u64, len: u64) {
-        if let Some((device, base)) = &self.device {
-            device.scan(base + start, len as usize);
+        if let Some((observer, base)) = &self.observer {
+            observer.scan(base + start, len as usize);
         }
     }
 
@@ -188,7 +188,7 @@ impl ExtentBytes {
             len: bytes.len(),
             space: bytes.len(),
             state: None,
-            device: None,
+            observer: None,
             _owner: owner,
         }
     }
@@ -214,42 +214,45 @@ impl Bytes for ExtentBytes {
 
     #[inline(always)]
     fn touch(&self, offset: usize, len: usize) {
-        if let Some((device, base)) = &self.device {
-            device.touch_bytes(*base, self, offset, len);
+        if let Some((observer, base)) = &self.observer {
+            let end = offset.saturating_add(len).min(self.len);
+            if let Some(read) = self.get(offset..end).filter(|read| !read.is_empty()) {
+                observer.touch(base + offset as u64, read);
+            }
         }
     }
 
     #[inline(always)]
     fn touch_each(&self, offsets: impl Iterator<Item = usize>) {
-        if let Some((device, base)) = &self.device {
+        if let Some((observer, base)) = &self.observer {
             let inside = offsets.filter(|offset| *offset < self.len);
-            device.touch_each(inside.map(|offset| base + offset as u64));
+            observer.touch_each(&mut inside.map(|offset| base + offset as u64));
         }
     }
 
     #[inline(always)]
     fn scan(&self, offset: usize, len: usize) {
-        if let Some((device, base)) = &self.device {
+        if let Some((observer, base)) = &self.observer {
             let end = offset.saturating_add(len).min(self.len);
-            device.scan(base + offset as u64, end.saturating_sub(offset));
+            observer.scan(base + offset as u64, end.saturating_sub(offset));
         }
     }
 
     #[inline(always)]
     fn scan_ahead(&self, offset: usize, len: usize) {
-        if let Some((device, base)) = &self.device {
+        if let Some((observer, base)) = &self.observer {
             let end = offset.saturating_add(len).min(self.len);
-            device.scan_ahead(base + offset as u64, end.saturating_sub(offset));
+            observer.scan_ahead(base + offset as u64, end.saturating_sub(offset));
         }
     }
 
     #[inline(always)]
     fn prefetch(&self, offset: usize) {
         halocline_media::prefetch(self, offset);
-        if let Some((device, base)) = &self.device
+        if let Some((observer, base)) = &self.observer
             && offset < self.len
         {
-            device.prefetch(base + offset as u64);
+            observer.prefetch(base + offset as u64);
         }
     }
 
@@ -274,8 +277,8 @@ impl Bytes for ExtentBytes {
     }
 
     #[inline]
-    fn device(&self) -> Option<&Arc<Device>> {
-        self.device.as_ref().map(|(device, _)| device)
+    fn observer(&self) -> Option<&dyn AccessObserver> {
+        self.observer.as_ref().map(|(observer, _)| &**observer)
     }
 }
 
@@ -297,7 +300,7 @@ impl fmt::Debug for ExtentBytes {
 ///
 /// # Safety
 /// As long as the slice lives, nobody stores to the range.
-pub(crate) unsafe fn unpinned(medium: &dyn Medium, offset: u64, len: u64) -> &[u8] {
+pub(crate) unsafe fn unpinned(medium: &Medium, offset: u64, len: u64) -> &[u8] {
     // SAFETY: the caller's promise.
     unsafe { medium.slice(offset, len as usize) }
 }

@@ -139,7 +139,7 @@ impl CheckReport {
     }
 }
 
-impl<M: Medium> Pool<M> {
+impl Pool {
     /// Reads the newest generation whole, on all cores, and verifies its directory, that no extents overlap, and every
     /// checksum, those of the records in logs included; nodes of slabs are their owners' to check. Writers and readers go on meanwhile. `progress` is called from several threads, every few MiB.
     ///
@@ -147,7 +147,7 @@ impl<M: Medium> Pool<M> {
     /// As [`snapshot`](Pool::snapshot), if it cannot be read at all; what is merely damaged is in the report.
     pub fn check(&self, progress: impl Fn(CheckProgress) + Sync) -> Result<CheckReport, PoolError> {
         let inner = &*self.inner;
-        let medium: &dyn Medium = &*inner.medium;
+        let medium = &inner.medium;
         let (superblock, pinned) = inner.pin_newest()?;
         let slots = Slots::read(medium);
         let damaged = slots
@@ -241,7 +241,7 @@ pub(crate) fn distinct(directory: &Directory) -> Vec<Named<'_>> {
 /// Sums extents that are pinned, or that the writer's lock protects, on all cores; returns those that are damaged in the
 /// order of their objects.
 pub(crate) fn verify(
-    medium: &dyn Medium,
+    medium: &Medium,
     extents: &[Named<'_>],
     progress: &(dyn Fn(CheckProgress) + Sync),
 ) -> Vec<Problem> {
@@ -284,7 +284,7 @@ pub(crate) fn verify(
 
 /// Which of the extents have checksums of their blocks that do not match their own, in the order of their objects.
 #[allow(unsafe_code, reason = "reads extents where they lie")]
-fn damaged_sums(medium: &dyn Medium, extents: &[Named<'_>]) -> Vec<(String, usize)> {
+fn damaged_sums(medium: &Medium, extents: &[Named<'_>]) -> Vec<(String, usize)> {
     let is_damaged = |named: &&Named<'_>| {
         let (extent, space) = (&named.extent, named.extent.space());
         // SAFETY: the caller has pinned the extent.
@@ -302,7 +302,7 @@ fn damaged_sums(medium: &dyn Medium, extents: &[Named<'_>]) -> Vec<(String, usiz
 }
 
 #[allow(unsafe_code, reason = "reads extents where they lie")]
-fn sum(medium: &dyn Medium, extent: &ExtentRef, mut report: impl FnMut(u64)) -> u64 {
+fn sum(medium: &Medium, extent: &ExtentRef, mut report: impl FnMut(u64)) -> u64 {
     let mut hasher = Xxh3::new();
     let mut at = 0;
     while at < extent.len {

@@ -125,7 +125,7 @@ pub(crate) struct Examined {
 
 /// A log of a pinned generation.
 pub(crate) struct Log<'a> {
-    medium: &'a dyn Medium,
+    medium: &'a Medium,
     extent: ExtentRef,
     tail: &'a Tail,
     counts: Option<LogCounts<'a>>,
@@ -140,7 +140,7 @@ struct Found {
 
 impl<'a> Log<'a> {
     /// The log that the record of an object describes, if it is one; `boot` is a number of this boot of the machine.
-    pub(crate) fn of(medium: &'a dyn Medium, record: &'a Record, boot: u64) -> Option<Log<'a>> {
+    pub(crate) fn of(medium: &'a Medium, record: &'a Record, boot: u64) -> Option<Log<'a>> {
         let (ObjectKind::LOG, [extent]) = (record.kind, &*record.extents) else {
             return None;
         };

@@ -77,7 +77,7 @@ pub(crate) struct Known {
 
 /// The counts at the end of a log's extent, as a log of one start uses them.
 pub(crate) struct LogCounts<'a> {
-    medium: &'a dyn Medium,
+    medium: &'a Medium,
     /// Where the first count lies.
     at: u64,
     start: u64,
@@ -87,7 +87,7 @@ pub(crate) struct LogCounts<'a> {
 
 impl<'a> LogCounts<'a> {
     /// Of the log in this extent, whose checksum is the log's start.
-    pub(crate) fn new(medium: &'a dyn Medium, extent: &ExtentRef, boot: u64) -> LogCounts<'a> {
+    pub(crate) fn new(medium: &'a Medium, extent: &ExtentRef, boot: u64) -> LogCounts<'a> {
         LogCounts {
             medium,
             at: extent.offset + extent.len - LOG_COUNTS,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use halocline_media::{AnyMedium, Device, FileMedium, FileOptions, MediaError, Medium};
+use halocline_media::{FileMedium, FileOptions, MediaError, Medium, MediumAccess, MediumBackend};
 
 use crate::PoolError;
 use crate::access::Access;
@@ -21,7 +21,7 @@ use crate::mistake::{Mistake, made};
 use crate::pool::{Geometry, Inner, Pool, PoolOptions};
 use crate::superblock::{Slots, read_newest};
 
-impl Pool<AnyMedium> {
+impl Pool {
     /// Creates an empty pool in a new file and opens it. The file survives power loss from then on, and is there whole or
     /// not at all.
     ///
@@ -50,7 +50,7 @@ impl Pool<AnyMedium> {
         let written = written.and_then(|medium| {
             // Whoever removes leftovers must find the file either empty or locked.
             let lock = lock_unfinished(&unfinished.0)?;
-            initialise(&medium, Geometry::default()).map(|()| lock)
+            initialise(&Medium::from(medium), Geometry::default()).map(|()| lock)
         });
         let _lock = written.map_err(|error| cannot_create(path, error))?;
         unfinished.become_pool(path)?;
@@ -66,76 +66,67 @@ impl Pool<AnyMedium> {
     /// [`PoolError::DamagedSuperblock`], [`PoolError::DamagedDirectory`], [`PoolError::UnsyncedAfterReboot`], or what the
     /// file system reports.
     pub fn open(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
-        Pool::open_as(path.as_ref(), options, |medium| medium)
+        Pool::open_wrapped(path, options, |medium| medium)
     }
 
-    /// Opens a pool's file as if it lay on an emulated device, which is charged for all that is read and written.
+    /// Opens a pool's file through another medium, which `wrap` makes from the file's: an emulated device, a counter.
     ///
     /// # Errors
     /// As [`Pool::open`].
-    pub fn open_emulated(
+    pub fn open_wrapped(
         path: impl AsRef<Path>,
         options: &PoolOptions,
-        device: &Arc<Device>,
+        wrap: impl FnOnce(Medium) -> Medium,
     ) -> Result<Pool, PoolError> {
-        Pool::open_as(path.as_ref(), options, |medium| {
-            medium.emulated(Arc::clone(device))
-        })
-    }
-
-    fn open_as(
-        path: &Path,
-        options: &PoolOptions,
-        wrap: impl FnOnce(AnyMedium) -> AnyMedium,
-    ) -> Result<Pool, PoolError> {
+        let path = path.as_ref();
         let (medium, locks) = open_file(path, options)?;
         let access = Access::of_file(locks, path.into());
         finish_open(Inner::new(
-            Arc::new(wrap(medium)),
+            wrap(medium),
             path.into(),
             access,
             options.read_only,
             Geometry::default(),
         ))
     }
-}
 
-impl<M: Medium> Pool<M> {
     /// Creates an empty pool on a medium, which is grown as needed.
     ///
     /// # Errors
     /// [`PoolError::AlreadyExists`] if a pool is on it, or what the medium reports.
-    pub fn create_on(medium: Arc<M>) -> Result<Pool<M>, PoolError> {
+    pub fn create_on(medium: impl Into<Medium>) -> Result<Pool, PoolError> {
         Pool::create_with(medium, Geometry::default())
     }
 
-    /// Opens the pool on a medium. Several handles on one `Arc` respect each other like handles on one file.
+    /// Opens the pool on a medium. Several handles on one medium respect each other like handles on one file.
     ///
     /// # Errors
     /// As [`Pool::open`].
-    pub fn open_on(medium: Arc<M>) -> Result<Pool<M>, PoolError> {
+    pub fn open_on(medium: impl Into<Medium>) -> Result<Pool, PoolError> {
         Pool::open_with(medium, Geometry::default(), halocline_media::boot_id())
     }
 
-    pub(crate) fn create_with(medium: Arc<M>, geometry: Geometry) -> Result<Pool<M>, PoolError> {
-        let path = medium_name(&*medium);
-        if medium.len() >= DATA_START && Slots::read(&*medium).valid().next().is_some() {
+    pub(crate) fn create_with(medium: impl Into<Medium>, geometry: Geometry) -> Result<Pool, PoolError> {
+        let medium = medium.into();
+        let path = medium_name(&medium);
+        if medium.len() >= DATA_START && Slots::read(&medium).valid().next().is_some() {
             return Err(PoolError::AlreadyExists {
                 path: path.to_path_buf(),
             });
         }
-        initialise(&*medium, geometry)?;
+        initialise(&medium, geometry)?;
         let pool = Pool::open_with(medium, geometry, halocline_media::boot_id())?;
         pool.inner.known_synced.fetch_max(FIRST, Ordering::AcqRel);
         Ok(pool)
     }
 
     pub(crate) fn open_with(
-        medium: Arc<M>,
+        medium: impl Into<Medium>,
         geometry: Geometry,
         boot_id: [u8; 16],
-    ) -> Result<Pool<M>, PoolError> {
-        let path = medium_name(&*medium);
+    ) -> Result<Pool, PoolError> {
+        let medium = medium.into();
+        let path = medium_name(&medium);
         let access = Access::of_medium(&medium, &path);
         let mut inner = Inner::new(medium, path, access, false, geometry);
         inner.boot_id = boot_id;
@@ -144,7 +135,7 @@ impl<M: Medium> Pool<M> {
 }
 
 /// Opens the file of a pool and a second descriptor for its locks, after a look at how it starts.
-pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(AnyMedium, LockFile), PoolError> {
+pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(Medium, LockFile), PoolError> {
     look(path)?;
     let file = FileOptions {
         keep_holes: true,
@@ -161,7 +152,7 @@ pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(AnyMedium
         remove_leftovers(path);
         medium.reserve(0, DATA_START.min(medium.len()))?;
     }
-    Ok((AnyMedium::from(medium), locks))
+    Ok((Medium::from(medium), locks))
 }
 
 /// Refuses what is clearly not a pool before it is mapped.
@@ -203,9 +194,9 @@ fn look(path: &Path) -> Result<(), PoolError> {
     Ok(())
 }
 
-fn finish_open<M: Medium>(inner: Inner<M>) -> Result<Pool<M>, PoolError> {
-    let newest = read_newest(&*inner.medium, &inner.path)?;
-    let slots = Slots::read(&*inner.medium);
+fn finish_open(inner: Inner) -> Result<Pool, PoolError> {
+    let newest = read_newest(&inner.medium, &inner.path)?;
+    let slots = Slots::read(&inner.medium);
     let synced = slots.synced_generation();
     let rebooted = newest.boot_id != inner.boot_id && !made(Mistake::TrustNewestAfterReboot);
     if newest.generation.get() > synced && rebooted {
@@ -229,7 +220,7 @@ fn finish_open<M: Medium>(inner: Inner<M>) -> Result<Pool<M>, PoolError> {
 const FIRST: u64 = 1;
 
 /// Writes an empty pool, durable on return.
-fn initialise<M: Medium>(medium: &M, geometry: Geometry) -> Result<(), PoolError> {
+fn initialise(medium: &Medium, geometry: Geometry) -> Result<(), PoolError> {
     medium.grow(geometry.initial_len)?;
     let directory = encode(FIRST, &Objects::new(), None);
     let extent = ExtentRef::plain(DATA_START, directory.len() as u64, checksum(&directory));
@@ -272,7 +263,7 @@ fn file_options(options: &PoolOptions) -> FileOptions {
 }
 
 /// What stands for a path where there is none.
-pub(crate) fn medium_name<M: Medium>(medium: &M) -> Arc<Path> {
+pub(crate) fn medium_name(medium: &Medium) -> Arc<Path> {
     PathBuf::from(format!("<{}>", medium.kind())).into()
 }
 

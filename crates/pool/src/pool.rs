@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use halocline_media::{AnyMedium, Medium, MediumKind};
+use halocline_media::{Medium, MediumKind};
 
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
@@ -95,8 +95,8 @@ pub(crate) struct Writer {
 }
 
 /// What all clones of a handle share.
-pub(crate) struct Inner<M: Medium> {
-    pub(crate) medium: Arc<M>,
+pub(crate) struct Inner {
+    pub(crate) medium: Medium,
     pub(crate) path: Arc<Path>,
     pub(crate) access: Arc<Access>,
     pub(crate) writer: Mutex<Writer>,
@@ -126,19 +126,19 @@ pub(crate) struct Inner<M: Medium> {
 ///
 /// Any number of threads and processes may read while one writes. The last clone to go syncs what it has published; use
 /// [`close`](Pool::close) to learn whether it could.
-pub struct Pool<M: Medium = AnyMedium> {
-    pub(crate) inner: Arc<Inner<M>>,
+pub struct Pool {
+    pub(crate) inner: Arc<Inner>,
 }
 
-impl<M: Medium> Clone for Pool<M> {
-    fn clone(&self) -> Pool<M> {
+impl Clone for Pool {
+    fn clone(&self) -> Pool {
         Pool {
             inner: Arc::clone(&self.inner),
         }
     }
 }
 
-impl<M: Medium> Pool<M> {
+impl Pool {
     /// The file, or the medium's name in angle brackets.
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -168,7 +168,7 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// [`PoolError::Locked`] at once if any other handle or thread has one, [`PoolError::ReadOnly`], and all of
     /// [`snapshot`](Pool::snapshot).
-    pub fn begin(&self) -> Result<Txn<M>, PoolError> {
+    pub fn begin(&self) -> Result<Txn, PoolError> {
         Txn::begin(&self.inner)
     }
 
@@ -177,7 +177,7 @@ impl<M: Medium> Pool<M> {
     ///
     /// # Errors
     /// [`PoolError::Locked`] if it was not done by then, and all of [`begin`](Pool::begin).
-    pub fn begin_wait(&self, timeout: Duration) -> Result<Txn<M>, PoolError> {
+    pub fn begin_wait(&self, timeout: Duration) -> Result<Txn, PoolError> {
         Txn::begin_wait(&self.inner, timeout)
     }
 
@@ -242,7 +242,7 @@ impl<M: Medium> Pool<M> {
             used,
             free: len.saturating_sub(used),
             generation: directory.generation,
-            synced_generation: Slots::read(&*inner.medium).synced_generation(),
+            synced_generation: Slots::read(&inner.medium).synced_generation(),
             objects: directory.objects.len(),
             uuid: superblock.uuid,
             version: superblock.version.get(),
@@ -250,14 +250,14 @@ impl<M: Medium> Pool<M> {
     }
 }
 
-impl<M: Medium> Inner<M> {
+impl Inner {
     pub(crate) fn new(
-        medium: Arc<M>,
+        medium: Medium,
         path: Arc<Path>,
         access: Arc<Access>,
         read_only: bool,
         geometry: Geometry,
-    ) -> Inner<M> {
+    ) -> Inner {
         let random = RandomState::new();
         Inner {
             medium,
@@ -307,14 +307,14 @@ impl<M: Medium> Inner<M> {
     /// Pins the newest generation: reads the superblock, pins, and looks again whether it is still the newest, as only
     /// then its writer is sure to have seen the pin.
     pub(crate) fn pin_newest(&self) -> Result<(Superblock, Pinned), PoolError> {
-        let mut superblock = read_newest(&*self.medium, &self.path)?;
+        let mut superblock = read_newest(&self.medium, &self.path)?;
         loop {
             let generation = superblock.generation.get();
             self.access.pin(generation)?;
             if made(Mistake::SkipSecondLook) {
                 break;
             }
-            let again = read_newest(&*self.medium, &self.path);
+            let again = read_newest(&self.medium, &self.path);
             match again {
                 Ok(newest) if newest.generation.get() != generation => superblock = newest,
                 Ok(_) => break,
@@ -327,7 +327,7 @@ impl<M: Medium> Inner<M> {
         }
         match self.directory_of(&superblock) {
             Ok(directory) => {
-                let medium = Arc::clone(&self.medium) as Arc<dyn Medium>;
+                let medium = self.medium.clone();
                 let pinned = Pinned::new(
                     medium,
                     directory,
@@ -354,7 +354,7 @@ impl<M: Medium> Inner<M> {
         {
             return Ok(Arc::clone(directory));
         }
-        let directory = Arc::new(read_directory(&*self.medium, &self.path, superblock)?);
+        let directory = Arc::new(read_directory(&self.medium, &self.path, superblock)?);
         *current = Some(Arc::clone(&directory));
         Ok(directory)
     }
@@ -380,7 +380,7 @@ impl<M: Medium> Inner<M> {
         self.writable()?;
         let _lock = self.access.lock_sync()?;
         self.medium.refresh()?;
-        let mut newest = read_newest(&*self.medium, &self.path)?;
+        let mut newest = read_newest(&self.medium, &self.path)?;
         let lazy = !self.medium.fence_is_durable();
         // Pinned, so that the space of its logs stays theirs until their counts are stored.
         let mut pinned = None;
@@ -415,7 +415,7 @@ impl<M: Medium> Inner<M> {
 
     /// Makes a generation durable, then the superblock that vouches for it. The caller has the lock of syncs.
     fn write_synced(&self, mut superblock: Superblock) -> Result<(), PoolError> {
-        let medium = &*self.medium;
+        let medium = &self.medium;
         let durable = medium.fence_is_durable();
         let stays = durable && superblock.is_synced();
         if !stays && !made(Mistake::SyncSuperblockFirst) {
@@ -442,7 +442,7 @@ impl<M: Medium> Inner<M> {
     }
 }
 
-impl<M: Medium> Drop for Inner<M> {
+impl Drop for Inner {
     fn drop(&mut self) {
         if let Err(error) = self.sync_own() {
             tracing::warn!(path = %self.path.display(), %error, "closed without syncing the last changes");
@@ -467,7 +467,7 @@ const MOST_HOLES: u64 = 16 << 20;
 /// # Errors
 /// [`PoolError::DamagedDirectory`].
 pub(crate) fn read_directory(
-    medium: &dyn Medium,
+    medium: &Medium,
     path: &Path,
     superblock: &Superblock,
 ) -> Result<Directory, PoolError> {
@@ -492,7 +492,7 @@ pub(crate) fn read_directory(
     Directory::decode(&bytes, extent, generation, superblock.file_len.get(), features).map_err(damaged)
 }
 
-impl<M: Medium> fmt::Debug for Pool<M> {
+impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
             .field("path", &self.inner.path)

@@ -9,8 +9,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use halocline_media::Medium;
-
 use crate::PoolError;
 use crate::directory::{ExtentRef, ObjectKind, Record};
 use crate::layout::{SUMMED_FROM, blocks};
@@ -22,7 +20,7 @@ const WORTH: u64 = 16;
 /// Bytes that are copied between two looks at the caller's wish to end.
 const PIECE: usize = 1 << 20;
 
-impl<M: Medium> Txn<M> {
+impl Txn {
     /// Copies extents towards the start, if the file could be a good deal shorter then, and returns true if the
     /// transaction is to be committed for that. Setting `cancel` ends it; what is copied by then is kept.
     ///

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use halocline_media::{AnyMedium, Medium};
+use halocline_media::Medium;
 use zerocopy::little_endian::U64;
 
 use crate::PoolError;
@@ -54,8 +54,8 @@ impl RepairReport {
 
 /// What a repair of a pool would do, to be looked at before it is [applied](RepairPlan::apply). Nobody else can write to
 /// the pool while it lives.
-pub struct RepairPlan<M: Medium = AnyMedium> {
-    medium: Arc<M>,
+pub struct RepairPlan {
+    medium: Medium,
     path: Arc<Path>,
     access: Arc<Access>,
     boot_id: [u8; 16],
@@ -69,7 +69,7 @@ pub struct RepairPlan<M: Medium = AnyMedium> {
     _writer: WriterLock,
 }
 
-impl Pool<AnyMedium> {
+impl Pool {
     /// Reads the pool in a file and says what a repair would do and lose. Changes nothing. No other handle may be writing.
     ///
     /// # Errors
@@ -81,13 +81,7 @@ impl Pool<AnyMedium> {
         let path = path.as_ref();
         let (medium, locks) = open_file(path, &PoolOptions::default())?;
         let access = Access::of_file(locks, path.into());
-        plan(
-            Arc::new(medium),
-            path.into(),
-            access,
-            halocline_media::boot_id(),
-            &progress,
-        )
+        plan(medium, path.into(), access, halocline_media::boot_id(), &progress)
     }
 
     /// Makes a plan and applies it, whatever it loses: see [`plan_repair`](Pool::plan_repair) and [`RepairPlan::apply`].
@@ -102,30 +96,31 @@ impl Pool<AnyMedium> {
     }
 }
 
-impl<M: Medium> Pool<M> {
+impl Pool {
     /// [`repair`](Pool::repair) on any medium.
     ///
     /// # Errors
     /// As [`repair`](Pool::repair).
     pub fn repair_on(
-        medium: &Arc<M>,
+        medium: impl Into<Medium>,
         progress: impl Fn(CheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
         Pool::repair_with(medium, halocline_media::boot_id(), progress)
     }
 
     pub(crate) fn repair_with(
-        medium: &Arc<M>,
+        medium: impl Into<Medium>,
         boot_id: [u8; 16],
         progress: impl Fn(CheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
-        let path = medium_name(&**medium);
-        let access = Access::of_medium(medium, &path);
-        plan(Arc::clone(medium), path, access, boot_id, &progress)?.apply()
+        let medium = medium.into();
+        let path = medium_name(&medium);
+        let access = Access::of_medium(&medium, &path);
+        plan(medium, path, access, boot_id, &progress)?.apply()
     }
 }
 
-impl<M: Medium> RepairPlan<M> {
+impl RepairPlan {
     /// What applying it would find and do.
     pub fn report(&self) -> &RepairReport {
         &self.report
@@ -184,7 +179,7 @@ impl<M: Medium> RepairPlan<M> {
     /// [`PoolError::Media`].
     pub fn apply(self) -> Result<RepairReport, PoolError> {
         let _sync = self.access.lock_sync()?;
-        let medium = &*self.medium;
+        let medium = &self.medium;
         let mut cut = false;
         for (name, examined) in &self.logs {
             let record = self.directory.objects.get(name.as_str());
@@ -201,7 +196,7 @@ impl<M: Medium> RepairPlan<M> {
     }
 }
 
-impl<M: Medium> std::fmt::Debug for RepairPlan<M> {
+impl std::fmt::Debug for RepairPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RepairPlan")
             .field("path", &self.path)
@@ -210,15 +205,15 @@ impl<M: Medium> std::fmt::Debug for RepairPlan<M> {
     }
 }
 
-fn plan<M: Medium>(
-    medium: Arc<M>,
+fn plan(
+    medium: Medium,
     path: Arc<Path>,
     access: Arc<Access>,
     boot_id: [u8; 16],
     progress: &(dyn Fn(CheckProgress) + Sync),
-) -> Result<RepairPlan<M>, PoolError> {
+) -> Result<RepairPlan, PoolError> {
     let writer = access.lock_writer()?;
-    let slots = Slots::read(&*medium);
+    let slots = Slots::read(&medium);
     refuse(&slots, &path)?;
     let mut candidates: Vec<Superblock> = slots.valid().map(|(_, superblock)| *superblock).collect();
     let by_age = |superblock: &Superblock| (Reverse(superblock.generation.get()), superblock.file_len.get());
@@ -231,11 +226,11 @@ fn plan<M: Medium>(
     let after_power_loss = candidates.first().is_some_and(torn);
     let (mut problems, mut readable) = (Vec::new(), Vec::new());
     for superblock in candidates {
-        let directory = check_reach(&superblock, &*medium, &path)
-            .and_then(|()| read_directory(&*medium, &path, &superblock));
+        let directory = check_reach(&superblock, &medium, &path)
+            .and_then(|()| read_directory(&medium, &path, &superblock));
         match directory {
             Ok(directory) => {
-                let damaged = verify(&*medium, &distinct(&directory), progress);
+                let damaged = verify(&medium, &distinct(&directory), progress);
                 let settled = damaged.is_empty() || !torn(&superblock);
                 readable.push((superblock, directory, damaged));
                 if settled {
@@ -273,7 +268,7 @@ fn plan<M: Medium>(
             problem,
         });
     };
-    let logs = damaged_logs(&*medium, &directory, &boot_id);
+    let logs = damaged_logs(&medium, &directory, &boot_id);
     let number = kept.generation.get();
     let report = RepairReport {
         newest,
@@ -329,7 +324,7 @@ fn refuse(slots: &Slots, path: &Path) -> Result<(), PoolError> {
 }
 
 /// The logs of a generation that are damaged, with what is left of them.
-fn damaged_logs(medium: &dyn Medium, directory: &Directory, boot_id: &[u8; 16]) -> Vec<(String, Examined)> {
+fn damaged_logs(medium: &Medium, directory: &Directory, boot_id: &[u8; 16]) -> Vec<(String, Examined)> {
     let examined = directory.objects.iter().filter_map(|(name, record)| {
         let log = Log::of(medium, record, checksum(boot_id))?;
         Some((name.to_string(), log.examine()))
@@ -355,12 +350,7 @@ pub fn saved_state_path(path: &Path) -> PathBuf {
 
 /// Makes a generation the newest and durable, first in a synced copy, so that the copy it came from is not needed when
 /// it is overwritten.
-fn republish(
-    medium: &dyn Medium,
-    from: Superblock,
-    generation: u64,
-    boot_id: [u8; 16],
-) -> Result<(), PoolError> {
+fn republish(medium: &Medium, from: Superblock, generation: u64, boot_id: [u8; 16]) -> Result<(), PoolError> {
     let superblock = Superblock {
         generation: U64::new(generation),
         synced_generation: U64::new(generation),

@@ -18,7 +18,7 @@ use crate::verify::{Verification, VerifiedReads};
 
 /// A pinned generation: what it names is not overwritten while this lives.
 pub(crate) struct Pinned {
-    medium: Arc<dyn Medium>,
+    medium: Medium,
     directory: Arc<Directory>,
     access: Arc<Access>,
     path: Arc<Path>,
@@ -33,7 +33,7 @@ pub(crate) struct Pinned {
 impl Pinned {
     /// Takes over a pin of the directory's generation.
     pub(crate) fn new(
-        medium: Arc<dyn Medium>,
+        medium: Medium,
         directory: Arc<Directory>,
         access: Arc<Access>,
         path: Arc<Path>,
@@ -56,8 +56,8 @@ impl Pinned {
         self.lock.get_or_init(|| lock);
     }
 
-    pub(crate) fn medium(&self) -> &dyn Medium {
-        &*self.medium
+    pub(crate) fn medium(&self) -> &Medium {
+        &self.medium
     }
 
     pub(crate) fn verification(&self) -> &Arc<Verification> {
@@ -89,7 +89,7 @@ impl Pinned {
     /// Its logs.
     pub(crate) fn logs(&self) -> impl Iterator<Item = Log<'_>> {
         let records = self.directory.objects.values();
-        records.filter_map(|record| Log::of(&*self.medium, record, self.boot))
+        records.filter_map(|record| Log::of(&self.medium, record, self.boot))
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn log_of<'a>(pinned: &'a Pinned, name: &str) -> Result<Log<'a>, Pool
             name: name_owned(),
         });
     };
-    Log::of(&*pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
+    Log::of(&pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
         path: path(),
         name: name_owned(),
         kind: record.kind,

@@ -81,13 +81,13 @@ impl Superblock {
     }
 
     /// Stores the superblock to a copy: visible, not flushed.
-    pub(crate) fn store(mut self, medium: &dyn Medium, slot: usize) {
+    pub(crate) fn store(mut self, medium: &Medium, slot: usize) {
         self.checksum = U64::new(self.sum());
         medium.store(slot_offset(slot), self.as_bytes());
     }
 
     /// Stores the superblock to a copy and flushes it; a fence makes it durable.
-    pub(crate) fn write(self, medium: &dyn Medium, slot: usize) {
+    pub(crate) fn write(self, medium: &Medium, slot: usize) {
         self.store(medium, slot);
         medium.flush(slot_offset(slot), size_of::<Superblock>() as u64);
     }
@@ -113,7 +113,7 @@ pub(crate) enum Slot {
 pub(crate) struct Slots([Slot; SLOTS]);
 
 impl Slots {
-    pub(crate) fn read(medium: &dyn Medium) -> Slots {
+    pub(crate) fn read(medium: &Medium) -> Slots {
         Slots(std::array::from_fn(|slot| read_slot(medium, slot)))
     }
 
@@ -182,7 +182,7 @@ impl Slots {
 /// # Errors
 /// [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`], [`PoolError::NewerFormat`],
 /// [`PoolError::UnknownFeature`].
-pub(crate) fn read_newest(medium: &dyn Medium, path: &Path) -> Result<Superblock, PoolError> {
+pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, PoolError> {
     if medium.len() < DATA_START {
         return Err(too_short(medium, path));
     }
@@ -239,11 +239,7 @@ pub(crate) fn read_newest(medium: &dyn Medium, path: &Path) -> Result<Superblock
 ///
 /// # Errors
 /// [`PoolError::Truncated`], [`PoolError::DamagedDirectory`].
-pub(crate) fn check_reach(
-    superblock: &Superblock,
-    medium: &dyn Medium,
-    path: &Path,
-) -> Result<(), PoolError> {
+pub(crate) fn check_reach(superblock: &Superblock, medium: &Medium, path: &Path) -> Result<(), PoolError> {
     let expected = superblock.file_len.get();
     let actual = if medium.len() < expected {
         medium.refresh()?
@@ -269,7 +265,7 @@ pub(crate) fn check_reach(
     Ok(())
 }
 
-fn too_short(medium: &dyn Medium, path: &Path) -> PoolError {
+fn too_short(medium: &Medium, path: &Path) -> PoolError {
     let mut start = [0; MAGIC.len()];
     if medium.len() >= start.len() as u64 {
         medium.load(0, &mut start);
@@ -295,7 +291,7 @@ fn slot_offset(slot: usize) -> u64 {
     slot as u64 * SLOT_SIZE
 }
 
-fn read_slot(medium: &dyn Medium, slot: usize) -> Slot {
+fn read_slot(medium: &Medium, slot: usize) -> Slot {
     let mut superblock = Superblock::new_zeroed();
     medium.load(slot_offset(slot), superblock.as_mut_bytes());
     if superblock.magic != MAGIC {

@@ -6,8 +6,6 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use halocline_media::Medium;
-
 use crate::PoolError;
 use crate::access::WriterLock;
 use crate::pool::Inner;
@@ -18,11 +16,11 @@ const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(5);
 
 /// That a handle's one transaction is running.
-pub(crate) struct Turn<M: Medium>(Arc<Inner<M>>);
+pub(crate) struct Turn(Arc<Inner>);
 
-impl<M: Medium> Turn<M> {
+impl Turn {
     /// Takes the writer's lock, or finds that this handle still has it.
-    pub(crate) fn take(inner: &Arc<Inner<M>>) -> Result<(Turn<M>, Arc<WriterLock>), PoolError> {
+    pub(crate) fn take(inner: &Arc<Inner>) -> Result<(Turn, Arc<WriterLock>), PoolError> {
         let mut writer = inner.writer();
         if writer.busy {
             return Err(PoolError::Locked {
@@ -47,16 +45,16 @@ impl<M: Medium> Turn<M> {
     }
 }
 
-impl<M: Medium> Drop for Turn<M> {
+impl Drop for Turn {
     fn drop(&mut self) {
         self.0.writer().busy = false;
         self.0.turn_over.notify_all();
     }
 }
 
-impl<M: Medium> Txn<M> {
+impl Txn {
     /// As [`Pool::begin_wait`](crate::Pool::begin_wait).
-    pub(crate) fn begin_wait(inner: &Arc<Inner<M>>, timeout: Duration) -> Result<Txn<M>, PoolError> {
+    pub(crate) fn begin_wait(inner: &Arc<Inner>, timeout: Duration) -> Result<Txn, PoolError> {
         let start = Instant::now();
         let mut pause = SHORTEST;
         loop {
@@ -72,7 +70,7 @@ impl<M: Medium> Txn<M> {
     }
 }
 
-impl<M: Medium> Inner<M> {
+impl Inner {
     /// Waits for the end of this handle's transaction, at most for the time that is left; if it has none, another handle
     /// has the lock, which tells nobody when it lets go: then for the time of a pause.
     fn wait_for_turn(&self, pause: Duration, left: Duration) {

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use halocline_media::{AnyMedium, Medium, MediumKind};
+use halocline_media::{Medium, MediumKind};
 
 use crate::PoolError;
 use crate::access::{SlabLock, WriterLock};
@@ -38,8 +38,8 @@ use crate::writer::{ExtentWriter, Scratch};
 ///
 /// Threads may share it: any number of [`ExtentWriter`]s can be in use at a time. Readers see nothing of it before the
 /// commit.
-pub struct Txn<M: Medium = AnyMedium> {
-    pub(crate) inner: Arc<Inner<M>>,
+pub struct Txn {
+    pub(crate) inner: Arc<Inner>,
     base: Arc<Pinned>,
     superblock: Superblock,
     state: Mutex<State>,
@@ -49,7 +49,7 @@ pub struct Txn<M: Medium = AnyMedium> {
     _verified: VerifiedReads,
     // Last, so that all else is done when they go.
     lock: Arc<WriterLock>,
-    _turn: Turn<M>,
+    _turn: Turn,
 }
 
 #[derive(Debug)]
@@ -108,8 +108,8 @@ impl State {
     }
 }
 
-impl<M: Medium> Txn<M> {
-    pub(crate) fn begin(inner: &Arc<Inner<M>>) -> Result<Txn<M>, PoolError> {
+impl Txn {
+    pub(crate) fn begin(inner: &Arc<Inner>) -> Result<Txn, PoolError> {
         inner.writable()?;
         let (turn, lock) = Turn::take(inner)?;
         if inner.failed.load(Ordering::Acquire) {
@@ -119,7 +119,7 @@ impl<M: Medium> Txn<M> {
         inner.access.check_place()?;
         let len = inner.medium.refresh()?;
         let (superblock, base) = inner.pin_newest()?;
-        Slots::read(&*inner.medium)
+        Slots::read(&inner.medium)
             .features()
             .check_writable(&inner.path)?;
         inner.adopt(&superblock, base.directory(), len)?;
@@ -162,7 +162,7 @@ impl<M: Medium> Txn<M> {
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
-    pub fn alloc(&self, max_len: u64) -> Result<ExtentWriter<'_, M>, PoolError> {
+    pub fn alloc(&self, max_len: u64) -> Result<ExtentWriter<'_>, PoolError> {
         let space = blocks(max_len) + sums::space_of(max_len);
         Ok(ExtentWriter::new(self, self.reserve(space)?, max_len))
     }
@@ -172,7 +172,7 @@ impl<M: Medium> Txn<M> {
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
-    pub fn scratch(&self, len: u64) -> Result<Scratch<'_, M>, PoolError> {
+    pub fn scratch(&self, len: u64) -> Result<Scratch<'_>, PoolError> {
         Ok(Scratch::new(self, self.reserve(len)?, len))
     }
 
@@ -295,7 +295,7 @@ impl<M: Medium> Txn<M> {
         self.start_logs()?;
         let state = self.state();
         let inner = &*self.inner;
-        let medium = &*inner.medium;
+        let medium = &inner.medium;
         let generation = self.base_generation() + 1;
         let features = (state.features | Features::LIMBO_LIST).for_objects(&state.objects);
         let changes = self.changes(&state);
@@ -360,7 +360,7 @@ impl<M: Medium> Txn<M> {
     /// The switch: stores the new superblock over the older copy and makes it durable.
     fn publish(&self, features: Features, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
         let inner = &*self.inner;
-        let medium = &*inner.medium;
+        let medium = &inner.medium;
         let slots = Slots::read(medium);
         let mut superblock = Superblock::new(
             FORMAT_VERSION,
@@ -516,8 +516,8 @@ impl<M: Medium> Txn<M> {
         &self.base
     }
 
-    pub(crate) fn medium(&self) -> &dyn Medium {
-        &*self.inner.medium
+    pub(crate) fn medium(&self) -> &Medium {
+        &self.inner.medium
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -525,7 +525,7 @@ impl<M: Medium> Txn<M> {
     }
 }
 
-impl<M: Medium> Drop for Txn<M> {
+impl Drop for Txn {
     /// Gives back what is reserved and not published: at once, or, if someone still reads it, when the next generation
     /// is there and nobody has this one any more. Until then other handles cannot write: they would take it for free.
     fn drop(&mut self) {
@@ -546,7 +546,7 @@ impl<M: Medium> Drop for Txn<M> {
     }
 }
 
-impl<M: Medium> fmt::Debug for Txn<M> {
+impl fmt::Debug for Txn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Txn")
             .field("path", &self.inner.path)

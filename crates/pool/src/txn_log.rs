@@ -8,8 +8,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use halocline_media::Medium;
-
 use crate::PoolError;
 use crate::directory::{ExtentRef, ObjectKind, Objects, Record};
 use crate::layout::{BLOCK, LOG_COUNTS, RECORD_ALIGN, RECORD_OVERHEAD};
@@ -19,7 +17,7 @@ use crate::mistake::{Mistake, made};
 use crate::snapshot::log_of;
 use crate::txn::{Txn, check_name};
 
-impl<M: Medium> Txn<M> {
+impl Txn {
     /// Names a log without records in the generation that this transaction will publish, of `capacity` bytes in whole
     /// blocks of 4 KiB; 128 of them are its count, the others are for records and their overhead of 16 to 23 bytes each.
     /// Creates it, or replaces the object of this name: what a log

@@ -8,8 +8,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use halocline_media::Medium;
-
 use crate::PoolError;
 use crate::layout::{HUGE, Superblock, VACUUMS};
 use crate::mistake::{Mistake, made};
@@ -37,7 +35,7 @@ pub struct VacuumReport {
     pub moved: Option<(u64, u64)>,
 }
 
-impl<M: Medium> Pool<M> {
+impl Pool {
     /// Gives the blocks of all space that nothing names any more back to the file system, in pieces of 2 MiB; syncs
     /// before. What snapshots, here or in other processes, still see stays. If no other handle has the file open,
     /// extents at its end move into free space before them, and the file is shortened; else it keeps its length, with
@@ -94,7 +92,7 @@ impl<M: Medium> Pool<M> {
     }
 }
 
-impl<M: Medium> Inner<M> {
+impl Inner {
     /// Frees all that neither a reader nor, after a sync, a superblock needs.
     fn reclaim_all(&self, generation: u64) -> Result<(), PoolError> {
         if !made(Mistake::VacuumUnsynced) {
@@ -115,9 +113,9 @@ impl<M: Medium> Inner<M> {
     }
 
     /// Shortens the file and punches holes into it; `before` are the bytes it took and its length.
-    fn give_back(&self, txn: &Txn<M>, before: (u64, u64)) -> Result<VacuumReport, PoolError> {
+    fn give_back(&self, txn: &Txn, before: (u64, u64)) -> Result<VacuumReport, PoolError> {
         self.reclaim_all(txn.base_generation())?;
-        let medium = &*self.medium;
+        let medium = &self.medium;
         let shared = !self.shorten()?;
         if let Some(space) = &mut self.writer().space {
             // Other handles must know before the first block is gone.
@@ -156,7 +154,7 @@ impl<M: Medium> Inner<M> {
             return Ok(true);
         }
         let _sync = self.access.lock_sync()?;
-        let newest = read_newest(&*self.medium, &self.path)?;
+        let newest = read_newest(&self.medium, &self.path)?;
         if made(Mistake::ShortenFirst) {
             self.medium.truncate(end)?;
         }
@@ -171,7 +169,7 @@ impl<M: Medium> Inner<M> {
     /// Has both copies that syncs write say that the file ends at `len`, durably; the newest generation is synced. They
     /// count before longer ones of the same generation.
     fn store_len(&self, mut superblock: Superblock, len: u64) -> Result<(), PoolError> {
-        let medium = &*self.medium;
+        let medium = &self.medium;
         superblock.file_len = len.into();
         superblock.synced_generation = superblock.generation;
         superblock.boot_id = self.boot_id;

@@ -9,7 +9,6 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use halocline_media::{AnyMedium, Medium};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::PoolError;
@@ -22,8 +21,8 @@ use crate::txn::Txn;
 /// An extent that is being written: at any place from several threads, or from start to end.
 ///
 /// Bytes that were never written hold anything.
-pub struct ExtentWriter<'t, M: Medium = AnyMedium> {
-    space: Reserved<'t, M>,
+pub struct ExtentWriter<'t> {
+    space: Reserved<'t>,
     position: u64,
     /// Of what was appended, while it is still in the CPU's caches.
     sum: Box<Xxh3>,
@@ -32,8 +31,8 @@ pub struct ExtentWriter<'t, M: Medium = AnyMedium> {
     scattered: AtomicBool,
 }
 
-impl<'t, M: Medium> ExtentWriter<'t, M> {
-    pub(crate) fn new(txn: &'t Txn<M>, offset: u64, capacity: u64) -> ExtentWriter<'t, M> {
+impl<'t> ExtentWriter<'t> {
+    pub(crate) fn new(txn: &'t Txn, offset: u64, capacity: u64) -> ExtentWriter<'t> {
         ExtentWriter {
             space: Reserved {
                 txn,
@@ -102,7 +101,7 @@ impl<'t, M: Medium> ExtentWriter<'t, M> {
             "an extent of {} bytes cannot end at {len}",
             space.capacity
         );
-        let (txn, medium) = (space.txn, &*space.txn.inner.medium);
+        let (txn, medium) = (space.txn, &space.txn.inner.medium);
         let (checksum, sums) = if len == self.position && !*self.scattered.get_mut() {
             (self.sum.digest(), std::mem::take(&mut self.blocks).finish())
         } else {
@@ -139,7 +138,7 @@ fn sums_of(bytes: &[u8]) -> (u64, Vec<u64>) {
     (sum.digest(), blocks.finish())
 }
 
-impl<M: Medium> io::Write for ExtentWriter<'_, M> {
+impl io::Write for ExtentWriter<'_> {
     /// Appends as much as fits; [`io::ErrorKind::WriteZero`] follows from `write_all` when nothing does.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let fits = (self.space.capacity - self.position).min(bytes.len() as u64) as usize;
@@ -152,7 +151,7 @@ impl<M: Medium> io::Write for ExtentWriter<'_, M> {
     }
 }
 
-impl<M: Medium> fmt::Debug for ExtentWriter<'_, M> {
+impl fmt::Debug for ExtentWriter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("ExtentWriter");
         debug
@@ -163,12 +162,12 @@ impl<M: Medium> fmt::Debug for ExtentWriter<'_, M> {
 }
 
 /// Bytes in the pool that live as long as this does, and never longer than the transaction. Never flushed.
-pub struct Scratch<'t, M: Medium = AnyMedium> {
-    space: Reserved<'t, M>,
+pub struct Scratch<'t> {
+    space: Reserved<'t>,
 }
 
-impl<'t, M: Medium> Scratch<'t, M> {
-    pub(crate) fn new(txn: &'t Txn<M>, offset: u64, capacity: u64) -> Scratch<'t, M> {
+impl<'t> Scratch<'t> {
+    pub(crate) fn new(txn: &'t Txn, offset: u64, capacity: u64) -> Scratch<'t> {
         Scratch {
             space: Reserved {
                 txn,
@@ -206,7 +205,7 @@ impl<'t, M: Medium> Scratch<'t, M> {
     }
 
     /// Ends writing, for the bytes to be read in place.
-    pub fn freeze(self) -> FrozenScratch<'t, M> {
+    pub fn freeze(self) -> FrozenScratch<'t> {
         FrozenScratch {
             space: self.space,
             _bytes: PhantomData,
@@ -214,7 +213,7 @@ impl<'t, M: Medium> Scratch<'t, M> {
     }
 }
 
-impl<M: Medium> fmt::Debug for Scratch<'_, M> {
+impl fmt::Debug for Scratch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scratch")
             .field("len", &self.len())
@@ -223,19 +222,19 @@ impl<M: Medium> fmt::Debug for Scratch<'_, M> {
 }
 
 /// The bytes of a [`Scratch`], to be read only.
-pub struct FrozenScratch<'t, M: Medium = AnyMedium> {
-    space: Reserved<'t, M>,
+pub struct FrozenScratch<'t> {
+    space: Reserved<'t>,
     _bytes: PhantomData<&'t [u8]>,
 }
 
-impl<M: Medium> Deref for FrozenScratch<'_, M> {
+impl Deref for FrozenScratch<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         // SAFETY: `freeze` has consumed the only way to store to this space, and it is given back when `self` goes.
         unsafe {
             unpinned(
-                &*self.space.txn.inner.medium,
+                &self.space.txn.inner.medium,
                 self.space.offset,
                 self.space.capacity,
             )
@@ -243,7 +242,7 @@ impl<M: Medium> Deref for FrozenScratch<'_, M> {
     }
 }
 
-impl<M: Medium> fmt::Debug for FrozenScratch<'_, M> {
+impl fmt::Debug for FrozenScratch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrozenScratch")
             .field("len", &self.len())
@@ -252,13 +251,13 @@ impl<M: Medium> fmt::Debug for FrozenScratch<'_, M> {
 }
 
 /// Space of a transaction; given back when it goes, unless it was made the space of an extent.
-struct Reserved<'t, M: Medium> {
-    txn: &'t Txn<M>,
+struct Reserved<'t> {
+    txn: &'t Txn,
     offset: u64,
     capacity: u64,
 }
 
-impl<M: Medium> Reserved<'_, M> {
+impl Reserved<'_> {
     fn at(&self, offset: u64, len: usize) -> u64 {
         let inside = offset
             .checked_add(len as u64)
@@ -279,7 +278,7 @@ impl<M: Medium> Reserved<'_, M> {
     }
 }
 
-impl<M: Medium> Drop for Reserved<'_, M> {
+impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         if self.capacity > 0 {
             self.txn.trim(self.offset, 0);

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use halocline_media::{Bytes, Clock, Device, DeviceProfile, Dram, EmulatedSpec, Medium};
+use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec};
+use halocline_media::{Bytes, Dram, Medium, MediumAccess, MediumBackend};
 use halocline_pool::{ExtentRef, MAX_NAME, ObjectKind, Pool, PoolError, PoolOptions, Txn};
 use tempfile::TempDir;
 
@@ -22,7 +23,7 @@ fn bytes(seed: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| seed ^ (at as u8) ^ ((at >> 8) as u8)).collect()
 }
 
-fn write<M: Medium>(txn: &Txn<M>, bytes: &[u8]) -> ExtentRef {
+fn write(txn: &Txn, bytes: &[u8]) -> ExtentRef {
     let mut writer = txn.alloc(bytes.len() as u64).unwrap();
     writer.append(bytes);
     writer.finish(bytes.len() as u64).unwrap()
@@ -530,7 +531,7 @@ fn reads_of_extents_are_charged_to_an_emulated_device() {
         ..EmulatedSpec::new(DeviceProfile::optane())
     };
     let device = Device::new(&spec).unwrap();
-    let pool = Pool::open_emulated(&path, &options(), &device).unwrap();
+    let pool = Pool::open_wrapped(&path, &options(), |medium| device.emulate(medium)).unwrap();
     let snapshot = pool.snapshot().unwrap();
     let object = snapshot.object("table/a").unwrap();
     let extent = object.extent(0).unwrap();

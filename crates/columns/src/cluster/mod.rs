@@ -25,22 +25,22 @@ const BATCH_ROWS: usize = 8192;
 const BATCH_BYTES: usize = 4 << 20;
 
 /// Takes rows in any order and gives them back in the order of the clustering columns.
-pub(crate) struct Sorter<'t, M: Medium> {
-    txn: &'t Txn<M>,
+pub(crate) struct Sorter<'t> {
+    txn: &'t Txn,
     codec: RowCodec,
     run: Run,
     /// Sorted runs in scratch space, in the order of their rows.
-    spilled: Vec<FrozenScratch<'t, M>>,
+    spilled: Vec<FrozenScratch<'t>>,
     memory: usize,
 }
 
-impl<'t, M: Medium> Sorter<'t, M> {
+impl<'t> Sorter<'t> {
     /// A sorter for the table's clustering columns, `None` if it has none.
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchColumn`] if the table's description is damaged.
     pub(crate) fn new(
-        txn: &'t Txn<M>,
+        txn: &'t Txn,
         table: &str,
         meta: &TableMeta,
         schema: &SchemaRef,

@@ -109,12 +109,7 @@ const BATCH_SHARE: usize = 16;
 ///
 /// # Panics
 /// If rows per chunk or segment break their limits.
-pub fn merge<M: Medium>(
-    txn: &Txn<M>,
-    table: &str,
-    ids: &[u64],
-    options: &MergeOptions<'_>,
-) -> Result<MergeStats> {
+pub fn merge(txn: &Txn, table: &str, ids: &[u64], options: &MergeOptions<'_>) -> Result<MergeStats> {
     let open = Table::open_in(txn, table)?.for_copying();
     let mut write = TableOptions {
         chunk_rows: options.chunk_rows,

@@ -24,7 +24,7 @@ fn batch(numbers: std::ops::Range<i64>) -> RecordBatch {
 }
 
 /// Table `t` with segments 0, 1 and 2 of 3000 rows.
-fn three_segments(pool: &Pool<Dram>) -> Txn<Dram> {
+fn three_segments(pool: &Pool) -> Txn {
     let txn = pool.begin().expect("no other writer");
     create_table(&txn, "t", &batch(0..1).schema(), &TableProperties::default()).expect("storable");
     for i in 0..3 {
@@ -33,7 +33,7 @@ fn three_segments(pool: &Pool<Dram>) -> Txn<Dram> {
     txn
 }
 
-fn append(txn: &Txn<Dram>, batch: &RecordBatch) -> Result<(), ColumnsError> {
+fn append(txn: &Txn, batch: &RecordBatch) -> Result<(), ColumnsError> {
     let mut options = TableOptions::default();
     options.chunk_rows = 1024;
     let mut writer = TableWriter::append(txn, "t", options)?;
@@ -41,7 +41,7 @@ fn append(txn: &Txn<Dram>, batch: &RecordBatch) -> Result<(), ColumnsError> {
     writer.finish().map(drop)
 }
 
-fn open(txn: &Txn<Dram>) -> Table {
+fn open(txn: &Txn) -> Table {
     Table::open_in(txn, "t").expect("there")
 }
 

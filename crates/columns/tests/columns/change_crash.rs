@@ -41,7 +41,7 @@ fn options(memory: usize) -> TableOptions {
     options
 }
 
-fn append<M: Medium>(txn: &Txn<M>, model: &mut Model, rows: usize, seed: u64) {
+fn append(txn: &Txn, model: &mut Model, rows: usize, seed: u64) {
     let batch = model.batch(rows, seed);
     let mut writer = TableWriter::append(txn, "t", options(512)).expect("a table");
     writer.write(&batch).expect("rows of the table");
@@ -58,7 +58,7 @@ fn follow_order(table: &Table, model: &mut Model) {
 }
 
 /// Two segments, the first with deleted rows.
-fn set_up<M: Medium>(pool: &Pool<M>, properties: &TableProperties) -> Model {
+fn set_up(pool: &Pool, properties: &TableProperties) -> Model {
     let mut model = empty_model();
     let txn = pool.begin().expect("no other writer");
     create_table(&txn, "t", &model.schema(), properties).expect("storable");
@@ -69,13 +69,13 @@ fn set_up<M: Medium>(pool: &Pool<M>, properties: &TableProperties) -> Model {
     model
 }
 
-fn delete<M: Medium>(txn: &Txn<M>, model: &mut Model, seed: u64) {
+fn delete(txn: &Txn, model: &mut Model, seed: u64) {
     let rows = model.delete(&Table::open_in(txn, "t").expect("a table"), 60, seed);
     delete_rows(txn, "t", &rows).expect("rows of the table");
 }
 
 /// Kills `change`, which takes a table from one state to another, at every moment and with every flush and fence left out.
-fn explore(properties: &TableProperties, to_name: &str, change: impl Fn(&Txn<Tracked>, &mut Model)) {
+fn explore(properties: &TableProperties, to_name: &str, change: impl Fn(&Txn, &mut Model)) {
     // One handle for both: what a pool does when it is first written to after an open is tested there.
     let kept = RefCell::new(None);
     // The rows, and the ids of the segments: a merge does not change the rows.
@@ -220,7 +220,7 @@ fn several_changes_at_once() {
     });
 }
 
-fn open<M: Medium>(txn: &Txn<M>) -> Table {
+fn open(txn: &Txn) -> Table {
     Table::open_in(txn, "t").expect("there")
 }
 
@@ -228,7 +228,7 @@ fn ids(table: &Table) -> Vec<u64> {
     table.segments().iter().map(|segment| segment.id()).collect()
 }
 
-fn merge_all<M: Medium>(txn: &Txn<M>) {
+fn merge_all(txn: &Txn) {
     let ids = ids(&open(txn));
     let mut options = MergeOptions::default();
     (options.chunk_rows, options.memory) = (1024, 4096);

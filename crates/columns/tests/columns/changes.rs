@@ -76,7 +76,7 @@ fn options(segment_rows: u64) -> TableOptions {
     options
 }
 
-fn apply(txn: &Txn<Dram>, model: &mut Model, change: &Change, segment_rows: u64) {
+fn apply(txn: &Txn, model: &mut Model, change: &Change, segment_rows: u64) {
     match change {
         Change::Append { rows, seed } => {
             let batch = model.batch(*rows, *seed);

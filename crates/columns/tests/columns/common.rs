@@ -11,16 +11,12 @@ use halocline_workloads::SplitMix64;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-pub(crate) fn dram_pool() -> Pool<Dram> {
+pub(crate) fn dram_pool() -> Pool {
     Pool::create_on(Arc::new(Dram::new(1 << 20).expect("memory"))).expect("a fresh pool")
 }
 
 /// Writes batches as table `t` and opens it.
-pub(crate) fn write(
-    pool: &Pool<Dram>,
-    batches: &[RecordBatch],
-    options: TableOptions,
-) -> (Table, TableStats) {
+pub(crate) fn write(pool: &Pool, batches: &[RecordBatch], options: TableOptions) -> (Table, TableStats) {
     let txn = pool.begin().expect("no other writer");
     let mut writer = TableWriter::new(&txn, "t", batches[0].schema(), options).expect("storable");
     batches

@@ -22,7 +22,7 @@ fn numbers(rows: std::ops::Range<i64>) -> RecordBatch {
     RecordBatch::try_from_iter([("number", array)]).expect("one column")
 }
 
-fn append(txn: &Txn<Dram>, batch: &RecordBatch, memory: usize) -> halocline_columns::TableStats {
+fn append(txn: &Txn, batch: &RecordBatch, memory: usize) -> halocline_columns::TableStats {
     let mut options = TableOptions::default();
     (options.chunk_rows, options.memory, options.dictionary_limit) = (1024, memory, 100);
     let mut writer = TableWriter::append(txn, "t", options).expect("a table");
@@ -34,7 +34,7 @@ fn append(txn: &Txn<Dram>, batch: &RecordBatch, memory: usize) -> halocline_colu
 }
 
 /// Table `t` with a segment of each of these numbers of rows.
-fn segments(pool: &Pool<Dram>, rows: &[i64]) -> Txn<Dram> {
+fn segments(pool: &Pool, rows: &[i64]) -> Txn {
     let txn = pool.begin().expect("no other writer");
     create_table(&txn, "t", &numbers(0..1).schema(), &TableProperties::default()).expect("storable");
     for &rows in rows {
@@ -43,11 +43,11 @@ fn segments(pool: &Pool<Dram>, rows: &[i64]) -> Txn<Dram> {
     txn
 }
 
-fn delete(txn: &Txn<Dram>, segment: u64, rows: std::ops::Range<u32>) {
+fn delete(txn: &Txn, segment: u64, rows: std::ops::Range<u32>) {
     delete_rows(txn, "t", &BTreeMap::from([(segment, rows.collect())])).expect("rows");
 }
 
-fn open(txn: &Txn<Dram>) -> Table {
+fn open(txn: &Txn) -> Table {
     Table::open_in(txn, "t").expect("there")
 }
 

@@ -26,7 +26,7 @@ fn batch(rows: i32, seed: i32) -> RecordBatch {
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
 
-fn import<M: Medium>(pool: &Pool<M>, batch: &RecordBatch) {
+fn import(pool: &Pool, batch: &RecordBatch) {
     let txn = pool.begin().expect("no other writer");
     let mut options = TableOptions::default();
     options.chunk_rows = 1024;

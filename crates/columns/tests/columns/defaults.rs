@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Table `t` with the columns `a` and `b`, of which `b` has a default.
-fn table(txn: &Txn<Dram>) {
+fn table(txn: &Txn) {
     let schema = Schema::new(vec![
         Field::new("a", DataType::Int64, false),
         Field::new("b", DataType::Utf8View, false),
@@ -24,7 +24,7 @@ fn table(txn: &Txn<Dram>) {
     set_default(txn, "t", "b", Some(&text)).expect("a text");
 }
 
-fn append(txn: &Txn<Dram>, name: &str, rows: std::ops::Range<i64>) {
+fn append(txn: &Txn, name: &str, rows: std::ops::Range<i64>) {
     let texts = StringArray::from_iter_values(rows.clone().map(|i| i.to_string()));
     let columns: [(&str, ArrayRef); 2] = [
         ("a", Arc::new(Int64Array::from_iter_values(rows))),
@@ -37,7 +37,7 @@ fn append(txn: &Txn<Dram>, name: &str, rows: std::ops::Range<i64>) {
     writer.finish().expect("finished");
 }
 
-fn meta(txn: &Txn<Dram>) -> String {
+fn meta(txn: &Txn) -> String {
     let object = txn.get("table/t").expect("there");
     String::from_utf8(object.meta().to_vec()).expect("JSON")
 }

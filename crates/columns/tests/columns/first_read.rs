@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const ROWS: usize = 40_000;
 
-fn written(seed: u64) -> (Arc<Dram>, Pool<Dram>, Vec<ExtentRef>) {
+fn written(seed: u64) -> (Arc<Dram>, Pool, Vec<ExtentRef>) {
     let column = |data_type, distinct, nulls| {
         (
             data_type,
@@ -87,7 +87,7 @@ fn again(error: &ColumnsError) -> ColumnsError {
     }
 }
 
-fn table(pool: &Pool<Dram>) -> Result<Table> {
+fn table(pool: &Pool) -> Result<Table> {
     Table::open(&pool.snapshot()?, "t")
 }
 

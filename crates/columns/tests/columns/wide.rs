@@ -29,7 +29,7 @@ fn one(value: i128) -> ArrayRef {
     decimals(vec![Some(value)])
 }
 
-fn append(txn: &Txn<Dram>, values: Vec<Option<i128>>, options: TableOptions) -> usize {
+fn append(txn: &Txn, values: Vec<Option<i128>>, options: TableOptions) -> usize {
     let schema = Schema::new(vec![Field::new("d", DataType::Decimal128(38, 2), true)]);
     if txn.get("table/t").is_none() {
         create_table(txn, "t", &schema, &TableProperties::default()).expect("storable");
@@ -40,11 +40,11 @@ fn append(txn: &Txn<Dram>, values: Vec<Option<i128>>, options: TableOptions) -> 
     writer.finish().expect("finished").segments
 }
 
-fn open(txn: &Txn<Dram>) -> Table {
+fn open(txn: &Txn) -> Table {
     Table::open_in(txn, "t").expect("there")
 }
 
-fn version(txn: &Txn<Dram>) -> String {
+fn version(txn: &Txn) -> String {
     let meta = txn.get("table/t").expect("there").meta().to_vec();
     let text = String::from_utf8(meta).expect("JSON");
     text.split(',').next().unwrap_or_default().to_owned()

@@ -86,8 +86,8 @@ impl IndexStats {
 /// [`ElfError::TooLarge`] and [`ElfError::NotIndexable`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
 /// for none; [`ElfError::Cancelled`], [`ElfError::Pool`], [`ElfError::Columns`], [`ElfError::Write`]. The transaction may
 /// then hold extents, which go with it.
-pub fn index_table<M: Medium>(
-    txn: &Txn<M>,
+pub fn index_table(
+    txn: &Txn,
     table: &Table,
     name: &str,
     columns: &[usize],
@@ -145,8 +145,8 @@ pub(super) struct Written<O> {
 
 /// Indexes a segment and adds it to `meta`. With `choose_order`, which no segment before it may rely on, it decides the
 /// order of the dimensions.
-pub(super) fn index_segment<M: Medium>(
-    txn: &Txn<M>,
+pub(super) fn index_segment(
+    txn: &Txn,
     table: &Table,
     segment: &Segment,
     meta: &mut Meta,
@@ -177,8 +177,8 @@ pub(super) fn index_segment<M: Medium>(
 /// What is spilled, and the dictionaries, go to the transaction. Of `meta` only the order changes, as for
 /// [`index_segment`].
 #[allow(clippy::too_many_arguments, reason = "what a build takes, and where it goes")]
-pub(super) fn write_segment<M: Medium, O: Output + Send>(
-    txn: &Txn<M>,
+pub(super) fn write_segment<O: Output + Send>(
+    txn: &Txn,
     table: &Table,
     segment: &Segment,
     meta: &mut Meta,
@@ -206,7 +206,7 @@ pub(super) fn write_segment<M: Medium, O: Output + Send>(
         }
         meta.columns = order.iter().map(|&i| meta.columns[i]).collect();
     }
-    let ordered: Vec<&Source<'_, M>> = order.iter().map(|&i| &sources[i]).collect();
+    let ordered: Vec<&Source<'_>> = order.iter().map(|&i| &sources[i]).collect();
     let mut dictionaries = vec![];
     let mut spilled_runs = 0;
     for (dim, source) in ordered.iter().enumerate() {

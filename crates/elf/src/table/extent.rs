@@ -7,17 +7,17 @@ use halocline_pool::{ExtentRef, ExtentWriter, FrozenScratch, Scratch, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Writes an index into an extent of a length that is guessed first; if it turns out longer, it is written again.
-pub(super) struct ExtentOutput<'t, M: Medium> {
-    txn: &'t Txn<M>,
+pub(super) struct ExtentOutput<'t> {
+    txn: &'t Txn,
     cancel: &'t Cancel<'t>,
-    writer: Option<ExtentWriter<'t, M>>,
+    writer: Option<ExtentWriter<'t>>,
     capacity: u64,
     position: u64,
     extent: Option<ExtentRef>,
 }
 
-impl<'t, M: Medium> ExtentOutput<'t, M> {
-    pub(super) fn new(txn: &'t Txn<M>, cancel: &'t Cancel<'t>, guess: u64) -> Result<Self, WriteError> {
+impl<'t> ExtentOutput<'t> {
+    pub(super) fn new(txn: &'t Txn, cancel: &'t Cancel<'t>, guess: u64) -> Result<Self, WriteError> {
         Ok(Self {
             txn,
             cancel,
@@ -43,7 +43,7 @@ impl<'t, M: Medium> ExtentOutput<'t, M> {
     }
 }
 
-impl<M: Medium> Output for ExtentOutput<'_, M> {
+impl Output for ExtentOutput<'_> {
     fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.cancel.check()?;
         self.store(self.position, bytes);
@@ -71,25 +71,25 @@ impl<M: Medium> Output for ExtentOutput<'_, M> {
 }
 
 /// Spills into scratch space of the pool.
-pub(super) struct PoolSpill<'t, M: Medium> {
-    pub(super) txn: &'t Txn<M>,
+pub(super) struct PoolSpill<'t> {
+    pub(super) txn: &'t Txn,
     pub(super) cancel: &'t Cancel<'t>,
 }
 
-enum Area<'t, M: Medium> {
-    Written(Scratch<'t, M>, u64, &'t Cancel<'t>),
-    Frozen(FrozenScratch<'t, M>, usize),
+enum Area<'t> {
+    Written(Scratch<'t>, u64, &'t Cancel<'t>),
+    Frozen(FrozenScratch<'t>, usize),
     Moving,
 }
 
-impl<M: Medium> Spill for PoolSpill<'_, M> {
+impl Spill for PoolSpill<'_> {
     fn area(&self, words: usize) -> Result<Box<dyn SpillArea + '_>, WriteError> {
         let scratch = self.txn.scratch(words as u64 * 8)?;
         Ok(Box::new(Area::Written(scratch, 0, self.cancel)))
     }
 }
 
-impl<M: Medium> SpillArea for Area<'_, M> {
+impl SpillArea for Area<'_> {
     fn append(&mut self, words: &[u64]) -> Result<(), WriteError> {
         let Self::Written(scratch, position, cancel) = self else {
             return Err("a spill area is written after it was read".into());

@@ -165,7 +165,7 @@ impl Meta {
     ///
     /// # Errors
     /// [`ElfError::Pool`].
-    pub(super) fn put<M: Medium>(&self, txn: &Txn<M>, name: &str, extents: Vec<ExtentRef>) -> Result<()> {
+    pub(super) fn put(&self, txn: &Txn, name: &str, extents: Vec<ExtentRef>) -> Result<()> {
         let meta = serde_json::to_vec(self).map_err(|error| ElfError::Write(error.into()))?;
         Ok(txn.put(&object_name(name), ObjectKind::INDEX, &meta, extents)?)
     }

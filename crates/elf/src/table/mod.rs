@@ -107,7 +107,7 @@ impl TableIndex {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_in<M: Medium>(txn: &Txn<M>, name: &str) -> Result<Self> {
+    pub fn open_in(txn: &Txn, name: &str) -> Result<Self> {
         let (object, meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
         let table = Table::open_in(txn, &meta.table)?;
         Self::of_object(name, &object, meta, &table)

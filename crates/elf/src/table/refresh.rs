@@ -36,8 +36,8 @@ pub struct RefreshStats {
 /// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
 /// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion); [`ElfError::Stale`](crate::ElfError::Stale) if `table` is
 /// another one than the index was made for; else as [`index_table`](crate::index_table).
-pub fn refresh_index<M: Medium>(
-    txn: &Txn<M>,
+pub fn refresh_index(
+    txn: &Txn,
     table: &Table,
     name: &str,
     options: &IndexOptions,
@@ -90,8 +90,8 @@ pub fn refresh_index<M: Medium>(
 ///
 /// # Errors
 /// As [`refresh_index`].
-pub fn rebuild_index<M: Medium>(
-    txn: &Txn<M>,
+pub fn rebuild_index(
+    txn: &Txn,
     table: &Table,
     name: &str,
     options: &IndexOptions,
@@ -114,12 +114,7 @@ pub fn indexed_table(object: Option<Object>, name: &str) -> Result<String> {
 }
 
 /// Of a volatile index.
-fn refresh_definition<M: Medium>(
-    txn: &Txn<M>,
-    table: &Table,
-    name: &str,
-    mut meta: Meta,
-) -> Result<RefreshStats> {
+fn refresh_definition(txn: &Txn, table: &Table, name: &str, mut meta: Meta) -> Result<RefreshStats> {
     // A program that knows no volatile indexes has stored them.
     let dropped = std::mem::take(&mut meta.segments).len();
     if dropped > 0 || meta.table != table.name() {
@@ -137,7 +132,7 @@ fn refresh_definition<M: Medium>(
 /// # Errors
 /// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
 /// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::Pool`](crate::ElfError::Pool).
-pub fn rename_index_table<M: Medium>(txn: &Txn<M>, name: &str, table: &str) -> Result<()> {
+pub fn rename_index_table(txn: &Txn, name: &str, table: &str) -> Result<()> {
     let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
     meta.table = table.into();
     let extents = (0..object.extent_count()).map(|i| object.extent_ref(i));

@@ -9,22 +9,17 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 
 /// One dimension: codes of the table, or of a dictionary made for the index.
-pub(super) enum Source<'a, M: Medium> {
+pub(super) enum Source<'a> {
     Coded(&'a Column, &'a CodeSpace),
-    Ranked(RankedStrings<'a, M>),
+    Ranked(RankedStrings<'a>),
 }
 
-impl<'a, M: Medium> Source<'a, M> {
+impl<'a> Source<'a> {
     /// `memory`: bytes of DRAM for sorting strings or decimals.
     ///
     /// # Errors
     /// [`ElfError::NotIndexable`], [`ElfError::Cancelled`], or what reading the strings gives.
-    pub(super) fn new(
-        txn: &'a Txn<M>,
-        column: &'a Column,
-        memory: usize,
-        cancel: &Cancel<'_>,
-    ) -> Result<Self> {
+    pub(super) fn new(txn: &'a Txn, column: &'a Column, memory: usize, cancel: &Cancel<'_>) -> Result<Self> {
         if let Some(space) = column.code_space() {
             return Ok(Self::Coded(column, space));
         }
@@ -54,9 +49,9 @@ impl<'a, M: Medium> Source<'a, M> {
 }
 
 /// A segment's dimensions, in the order of the tree. Reading can fail, which [`Rows`] cannot say: the first error is kept.
-pub(super) struct SegmentRows<'a, M: Medium> {
+pub(super) struct SegmentRows<'a> {
     rows: usize,
-    sources: Vec<&'a Source<'a, M>>,
+    sources: Vec<&'a Source<'a>>,
     cancel: &'a Cancel<'a>,
     failed: OnceLock<ColumnsError>,
 }
@@ -65,8 +60,8 @@ thread_local! {
     static CODES: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-impl<'a, M: Medium> SegmentRows<'a, M> {
-    pub(super) fn new(rows: usize, sources: Vec<&'a Source<'a, M>>, cancel: &'a Cancel<'a>) -> Self {
+impl<'a> SegmentRows<'a> {
+    pub(super) fn new(rows: usize, sources: Vec<&'a Source<'a>>, cancel: &'a Cancel<'a>) -> Self {
         Self {
             rows,
             sources,
@@ -81,7 +76,7 @@ impl<'a, M: Medium> SegmentRows<'a, M> {
     }
 }
 
-impl<M: Medium> Rows for SegmentRows<'_, M> {
+impl Rows for SegmentRows<'_> {
     fn rows(&self) -> usize {
         self.rows
     }

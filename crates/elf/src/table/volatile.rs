@@ -25,8 +25,8 @@ use std::sync::{Arc, OnceLock};
 /// # Errors
 /// [`ElfError::NotIndexable`] and [`ElfError::TooLarge`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
 /// for none; [`ElfError::Pool`].
-pub fn define_index<M: Medium>(
-    txn: &Txn<M>,
+pub fn define_index(
+    txn: &Txn,
     table: &Table,
     name: &str,
     columns: &[usize],
@@ -159,13 +159,13 @@ impl KeptTrees {
     /// # Errors
     /// [`ElfError::Placement`] if the index is not volatile; [`ElfError::Cancelled`]; else as
     /// [`index_table`](crate::index_table), and no tree is there then.
-    pub fn build<M: Medium>(
+    pub fn build(
         &mut self,
         index: &TableIndex,
         table: &Table,
         budget: &Budget,
         options: &IndexOptions,
-        begin: impl Fn() -> Result<Txn<M>>,
+        begin: impl Fn() -> Result<Txn>,
         cancel: &AtomicBool,
     ) -> Result<VolatileTrees> {
         let wanted = index.wanted().unwrap_or_default();
@@ -202,7 +202,7 @@ impl KeptTrees {
     }
 
     /// Builds what is missing; false if there is no room for it.
-    fn build_all<M: Medium>(&mut self, job: &Job<'_, impl Fn() -> Result<Txn<M>>>) -> Result<bool> {
+    fn build_all(&mut self, job: &Job<'_, impl Fn() -> Result<Txn>>) -> Result<bool> {
         let of = job.index.definition();
         if self.of.as_ref() != Some(&of) {
             *self = Self {
@@ -236,11 +236,7 @@ impl KeptTrees {
     }
 
     /// Builds the tree of a segment; false if there is no room for it.
-    fn build_segment<M: Medium>(
-        &mut self,
-        job: &Job<'_, impl Fn() -> Result<Txn<M>>>,
-        segment: &Segment,
-    ) -> Result<bool> {
+    fn build_segment(&mut self, job: &Job<'_, impl Fn() -> Result<Txn>>, segment: &Segment) -> Result<bool> {
         let taken = self.bytes();
         let room = |taken| Room {
             budget: job.budget,

@@ -54,7 +54,7 @@ impl TableIndex {
 /// [`Placement`](crate::ElfError::Placement) for a placement that the index's layout cannot have;
 /// [`NoSuchIndex`](crate::ElfError::NoSuchIndex), [`DamagedMeta`](crate::ElfError::DamagedMeta),
 /// [`NewerVersion`](crate::ElfError::NewerVersion), [`Pool`](crate::ElfError::Pool).
-pub fn place_index<M: Medium>(txn: &Txn<M>, name: &str, options: &PlaceOptions) -> Result<()> {
+pub fn place_index(txn: &Txn, name: &str, options: &PlaceOptions) -> Result<()> {
     let PlaceOptions { placement, dram } = *options;
     let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
     let mut extents: Vec<_> = (0..object.extent_count()).map(|i| object.extent_ref(i)).collect();

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use halocline_media::{AnyMedium, Tracked};
+use halocline_media::{Medium, Tracked};
 use halocline_pool::Pool;
 
 use crate::rules::{Mistake, Rules};
@@ -44,7 +44,7 @@ fn options(compaction: Compaction) -> DatabaseOptions {
 
 /// A new database on a medium, with sizes and mistakes.
 pub(crate) fn create(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules) -> Database {
-    let medium = Arc::new(AnyMedium::from(Arc::clone(medium)));
+    let medium = Arc::new(Medium::from(Arc::clone(medium)));
     Database::with_rules(Pool::create_on(medium).unwrap(), &options(compaction), rules)
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn create(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules
 /// # Errors
 /// It is not one, as text.
 pub(crate) fn open(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules) -> Result<Database, String> {
-    let medium = Arc::new(AnyMedium::from(Arc::clone(medium)));
+    let medium = Arc::new(Medium::from(Arc::clone(medium)));
     let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
     Ok(Database::with_rules(pool, &options(compaction), rules))
 }

@@ -22,31 +22,31 @@ impl Format for Fair {
     const CAPACITY: usize = SLOTS;
     type Log = ();
 
-    fn log<M: Medium>(_: &Slab<M>) {}
+    fn log(_: &Slab) {}
 
-    fn replay<M: Medium>(_: &SlabRecovery<M>) -> Result<(), TreeError> {
+    fn replay(_: &SlabRecovery) -> Result<(), TreeError> {
         Ok(())
     }
 
     #[inline(always)]
-    fn count<M: Medium>(node: Node<'_, M>) -> usize {
+    fn count(node: Node<'_>) -> usize {
         count(node)
     }
 
     #[inline(always)]
-    fn find<M: Medium>(node: Node<'_, M>, key: u64) -> Option<(usize, u64)> {
+    fn find(node: Node<'_>, key: u64) -> Option<(usize, u64)> {
         let slot = last_up_to(node, key);
         let there = key_at(node, slot) == key && (slot > 0 || node.meta() & FIRST != 0);
         there.then(|| (slot, value_at(node, slot)))
     }
 
     #[inline(always)]
-    fn child<M: Medium>(node: Node<'_, M>, key: u64) -> u64 {
+    fn child(node: Node<'_>, key: u64) -> u64 {
         value_at(node, last_up_to(node, key))
     }
 
     #[inline(always)]
-    fn each<M: Medium>(node: Node<'_, M>, mut take: impl FnMut(u64, u64)) {
+    fn each(node: Node<'_>, mut take: impl FnMut(u64, u64)) {
         if !has_first(node) {
             return;
         }
@@ -61,7 +61,7 @@ impl Format for Fair {
         }
     }
 
-    fn write_new<M: Medium>(out: &mut Out<'_, M>, offset: u64, head: &Head, entries: &[(u64, u64)]) {
+    fn write_new(out: &mut Out<'_>, offset: u64, head: &Head, entries: &[(u64, u64)]) {
         let node = out.node(offset);
         let first = if entries.is_empty() { 0 } else { FIRST };
         out.store(offset + NodeHead::SIBLING, head.sibling);
@@ -79,12 +79,12 @@ impl Format for Fair {
     }
 
     #[inline]
-    fn insert<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, key: u64, value: u64) {
+    fn insert(out: &mut Out<'_>, node: Node<'_>, key: u64, value: u64) {
         shift::insert(out, node, key, value);
     }
 
     #[inline]
-    fn set_value<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize, value: u64) {
+    fn set_value(out: &mut Out<'_>, node: Node<'_>, at: usize, value: u64) {
         store_value(out, node, at, value);
         flush_slot(out, node, at);
         if !made(Mistake::UpdateUnfenced) {
@@ -93,25 +93,19 @@ impl Format for Fair {
     }
 
     #[inline]
-    fn remove<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize) {
+    fn remove(out: &mut Out<'_>, node: Node<'_>, at: usize) {
         shift::remove(out, node, at);
     }
 
-    fn split<M: Medium>(out: &mut Out<'_, M>, (): &(), split: &Split<'_, '_, M>) {
+    fn split(out: &mut Out<'_>, (): &(), split: &Split<'_, '_>) {
         split::split(out, split);
     }
 
-    fn join<M: Medium>(
-        out: &mut Out<'_, M>,
-        (): &(),
-        parent: Node<'_, M>,
-        left: Node<'_, M>,
-        right: Node<'_, M>,
-    ) {
+    fn join(out: &mut Out<'_>, (): &(), parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
         split::join(out, parent, left, right);
     }
 
-    fn examine<M: Medium>(node: Node<'_, M>) -> Result<Facts, &'static str> {
+    fn examine(node: Node<'_>) -> Result<Facts, &'static str> {
         let (low, high) = (node.low(), node.high());
         let mut facts = Facts {
             entries: Entries::new(),
@@ -154,11 +148,11 @@ impl Format for Fair {
         Ok(facts)
     }
 
-    fn mend<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>) {
+    fn mend(out: &mut Out<'_>, node: Node<'_>) {
         shift::mend(out, node);
     }
 
-    fn unsettled<M: Medium>(node: Node<'_, M>) -> Option<u64> {
+    fn unsettled(node: Node<'_>) -> Option<u64> {
         let child = (node.meta() >> HINT) as u32;
         (child != 0 && !made(Mistake::HintIgnored)).then(|| offset_of(child))
     }

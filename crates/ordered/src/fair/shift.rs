@@ -19,7 +19,7 @@ use super::mistake::{Mistake, made};
 
 /// Adds an entry to a node that has room.
 #[inline]
-pub(super) fn insert<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, key: u64, value: u64) {
+pub(super) fn insert(out: &mut Out<'_>, node: Node<'_>, key: u64, value: u64) {
     let count = count(node);
     debug_assert!(count < SLOTS);
     let place = match last_up_to(node, key) {
@@ -53,7 +53,7 @@ pub(super) fn insert<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, key: u6
 
 /// Removes the entry of a slot.
 #[inline]
-pub(super) fn remove<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, place: usize) {
+pub(super) fn remove(out: &mut Out<'_>, node: Node<'_>, place: usize) {
     let last = count(node).saturating_sub(1);
     for slot in place..last {
         if made(Mistake::ValueMovesFirst) {
@@ -77,7 +77,7 @@ pub(super) fn remove<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, place: 
 }
 
 /// Removes what a crash has left of a shift: the left one of two entries with the same key.
-pub(super) fn mend<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>) {
+pub(super) fn mend(out: &mut Out<'_>, node: Node<'_>) {
     let copy = (1..count(node)).find(|slot| key_at(node, slot - 1) == key_at(node, *slot));
     if let Some(copy) = copy {
         remove(out, node, copy - 1);

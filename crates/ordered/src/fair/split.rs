@@ -17,7 +17,7 @@ use super::mistake::{Mistake, made};
 use super::nodes::Fair;
 use super::shift;
 
-pub(super) fn split<M: Medium>(out: &mut Out<'_, M>, split: &Split<'_, '_, M>) {
+pub(super) fn split(out: &mut Out<'_>, split: &Split<'_, '_>) {
     let Split {
         parent, node, new, ..
     } = *split;
@@ -46,13 +46,8 @@ pub(super) fn split<M: Medium>(out: &mut Out<'_, M>, split: &Split<'_, '_, M>) {
     }
 }
 
-pub(super) fn join<M: Medium>(
-    out: &mut Out<'_, M>,
-    parent: Node<'_, M>,
-    left: Node<'_, M>,
-    right: Node<'_, M>,
-) {
-    let entries = Entries::of::<Fair, M>(right);
+pub(super) fn join(out: &mut Out<'_>, parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
+    let entries = Entries::of::<Fair>(right);
     append(out, left, &entries);
     store_hint(out, parent, left);
     if !made(Mistake::JoinUnfenced) {
@@ -68,7 +63,7 @@ pub(super) fn join<M: Medium>(
 }
 
 /// Stores and flushes entries behind those that a node has, and no others behind them.
-fn append<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, entries: &[(u64, u64)]) {
+fn append(out: &mut Out<'_>, node: Node<'_>, entries: &[(u64, u64)]) {
     let count = count(node);
     let mut changed = [false; (NODE / LINE) as usize];
     let mut touch = |slot: usize| changed[(entry_offset(slot) / LINE) as usize] = true;
@@ -97,7 +92,7 @@ fn append<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, entries: &[(u64, u
 }
 
 /// Says in a parent which child is about to be changed together with its sibling; flushed, and durable with the next fence.
-fn store_hint<M: Medium>(out: &mut Out<'_, M>, parent: Node<'_, M>, child: Node<'_, M>) {
+fn store_hint(out: &mut Out<'_>, parent: Node<'_>, child: Node<'_>) {
     let number = child.offset / 256;
     let meta = parent.meta() & ((1 << HINT) - 1) | number << HINT;
     if meta != parent.meta() {

@@ -12,7 +12,7 @@ use super::layout::{ALL, LEAF, entry_offset};
 
 /// Appends all entries of the leaf at `at`, in ascending order of their keys.
 #[inline(always)]
-pub(super) fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+pub(super) fn append(at: At<'_>, vectors: bool, into: &mut Vec<(u64, u64)>) {
     match at.medium.words(at.offset, LEAF as usize / 8) {
         Some(words) => append_mapped(words, vectors, into),
         None => append_entries(at, vectors, into),

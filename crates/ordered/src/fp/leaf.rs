@@ -45,17 +45,17 @@ impl Head {
 
 /// A leaf, where it lies.
 #[derive(Debug)]
-pub(crate) struct Leaf<'a, M>(pub(crate) At<'a, M>);
+pub(crate) struct Leaf<'a>(pub(crate) At<'a>);
 
-impl<M> Clone for Leaf<'_, M> {
+impl Clone for Leaf<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M> Copy for Leaf<'_, M> {}
+impl Copy for Leaf<'_> {}
 
-impl<'a, M: Medium> Leaf<'a, M> {
+impl<'a> Leaf<'a> {
     #[inline(always)]
     pub(crate) fn head(self) -> Head {
         let mut head = Head::default();
@@ -95,7 +95,7 @@ impl<'a, M: Medium> Leaf<'a, M> {
 
     /// All entries, in no order.
     #[inline(always)]
-    pub(crate) fn entries(self, head: &Head) -> impl Iterator<Item = Entry<usize>> + use<'a, M> {
+    pub(crate) fn entries(self, head: &Head) -> impl Iterator<Item = Entry<usize>> + use<'a> {
         let mut used = head.used();
         std::iter::from_fn(move || {
             let slot = (used != 0).then(|| used.trailing_zeros() as usize)?;

@@ -28,26 +28,26 @@ impl Leaves for FpLeaves {
     type Slot = usize;
 
     #[inline(always)]
-    fn open<M: Medium>(_at: At<'_, M>) {}
+    fn open(_at: At<'_>) {}
 
     /// The first line: which other one is needed, it tells.
     #[inline(always)]
-    fn fetch<M: Medium>(at: At<'_, M>, _key: u64) {
+    fn fetch(at: At<'_>, _key: u64) {
         at.medium.prefetch(at.offset);
     }
 
     #[inline(always)]
-    fn fetch_to_put<M: Medium>(at: At<'_, M>, (): (), key: u64) {
+    fn fetch_to_put(at: At<'_>, (): (), key: u64) {
         Self::fetch(at, key);
     }
 
     #[inline(always)]
-    fn fetch_head<M: Medium>(at: At<'_, M>, key: u64) {
+    fn fetch_head(at: At<'_>, key: u64) {
         Self::fetch(at, key);
     }
 
     #[inline(always)]
-    fn fetch_entry<M: Medium>(at: At<'_, M>, key: u64) {
+    fn fetch_entry(at: At<'_>, key: u64) {
         let same = Leaf(at).head().matches(key);
         if same != 0 {
             let slot = same.trailing_zeros() as usize;
@@ -56,7 +56,7 @@ impl Leaves for FpLeaves {
     }
 
     #[inline(always)]
-    fn head<M: Medium>(at: At<'_, M>) -> Head {
+    fn head(at: At<'_>) -> Head {
         Leaf(at).head()
     }
 
@@ -66,26 +66,26 @@ impl Leaves for FpLeaves {
     }
 
     #[inline(always)]
-    fn find<M: Medium>(at: At<'_, M>, head: &Head, key: u64) -> Option<usize> {
+    fn find(at: At<'_>, head: &Head, key: u64) -> Option<usize> {
         Leaf(at).find(head, key)
     }
 
     #[inline(always)]
-    fn value<M: Medium>(at: At<'_, M>, slot: usize) -> u64 {
+    fn value(at: At<'_>, slot: usize) -> u64 {
         Leaf(at).value(slot)
     }
 
     #[inline(always)]
-    fn each<M: Medium>(at: At<'_, M>, head: &Head, look: impl FnMut(Entry<usize>)) {
+    fn each(at: At<'_>, head: &Head, look: impl FnMut(Entry<usize>)) {
         Leaf(at).entries(head).for_each(look);
     }
 
     #[inline]
-    fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+    fn append(at: At<'_>, vectors: bool, into: &mut Vec<(u64, u64)>) {
         append(at, vectors, into);
     }
 
-    fn upper<M: Medium>(at: At<'_, M>, vectors: bool) -> Upper {
+    fn upper(at: At<'_>, vectors: bool) -> Upper {
         let mut keys = [[0; RANKED]; SLOTS.div_ceil(RANKED)];
         for (slot, key) in keys.as_flattened_mut()[..SLOTS].iter_mut().enumerate() {
             *key = Leaf(at).key(slot);
@@ -103,18 +103,12 @@ impl Leaves for FpLeaves {
     }
 
     #[inline]
-    fn next<M: Medium>(at: At<'_, M>) -> u64 {
+    fn next(at: At<'_>) -> u64 {
         Leaf(at).next()
     }
 
     #[inline(always)]
-    fn put<M: Medium>(
-        &self,
-        at: At<'_, M>,
-        (): (),
-        key: u64,
-        value: u64,
-    ) -> Result<Put<usize>, Box<MediaError>> {
+    fn put(&self, at: At<'_>, (): (), key: u64, value: u64) -> Result<Put<usize>, Box<MediaError>> {
         let leaf = Leaf(at);
         let head = leaf.head();
         if let Some(slot) = leaf.find(&head, key) {
@@ -125,42 +119,33 @@ impl Leaves for FpLeaves {
     }
 
     #[inline]
-    fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<usize>) -> Result<(), MediaError> {
+    fn replace(&self, at: At<'_>, entry: Entry<usize>) -> Result<(), MediaError> {
         Leaf(at).replace(&Leaf(at).head(), entry)
     }
 
     #[inline]
-    fn clear<M: Medium>(&self, at: At<'_, M>, slot: usize) -> Result<(), MediaError> {
+    fn clear(&self, at: At<'_>, slot: usize) -> Result<(), MediaError> {
         let leaf = Leaf(at);
         leaf.clear(&leaf.head(), slot)
     }
 
-    fn set_next<M: Medium>(at: At<'_, M>, next: u64) {
+    fn set_next(at: At<'_>, next: u64) {
         Leaf(at).set_next(next);
     }
 
-    fn write_new<M: Medium>(
-        at: At<'_, M>,
-        entries: impl Iterator<Item = (u64, u64)>,
-        next: u64,
-        _filled: bool,
-    ) {
+    fn write_new(at: At<'_>, entries: impl Iterator<Item = (u64, u64)>, next: u64, _filled: bool) {
         Leaf(at).write_new(entries, next);
     }
 
-    fn split<M: Medium>(tree: &Hybrid<M, Self>, split: &Split<'_, M, Self>) -> Result<(), Refused> {
+    fn split(tree: &Hybrid<Self>, split: &Split<'_, Self>) -> Result<(), Refused> {
         super::split::split(tree, split)
     }
 
-    fn take_over<M: Medium>(
-        tree: &Hybrid<M, Self>,
-        left: At<'_, M>,
-        right: At<'_, M>,
-    ) -> Result<(), TreeError> {
+    fn take_over(tree: &Hybrid<Self>, left: At<'_>, right: At<'_>) -> Result<(), TreeError> {
         super::split::take_over(tree, Leaf(left), Leaf(right))
     }
 
-    fn finish<M: Medium>(&self, slab: &Slab<M>) -> Result<(), TreeError> {
+    fn finish(&self, slab: &Slab) -> Result<(), TreeError> {
         replay(slab)
     }
 }

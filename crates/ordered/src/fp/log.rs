@@ -42,15 +42,15 @@ pub(crate) struct Logs {
 }
 
 /// A log that is in use; given back when dropped.
-pub(crate) struct Log<'a, M: Medium> {
+pub(crate) struct Log<'a> {
     logs: &'a Logs,
-    slab: &'a Slab<M>,
+    slab: &'a Slab,
     index: u32,
 }
 
 impl Logs {
     /// A log that nobody uses. Whoever has one waits for nobody, so there will be one soon.
-    pub(crate) fn take<'a, M: Medium>(&'a self, slab: &'a Slab<M>) -> Log<'a, M> {
+    pub(crate) fn take<'a>(&'a self, slab: &'a Slab) -> Log<'a> {
         const { assert!(LOGS == u32::BITS) };
         let mut backoff = Backoff::default();
         loop {
@@ -64,15 +64,15 @@ impl Logs {
     }
 }
 
-impl<M: Medium> Drop for Log<'_, M> {
+impl Drop for Log<'_> {
     fn drop(&mut self) {
         self.logs.used.fetch_and(!(1 << self.index), Ordering::Release);
     }
 }
 
-impl<M: Medium> Log<'_, M> {
+impl Log<'_> {
     /// Stores and flushes what is going to be done; the fence is the caller's.
-    pub(crate) fn begin(&self, change: Change, leaf: Leaf<'_, M>, right: u64) {
+    pub(crate) fn begin(&self, change: Change, leaf: Leaf<'_>, right: u64) {
         let (medium, at) = (self.slab.medium(), place(self.slab, self.index));
         if made(Mistake::LogLeafFirst) {
             medium.store_u64(at, leaf.0.offset | change as u64);
@@ -93,8 +93,8 @@ impl<M: Medium> Log<'_, M> {
     }
 }
 
-fn place<M: Medium>(slab: &Slab<M>, index: u32) -> u64 {
-    const { assert!(LOGS_AT + LOGS as u64 * LOG <= Slab::<M>::ROOT_LEN) };
+fn place(slab: &Slab, index: u32) -> u64 {
+    const { assert!(LOGS_AT + LOGS as u64 * LOG <= Slab::ROOT_LEN) };
     slab.root() + LOGS_AT + u64::from(index) * LOG
 }
 
@@ -102,7 +102,7 @@ fn place<M: Medium>(slab: &Slab<M>, index: u32) -> u64 {
 ///
 /// # Errors
 /// [`TreeError::Damaged`] if a log makes no sense.
-pub(crate) fn replay<M: Medium>(slab: &Slab<M>) -> Result<(), TreeError> {
+pub(crate) fn replay(slab: &Slab) -> Result<(), TreeError> {
     if made(Mistake::IgnoreLogs) {
         return Ok(());
     }
@@ -140,12 +140,7 @@ pub(crate) fn replay<M: Medium>(slab: &Slab<M>) -> Result<(), TreeError> {
 }
 
 /// Stores the bitmap and the link of a leaf that are to be, if either has been changed.
-fn redo<M: Medium>(
-    change: Change,
-    leaf: Leaf<'_, M>,
-    right: Leaf<'_, M>,
-    before: u64,
-) -> Result<(), MediaError> {
+fn redo(change: Change, leaf: Leaf<'_>, right: Leaf<'_>, before: u64) -> Result<(), MediaError> {
     let (head, next) = (leaf.head(), leaf.next());
     match change {
         Change::Split if head.used() != before || next == right.0.offset => {

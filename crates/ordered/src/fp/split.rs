@@ -13,9 +13,9 @@ use super::leaves::FpLeaves;
 use super::log::Change;
 use super::mistake::{Mistake, made};
 
-type Tree<M> = Hybrid<M, FpLeaves>;
+type Tree = Hybrid<FpLeaves>;
 
-pub(super) fn split<M: Medium>(tree: &Tree<M>, split: &Split<'_, M, FpLeaves>) -> Result<(), Refused> {
+pub(super) fn split(tree: &Tree, split: &Split<'_, FpLeaves>) -> Result<(), Refused> {
     let medium = tree.slab.medium();
     let (leaf, new) = (Leaf(split.old), Leaf(split.new));
     // If nothing moves, the link alone changes, which is one store.
@@ -62,11 +62,7 @@ pub(super) fn split<M: Medium>(tree: &Tree<M>, split: &Split<'_, M, FpLeaves>) -
 }
 
 /// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
-pub(super) fn take_over<M: Medium>(
-    tree: &Tree<M>,
-    left: Leaf<'_, M>,
-    right: Leaf<'_, M>,
-) -> Result<(), TreeError> {
+pub(super) fn take_over(tree: &Tree, left: Leaf<'_>, right: Leaf<'_>) -> Result<(), TreeError> {
     let medium = tree.slab.medium();
     let log = tree.leaves.logs.take(&tree.slab);
     let head = right.head();

@@ -1,6 +1,6 @@
 //! The tree as a whole: creating and opening.
 
-use halocline_media::{AnyMedium, Medium};
+use halocline_media::Medium;
 use halocline_pool::Pool;
 
 use crate::TreeError;
@@ -29,14 +29,14 @@ impl Default for FpOptions {
 /// Costs of one operation: an insert writes two lines and waits for as many fences, about 2.3 and 2.0 on average with splits; an
 /// update the same, or one of each in a full leaf; a removal one of each.
 #[derive(Debug)]
-pub struct FpTree<M: Medium = AnyMedium>(pub(crate) Hybrid<M, FpLeaves>);
+pub struct FpTree(pub(crate) Hybrid<FpLeaves>);
 
-impl<M: Medium> FpTree<M> {
+impl FpTree {
     /// Creates an empty tree as an object of this name.
     ///
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::create_slab`].
-    pub fn create(pool: &Pool<M>, name: &str, options: FpOptions) -> Result<FpTree<M>, TreeError> {
+    pub fn create(pool: &Pool, name: &str, options: FpOptions) -> Result<FpTree, TreeError> {
         Hybrid::create(pool, name, options.chunk, FpLeaves::default()).map(FpTree)
     }
 
@@ -46,7 +46,7 @@ impl<M: Medium> FpTree<M> {
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged; [`TreeError::Damaged`] if a
     /// micro-log is.
-    pub fn open(pool: &Pool<M>, name: &str) -> Result<FpTree<M>, TreeError> {
+    pub fn open(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
         Hybrid::open(pool, name, Opening::Write, FpLeaves::default()).map(FpTree)
     }
 
@@ -54,7 +54,7 @@ impl<M: Medium> FpTree<M> {
     ///
     /// # Errors
     /// As [`open`](FpTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
-    pub fn open_read_only(pool: &Pool<M>, name: &str) -> Result<FpTree<M>, TreeError> {
+    pub fn open_read_only(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
         Hybrid::open(pool, name, Opening::Read, FpLeaves::default()).map(FpTree)
     }
 
@@ -64,7 +64,7 @@ impl<M: Medium> FpTree<M> {
     ///
     /// # Errors
     /// As [`open`](FpTree::open).
-    pub fn open_unsynced(pool: &Pool<M>, name: &str) -> Result<FpTree<M>, TreeError> {
+    pub fn open_unsynced(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
         Hybrid::open(pool, name, Opening::Accept, FpLeaves::default()).map(FpTree)
     }
 
@@ -82,16 +82,16 @@ impl<M: Medium> FpTree<M> {
     }
 }
 
-is_index!([M: Medium] FpTree<M>);
+is_index!([M] FpTree);
 
-impl<M: Medium> Stored<M> for FpTree<M> {
+impl Stored for FpTree {
     const OWNER: [u8; 8] = FpLeaves::OWNER;
 
-    fn create_stored(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Self, TreeError> {
+    fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError> {
         Self::create(pool, name, FpOptions { chunk })
     }
 
-    fn open_stored(pool: &Pool<M>, name: &str, opening: Opening) -> Result<Self, TreeError> {
+    fn open_stored(pool: &Pool, name: &str, opening: Opening) -> Result<Self, TreeError> {
         Hybrid::open(pool, name, opening, FpLeaves::default()).map(FpTree)
     }
 }

@@ -20,7 +20,7 @@ struct Step<'a> {
     valid: bool,
 }
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
+impl<L: Leaves> Hybrid<L> {
     pub(crate) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "a value for each key");
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {

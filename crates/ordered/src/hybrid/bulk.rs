@@ -17,7 +17,7 @@ use super::tree::{Hybrid, number_of, offset_of};
 /// The leaves that have been written so far: the least key of each, and its number.
 type Written = Vec<(u64, u32)>;
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
+impl<L: Leaves> Hybrid<L> {
     pub(crate) fn load(
         &mut self,
         entries: &mut dyn Iterator<Item = (u64, u64)>,

@@ -19,7 +19,7 @@ pub(super) struct Facts {
 }
 
 /// Looks at all entries of a leaf.
-pub(super) fn facts<M: Medium, L: Leaves>(at: At<'_, M>) -> Facts {
+pub(super) fn facts<L: Leaves>(at: At<'_>) -> Facts {
     let head = L::head(at);
     let mut facts = Facts {
         least: u64::MAX,
@@ -39,7 +39,7 @@ pub(super) fn facts<M: Medium, L: Leaves>(at: At<'_, M>) -> Facts {
     facts
 }
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
+impl<L: Leaves> Hybrid<L> {
     /// Every leaf, along the inner nodes and along the links, which must lead to the same ones.
     pub(crate) fn examine_all(&self) -> Result<CheckReport, TreeError> {
         let mut report = CheckReport::default();
@@ -76,7 +76,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         let at = self.at(number);
         let linked = self.past_empty(linked, at.offset);
         let next = L::next(at);
-        let facts = facts::<M, L>(at);
+        let facts = facts::<L>(at);
         let reason = if let Some(reason) = self.broken.reason(number) {
             report.problems.push(Problem {
                 node: at.offset,

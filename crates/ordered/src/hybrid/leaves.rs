@@ -13,18 +13,18 @@ use super::split::{Refused, Split};
 
 /// A leaf, where it lies.
 #[derive(Debug)]
-pub(crate) struct At<'a, M> {
-    pub(crate) medium: &'a M,
+pub(crate) struct At<'a> {
+    pub(crate) medium: &'a Medium,
     pub(crate) offset: u64,
 }
 
-impl<M> Clone for At<'_, M> {
+impl Clone for At<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M> Copy for At<'_, M> {}
+impl Copy for At<'_> {}
 
 /// An entry and where in its leaf it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,114 +69,105 @@ pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
     type Slot: Copy + PartialEq + fmt::Debug;
 
     /// How the words of a leaf are reached to change them; looked up before they are waited for.
-    fn open<M: Medium>(at: At<'_, M>) -> Self::Open<'_>;
+    fn open(at: At<'_>) -> Self::Open<'_>;
 
     /// Asks for what finding a key most likely needs, to be waited for once.
-    fn fetch<M: Medium>(at: At<'_, M>, key: u64);
+    fn fetch(at: At<'_>, key: u64);
 
     /// Asks for what inserting a key most likely needs.
-    fn fetch_to_put<M: Medium>(at: At<'_, M>, open: Self::Open<'_>, key: u64);
+    fn fetch_to_put(at: At<'_>, open: Self::Open<'_>, key: u64);
 
     /// Asks for the line that tells where the entry of a key is: less than [`fetch`](Leaves::fetch), for who has other things to do
     /// before he waits for [the entry](Leaves::fetch_entry).
-    fn fetch_head<M: Medium>(at: At<'_, M>, key: u64);
+    fn fetch_head(at: At<'_>, key: u64);
 
     /// Asks for all of it.
     #[inline]
-    fn fetch_all<M: Medium>(at: At<'_, M>) {
+    fn fetch_all(at: At<'_>) {
         at.medium.prefetch_lines(at.offset, Self::BYTES / LINE);
     }
 
     /// Asks for the entry that a key's fingerprint is the same as, if it is in another line.
-    fn fetch_entry<M: Medium>(at: At<'_, M>, key: u64);
+    fn fetch_entry(at: At<'_>, key: u64);
 
-    fn head<M: Medium>(at: At<'_, M>) -> Self::Head;
+    fn head(at: At<'_>) -> Self::Head;
 
     /// Entries in use.
     fn count(head: &Self::Head) -> u32;
 
-    fn find<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) -> Option<Self::Slot>;
+    fn find(at: At<'_>, head: &Self::Head, key: u64) -> Option<Self::Slot>;
 
     /// As [`find`](Leaves::find), without a head, of which no more is read than is needed.
     #[inline(always)]
-    fn locate<M: Medium>(at: At<'_, M>, key: u64) -> Option<Self::Slot> {
+    fn locate(at: At<'_>, key: u64) -> Option<Self::Slot> {
         Self::find(at, &Self::head(at), key)
     }
 
-    fn value<M: Medium>(at: At<'_, M>, slot: Self::Slot) -> u64;
+    fn value(at: At<'_>, slot: Self::Slot) -> u64;
 
     /// The value of a key, if it is there.
     #[inline(always)]
-    fn get<M: Medium>(at: At<'_, M>, key: u64) -> Option<u64> {
+    fn get(at: At<'_>, key: u64) -> Option<u64> {
         Self::locate(at, key).map(|slot| Self::value(at, slot))
     }
 
     /// Looks at all entries, in no order.
-    fn each<M: Medium>(at: At<'_, M>, head: &Self::Head, look: impl FnMut(Entry<Self::Slot>));
+    fn each(at: At<'_>, head: &Self::Head, look: impl FnMut(Entry<Self::Slot>));
 
     /// The greater half of the keys of a full leaf: a bit for each entry, by the number of its slot. `vectors` as for
     /// [`append`](Leaves::append).
-    fn upper<M: Medium>(at: At<'_, M>, vectors: bool) -> Upper;
+    fn upper(at: At<'_>, vectors: bool) -> Upper;
 
     /// Appends all entries, in ascending order of their keys. `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says.
-    fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>);
+    fn append(at: At<'_>, vectors: bool, into: &mut Vec<(u64, u64)>);
 
     /// What contradicts itself in the head, or between it and an entry, if anything does.
     fn damage(head: &Self::Head, entry: &Entry<Self::Slot>) -> Option<&'static str>;
 
     /// The next leaf, or 0.
-    fn next<M: Medium>(at: At<'_, M>) -> u64;
+    fn next(at: At<'_>) -> u64;
 
     /// Adds an entry, if there is none with this key and there is room for it.
-    fn put<M: Medium>(
+    fn put(
         &self,
-        at: At<'_, M>,
+        at: At<'_>,
         open: Self::Open<'_>,
         key: u64,
         value: u64,
     ) -> Result<Put<Self::Slot>, Box<MediaError>>;
 
     /// Replaces the value of an entry.
-    fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<Self::Slot>) -> Result<(), MediaError>;
+    fn replace(&self, at: At<'_>, entry: Entry<Self::Slot>) -> Result<(), MediaError>;
 
     /// Removes an entry.
-    fn clear<M: Medium>(&self, at: At<'_, M>, slot: Self::Slot) -> Result<(), MediaError>;
+    fn clear(&self, at: At<'_>, slot: Self::Slot) -> Result<(), MediaError>;
 
     /// Whether the entry in this slot is the only one.
     #[inline(always)]
-    fn is_only<M: Medium>(at: At<'_, M>, _slot: Self::Slot) -> bool {
+    fn is_only(at: At<'_>, _slot: Self::Slot) -> bool {
         Self::count(&Self::head(at)) == 1
     }
 
     /// Makes the link of a leaf lead elsewhere by one store, and flushes it; the fence is the caller's.
-    fn set_next<M: Medium>(at: At<'_, M>, next: u64);
+    fn set_next(at: At<'_>, next: u64);
 
     /// Stores and flushes a whole leaf that nobody knows, of at most [`ENTRIES`](Leaves::ENTRIES); the fence is the caller's. `filled`
     /// by a bulk load, or with what a split has moved.
-    fn write_new<M: Medium>(
-        at: At<'_, M>,
-        entries: impl Iterator<Item = (u64, u64)>,
-        next: u64,
-        filled: bool,
-    );
+    fn write_new(at: At<'_>, entries: impl Iterator<Item = (u64, u64)>, next: u64, filled: bool);
 
     /// Splits a full leaf.
-    fn split<M: Medium>(tree: &Hybrid<M, Self>, split: &Split<'_, M, Self>) -> Result<(), Refused>;
+    fn split(tree: &Hybrid<Self>, split: &Split<'_, Self>) -> Result<(), Refused>;
 
     /// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
-    fn take_over<M: Medium>(
-        tree: &Hybrid<M, Self>,
-        left: At<'_, M>,
-        right: At<'_, M>,
-    ) -> Result<(), TreeError>;
+    fn take_over(tree: &Hybrid<Self>, left: At<'_>, right: At<'_>) -> Result<(), TreeError>;
 
     /// At opening, before anything else: finishes what a crash has interrupted.
-    fn finish<M: Medium>(&self, _slab: &Slab<M>) -> Result<(), TreeError> {
+    fn finish(&self, _slab: &Slab) -> Result<(), TreeError> {
         Ok(())
     }
 
     /// At opening: removes what a split has moved to the next leaf, whose least key is `least`.
-    fn clear_from<M: Medium>(_at: At<'_, M>, _least: u64) -> Result<(), MediaError> {
+    fn clear_from(_at: At<'_>, _least: u64) -> Result<(), MediaError> {
         Ok(())
     }
 }

@@ -32,10 +32,7 @@ const BATCH: usize = 4096;
 const AHEAD: usize = 8;
 
 /// Opens a tree on its slab.
-pub(super) fn recover<M: Medium, L: Leaves>(
-    mut recovery: SlabRecovery<M>,
-    leaves: L,
-) -> Result<Hybrid<M, L>, TreeError> {
+pub(super) fn recover<L: Leaves>(mut recovery: SlabRecovery, leaves: L) -> Result<Hybrid<L>, TreeError> {
     let (medium, root) = (recovery.slab().medium(), recovery.slab().root());
     let first = medium.load_u64(root);
     if first == 0 || recovery.slab().is_node(first) {
@@ -46,10 +43,10 @@ pub(super) fn recover<M: Medium, L: Leaves>(
         return begin(recovery.finish(), leaves);
     }
     leaves.finish(recovery.slab())?;
-    let mut found = walk::<M, L>(&mut recovery)?;
+    let mut found = walk::<L>(&mut recovery)?;
     let slab = recovery.finish();
     let broken = Broken::default();
-    settle::<M, L>(&slab, &mut found, &broken)?;
+    settle::<L>(&slab, &mut found, &broken)?;
     if broken.any() {
         // A damaged leaf may have been linked to others.
         slab.keep_all();
@@ -68,7 +65,7 @@ pub(super) fn recover<M: Medium, L: Leaves>(
 }
 
 /// The first leaf of a tree that has none.
-fn begin<M: Medium, L: Leaves>(slab: Slab<M>, leaves: L) -> Result<Hybrid<M, L>, TreeError> {
+fn begin<L: Leaves>(slab: Slab, leaves: L) -> Result<Hybrid<L>, TreeError> {
     may_finish(&slab)?;
     let offset = slab.alloc()?;
     let number = number_of(offset, slab.name())?;
@@ -96,21 +93,21 @@ struct Found {
 }
 
 /// All leaves, in the order of their links.
-fn walk<M: Medium, L: Leaves>(recovery: &mut SlabRecovery<M>) -> Result<Vec<Found>, TreeError> {
+fn walk<L: Leaves>(recovery: &mut SlabRecovery) -> Result<Vec<Found>, TreeError> {
     let medium = Arc::clone(recovery.slab().shared_medium());
     let sums = recovery.slab().sums().cloned();
     let first = medium.load_u64(recovery.slab().root());
-    let (leaves, mut at) = follow::<M, L>(recovery, first)?;
+    let (leaves, mut at) = follow::<L>(recovery, first)?;
     if at == 0 {
         // Not worth another thread.
-        return Ok(look_at::<M, L>(&medium, sums.as_ref(), &leaves));
+        return Ok(look_at::<L>(&medium, sums.as_ref(), &leaves));
     }
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(8);
     let (sender, receiver) = sync_channel::<(usize, Vec<u32>)>(64);
     let (receiver, looked) = (Mutex::new(receiver), Mutex::new(BTreeMap::new()));
     let look = || {
         while let Ok((number, leaves)) = locked(&receiver).recv() {
-            let found = look_at::<M, L>(&medium, sums.as_ref(), &leaves);
+            let found = look_at::<L>(&medium, sums.as_ref(), &leaves);
             locked(&looked).insert(number, found);
         }
     };
@@ -125,7 +122,7 @@ fn walk<M: Medium, L: Leaves>(recovery: &mut SlabRecovery<M>) -> Result<Vec<Foun
                 return Ok(());
             }
             number += 1;
-            (batch, at) = match follow::<M, L>(recovery, at) {
+            (batch, at) = match follow::<L>(recovery, at) {
                 Ok(followed) => followed,
                 Err(error) => {
                     drop(sender);
@@ -144,10 +141,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Follows the links for one batch, naming the nodes; returns their numbers and the link behind them.
-fn follow<M: Medium, L: Leaves>(
-    recovery: &mut SlabRecovery<M>,
-    first: u64,
-) -> Result<(Vec<u32>, u64), TreeError> {
+fn follow<L: Leaves>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec<u32>, u64), TreeError> {
     let (mut at, mut batch) = (first, Vec::with_capacity(BATCH));
     while at != 0 && batch.len() < BATCH {
         recovery.keep(at)?;
@@ -162,7 +156,7 @@ fn follow<M: Medium, L: Leaves>(
 }
 
 /// Looks at leaves, while the next ones are being fetched.
-fn look_at<M: Medium, L: Leaves>(medium: &M, sums: Option<&NodeSums<M>>, leaves: &[u32]) -> Vec<Found> {
+fn look_at<L: Leaves>(medium: &Medium, sums: Option<&NodeSums>, leaves: &[u32]) -> Vec<Found> {
     let leaf = |number: u32| At {
         medium,
         offset: offset_of(number),
@@ -171,7 +165,7 @@ fn look_at<M: Medium, L: Leaves>(medium: &M, sums: Option<&NodeSums<M>>, leaves:
         if let Some(ahead) = leaves.get(at + AHEAD) {
             L::fetch_all(leaf(*ahead));
         }
-        let mut facts = facts::<M, L>(leaf(*number));
+        let mut facts = facts::<L>(leaf(*number));
         if sums.is_some_and(|sums| !sums.matches(offset_of(*number))) {
             facts.damage = Some(NOT_AS_CLOSED);
         }
@@ -184,11 +178,7 @@ fn look_at<M: Medium, L: Leaves>(medium: &M, sums: Option<&NodeSums<M>>, leaves:
 }
 
 /// Finishes what was left half done, and sorts out what is damaged.
-fn settle<M: Medium, L: Leaves>(
-    slab: &Slab<M>,
-    leaves: &mut Vec<Found>,
-    broken: &Broken,
-) -> Result<(), TreeError> {
+fn settle<L: Leaves>(slab: &Slab, leaves: &mut Vec<Found>, broken: &Broken) -> Result<(), TreeError> {
     let medium = slab.medium();
     let leaf = |number: u32| At {
         medium,
@@ -206,11 +196,11 @@ fn settle<M: Medium, L: Leaves>(
             let least = leaves[next].facts.least;
             // What a split or a leaf that takes over another has left is in the next leaf too; what is not belongs to nobody.
             let (left, right) = (leaf(leaves[at].number), leaf(leaves[next].number));
-            if slab.sums().is_none() && are_copies::<M, L>(left, right, least) {
+            if slab.sums().is_none() && are_copies::<L>(left, right, least) {
                 may_finish(slab)?;
                 L::clear_from(left, least)?;
             }
-            leaves[at].facts = facts::<M, L>(leaf(leaves[at].number));
+            leaves[at].facts = facts::<L>(leaf(leaves[at].number));
             if leaves[at].facts.count > 0 && leaves[at].facts.greatest >= least {
                 let damage = Some("its keys and those of the next leaf are not in order");
                 leaves[at].facts.damage = damage;
@@ -257,7 +247,7 @@ fn settle<M: Medium, L: Leaves>(
 }
 
 /// Whether all entries of a leaf with keys from `least` on are those of another one too.
-fn are_copies<M: Medium, L: Leaves>(left: At<'_, M>, right: At<'_, M>, least: u64) -> bool {
+fn are_copies<L: Leaves>(left: At<'_>, right: At<'_>, least: u64) -> bool {
     let head = L::head(right);
     let mut copies = true;
     L::each(left, &L::head(left), |entry| {

@@ -18,7 +18,7 @@ use super::tree::{Hybrid, offset_of};
 /// removal from it or the next opening.
 const TRIES: usize = 256;
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
+impl<L: Leaves> Hybrid<L> {
     /// Removes the entry of a key and returns its value.
     pub(crate) fn take_out(&self, key: u64) -> Result<Option<u64>, TreeError> {
         self.latch.check(&self.slab)?;

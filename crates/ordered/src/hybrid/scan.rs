@@ -12,7 +12,7 @@ use super::tree::Hybrid;
 /// How many lines are asked for ahead.
 const AHEAD: u64 = 64;
 
-impl<M: Medium, L: Leaves> Families for Hybrid<M, L> {
+impl<L: Leaves> Families for Hybrid<L> {
     type Family = Family;
 
     const AHEAD: usize = {

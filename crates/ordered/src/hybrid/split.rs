@@ -18,7 +18,7 @@ pub(crate) struct Refused {
 
 impl Refused {
     /// Before anything but the new leaf has been changed.
-    pub(crate) fn before<M: Medium, L: Leaves>(error: TreeError, split: &Split<'_, M, L>) -> Refused {
+    pub(crate) fn before<L: Leaves>(error: TreeError, split: &Split<'_, L>) -> Refused {
         Refused {
             error,
             spare: Some(split.new.offset),
@@ -34,11 +34,11 @@ impl From<TreeError> for Refused {
 }
 
 /// A full leaf that is to be split into itself and a new one right of it, with one entry more.
-pub(crate) struct Split<'a, M, L: Leaves> {
-    pub(crate) old: At<'a, M>,
+pub(crate) struct Split<'a, L: Leaves> {
+    pub(crate) old: At<'a>,
     /// Of the old leaf.
     pub(crate) head: L::Head,
-    pub(crate) new: At<'a, M>,
+    pub(crate) new: At<'a>,
     /// The leaf that is right of both.
     pub(crate) next: u64,
     /// Entries that go to the new leaf, a bit each by the number of its slot; all others stay.
@@ -52,7 +52,7 @@ pub(crate) struct Split<'a, M, L: Leaves> {
     pub(crate) right: bool,
 }
 
-impl<M, L: Leaves> Split<'_, M, L> {
+impl<L: Leaves> Split<'_, L> {
     /// What the new leaf holds, if `entry` gives what is in a slot.
     #[inline(always)]
     pub(crate) fn entries(&self, entry: impl Fn(usize) -> (u64, u64)) -> impl Iterator<Item = (u64, u64)> {
@@ -70,7 +70,7 @@ impl<M, L: Leaves> Split<'_, M, L> {
     }
 }
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
+impl<L: Leaves> Hybrid<L> {
     /// Splits the full leaf of a place, whose lock and whose parent's lock the caller holds, into itself and `node`, and adds
     /// an entry to one of them. The parent has room.
     #[cold]
@@ -86,7 +86,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
         let head = L::head(old);
         let next = L::next(old);
         // Behind the last entry of all nothing is likely to come but more behind it.
-        let upper = if next == 0 && is_greatest::<M, L>(old, &head, key) {
+        let upper = if next == 0 && is_greatest::<L>(old, &head, key) {
             Upper {
                 bits: 0,
                 highest: 0,
@@ -124,7 +124,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 }
 
 /// Whether all keys of a leaf are less.
-fn is_greatest<M: Medium, L: Leaves>(at: At<'_, M>, head: &L::Head, key: u64) -> bool {
+fn is_greatest<L: Leaves>(at: At<'_>, head: &L::Head, key: u64) -> bool {
     let mut greatest = true;
     L::each(at, head, |entry| greatest &= entry.key < key);
     greatest

@@ -23,8 +23,8 @@ const REACH: u64 = UNIT << 32;
 
 /// A tree with leaves of a kind.
 #[derive(Debug)]
-pub(crate) struct Hybrid<M: Medium, L: Leaves> {
-    pub(crate) slab: Slab<M>,
+pub(crate) struct Hybrid<L: Leaves> {
+    pub(crate) slab: Slab,
     pub(crate) inner: Inner,
     pub(super) locks: Locks,
     pub(super) count: Count,
@@ -33,7 +33,7 @@ pub(crate) struct Hybrid<M: Medium, L: Leaves> {
     pub(crate) leaves: L,
 }
 
-impl<M: Medium, L: Leaves> Drop for Hybrid<M, L> {
+impl<L: Leaves> Drop for Hybrid<L> {
     fn drop(&mut self) {
         if !is_closing(&self.slab, &self.latch) {
             return;
@@ -50,9 +50,9 @@ impl<M: Medium, L: Leaves> Drop for Hybrid<M, L> {
     }
 }
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
+impl<L: Leaves> Hybrid<L> {
     /// Creates an empty tree as an object of this name.
-    pub(crate) fn create(pool: &Pool<M>, name: &str, chunk: u64, leaves: L) -> Result<Self, TreeError> {
+    pub(crate) fn create(pool: &Pool, name: &str, chunk: u64, leaves: L) -> Result<Self, TreeError> {
         let options = SlabOptions {
             node_size: L::BYTES as u32,
             owner: L::OWNER,
@@ -63,7 +63,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
     }
 
     /// Opens a tree.
-    pub(crate) fn open(pool: &Pool<M>, name: &str, opening: Opening, leaves: L) -> Result<Self, TreeError> {
+    pub(crate) fn open(pool: &Pool, name: &str, opening: Opening, leaves: L) -> Result<Self, TreeError> {
         recover::recover(opening.slab(pool, name, L::OWNER)?, leaves)
     }
 
@@ -74,7 +74,7 @@ impl<M: Medium, L: Leaves> Hybrid<M, L> {
 
     /// A leaf by its number.
     #[inline(always)]
-    pub(super) fn at(&self, leaf: u32) -> At<'_, M> {
+    pub(super) fn at(&self, leaf: u32) -> At<'_> {
         At {
             medium: self.slab.medium(),
             offset: offset_of(leaf),
@@ -136,7 +136,7 @@ pub(super) fn number_of(offset: u64, name: &str) -> Result<u32, TreeError> {
     })
 }
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
+impl<L: Leaves> Hybrid<L> {
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Result<Option<u64>, TreeError> {
         let mut backoff = Backoff::default();

@@ -58,14 +58,14 @@ impl Store for Mapped<'_> {
     }
 }
 
-impl<M: Medium> Load for At<'_, M> {
+impl Load for At<'_> {
     #[inline(always)]
     fn load(self, word: usize) -> u64 {
         self.medium.load_u64(self.offset + word as u64 * 8)
     }
 }
 
-impl<M: Medium> Store for At<'_, M> {
+impl Store for At<'_> {
     #[inline(always)]
     fn store(self, word: usize, value: u64) {
         self.medium.store_u64(self.offset + word as u64 * 8, value);

@@ -17,7 +17,7 @@ type Tried<'a, L> = (
     Result<Put<<L as Leaves>::Slot>, Box<MediaError>>,
 );
 
-impl<M: Medium, L: Leaves> Hybrid<M, L> {
+impl<L: Leaves> Hybrid<L> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
     ///
     /// What most inserts need is short, so that the core gets on to the next one while it waits for memory; all else is apart.

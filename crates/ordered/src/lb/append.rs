@@ -13,7 +13,7 @@ use super::leaf::{Leaf, WORDS};
 
 /// Appends all entries of the leaf at `at`, in ascending order of their keys.
 #[inline(always)]
-pub(super) fn append<M: Medium, const B: usize>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+pub(super) fn append<const B: usize>(at: At<'_>, vectors: bool, into: &mut Vec<(u64, u64)>) {
     const { assert!(matches!(B, 1 | 2 | 4)) };
     if let Some(words) = at.medium.words(at.offset, B * WORDS) {
         return append_mapped(words, B, vectors, into);

@@ -24,7 +24,7 @@ pub(crate) struct Leaf<W, const B: usize>(pub(crate) W);
 impl<'a, const B: usize> Leaf<Mapped<'a>, B> {
     /// The leaf at `at`, if its words may be changed as they are.
     #[inline(always)]
-    pub(crate) fn mapped<M: Medium>(at: At<'a, M>) -> Option<Self> {
+    pub(crate) fn mapped(at: At<'a>) -> Option<Self> {
         at.medium.mapped(at.offset, B * WORDS).map(Leaf)
     }
 
@@ -136,7 +136,7 @@ impl<W: Load, const B: usize> Leaf<W, B> {
 
 /// The value of a key in the leaf at `at`.
 #[inline(always)]
-pub(crate) fn get<M: Medium, const B: usize>(at: At<'_, M>, key: u64) -> Option<u64> {
+pub(crate) fn get<const B: usize>(at: At<'_>, key: u64) -> Option<u64> {
     let home = home::<B>(key);
     let words = at.medium.words(at.offset + home as u64 * BLOCK, WORDS);
     if let Some(words) = words {

@@ -37,12 +37,7 @@ impl<const B: usize> LbLeaves<B> {
 impl<const B: usize> LbLeaves<B> {
     /// Apart, as what is charged or recorded is slow anyway, and would be in the way of what is not.
     #[inline(never)]
-    fn put_by_calls<M: Medium>(
-        &self,
-        at: At<'_, M>,
-        key: u64,
-        value: u64,
-    ) -> Result<Put<Slot>, Box<MediaError>> {
+    fn put_by_calls(&self, at: At<'_>, key: u64, value: u64) -> Result<Put<Slot>, Box<MediaError>> {
         Leaf::<_, B>(at).put_new(key, value, self.moving)
     }
 }
@@ -57,20 +52,20 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     type Slot = Slot;
 
     #[inline(always)]
-    fn open<M: Medium>(at: At<'_, M>) -> Self::Open<'_> {
+    fn open(at: At<'_>) -> Self::Open<'_> {
         Leaf::mapped(at)
     }
 
     /// All lines of the block, so that an entry's does not have to be waited for after the header's.
     #[inline(always)]
-    fn fetch<M: Medium>(at: At<'_, M>, key: u64) {
+    fn fetch(at: At<'_>, key: u64) {
         let block = at.offset + home::<B>(key) as u64 * BLOCK;
         at.medium.prefetch_lines(block, BLOCK / LINE);
     }
 
     /// The other headers too: the key must not be in their blocks.
     #[inline(always)]
-    fn fetch_to_put<M: Medium>(at: At<'_, M>, open: Self::Open<'_>, key: u64) {
+    fn fetch_to_put(at: At<'_>, open: Self::Open<'_>, key: u64) {
         match open {
             Some(leaf) => leaf.fetch_to_put(key),
             None => {
@@ -84,12 +79,12 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline(always)]
-    fn fetch_head<M: Medium>(at: At<'_, M>, key: u64) {
+    fn fetch_head(at: At<'_>, key: u64) {
         at.medium.prefetch(at.offset + home::<B>(key) as u64 * BLOCK);
     }
 
     #[inline(always)]
-    fn fetch_entry<M: Medium>(at: At<'_, M>, key: u64) {
+    fn fetch_entry(at: At<'_>, key: u64) {
         let block = home::<B>(key);
         let same = Leaf::<_, B>(at).header(block).matches(fingerprint(key));
         if same > 0b111 {
@@ -99,7 +94,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline(always)]
-    fn head<M: Medium>(at: At<'_, M>) -> Self::Head {
+    fn head(at: At<'_>) -> Self::Head {
         Heads(Leaf(at).headers())
     }
 
@@ -109,12 +104,12 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline(always)]
-    fn find<M: Medium>(at: At<'_, M>, head: &Self::Head, key: u64) -> Option<Slot> {
+    fn find(at: At<'_>, head: &Self::Head, key: u64) -> Option<Slot> {
         Leaf(at).find(&head.0, key)
     }
 
     #[inline(always)]
-    fn locate<M: Medium>(at: At<'_, M>, key: u64) -> Option<Slot> {
+    fn locate(at: At<'_>, key: u64) -> Option<Slot> {
         match at.medium.words(at.offset, B * WORDS) {
             Some(words) => Leaf::<_, B>(words).locate(key),
             None => Leaf::<_, B>(at).locate(key),
@@ -122,17 +117,17 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline(always)]
-    fn value<M: Medium>(at: At<'_, M>, slot: Slot) -> u64 {
+    fn value(at: At<'_>, slot: Slot) -> u64 {
         Leaf::<_, B>(at).value(slot)
     }
 
     #[inline(always)]
-    fn get<M: Medium>(at: At<'_, M>, key: u64) -> Option<u64> {
-        get::<M, B>(at, key)
+    fn get(at: At<'_>, key: u64) -> Option<u64> {
+        get::<B>(at, key)
     }
 
     #[inline(always)]
-    fn each<M: Medium>(at: At<'_, M>, head: &Self::Head, look: impl FnMut(Entry<Slot>)) {
+    fn each(at: At<'_>, head: &Self::Head, look: impl FnMut(Entry<Slot>)) {
         match at.medium.words(at.offset, B * WORDS) {
             Some(words) => Leaf(words).each(&head.0, look),
             None => Leaf(at).each(&head.0, look),
@@ -140,7 +135,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline(always)]
-    fn upper<M: Medium>(at: At<'_, M>, vectors: bool) -> Upper {
+    fn upper(at: At<'_>, vectors: bool) -> Upper {
         match at.medium.words(at.offset, B * WORDS) {
             Some(words) => Leaf::<_, B>(words).upper(vectors),
             None => Leaf::<_, B>(at).upper(vectors),
@@ -148,8 +143,8 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline]
-    fn append<M: Medium>(at: At<'_, M>, vectors: bool, into: &mut Vec<(u64, u64)>) {
-        append::<M, B>(at, vectors, into);
+    fn append(at: At<'_>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+        append::<B>(at, vectors, into);
     }
 
     fn damage(head: &Self::Head, entry: &Entry<Slot>) -> Option<&'static str> {
@@ -162,7 +157,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline]
-    fn next<M: Medium>(at: At<'_, M>) -> u64 {
+    fn next(at: At<'_>) -> u64 {
         match at.medium.words(at.offset, B * WORDS) {
             Some(words) => Leaf::<_, B>(words).next(),
             None => Leaf::<_, B>(at).next(),
@@ -170,9 +165,9 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline(always)]
-    fn put<M: Medium>(
+    fn put(
         &self,
-        at: At<'_, M>,
+        at: At<'_>,
         open: Self::Open<'_>,
         key: u64,
         value: u64,
@@ -184,7 +179,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline]
-    fn replace<M: Medium>(&self, at: At<'_, M>, entry: Entry<Slot>) -> Result<(), MediaError> {
+    fn replace(&self, at: At<'_>, entry: Entry<Slot>) -> Result<(), MediaError> {
         match Leaf::<_, B>::mapped(at) {
             Some(leaf) => leaf.set_value(entry.slot, entry.value),
             None => Leaf::<_, B>(at).set_value(entry.slot, entry.value),
@@ -192,7 +187,7 @@ impl<const B: usize> Leaves for LbLeaves<B> {
     }
 
     #[inline]
-    fn clear<M: Medium>(&self, at: At<'_, M>, (block, slot): Slot) -> Result<(), MediaError> {
+    fn clear(&self, at: At<'_>, (block, slot): Slot) -> Result<(), MediaError> {
         match Leaf::<_, B>::mapped(at) {
             Some(leaf) => leaf.clear(block, leaf.header(block), 1 << slot),
             None => {
@@ -204,39 +199,30 @@ impl<const B: usize> Leaves for LbLeaves<B> {
 
     /// The other blocks are looked at only if its own has no other.
     #[inline(always)]
-    fn is_only<M: Medium>(at: At<'_, M>, (block, slot): Slot) -> bool {
+    fn is_only(at: At<'_>, (block, slot): Slot) -> bool {
         Leaf::<_, B>(at).header(block).used() == 1 << slot && Self::count(&Self::head(at)) == 1
     }
 
-    fn set_next<M: Medium>(at: At<'_, M>, next: u64) {
+    fn set_next(at: At<'_>, next: u64) {
         let leaf = Leaf::<_, B>(at);
         leaf.store_link(leaf.header(0).alt(), next);
         leaf.flush_line(0, 3);
     }
 
-    fn write_new<M: Medium>(
-        at: At<'_, M>,
-        entries: impl Iterator<Item = (u64, u64)>,
-        next: u64,
-        filled: bool,
-    ) {
+    fn write_new(at: At<'_>, entries: impl Iterator<Item = (u64, u64)>, next: u64, filled: bool) {
         Leaf::<_, B>(at).write_new(entries, next, filled);
     }
 
-    fn split<M: Medium>(tree: &Hybrid<M, Self>, split: &Split<'_, M, Self>) -> Result<(), Refused> {
+    fn split(tree: &Hybrid<Self>, split: &Split<'_, Self>) -> Result<(), Refused> {
         super::split::split(&tree.latch, tree.leaves.moving, split)
     }
 
-    fn take_over<M: Medium>(
-        tree: &Hybrid<M, Self>,
-        left: At<'_, M>,
-        right: At<'_, M>,
-    ) -> Result<(), TreeError> {
+    fn take_over(tree: &Hybrid<Self>, left: At<'_>, right: At<'_>) -> Result<(), TreeError> {
         super::absorb::take_over::<_, B>(&tree.latch, Leaf(left), Leaf(right))
     }
 
     /// Block by block.
-    fn clear_from<M: Medium>(at: At<'_, M>, least: u64) -> Result<(), MediaError> {
+    fn clear_from(at: At<'_>, least: u64) -> Result<(), MediaError> {
         if made(Mistake::KeepStale) {
             return Ok(());
         }

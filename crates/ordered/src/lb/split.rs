@@ -18,10 +18,10 @@ use super::leaves::LbLeaves;
 use super::mistake::{Mistake, made};
 
 /// Splits a full leaf; `moving` as in [`Leaf::put`].
-pub(super) fn split<M: Medium, const B: usize>(
+pub(super) fn split<const B: usize>(
     latch: &Latch,
     moving: bool,
-    split: &Split<'_, M, LbLeaves<B>>,
+    split: &Split<'_, LbLeaves<B>>,
 ) -> Result<(), Refused> {
     match (Leaf::mapped(split.old), Leaf::mapped(split.new)) {
         (Some(leaf), Some(new)) => split_into(leaf, new, latch, moving, split),
@@ -29,12 +29,12 @@ pub(super) fn split<M: Medium, const B: usize>(
     }
 }
 
-fn split_into<M: Medium, W: Store, const B: usize>(
+fn split_into<W: Store, const B: usize>(
     leaf: Leaf<W, B>,
     new: Leaf<W, B>,
     latch: &Latch,
     moving: bool,
-    split: &Split<'_, M, LbLeaves<B>>,
+    split: &Split<'_, LbLeaves<B>>,
 ) -> Result<(), Refused> {
     let headers = &split.head.0;
     let (key, value) = (split.key, split.value);

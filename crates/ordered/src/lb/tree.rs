@@ -1,6 +1,6 @@
 //! The tree as a whole: creating and opening.
 
-use halocline_media::{AnyMedium, Medium};
+use halocline_media::Medium;
 use halocline_pool::Pool;
 
 use crate::TreeError;
@@ -35,14 +35,14 @@ impl Default for LbOptions {
 /// Costs of one operation on a leaf of one block: an insert writes one or two lines and waits for as many fences, about 1.6 and
 /// 1.3 on average with splits; an update or a removal one of each.
 #[derive(Debug)]
-pub struct LbTree<M: Medium = AnyMedium, const B: usize = 1>(pub(crate) Hybrid<M, LbLeaves<B>>);
+pub struct LbTree<const B: usize = 1>(pub(crate) Hybrid<LbLeaves<B>>);
 
-impl<M: Medium, const B: usize> LbTree<M, B> {
+impl<const B: usize> LbTree<B> {
     /// Creates an empty tree as an object of this name.
     ///
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::create_slab`].
-    pub fn create(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
+    pub fn create(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
         Hybrid::create(pool, name, options.chunk, LbLeaves::new(options)).map(LbTree)
     }
 
@@ -51,7 +51,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     ///
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged.
-    pub fn open(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
+    pub fn open(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
         Hybrid::open(pool, name, Opening::Write, LbLeaves::new(options)).map(LbTree)
     }
 
@@ -59,7 +59,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     ///
     /// # Errors
     /// As [`open`](LbTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
-    pub fn open_read_only(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
+    pub fn open_read_only(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
         Hybrid::open(pool, name, Opening::Read, LbLeaves::new(options)).map(LbTree)
     }
 
@@ -69,7 +69,7 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     ///
     /// # Errors
     /// As [`open`](LbTree::open).
-    pub fn open_unsynced(pool: &Pool<M>, name: &str, options: LbOptions) -> Result<LbTree<M, B>, TreeError> {
+    pub fn open_unsynced(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
         Hybrid::open(pool, name, Opening::Accept, LbLeaves::new(options)).map(LbTree)
     }
 
@@ -87,12 +87,12 @@ impl<M: Medium, const B: usize> LbTree<M, B> {
     }
 }
 
-is_index!([M: Medium, const B: usize] LbTree<M, B>);
+is_index!([M, const B: usize] LbTree<B>);
 
-impl<M: Medium, const B: usize> Stored<M> for LbTree<M, B> {
+impl<const B: usize> Stored for LbTree<B> {
     const OWNER: [u8; 8] = LbLeaves::<B>::TAG;
 
-    fn create_stored(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Self, TreeError> {
+    fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError> {
         let options = LbOptions {
             chunk,
             ..LbOptions::default()
@@ -100,7 +100,7 @@ impl<M: Medium, const B: usize> Stored<M> for LbTree<M, B> {
         Self::create(pool, name, options)
     }
 
-    fn open_stored(pool: &Pool<M>, name: &str, opening: Opening) -> Result<Self, TreeError> {
+    fn open_stored(pool: &Pool, name: &str, opening: Opening) -> Result<Self, TreeError> {
         Hybrid::open(pool, name, opening, LbLeaves::new(LbOptions::default())).map(LbTree)
     }
 }

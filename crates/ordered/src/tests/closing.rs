@@ -19,19 +19,19 @@ const STATE: u64 = 32;
 const ODD: u64 = 0xDEAD_BEEF_0BAD_F00D;
 
 /// Where the state of the tree's slab lies.
-fn state_at(pool: &Pool<Tracked>) -> u64 {
+fn state_at(pool: &Pool) -> u64 {
     let object = pool.snapshot().unwrap();
     object.get("tree").unwrap().extent_ref(0).offset + STATE
 }
 
 /// Some leaves.
-fn setup<K: Kind<Tracked>>() -> Vec<Do> {
+fn setup<K: Kind>() -> Vec<Do> {
     (1..=2 * K::LEAF + 2).map(|key| Do::Insert(key * 10)).collect()
 }
 
 /// Every crash of a tree that is opened, written and closed: what the crash leaves opens, holds what was acknowledged, and nothing in it is
 /// taken for damage; when it is closed, it is closed.
-fn survives_closing<K: Kind<Tracked>>() -> Result<MutantReport, Box<Violation>> {
+fn survives_closing<K: Kind>() -> Result<MutantReport, Box<Violation>> {
     let setup = setup::<K>();
     let operations = [Do::Update(20, 7), Do::Insert(15), Do::Remove(30)];
     let all = [setup.clone(), operations.to_vec()].concat();
@@ -82,7 +82,7 @@ fn survives_closing<K: Kind<Tracked>>() -> Result<MutantReport, Box<Violation>> 
 
 /// No flush or fence of the first operation on a closed tree, an update, or of closing can be left out; what is between is for other scenarios. And
 /// a rule that is broken is noticed.
-pub(crate) fn closing_and_the_first_store_after_it<K: Kind<Tracked>>() {
+pub(crate) fn closing_and_the_first_store_after_it<K: Kind>() {
     let report = survives_closing::<K>().unwrap_or_else(|violation| panic!("{violation}"));
     let own = |text: &str| text.contains("operation 0") || text.contains("operation 3");
     let missed = report.missed.iter().filter(|(_, text)| own(text)).count();
@@ -95,7 +95,7 @@ pub(crate) fn closing_and_the_first_store_after_it<K: Kind<Tracked>>() {
 }
 
 /// A tree that is closed, with an odd value.
-fn closed<K: Kind<Tracked>>() -> (Arc<Tracked>, Pool<Tracked>, u64) {
+fn closed<K: Kind>() -> (Arc<Tracked>, Pool, u64) {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
     let mut tree = K::create(&pool);
@@ -109,7 +109,7 @@ fn closed<K: Kind<Tracked>>() -> (Arc<Tracked>, Pool<Tracked>, u64) {
 }
 
 /// One bit of a value, which nothing but the checksum can show: it is never read, however often the tree is opened, written elsewhere and closed.
-pub(crate) fn a_changed_value_is_damage_that_closing_keeps<K: Kind<Tracked>>() {
+pub(crate) fn a_changed_value_is_damage_that_closing_keeps<K: Kind>() {
     let (medium, pool, at) = closed::<K>();
     medium.store_u64(at, ODD ^ 1 << 33);
     let far = 20 * K::LEAF + 30;
@@ -138,7 +138,7 @@ pub(crate) fn a_changed_value_is_damage_that_closing_keeps<K: Kind<Tracked>>() {
 }
 
 /// Trees can be read by several at once, and stay closed; who writes is alone.
-pub(crate) fn readers_share_a_tree<K: Kind<Tracked>>() {
+pub(crate) fn readers_share_a_tree<K: Kind>() {
     let (medium, pool, _) = closed::<K>();
     let before = medium.image();
     let in_use = |result: Result<K::Tree, TreeError>| {
@@ -168,7 +168,7 @@ pub(crate) fn readers_share_a_tree<K: Kind<Tracked>>() {
 }
 
 /// A tree that was not closed is read where nothing is half done, and refused or read rightly wherever a crash has left something.
-pub(crate) fn readers_of_a_tree_that_was_not_closed<K: Kind<Tracked>>() {
+pub(crate) fn readers_of_a_tree_that_was_not_closed<K: Kind>() {
     let setup = setup::<K>();
     let leaf = K::LEAF;
     let removals = (leaf / 2..leaf + leaf / 2).map(|key| Do::Remove(key * 10));

@@ -21,7 +21,7 @@ pub(crate) fn inserts(keys: impl IntoIterator<Item = u64>) -> Vec<Do> {
 }
 
 /// Nothing but so many flushes and fences, whose work others do, may be left out unnoticed.
-pub(crate) fn all_needed_but<K: Kind<Tracked>>(others: usize, setup: &[Do], operations: &[Do]) {
+pub(crate) fn all_needed_but<K: Kind>(others: usize, setup: &[Do], operations: &[Do]) {
     let report = explore::<K>(LIMIT, setup, operations);
     assert!(report.missed.len() <= others, "{report}");
 }
@@ -34,7 +34,7 @@ fn shuffled(keys: impl IntoIterator<Item = u64>, seed: u64) -> Vec<u64> {
 }
 
 /// The tree itself: there and empty once it is created, not there before, and in between it can be created or opened.
-pub(crate) fn creation<K: Kind<Tracked>>() {
+pub(crate) fn creation<K: Kind>() {
     let check = |medium: Arc<Tracked>, crash: &Crash<'_>| {
         let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
         let tree = match K::open(&pool) {
@@ -68,7 +68,7 @@ pub(crate) fn creation<K: Kind<Tracked>>() {
 }
 
 /// Into a tree of one leaf, until that is full.
-pub(crate) fn inserts_into_a_leaf<K: Kind<Tracked>>() {
+pub(crate) fn inserts_into_a_leaf<K: Kind>() {
     let keys = shuffled((1..=K::LEAF).map(|key| key * 10), 1);
     for first in 0..K::LEAF as usize / 14 {
         let (setup, operations) = keys.split_at(first * 14);
@@ -83,7 +83,7 @@ pub(crate) fn inserts_into_a_leaf<K: Kind<Tracked>>() {
 
 /// A full leaf: the insert goes to the left, to the right, to both sides of the middle, behind all. Then the entries around the
 /// middle are removed, and must not come back from where they were before.
-pub(crate) fn splits<K: Kind<Tracked>>() {
+pub(crate) fn splits<K: Kind>() {
     let middle = (K::LEAF / 2 + 1) * 10;
     for seed in 0..2 {
         let setup = inserts(shuffled((1..=K::LEAF).map(|key| key * 10), seed));
@@ -96,7 +96,7 @@ pub(crate) fn splits<K: Kind<Tracked>>() {
 }
 
 /// Splits at several levels and growth of the pool, then removals until nothing is left.
-pub(crate) fn growth_and_decline<K: Kind<Tracked>>() {
+pub(crate) fn growth_and_decline<K: Kind>() {
     let keys = shuffled((0..900).map(|key| 3_000 + key * 7), 3);
     let (early, late) = keys.split_at(450);
     let result = survives::<K>(3, 1, &inserts(early.to_vec()), &inserts(late.to_vec()));
@@ -109,7 +109,7 @@ pub(crate) fn growth_and_decline<K: Kind<Tracked>>() {
     result.unwrap_or_else(|violation| panic!("{violation}"));
 }
 
-pub(crate) fn updates_and_removals<K: Kind<Tracked>>() {
+pub(crate) fn updates_and_removals<K: Kind>() {
     let setup = inserts(shuffled((1..=K::LEAF).map(|key| key * 10), 5));
     let operations = [
         Do::Update(10, 1),
@@ -125,7 +125,7 @@ pub(crate) fn updates_and_removals<K: Kind<Tracked>>() {
 }
 
 /// Several leaves; then one in the middle becomes empty, the first one, or all, and their nodes are used again.
-pub(crate) fn empty_leaves<K: Kind<Tracked>>() {
+pub(crate) fn empty_leaves<K: Kind>() {
     let leaf = K::LEAF;
     let keys = || 1..=2 * leaf + 2;
     let setup = inserts(keys().map(|key| key * 10));
@@ -138,7 +138,7 @@ pub(crate) fn empty_leaves<K: Kind<Tracked>>() {
     }
 }
 
-pub(crate) fn bulk_loads<K: Kind<Tracked>>() {
+pub(crate) fn bulk_loads<K: Kind>() {
     let needless = K::NEEDLESS.loads;
     all_needed_but::<K>(needless, &[], &[Do::Load(150), Do::Insert(1), Do::Remove(3)]);
     all_needed_but::<K>(needless, &[Do::Insert(5), Do::Remove(5)], &[Do::Load(40)]);
@@ -172,7 +172,7 @@ fn random(seed: u64, count: usize, keys: u64) -> Vec<Do> {
 }
 
 /// Runs of random operations, `HALOCLINE_CRASH_RUNS` of them (64), on few keys and on many.
-pub(crate) fn long_random_runs<K: Kind<Tracked>>() {
+pub(crate) fn long_random_runs<K: Kind>() {
     let runs = std::env::var("HALOCLINE_CRASH_RUNS").ok();
     let runs: usize = runs.and_then(|runs| runs.parse().ok()).unwrap_or(64);
     for (seed, keys) in (1_000_000..).zip([120, 60, 300].into_iter().cycle()).take(runs) {

@@ -109,13 +109,13 @@ impl MediumBackend for Limited {
     }
 }
 
-fn tree<K: Kind<Limited>>(medium: &Arc<Limited>) -> (Pool<Limited>, K::Tree) {
+fn tree<K: Kind>(medium: &Arc<Limited>) -> (Pool, K::Tree) {
     let pool = Pool::create_on(Arc::clone(medium)).unwrap();
     let tree = K::create(&pool);
     (pool, tree)
 }
 
-pub(crate) fn a_full_pool_changes_nothing<K: Kind<Limited>>() {
+pub(crate) fn a_full_pool_changes_nothing<K: Kind>() {
     let medium = Limited::new();
     let (_pool, tree) = tree::<K>(&medium);
     medium.most.store(medium.len(), Ordering::Relaxed);
@@ -139,7 +139,7 @@ pub(crate) fn a_full_pool_changes_nothing<K: Kind<Limited>>() {
     assert_eq!(contents(&tree).unwrap().len() as u64, inserted - 99);
 }
 
-pub(crate) fn a_medium_that_fails_takes_no_more_and_can_be_read<K: Kind<Limited>>() {
+pub(crate) fn a_medium_that_fails_takes_no_more_and_can_be_read<K: Kind>() {
     // At every fence of a workload with splits and removals.
     for after in 0..6 * K::LEAF {
         let medium = Limited::new();
@@ -173,9 +173,9 @@ pub(crate) fn a_medium_that_fails_takes_no_more_and_can_be_read<K: Kind<Limited>
 #[test]
 fn other_things_are_refused() {
     let pool = Pool::create_on(Arc::new(Tracked::new(0).unwrap())).unwrap();
-    drop(LbTree::<Tracked, 2>::create(&pool, "tree", LbOptions::default()).unwrap());
+    drop(LbTree::<2>::create(&pool, "tree", LbOptions::default()).unwrap());
     let open = |name: &str| {
-        LbTree::<Tracked, 1>::open(&pool, name, LbOptions::default())
+        LbTree::<1>::open(&pool, name, LbOptions::default())
             .map(drop)
             .unwrap_err()
     };
@@ -189,12 +189,12 @@ fn other_things_are_refused() {
     txn.put("table", ObjectKind::TABLE, b"", vec![]).unwrap();
     txn.commit().unwrap();
     assert!(matches!(refused(open("table")), PoolError::NotASlab { .. }));
-    let again = LbTree::<Tracked, 1>::create(&pool, "tree", LbOptions::default())
+    let again = LbTree::<1>::create(&pool, "tree", LbOptions::default())
         .map(drop)
         .unwrap_err();
     assert!(matches!(refused(again), PoolError::AlreadyThere { .. }));
-    let tree = LbTree::<Tracked, 2>::open(&pool, "tree", LbOptions::default()).unwrap();
-    let twice = LbTree::<Tracked, 2>::open(&pool, "tree", LbOptions::default())
+    let tree = LbTree::<2>::open(&pool, "tree", LbOptions::default()).unwrap();
+    let twice = LbTree::<2>::open(&pool, "tree", LbOptions::default())
         .map(drop)
         .unwrap_err();
     assert!(matches!(refused(twice), PoolError::SlabInUse { .. }));

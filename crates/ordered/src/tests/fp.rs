@@ -17,8 +17,8 @@ use crate::{FpOptions, FpTree, TreeError};
 
 pub(crate) struct Fp;
 
-impl<M: Medium> Kind<M> for Fp {
-    type Tree = FpTree<M>;
+impl Kind for Fp {
+    type Tree = FpTree;
 
     const LEAF: u64 = 56;
 
@@ -32,15 +32,15 @@ impl<M: Medium> Kind<M> for Fp {
         ..Needless::NONE
     };
 
-    fn create(pool: &Pool<M>) -> Self::Tree {
+    fn create(pool: &Pool) -> Self::Tree {
         FpTree::create(pool, "tree", FpOptions { chunk: 8 << 10 }).unwrap()
     }
 
-    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+    fn open(pool: &Pool) -> Result<Self::Tree, TreeError> {
         FpTree::open(pool, "tree")
     }
 
-    fn open_read_only(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+    fn open_read_only(pool: &Pool) -> Result<Self::Tree, TreeError> {
         FpTree::open_read_only(pool, "tree")
     }
 }
@@ -48,7 +48,7 @@ impl<M: Medium> Kind<M> for Fp {
 impl Inside for Fp {
     type Leaves = FpLeaves;
 
-    fn hybrid(tree: &FpTree<Tracked>) -> &Hybrid<Tracked, FpLeaves> {
+    fn hybrid(tree: &FpTree) -> &Hybrid<FpLeaves> {
         &tree.0
     }
 }
@@ -119,7 +119,7 @@ fn loads_not_durable() {
 fn logs_that_lead_nowhere_keep_a_tree_from_opening() {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
-    let tree = <Fp as Kind<Tracked>>::create(&pool);
+    let tree = <Fp as Kind>::create(&pool);
     let (log, first) = (tree.0.slab.root() + LOGS_AT, medium.load_u64(tree.0.slab.root()));
     drop(tree);
     let open = || FpTree::open(&pool, "tree").map(drop);

@@ -10,14 +10,14 @@ use crate::hybrid::{At, Hybrid, Leaves};
 use crate::{OrderedIndex, TreeError};
 
 /// Such a tree, seen from inside.
-pub(crate) trait Inside: Kind<Tracked> {
+pub(crate) trait Inside: Kind {
     type Leaves: Leaves;
 
-    fn hybrid(tree: &Self::Tree) -> &Hybrid<Tracked, Self::Leaves>;
+    fn hybrid(tree: &Self::Tree) -> &Hybrid<Self::Leaves>;
 }
 
 /// A tree of several leaves with the keys 0, 10 and so on, each with its number as value.
-fn filled<K: Inside>() -> (Arc<Tracked>, Pool<Tracked>, K::Tree) {
+fn filled<K: Inside>() -> (Arc<Tracked>, Pool, K::Tree) {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
     let tree = K::create(&pool);
@@ -71,7 +71,7 @@ pub(crate) fn broken_links_keep_a_tree_from_opening<K: Inside>() {
     let (medium, pool, tree) = filled::<K>();
     let offset = medium.load_u64(K::hybrid(&tree).slab.root());
     let right = K::Leaves::next(At {
-        medium: &*medium,
+        medium: &medium,
         offset,
     });
     let link = place_of::<K>(&medium, offset, right);

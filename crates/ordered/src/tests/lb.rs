@@ -25,8 +25,8 @@ impl<const B: usize, const MOVING: bool> Lb<B, MOVING> {
     };
 }
 
-impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
-    type Tree = LbTree<M, B>;
+impl<const B: usize, const MOVING: bool> Kind for Lb<B, MOVING> {
+    type Tree = LbTree<B>;
 
     const LEAF: u64 = 14 * B as u64;
 
@@ -42,15 +42,15 @@ impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
         ..Needless::NONE
     };
 
-    fn create(pool: &Pool<M>) -> Self::Tree {
+    fn create(pool: &Pool) -> Self::Tree {
         LbTree::create(pool, "tree", Self::OPTIONS).unwrap()
     }
 
-    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+    fn open(pool: &Pool) -> Result<Self::Tree, TreeError> {
         LbTree::open(pool, "tree", Self::OPTIONS)
     }
 
-    fn open_read_only(pool: &Pool<M>) -> Result<Self::Tree, TreeError> {
+    fn open_read_only(pool: &Pool) -> Result<Self::Tree, TreeError> {
         LbTree::open_read_only(pool, "tree", Self::OPTIONS)
     }
 }
@@ -58,7 +58,7 @@ impl<M: Medium, const B: usize, const MOVING: bool> Kind<M> for Lb<B, MOVING> {
 impl<const B: usize, const MOVING: bool> Inside for Lb<B, MOVING> {
     type Leaves = LbLeaves<B>;
 
-    fn hybrid(tree: &LbTree<Tracked, B>) -> &Hybrid<Tracked, LbLeaves<B>> {
+    fn hybrid(tree: &LbTree<B>) -> &Hybrid<LbLeaves<B>> {
         &tree.0
     }
 }
@@ -189,7 +189,7 @@ fn loads_updates_and_removals_not_durable() {
 fn opens_with_lock_bits() -> bool {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
-    let mut tree = <Lb<1, true> as Kind<Tracked>>::create(&pool);
+    let mut tree = <Lb<1, true> as Kind>::create(&pool);
     let operations = inserts((0..200).map(|key| key * 7 % 211));
     run(&mut tree, &operations, |_| (), |_| ());
     let mut at = medium.load_u64(tree.0.slab.root());
@@ -199,7 +199,7 @@ fn opens_with_lock_bits() -> bool {
         at = medium.load_u64(at + 240 + 8 * (low >> 15 & 1));
     }
     drop(tree);
-    let tree = <Lb<1, true> as Kind<Tracked>>::open(&pool).unwrap();
+    let tree = <Lb<1, true> as Kind>::open(&pool).unwrap();
     contents(&tree).is_ok_and(|found| found.len() == 200)
 }
 

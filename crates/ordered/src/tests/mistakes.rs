@@ -14,7 +14,7 @@ pub(crate) trait Rule: Copy + Debug {
 }
 
 /// A crash of the workload must show the mistake, which it does not show without.
-pub(crate) fn noticed<K: Kind<Tracked>>(mistake: impl Rule, setup: &[Do], operations: &[Do]) {
+pub(crate) fn noticed<K: Kind>(mistake: impl Rule, setup: &[Do], operations: &[Do]) {
     let work = || survives::<K>(500, 7, setup, operations);
     work().unwrap_or_else(|violation| panic!("{violation}"));
     let result = mistake.broken(|| catch_unwind(AssertUnwindSafe(work)));

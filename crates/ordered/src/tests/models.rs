@@ -100,7 +100,7 @@ struct Model {
 
 impl Model {
     /// One schedule.
-    fn run<K: Kind<Limited>>(&self)
+    fn run<K: Kind>(&self)
     where
         K::Tree: 'static,
     {
@@ -138,8 +138,8 @@ impl Model {
     }
 
     /// Many schedules, drawn by a seed.
-    fn explore<K: Kind<Limited>>(&self, schedules: usize, seed: u64) {
-        fn explored<K: Kind<Limited>>(model: &Model, scheduler: impl Scheduler + 'static) {
+    fn explore<K: Kind>(&self, schedules: usize, seed: u64) {
+        fn explored<K: Kind>(model: &Model, scheduler: impl Scheduler + 'static) {
             let mut config = Config::new();
             config.stack_size = 256 << 10;
             config.failure_persistence = FailurePersistence::None;
@@ -192,7 +192,7 @@ fn keys(range: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = u64> {
 }
 
 /// A full leaf is split while others use what stays and what moves.
-fn split<K: Kind<Limited>>() -> Model {
+fn split<K: Kind>() -> Model {
     let last = K::LEAF * 10;
     Model {
         setup: keys(1..=K::LEAF).map(Do::Insert).collect(),
@@ -205,7 +205,7 @@ fn split<K: Kind<Limited>>() -> Model {
 }
 
 /// A leaf becomes empty while others insert into it and read what is beside it; `first` of its parent, or not.
-fn empty_leaf<K: Kind<Limited>>(first: bool) -> Model {
+fn empty_leaf<K: Kind>(first: bool) -> Model {
     let leaf = K::LEAF;
     let (gone, left) = match first {
         true => (1..=leaf, 1),
@@ -225,7 +225,7 @@ fn empty_leaf<K: Kind<Limited>>(first: bool) -> Model {
 }
 
 /// Inner nodes are split and joined: so many leaves that the root has two levels below it, or is about to get them.
-fn inner_nodes<K: Kind<Limited>>() -> Model {
+fn inner_nodes<K: Kind>() -> Model {
     let leaf = K::LEAF;
     let last = leaf * 29 * 10;
     Model {
@@ -238,16 +238,16 @@ fn inner_nodes<K: Kind<Limited>>() -> Model {
     }
 }
 
-pub(crate) fn threads_and_splits<K: Kind<Limited>>() {
+pub(crate) fn threads_and_splits<K: Kind>() {
     split::<K>().explore::<K>(schedules(), 1);
 }
 
-pub(crate) fn threads_and_empty_leaves<K: Kind<Limited>>() {
+pub(crate) fn threads_and_empty_leaves<K: Kind>() {
     empty_leaf::<K>(true).explore::<K>(schedules(), 2);
     empty_leaf::<K>(false).explore::<K>(schedules(), 3);
 }
 
-pub(crate) fn threads_and_inner_nodes<K: Kind<Limited>>() {
+pub(crate) fn threads_and_inner_nodes<K: Kind>() {
     inner_nodes::<K>().explore::<K>(schedules() / 8, 4);
 }
 

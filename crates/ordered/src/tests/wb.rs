@@ -101,13 +101,13 @@ fn a_log_of_words_that_are_in_no_node_is_refused() {
     for (count, offset) in [(16, 0), (1, 8), (1, 1 << 40)] {
         let medium = Arc::new(Tracked::new(0).unwrap());
         let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
-        let mut tree = <WbKind as Kind<Tracked>>::create(&pool);
+        let mut tree = <WbKind as Kind>::create(&pool);
         run(&mut tree, &full(), |_| (), |_| ());
         let log = tree.0.slab.root() + 64;
         drop(tree);
         medium.store_u64(log, count);
         medium.store_u64(log + 16, offset);
-        let error = <WbKind as Kind<Tracked>>::open(&pool).map(drop).unwrap_err();
+        let error = <WbKind as Kind>::open(&pool).map(drop).unwrap_err();
         assert!(
             matches!(error, TreeError::Damaged { node, .. } if node == log),
             "{error}"

@@ -12,13 +12,13 @@ use crate::whole::{Format, Node, NodeHead, Whole};
 use crate::{OrderedIndex, Range, TreeError, TreeStats};
 
 /// Such a tree, seen from inside.
-pub(crate) trait Inside: Kind<Tracked> {
+pub(crate) trait Inside: Kind {
     type Nodes: Format;
 
     /// As [`Needless`](super::workload::Needless), of one change of inner nodes.
     const NEEDLESS_ABOVE: usize;
 
-    fn whole(tree: &Self::Tree) -> &Whole<Tracked, Self::Nodes>;
+    fn whole(tree: &Self::Tree) -> &Whole<Self::Nodes>;
 
     /// Where in a node the key of a slot is.
     fn key_offset(slot: usize) -> u64;
@@ -35,22 +35,22 @@ macro_rules! is_whole {
     ) => {
         pub(crate) struct $kind;
 
-        impl<M: halocline_media::Medium> $crate::tests::workload::Kind<M> for $kind {
-            type Tree = $tree<M>;
+        impl<M: halocline_media::Medium> $crate::tests::workload::Kind for $kind {
+            type Tree = $tree;
 
             const LEAF: u64 = $leaf;
 
             const NEEDLESS: $crate::tests::workload::Needless = $needless;
 
-            fn create(pool: &halocline_pool::Pool<M>) -> Self::Tree {
+            fn create(pool: &halocline_pool::Pool) -> Self::Tree {
                 $tree::create(pool, "tree", 8 << 10).unwrap()
             }
 
-            fn open(pool: &halocline_pool::Pool<M>) -> Result<Self::Tree, $crate::TreeError> {
+            fn open(pool: &halocline_pool::Pool) -> Result<Self::Tree, $crate::TreeError> {
                 $tree::open(pool, "tree")
             }
 
-            fn open_read_only(pool: &halocline_pool::Pool<M>) -> Result<Self::Tree, $crate::TreeError> {
+            fn open_read_only(pool: &halocline_pool::Pool) -> Result<Self::Tree, $crate::TreeError> {
                 $tree::open_read_only(pool, "tree")
             }
         }
@@ -76,7 +76,7 @@ macro_rules! is_whole {
 pub(crate) use is_whole;
 
 /// The numbers of operations that change inner nodes, after so many that do not count.
-fn changes_above<K: Kind<Dram>>(operations: &[Do], from: usize) -> Vec<usize> {
+fn changes_above<K: Kind>(operations: &[Do], from: usize) -> Vec<usize> {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
     let mut tree = K::create(&pool);
     let above = |stats: TreeStats| (stats.inner_nodes, stats.height);
@@ -94,8 +94,8 @@ fn changes_above<K: Kind<Dram>>(operations: &[Do], from: usize) -> Vec<usize> {
 }
 
 /// Each operation that splits or joins inner nodes, or changes the root, alone.
-pub(crate) fn changes_of_inner_nodes<K: Inside + Kind<Dram>>() {
-    let leaf = <K as Kind<Tracked>>::LEAF;
+pub(crate) fn changes_of_inner_nodes<K: Inside + Kind>() {
+    let leaf = <K as Kind>::LEAF;
     // Leaves that are filled in order are full, and so is the root when it has as many.
     let full = inserts((1..=leaf * leaf).map(|key| key * 10));
     for key in [5, leaf * leaf * 5 + 5, leaf * leaf * 10 + 5] {
@@ -118,7 +118,7 @@ pub(crate) fn changes_of_inner_nodes<K: Inside + Kind<Dram>>() {
 }
 
 /// A tree of several levels, and its medium.
-fn grown<K: Inside>() -> (Arc<Tracked>, Pool<Tracked>, K::Tree) {
+fn grown<K: Inside>() -> (Arc<Tracked>, Pool, K::Tree) {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
     let mut tree = K::create(&pool);
@@ -190,7 +190,7 @@ pub(crate) fn damaged_leaves_are_named_and_refused<K: Inside>() {
 /// One inner node, above 1,000, is damaged: what is below it is refused, in the tree as it is and after it is opened again, and the rest can be
 /// read and written; `check` names that node alone. When it is as it was, all is there.
 fn refuses_what_is_below<K: Inside>(
-    (medium, pool, mut tree): (Arc<Tracked>, Pool<Tracked>, K::Tree),
+    (medium, pool, mut tree): (Arc<Tracked>, Pool, K::Tree),
     node: u64,
     (at, wrong): (u64, u64),
     noticed: bool,
@@ -346,7 +346,7 @@ pub(crate) fn a_damaged_root_is_named<K: Inside>() {
 }
 
 /// Entries are counted while others write.
-pub(crate) fn a_count_among_writers<K: Kind<Dram>>() {
+pub(crate) fn a_count_among_writers<K: Kind>() {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
     let tree = K::create(&pool);
     for key in 0..20_000 {

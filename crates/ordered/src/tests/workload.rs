@@ -25,7 +25,7 @@ pub(crate) enum Do {
 }
 
 /// A tree to test: how it is made, on media of any kind, always with the same name.
-pub(crate) trait Kind<M: Medium>: 'static {
+pub(crate) trait Kind: 'static {
     type Tree: OrderedIndex;
 
     /// Entries that fill a leaf.
@@ -34,11 +34,11 @@ pub(crate) trait Kind<M: Medium>: 'static {
     /// Flushes and fences whose work others do.
     const NEEDLESS: Needless = Needless::NONE;
 
-    fn create(pool: &Pool<M>) -> Self::Tree;
+    fn create(pool: &Pool) -> Self::Tree;
 
-    fn open(pool: &Pool<M>) -> Result<Self::Tree, TreeError>;
+    fn open(pool: &Pool) -> Result<Self::Tree, TreeError>;
 
-    fn open_read_only(pool: &Pool<M>) -> Result<Self::Tree, TreeError>;
+    fn open_read_only(pool: &Pool) -> Result<Self::Tree, TreeError>;
 }
 
 /// How many flushes and fences of each scenario of [`crash`](super::crash) may be left out unnoticed, since others do their
@@ -123,7 +123,7 @@ pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<Contents, String> {
 
 /// Accepts an image whose tree holds what was acknowledged, and the operation in flight or not; it goes on from there, and
 /// can be opened again, whenever.
-pub(crate) fn check<K: Kind<Tracked>>(
+pub(crate) fn check<K: Kind>(
     medium: Arc<Tracked>,
     crash: &Crash<'_>,
     states: &[Contents],
@@ -164,7 +164,7 @@ pub(crate) fn check<K: Kind<Tracked>>(
 }
 
 /// A tree on which the setup is done, and which is closed or not: the first store to one that is closed takes a flush and a fence more.
-fn prepare<K: Kind<Tracked>>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) {
+fn prepare<K: Kind>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) {
     let pool = Pool::create_on(Arc::clone(medium)).unwrap();
     let mut tree = K::create(&pool);
     run(&mut tree, setup, |_| (), |_| ());
@@ -174,7 +174,7 @@ fn prepare<K: Kind<Tracked>>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) 
     }
 }
 
-fn work<K: Kind<Tracked>>(medium: &Arc<Tracked>, operations: &[Do]) {
+fn work<K: Kind>(medium: &Arc<Tracked>, operations: &[Do]) {
     let pool = Pool::open_on(Arc::clone(medium)).unwrap();
     let mut tree = K::open(&pool).unwrap();
     run(
@@ -188,7 +188,7 @@ fn work<K: Kind<Tracked>>(medium: &Arc<Tracked>, operations: &[Do]) {
 }
 
 /// Explores operations on a tree on which those of the setup are done, with every flush and fence left out in turn.
-pub(crate) fn explore<K: Kind<Tracked>>(limit: usize, setup: &[Do], operations: &[Do]) -> MutantReport {
+pub(crate) fn explore<K: Kind>(limit: usize, setup: &[Do], operations: &[Do]) -> MutantReport {
     let states = states(&[setup, operations].concat());
     let explorer = Explorer {
         limit,
@@ -205,7 +205,7 @@ pub(crate) fn explore<K: Kind<Tracked>>(limit: usize, setup: &[Do], operations: 
 }
 
 /// The same once, as the tree is.
-pub(crate) fn survives<K: Kind<Tracked>>(
+pub(crate) fn survives<K: Kind>(
     limit: usize,
     seed: u64,
     setup: &[Do],

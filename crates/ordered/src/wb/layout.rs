@@ -79,23 +79,18 @@ pub(super) fn pair_offset(pair: usize) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn key_at<M: Medium>(node: Node<'_, M>, entry: usize) -> u64 {
+pub(super) fn key_at(node: Node<'_>, entry: usize) -> u64 {
     node.load(entry_offset(entry))
 }
 
 #[inline(always)]
-pub(super) fn value_at<M: Medium>(node: Node<'_, M>, entry: usize) -> u64 {
+pub(super) fn value_at(node: Node<'_>, entry: usize) -> u64 {
     node.load(entry_offset(entry) + 8)
 }
 
 /// Stores and flushes an entry.
 #[inline(always)]
-pub(super) fn write_entry<M: Medium>(
-    out: &mut Out<'_, M>,
-    node: Node<'_, M>,
-    entry: usize,
-    (key, value): (u64, u64),
-) {
+pub(super) fn write_entry(out: &mut Out<'_>, node: Node<'_>, entry: usize, (key, value): (u64, u64)) {
     let at = node.offset + entry_offset(entry);
     out.store(at, key);
     out.store(at + 8, value);

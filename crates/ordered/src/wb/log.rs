@@ -54,7 +54,7 @@ impl Logs {
     }
 
     /// Stores all of these words, durably. What they lead to has been flushed.
-    pub(super) fn commit<M: Medium>(&self, out: &mut Out<'_, M>, pairs: &[(u64, u64)]) {
+    pub(super) fn commit(&self, out: &mut Out<'_>, pairs: &[(u64, u64)]) {
         debug_assert!(pairs.len() <= PAIRS);
         let (_taken, log) = self.take();
         for (pair, (offset, value)) in pairs.iter().enumerate() {
@@ -83,7 +83,7 @@ impl Logs {
 }
 
 /// Stores and flushes words.
-fn apply<M: Medium>(out: &mut Out<'_, M>, pairs: &[(u64, u64)]) {
+fn apply(out: &mut Out<'_>, pairs: &[(u64, u64)]) {
     let mut line = None;
     for (offset, value) in pairs {
         let next = offset / LINE;
@@ -96,7 +96,7 @@ fn apply<M: Medium>(out: &mut Out<'_, M>, pairs: &[(u64, u64)]) {
     line.into_iter().for_each(|line| out.flush(line * LINE));
 }
 
-fn flush<M: Medium>(out: &mut Out<'_, M>, offset: u64, len: u64) {
+fn flush(out: &mut Out<'_>, offset: u64, len: u64) {
     for line in 0..len.div_ceil(LINE) {
         out.flush(offset + line * LINE);
     }
@@ -106,7 +106,7 @@ fn flush<M: Medium>(out: &mut Out<'_, M>, offset: u64, len: u64) {
 ///
 /// # Errors
 /// [`TreeError::Damaged`] if one makes no sense, [`TreeError::Media`].
-pub(super) fn replay<M: Medium>(recovery: &SlabRecovery<M>) -> Result<(), TreeError> {
+pub(super) fn replay(recovery: &SlabRecovery) -> Result<(), TreeError> {
     let slab = recovery.slab();
     let medium = slab.medium();
     for number in 0..LOGS {

@@ -20,7 +20,7 @@ pub(crate) enum Wb {}
 
 /// The rank of the last entry whose key is not greater than `key`; 0 if there is none such. Halves the ranks without a branch.
 #[inline(always)]
-fn last_up_to<M: Medium>(node: Node<'_, M>, slots: &Slots, key: u64) -> usize {
+fn last_up_to(node: Node<'_>, slots: &Slots, key: u64) -> usize {
     let count = count_of(node);
     let mut rank = 0;
     for step in [16, 8, 4, 2, 1] {
@@ -32,13 +32,13 @@ fn last_up_to<M: Medium>(node: Node<'_, M>, slots: &Slots, key: u64) -> usize {
 }
 
 #[inline(always)]
-fn count_of<M: Medium>(node: Node<'_, M>) -> usize {
+fn count_of(node: Node<'_>) -> usize {
     bitmap(node.meta()).count_ones() as usize
 }
 
 /// How many entries have keys below this one.
 #[inline]
-pub(super) fn rank_of<M: Medium>(node: Node<'_, M>, key: u64) -> usize {
+pub(super) fn rank_of(node: Node<'_>, key: u64) -> usize {
     let slots = Slots::of(node);
     let last = last_up_to(node, &slots, key);
     let below = last < count_of(node) && key_at(node, slots.entry(last)) < key;
@@ -48,13 +48,7 @@ pub(super) fn rank_of<M: Medium>(node: Node<'_, M>, key: u64) -> usize {
 /// Stores a slot array, which does not count meanwhile, and then the bitmap, by which it counts, and flushes them. They are in one line,
 /// whose stores arrive in order, so only an entry, which is in another one, must be durable before the bitmap is stored.
 #[inline]
-fn publish<M: Medium>(
-    out: &mut Out<'_, M>,
-    node: Node<'_, M>,
-    used: u64,
-    slots: &Slots,
-    entry: Option<(usize, (u64, u64))>,
-) {
+fn publish(out: &mut Out<'_>, node: Node<'_>, used: u64, slots: &Slots, entry: Option<(usize, (u64, u64))>) {
     let head = node.offset + NodeHead::META;
     let meta = node.meta();
     if !made(Mistake::SlotsStillCount) {
@@ -85,21 +79,21 @@ impl Format for Wb {
     const CAPACITY: usize = ENTRIES;
     type Log = Logs;
 
-    fn log<M: Medium>(slab: &Slab<M>) -> Logs {
+    fn log(slab: &Slab) -> Logs {
         Logs::new(slab.root())
     }
 
-    fn replay<M: Medium>(recovery: &SlabRecovery<M>) -> Result<(), TreeError> {
+    fn replay(recovery: &SlabRecovery) -> Result<(), TreeError> {
         log::replay(recovery)
     }
 
     #[inline(always)]
-    fn count<M: Medium>(node: Node<'_, M>) -> usize {
+    fn count(node: Node<'_>) -> usize {
         count_of(node)
     }
 
     #[inline(always)]
-    fn find<M: Medium>(node: Node<'_, M>, key: u64) -> Option<(usize, u64)> {
+    fn find(node: Node<'_>, key: u64) -> Option<(usize, u64)> {
         let slots = Slots::of(node);
         let rank = last_up_to(node, &slots, key);
         let entry = slots.entry(rank);
@@ -108,13 +102,13 @@ impl Format for Wb {
     }
 
     #[inline(always)]
-    fn child<M: Medium>(node: Node<'_, M>, key: u64) -> u64 {
+    fn child(node: Node<'_>, key: u64) -> u64 {
         let slots = Slots::of(node);
         value_at(node, slots.entry(last_up_to(node, &slots, key)))
     }
 
     #[inline(always)]
-    fn each<M: Medium>(node: Node<'_, M>, mut take: impl FnMut(u64, u64)) {
+    fn each(node: Node<'_>, mut take: impl FnMut(u64, u64)) {
         let slots = Slots::of(node);
         for rank in 0..count_of(node) {
             let entry = slots.entry(rank);
@@ -122,7 +116,7 @@ impl Format for Wb {
         }
     }
 
-    fn write_new<M: Medium>(out: &mut Out<'_, M>, offset: u64, head: &Head, entries: &[(u64, u64)]) {
+    fn write_new(out: &mut Out<'_>, offset: u64, head: &Head, entries: &[(u64, u64)]) {
         let node = out.node(offset);
         out.store(offset + NodeHead::SIBLING, head.sibling);
         out.store(offset + NodeHead::HIGH, head.high);
@@ -144,7 +138,7 @@ impl Format for Wb {
     }
 
     #[inline]
-    fn insert<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, key: u64, value: u64) {
+    fn insert(out: &mut Out<'_>, node: Node<'_>, key: u64, value: u64) {
         let used = bitmap(node.meta());
         let entry = free_entry(used);
         let mut slots = Slots::of(node);
@@ -154,7 +148,7 @@ impl Format for Wb {
     }
 
     #[inline]
-    fn set_value<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize, value: u64) {
+    fn set_value(out: &mut Out<'_>, node: Node<'_>, at: usize, value: u64) {
         let at = node.offset + entry_offset(at);
         out.store(at + 8, value);
         out.flush(at);
@@ -164,7 +158,7 @@ impl Format for Wb {
     }
 
     #[inline]
-    fn remove<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize) {
+    fn remove(out: &mut Out<'_>, node: Node<'_>, at: usize) {
         let used = bitmap(node.meta());
         let mut slots = Slots::of(node);
         slots.remove(rank_of(node, key_at(node, at)), used.count_ones() as usize);
@@ -174,21 +168,15 @@ impl Format for Wb {
         }
     }
 
-    fn split<M: Medium>(out: &mut Out<'_, M>, logs: &Logs, split: &Split<'_, '_, M>) {
+    fn split(out: &mut Out<'_>, logs: &Logs, split: &Split<'_, '_>) {
         several::split(out, logs, split);
     }
 
-    fn join<M: Medium>(
-        out: &mut Out<'_, M>,
-        logs: &Logs,
-        parent: Node<'_, M>,
-        left: Node<'_, M>,
-        right: Node<'_, M>,
-    ) {
+    fn join(out: &mut Out<'_>, logs: &Logs, parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
         several::join(out, logs, parent, left, right);
     }
 
-    fn examine<M: Medium>(node: Node<'_, M>) -> Result<Facts, &'static str> {
+    fn examine(node: Node<'_>) -> Result<Facts, &'static str> {
         let meta = node.meta();
         let used = bitmap(meta);
         let unfinished = meta & VALID == 0;
@@ -226,13 +214,13 @@ impl Format for Wb {
         })
     }
 
-    fn mend<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>) {
+    fn mend(out: &mut Out<'_>, node: Node<'_>) {
         let slots = sorted(node);
         publish(out, node, bitmap(node.meta()), &slots, None);
         out.fence();
     }
 
-    fn unsettled<M: Medium>(_: Node<'_, M>) -> Option<u64> {
+    fn unsettled(_: Node<'_>) -> Option<u64> {
         None
     }
 
@@ -242,7 +230,7 @@ impl Format for Wb {
 }
 
 /// The slot array that a node's entries should have.
-fn sorted<M: Medium>(node: Node<'_, M>) -> Slots {
+fn sorted(node: Node<'_>) -> Slots {
     let used = bitmap(node.meta());
     let mut entries: Vec<(u64, usize)> = (0..ENTRIES)
         .filter(|entry| used >> entry & 1 == 1)

@@ -17,7 +17,7 @@ struct Words(Vec<(u64, u64)>);
 
 impl Words {
     /// A node's bitmap and slot array.
-    fn order<M: Medium>(&mut self, node: Node<'_, M>, bitmap: u64, slots: &Slots) {
+    fn order(&mut self, node: Node<'_>, bitmap: u64, slots: &Slots) {
         let meta = with_bitmap(node.meta(), bitmap);
         self.0.push((node.offset + NodeHead::META, meta));
         for (word, value) in slots.words().into_iter().enumerate() {
@@ -26,13 +26,13 @@ impl Words {
     }
 
     /// Where a node's keys end, and what is right of it.
-    fn end<M: Medium>(&mut self, node: Node<'_, M>, high: u64, sibling: u64) {
+    fn end(&mut self, node: Node<'_>, high: u64, sibling: u64) {
         self.0.push((node.offset + NodeHead::HIGH, high));
         self.0.push((node.offset + NodeHead::SIBLING, sibling));
     }
 }
 
-pub(super) fn split<M: Medium>(out: &mut Out<'_, M>, logs: &Logs, split: &Split<'_, '_, M>) {
+pub(super) fn split(out: &mut Out<'_>, logs: &Logs, split: &Split<'_, '_>) {
     let Split {
         parent, node, new, ..
     } = *split;
@@ -60,18 +60,12 @@ pub(super) fn split<M: Medium>(out: &mut Out<'_, M>, logs: &Logs, split: &Split<
     logs.commit(out, &words.0);
 }
 
-pub(super) fn join<M: Medium>(
-    out: &mut Out<'_, M>,
-    logs: &Logs,
-    parent: Node<'_, M>,
-    left: Node<'_, M>,
-    right: Node<'_, M>,
-) {
+pub(super) fn join(out: &mut Out<'_>, logs: &Logs, parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
     let mut words = Words::default();
     words.end(left, right.high(), right.sibling());
     let mut slots = Slots::of(left);
     let mut used = bitmap(left.meta());
-    for (key, value) in Entries::of::<Wb, M>(right).iter() {
+    for (key, value) in Entries::of::<Wb>(right).iter() {
         let entry = free_entry(used);
         let count = used.count_ones() as usize;
         if made(Mistake::CopiesUnflushed) {

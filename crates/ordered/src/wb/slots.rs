@@ -17,7 +17,7 @@ impl Slots {
     }
 
     #[inline(always)]
-    pub(super) fn of<M: Medium>(node: Node<'_, M>) -> Slots {
+    pub(super) fn of(node: Node<'_>) -> Slots {
         let mut slots = [0; WORDS * 8];
         for (word, bytes) in slots.chunks_exact_mut(8).enumerate() {
             bytes.copy_from_slice(&node.load(slots_offset(word)).to_le_bytes());
@@ -58,7 +58,7 @@ impl Slots {
     }
 
     /// Stores it; it is in the line of the node's head.
-    pub(super) fn store<M: Medium>(&self, out: &mut Out<'_, M>, node: Node<'_, M>) {
+    pub(super) fn store(&self, out: &mut Out<'_>, node: Node<'_>) {
         for (word, value) in self.words().into_iter().enumerate() {
             out.store(node.offset + slots_offset(word), value);
         }

@@ -11,7 +11,7 @@ use super::tree::Whole;
 /// Keys that are followed at a time: about as many as a core can wait for.
 const GROUP: usize = 16;
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     pub(crate) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "a value for each key");
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {

@@ -22,7 +22,7 @@ struct Written {
     inner_nodes: u64,
 }
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     pub(crate) fn load(
         &mut self,
         entries: &mut dyn Iterator<Item = (u64, u64)>,
@@ -91,7 +91,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
 
     fn write_leaves(
         &self,
-        out: &mut Out<'_, M>,
+        out: &mut Out<'_>,
         entries: &mut Sorted<'_>,
         most: usize,
         written: &mut Written,
@@ -120,7 +120,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
     /// The nodes above others, evenly filled.
     fn write_inner(
         &self,
-        out: &mut Out<'_, M>,
+        out: &mut Out<'_>,
         below: &Level,
         height: u32,
         most: usize,

@@ -22,7 +22,7 @@ struct Due {
     sister: Option<u64>,
 }
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     /// Every node, from the root down, in the order of keys.
     pub(crate) fn examine_all(&self) -> Result<CheckReport, TreeError> {
         let mut report = CheckReport::default();
@@ -144,7 +144,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
     }
 
     /// The node of a level that a link leads to, if its head makes sense there: its keys begin behind this one.
-    fn next(&self, link: u64, level: u32, behind: u64) -> Option<Node<'_, M>> {
+    fn next(&self, link: u64, level: u32, behind: u64) -> Option<Node<'_>> {
         let number = self.number(link);
         let node = self.node(number);
         let fits = number != 0

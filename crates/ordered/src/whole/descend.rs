@@ -48,7 +48,7 @@ impl Family {
     }
 }
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     /// The node of a level that a key belongs to; nothing if others came in between. What is read of it counts if it has still the
     /// same version afterwards.
     ///
@@ -198,7 +198,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
             if self.broken.has(at) || !parent.is::<F>(above) || !parent.covers(low) {
                 return false;
             }
-            let entries = Entries::of::<F, M>(parent);
+            let entries = Entries::of::<F>(parent);
             let child = entries.child(low);
             above -= 1;
             match entries.get(child) {
@@ -219,7 +219,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         let mut high = u64::MAX;
         while level > 0 && !self.broken.has(at) {
             let node = self.node(at);
-            let entries = Entries::of::<F, M>(node);
+            let entries = Entries::of::<F>(node);
             let child = entries.child(key);
             if !node.is::<F>(level) || !node.covers(key) || entries.is_empty() {
                 break;
@@ -263,7 +263,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
             if let Some(at) = self.try_descend(key, 1)? {
                 let node = self.node(at.number);
                 let family = Family {
-                    entries: Entries::of::<F, M>(node),
+                    entries: Entries::of::<F>(node),
                     low: node.low(),
                     high: node.high(),
                     right: node.sibling(),

@@ -32,7 +32,7 @@ impl Entries {
 
     /// Those of a node; to be validated if others may write.
     #[inline]
-    pub(crate) fn of<F: Format, M: Medium>(node: Node<'_, M>) -> Entries {
+    pub(crate) fn of<F: Format>(node: Node<'_>) -> Entries {
         let mut entries = Entries::new();
         F::each(node, |key, value| entries.push((key, value)));
         entries
@@ -92,9 +92,9 @@ pub(crate) struct Facts {
 
 /// A full node becomes two, under the locks of both and of the parent, which has room.
 #[derive(Debug)]
-pub(crate) struct Split<'a, 'm, M> {
-    pub(crate) parent: Node<'m, M>,
-    pub(crate) node: Node<'m, M>,
+pub(crate) struct Split<'a, 'm> {
+    pub(crate) parent: Node<'m>,
+    pub(crate) node: Node<'m>,
     /// Will be right of it.
     pub(crate) new: u64,
     pub(crate) level: u32,
@@ -108,7 +108,7 @@ pub(crate) struct Split<'a, 'm, M> {
     pub(crate) own: Option<(u64, u64)>,
 }
 
-impl<M: Medium> Split<'_, '_, M> {
+impl Split<'_, '_> {
     /// What the head of the new node is to say.
     pub(crate) fn head(&self) -> Head {
         Head {
@@ -150,62 +150,56 @@ pub(crate) trait Format: Debug + Send + Sync + Sized + 'static {
     /// What changes of several nodes need besides the nodes; in DRAM.
     type Log: Debug + Send + Sync;
 
-    fn log<M: Medium>(slab: &Slab<M>) -> Self::Log;
+    fn log(slab: &Slab) -> Self::Log;
 
     /// Finishes what a crash has left of changes of several nodes, as far as nodes need not be looked at for that.
     ///
     /// # Errors
     /// Of the medium, or if what is there makes no sense.
-    fn replay<M: Medium>(recovery: &SlabRecovery<M>) -> Result<(), TreeError>;
+    fn replay(recovery: &SlabRecovery) -> Result<(), TreeError>;
 
     /// How many entries there are.
-    fn count<M: Medium>(node: Node<'_, M>) -> usize;
+    fn count(node: Node<'_>) -> usize;
 
     /// Where the entry of a key is, and its value.
-    fn find<M: Medium>(node: Node<'_, M>, key: u64) -> Option<(usize, u64)>;
+    fn find(node: Node<'_>, key: u64) -> Option<(usize, u64)>;
 
     /// The value of the last entry whose key is not greater; of the first one if there is none such.
-    fn child<M: Medium>(node: Node<'_, M>, key: u64) -> u64;
+    fn child(node: Node<'_>, key: u64) -> u64;
 
     /// All entries, in order; never more than [`CAPACITY`](Format::CAPACITY).
-    fn each<M: Medium>(node: Node<'_, M>, take: impl FnMut(u64, u64));
+    fn each(node: Node<'_>, take: impl FnMut(u64, u64));
 
     /// Stores and flushes a whole node that nobody knows yet.
-    fn write_new<M: Medium>(out: &mut Out<'_, M>, offset: u64, head: &Head, entries: &[(u64, u64)]);
+    fn write_new(out: &mut Out<'_>, offset: u64, head: &Head, entries: &[(u64, u64)]);
 
     /// Adds an entry. There is room, and none with this key.
-    fn insert<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, key: u64, value: u64);
+    fn insert(out: &mut Out<'_>, node: Node<'_>, key: u64, value: u64);
 
     /// Replaces the value of the entry that [`find`](Format::find) has found.
-    fn set_value<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize, value: u64);
+    fn set_value(out: &mut Out<'_>, node: Node<'_>, at: usize, value: u64);
 
     /// Removes it.
-    fn remove<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>, at: usize);
+    fn remove(out: &mut Out<'_>, node: Node<'_>, at: usize);
 
     /// Splits a node, and tells the parent.
-    fn split<M: Medium>(out: &mut Out<'_, M>, log: &Self::Log, split: &Split<'_, '_, M>);
+    fn split(out: &mut Out<'_>, log: &Self::Log, split: &Split<'_, '_>);
 
     /// Gives a node all that its right sibling has, and the keys that belong to it. Both are children of `parent`. There is room. Nothing leads to the
     /// sibling any more when this returns.
-    fn join<M: Medium>(
-        out: &mut Out<'_, M>,
-        log: &Self::Log,
-        parent: Node<'_, M>,
-        left: Node<'_, M>,
-        right: Node<'_, M>,
-    );
+    fn join(out: &mut Out<'_>, log: &Self::Log, parent: Node<'_>, left: Node<'_>, right: Node<'_>);
 
     /// Looks at all of a node.
     ///
     /// # Errors
     /// What contradicts itself.
-    fn examine<M: Medium>(node: Node<'_, M>) -> Result<Facts, &'static str>;
+    fn examine(node: Node<'_>) -> Result<Facts, &'static str>;
 
     /// Finishes what a crash has left half done within a node.
-    fn mend<M: Medium>(out: &mut Out<'_, M>, node: Node<'_, M>);
+    fn mend(out: &mut Out<'_>, node: Node<'_>);
 
     /// The child of an inner node whose right sibling the node may not know, or which may not know where its own keys end.
-    fn unsettled<M: Medium>(node: Node<'_, M>) -> Option<u64>;
+    fn unsettled(node: Node<'_>) -> Option<u64>;
 
     /// Whether a test wants a bulk load to be published before it is durable.
     fn load_unfenced() -> bool;

@@ -11,13 +11,13 @@ use super::node::{Node, Out, number_of};
 use super::tree::Whole;
 
 /// A node that was taken from the pool and is given back if it is not needed.
-pub(super) struct Spare<'a, M: Medium, F: Format> {
-    tree: &'a Whole<M, F>,
+pub(super) struct Spare<'a, F: Format> {
+    tree: &'a Whole<F>,
     node: Option<u64>,
 }
 
-impl<'a, M: Medium, F: Format> Spare<'a, M, F> {
-    pub(super) fn new(tree: &'a Whole<M, F>) -> Spare<'a, M, F> {
+impl<'a, F: Format> Spare<'a, F> {
+    pub(super) fn new(tree: &'a Whole<F>) -> Spare<'a, F> {
         Spare { tree, node: None }
     }
 
@@ -33,7 +33,7 @@ impl<'a, M: Medium, F: Format> Spare<'a, M, F> {
     }
 }
 
-impl<M: Medium, F: Format> Drop for Spare<'_, M, F> {
+impl<F: Format> Drop for Spare<'_, F> {
     fn drop(&mut self) {
         if let Some(node) = self.node {
             self.tree.slab.free(node);
@@ -53,14 +53,14 @@ pub(super) struct Wanted {
     pub(super) least: usize,
 }
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     /// Splits one node on the way to a key, the highest one that is full; if that is the leaf, adds an entry with this key. Whether it did
     /// that.
     pub(super) fn make_room(
         &self,
         key: u64,
         value: u64,
-        spare: &mut Spare<'_, M, F>,
+        spare: &mut Spare<'_, F>,
     ) -> Result<bool, TreeError> {
         let Some(path) = self.try_path(key)? else {
             return Ok(false);
@@ -87,7 +87,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         &self,
         wanted: &Wanted,
         own: Option<(u64, u64)>,
-        spare: &mut Spare<'_, M, F>,
+        spare: &mut Spare<'_, F>,
     ) -> Result<bool, TreeError> {
         let Some(new) = spare.node else {
             return Ok(false);
@@ -114,7 +114,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
             locked.unchanged();
             return Ok(false);
         }
-        let entries = Entries::of::<F, M>(node);
+        let entries = Entries::of::<F>(node);
         // Behind the last of all, nothing is likely to come but more behind it.
         let last = node.high() == u64::MAX && entries.last().is_some_and(|last| last.0 <= key);
         let middle = match (last, level) {
@@ -150,8 +150,8 @@ impl<M: Medium, F: Format> Whole<M, F> {
 
     /// Whether a node is the child of a parent that a key belongs to, and both say the same of the keys that belong to it: their locks are
     /// held. What is damaged must not be copied to another node.
-    pub(super) fn agree(&self, parent: Node<'_, M>, node: Node<'_, M>, key: u64) -> bool {
-        let entries = Entries::of::<F, M>(parent);
+    pub(super) fn agree(&self, parent: Node<'_>, node: Node<'_>, key: u64) -> bool {
+        let entries = Entries::of::<F>(parent);
         let child = entries.child(key);
         entries.get(child).is_some_and(|(low, link)| {
             *link == node.offset && (*low, entries.high(child, parent.high())) == (node.low(), node.high())
@@ -159,7 +159,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
     }
 
     /// Puts a new root above a full one, which is split the next time.
-    fn grow_root(&self, root: u32, level: u32, spare: &mut Spare<'_, M, F>) -> Result<(), TreeError> {
+    fn grow_root(&self, root: u32, level: u32, spare: &mut Spare<'_, F>) -> Result<(), TreeError> {
         let Some(new) = spare.node.filter(|_| level + 1 < TOP) else {
             return Ok(());
         };
@@ -189,7 +189,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
     }
 
     /// Makes a node the root, durably.
-    pub(super) fn store_root(&self, out: &mut Out<'_, M>, node: u64) {
+    pub(super) fn store_root(&self, out: &mut Out<'_>, node: u64) {
         let root = self.slab.root();
         out.store(root, node);
         out.flush(root);

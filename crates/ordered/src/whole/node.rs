@@ -31,20 +31,20 @@ pub(crate) fn is_place(offset: u64, len: u64) -> bool {
 
 /// A node where it lies.
 #[derive(Debug)]
-pub(crate) struct Node<'a, M> {
-    pub(crate) medium: &'a M,
+pub(crate) struct Node<'a> {
+    pub(crate) medium: &'a Medium,
     pub(crate) offset: u64,
 }
 
-impl<M> Clone for Node<'_, M> {
+impl Clone for Node<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M> Copy for Node<'_, M> {}
+impl Copy for Node<'_> {}
 
-impl<M: Medium> Node<'_, M> {
+impl Node<'_> {
     /// The word at a distance from its start.
     #[inline(always)]
     pub(crate) fn load(&self, at: u64) -> u64 {
@@ -101,17 +101,17 @@ impl<M: Medium> Node<'_, M> {
 /// Stores, flushes and fences of one change. After a fence has failed the change goes on, so that readers see one tree, and
 /// the failure is told at its end.
 #[derive(Debug)]
-pub(crate) struct Out<'a, M> {
-    medium: &'a M,
+pub(crate) struct Out<'a> {
+    medium: &'a Medium,
     failed: Option<MediaError>,
 }
 
-impl<'a, M: Medium> Out<'a, M> {
-    pub(crate) fn new(medium: &'a M) -> Out<'a, M> {
+impl<'a> Out<'a> {
+    pub(crate) fn new(medium: &'a Medium) -> Out<'a> {
         Out { medium, failed: None }
     }
 
-    pub(crate) fn node(&self, offset: u64) -> Node<'a, M> {
+    pub(crate) fn node(&self, offset: u64) -> Node<'a> {
         let medium = self.medium;
         Node { medium, offset }
     }

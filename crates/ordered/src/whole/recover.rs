@@ -36,7 +36,7 @@ type Damage = (u64, &'static str);
 
 /// Opens a tree on its slab. Inner nodes are a twentieth of a tree, so one thread reads them. A damaged one is taken note of, and what is
 /// below it is not reached.
-pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Result<Whole<M, F>, TreeError> {
+pub(super) fn recover<F: Format>(mut recovery: SlabRecovery) -> Result<Whole<F>, TreeError> {
     let medium = Arc::clone(recovery.slab().shared_medium());
     let root = medium.load_u64(recovery.slab().root());
     if root != 0 {
@@ -48,7 +48,7 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
         return begin(recovery.finish());
     }
     within_reach(&recovery, root)?;
-    let medium = &*medium;
+    let medium = &medium;
     let broken = Broken::default();
     let mut nodes = vec![Found {
         offset: root,
@@ -71,7 +71,7 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
                 Node { medium, offset }.fetch();
             }
             let mut damage = |(node, reason): Damage| broken.add(number_of(node), reason.to_owned());
-            let Some(entries) = settle::<M, F>(&recovery, medium, found, level, &mut damage)? else {
+            let Some(entries) = settle::<F>(&recovery, medium, found, level, &mut damage)? else {
                 continue;
             };
             looked_at.push(number_of(found.offset));
@@ -82,7 +82,7 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
                     high: entries.high(child, found.high),
                 };
                 if recovery.keep(child.offset).is_err() {
-                    let other = named_before::<M, F>(&recovery, medium, &child, &nodes[..at]);
+                    let other = named_before::<F>(&recovery, medium, &child, &nodes[..at]);
                     damage((
                         other.unwrap_or(found.offset),
                         "one of its links leads to no child of it",
@@ -123,9 +123,9 @@ pub(super) fn recover<M: Medium, F: Format>(mut recovery: SlabRecovery<M>) -> Re
 }
 
 /// A link leads to a node that was named before. Says which node it was named by, if that was wrong as the node belongs here.
-fn named_before<M: Medium, F: Format>(
-    recovery: &SlabRecovery<M>,
-    medium: &M,
+fn named_before<F: Format>(
+    recovery: &SlabRecovery,
+    medium: &Medium,
     child: &Found,
     parents: &[Found],
 ) -> Option<u64> {
@@ -133,14 +133,14 @@ fn named_before<M: Medium, F: Format>(
     let here = node(child.offset);
     let fits = recovery.slab().is_node(child.offset) && (here.low(), here.high()) == (child.low, child.high);
     let names = |parent: &&Found| {
-        let entries = Entries::of::<F, M>(node(parent.offset));
+        let entries = Entries::of::<F>(node(parent.offset));
         entries.iter().any(|entry| entry.1 == child.offset)
     };
     let parent = parents.iter().filter(|_| fits).find(names);
     parent.map(|parent| parent.offset)
 }
 
-fn within_reach<M: Medium>(recovery: &SlabRecovery<M>, offset: u64) -> Result<(), TreeError> {
+fn within_reach(recovery: &SlabRecovery, offset: u64) -> Result<(), TreeError> {
     match offset < REACH {
         true => Ok(()),
         false => Err(too_far(recovery.slab().name(), offset)),
@@ -148,7 +148,7 @@ fn within_reach<M: Medium>(recovery: &SlabRecovery<M>, offset: u64) -> Result<()
 }
 
 /// The root and the leaf of a tree that has none.
-fn begin<M: Medium, F: Format>(slab: Slab<M>) -> Result<Whole<M, F>, TreeError> {
+fn begin<F: Format>(slab: Slab) -> Result<Whole<F>, TreeError> {
     may_finish(&slab)?;
     let (root, leaf) = (slab.alloc()?, slab.alloc()?);
     if let Some(far) = [root, leaf].into_iter().find(|node| *node >= REACH) {
@@ -182,9 +182,9 @@ fn begin<M: Medium, F: Format>(slab: Slab<M>) -> Result<Whole<M, F>, TreeError> 
 }
 
 /// Looks at an inner node, finishes what is half done there and between its children, and returns its entries; nothing if it is damaged.
-fn settle<M: Medium, F: Format>(
-    recovery: &SlabRecovery<M>,
-    medium: &M,
+fn settle<F: Format>(
+    recovery: &SlabRecovery,
+    medium: &Medium,
     found: &Found,
     level: u32,
     damage: &mut impl FnMut(Damage),
@@ -222,7 +222,7 @@ fn settle<M: Medium, F: Format>(
     });
     let mut entries = facts.entries;
     if let Some((child, next, high)) = unsettled {
-        match settle_child::<M, F>(recovery, &mut out, child, level - 1, high)? {
+        match settle_child::<F>(recovery, &mut out, child, level - 1, high)? {
             Err((node, reason)) if node != next => damage((child, reason)),
             Err(sibling) => damage(sibling),
             Ok(Some(_)) if entries.len() == F::CAPACITY => {
@@ -247,9 +247,9 @@ fn settle<M: Medium, F: Format>(
 ///
 /// # Errors
 /// As [`may_finish`].
-fn settle_child<M: Medium, F: Format>(
-    recovery: &SlabRecovery<M>,
-    out: &mut Out<'_, M>,
+fn settle_child<F: Format>(
+    recovery: &SlabRecovery,
+    out: &mut Out<'_>,
     child: u64,
     level: u32,
     high: u64,

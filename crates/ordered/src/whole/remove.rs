@@ -26,7 +26,7 @@ struct Pair {
     level: u32,
 }
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     /// With so many children, or fewer, an inner node joins a neighbour.
     const FEW: usize = F::CAPACITY / 4;
 
@@ -77,7 +77,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
                 return Ok(None);
             };
             let fits = node.is::<F>(level) && node.covers(key);
-            let entries = Entries::of::<F, M>(node);
+            let entries = Entries::of::<F>(node);
             if !(fits && self.locks.validate(number, version) && !entries.is_empty()) {
                 return Ok(None);
             }
@@ -200,7 +200,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
     }
 
     /// Tells readers that are on their way to a node that it is none any more. Need not be durable, as no durable link leads there.
-    fn bury(&self, out: &mut Out<'_, M>, node: Node<'_, M>) {
+    fn bury(&self, out: &mut Out<'_>, node: Node<'_>) {
         out.store(node.offset + NodeHead::META, 0);
     }
 }

@@ -9,7 +9,7 @@ use super::descend::Family;
 use super::format::Format;
 use super::tree::Whole;
 
-impl<M: Medium, F: Format> Families for Whole<M, F> {
+impl<F: Format> Families for Whole<F> {
     type Family = Family;
 
     const AHEAD: usize = 6;
@@ -73,7 +73,7 @@ impl<M: Medium, F: Format> Families for Whole<M, F> {
     }
 }
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     /// Whether there are no entries; counts none.
     pub(crate) fn is_empty(&self) -> bool {
         let mut some = Vec::new();

@@ -67,7 +67,7 @@ impl Tally {
     }
 }
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     /// How many entries there are; nodes that are damaged have none.
     pub(crate) fn entries(&self) -> u64 {
         let tally = &self.tally;

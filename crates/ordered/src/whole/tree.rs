@@ -22,8 +22,8 @@ use super::tally::Tally;
 
 /// A tree of nodes of one format.
 #[derive(Debug)]
-pub(crate) struct Whole<M: Medium, F: Format> {
-    pub(crate) slab: Slab<M>,
+pub(crate) struct Whole<F: Format> {
+    pub(crate) slab: Slab,
     /// The root's number, and above it its level.
     pub(super) root: AtomicU64,
     pub(super) inner_nodes: AtomicU64,
@@ -35,7 +35,7 @@ pub(crate) struct Whole<M: Medium, F: Format> {
     pub(super) log: F::Log,
 }
 
-impl<M: Medium, F: Format> Drop for Whole<M, F> {
+impl<F: Format> Drop for Whole<F> {
     fn drop(&mut self) {
         if !is_closing(&self.slab, &self.latch) {
             return;
@@ -49,8 +49,8 @@ impl<M: Medium, F: Format> Drop for Whole<M, F> {
     }
 }
 
-impl<M: Medium, F: Format> Whole<M, F> {
-    pub(crate) fn create(pool: &Pool<M>, name: &str, chunk: u64) -> Result<Whole<M, F>, TreeError> {
+impl<F: Format> Whole<F> {
+    pub(crate) fn create(pool: &Pool, name: &str, chunk: u64) -> Result<Whole<F>, TreeError> {
         let slab = SlabOptions {
             node_size: NODE as u32,
             owner: F::OWNER,
@@ -60,7 +60,7 @@ impl<M: Medium, F: Format> Whole<M, F> {
         Self::open(pool, name, Opening::Write)
     }
 
-    pub(crate) fn open(pool: &Pool<M>, name: &str, opening: Opening) -> Result<Whole<M, F>, TreeError> {
+    pub(crate) fn open(pool: &Pool, name: &str, opening: Opening) -> Result<Whole<F>, TreeError> {
         recover::recover(opening.slab(pool, name, F::OWNER)?)
     }
 
@@ -109,12 +109,12 @@ impl<M: Medium, F: Format> Whole<M, F> {
 
     /// A node by its number.
     #[inline(always)]
-    pub(super) fn node(&self, number: u32) -> Node<'_, M> {
+    pub(super) fn node(&self, number: u32) -> Node<'_> {
         self.at(offset_of(number))
     }
 
     #[inline(always)]
-    pub(crate) fn at(&self, offset: u64) -> Node<'_, M> {
+    pub(crate) fn at(&self, offset: u64) -> Node<'_> {
         Node {
             medium: self.slab.medium(),
             offset,
@@ -179,18 +179,18 @@ macro_rules! stored_tree {
     ($(#[$doc:meta])* $tree:ident, $format:ty) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $tree<M: halocline_media::Medium = halocline_media::AnyMedium>(
-            pub(crate) $crate::whole::Whole<M, $format>,
+        pub struct $tree<M: halocline_media::Medium = halocline_media::Medium>(
+            pub(crate) $crate::whole::Whole<$format>,
         );
 
-        impl<M: halocline_media::Medium> $tree<M> {
+        impl<M: halocline_media::Medium> $tree {
             /// Creates an empty tree as an object of this name, which takes at least `chunk` bytes of the pool at a time, rounded up to whole
             /// blocks of 4 KiB.
             ///
             /// # Errors
             /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::create_slab`](halocline_pool::Pool::create_slab).
             pub fn create(
-                pool: &halocline_pool::Pool<M>,
+                pool: &halocline_pool::Pool,
                 name: &str,
                 chunk: u64,
             ) -> Result<Self, $crate::TreeError> {
@@ -208,7 +208,7 @@ macro_rules! stored_tree {
             /// # Errors
             /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if there is no root;
             /// [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is.
-            pub fn open(pool: &halocline_pool::Pool<M>, name: &str) -> Result<Self, $crate::TreeError> {
+            pub fn open(pool: &halocline_pool::Pool, name: &str) -> Result<Self, $crate::TreeError> {
                 Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Write)?))
             }
 
@@ -217,7 +217,7 @@ macro_rules! stored_tree {
             /// # Errors
             /// As [`open`](Self::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
             pub fn open_read_only(
-                pool: &halocline_pool::Pool<M>,
+                pool: &halocline_pool::Pool,
                 name: &str,
             ) -> Result<Self, $crate::TreeError> {
                 Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Read)?))
@@ -230,7 +230,7 @@ macro_rules! stored_tree {
             /// # Errors
             /// As [`open`](Self::open).
             pub fn open_unsynced(
-                pool: &halocline_pool::Pool<M>,
+                pool: &halocline_pool::Pool,
                 name: &str,
             ) -> Result<Self, $crate::TreeError> {
                 Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Accept)?))
@@ -250,11 +250,11 @@ macro_rules! stored_tree {
             }
         }
 
-        impl<M: halocline_media::Medium> $crate::kind::Stored<M> for $tree<M> {
+        impl<M: halocline_media::Medium> $crate::kind::Stored for $tree {
             const OWNER: [u8; 8] = <$format as $crate::whole::Format>::OWNER;
 
             fn create_stored(
-                pool: &halocline_pool::Pool<M>,
+                pool: &halocline_pool::Pool,
                 name: &str,
                 chunk: u64,
             ) -> Result<Self, $crate::TreeError> {
@@ -262,7 +262,7 @@ macro_rules! stored_tree {
             }
 
             fn open_stored(
-                pool: &halocline_pool::Pool<M>,
+                pool: &halocline_pool::Pool,
                 name: &str,
                 opening: $crate::opening::Opening,
             ) -> Result<Self, $crate::TreeError> {
@@ -270,7 +270,7 @@ macro_rules! stored_tree {
             }
         }
 
-        $crate::facade::is_index!([M: halocline_media::Medium] $tree<M>);
+        $crate::facade::is_index!([M: halocline_media::Medium] $tree);
     };
 }
 

@@ -10,7 +10,7 @@ use super::grow::Spare;
 use super::node::Out;
 use super::tree::Whole;
 
-impl<M: Medium, F: Format> Whole<M, F> {
+impl<F: Format> Whole<F> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
     #[inline]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {

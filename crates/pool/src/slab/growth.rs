@@ -3,10 +3,8 @@
 //! Invariant: a chunk is the slab's when a generation that names it is published, which changes nothing else: logs and
 //! the records in them stay as they are. The owner stores to it only after that.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
-
-use halocline_media::Medium;
 
 use crate::directory::{ExtentRef, ObjectKind, Record};
 use crate::layout::{BLOCK, HUGE};
@@ -21,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most that a chunk takes unless it is asked for.
 const MOST: u64 = 64 << 20;
 
-impl<M: Medium> Slab<M> {
+impl Slab {
     /// Adds a chunk, unless another thread has done so meanwhile.
     #[cold]
     pub(super) fn grow(&self) -> Result<(), PoolError> {
@@ -57,7 +55,7 @@ impl<M: Medium> Slab<M> {
         if !self.medium.can_gather() {
             return;
         }
-        let medium = Arc::clone(&self.medium);
+        let medium = self.medium.clone();
         let work = move || {
             chunks
                 .iter()
@@ -75,7 +73,7 @@ pub(super) fn chunk_len(len: u64) -> u64 {
     len.next_multiple_of(if len >= HUGE { HUGE } else { BLOCK })
 }
 
-impl<M: Medium> Txn<M> {
+impl Txn {
     /// Adds a chunk to a slab that this handle has open.
     fn extend_slab(&self, name: &str, chunk: ExtentRef) -> Result<(), PoolError> {
         let mut state = self.state();

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use halocline_media::{AnyMedium, Medium};
+use halocline_media::Medium;
 
 use crate::access::SlabLock;
 use crate::layout::{SLAB_HEAD, SLAB_ROOT};
@@ -58,9 +58,9 @@ pub struct SlabStats {
 }
 
 /// An open slab. Threads may share it.
-pub struct Slab<M: Medium = AnyMedium> {
-    medium: Arc<M>,
-    pool: Pool<M>,
+pub struct Slab {
+    medium: Medium,
+    pool: Pool,
     name: Arc<str>,
     node_size: u64,
     head: u64,
@@ -77,21 +77,21 @@ pub struct Slab<M: Medium = AnyMedium> {
     /// Its checksum then.
     root_sum_before: u64,
     /// What the head said of them at opening.
-    at_rest: Option<NodeSums<M>>,
+    at_rest: Option<NodeSums>,
     /// Whether something may have been stored since.
     written: AtomicBool,
     _lock: SlabLock,
 }
 
-impl<M: Medium> Slab<M> {
+impl Slab {
     /// The medium, to load from nodes and to store to them.
     #[inline(always)]
-    pub fn medium(&self) -> &M {
+    pub fn medium(&self) -> &Medium {
         &self.medium
     }
 
     /// The medium, to be shared with other threads.
-    pub fn shared_medium(&self) -> &Arc<M> {
+    pub fn shared_medium(&self) -> &Medium {
         &self.medium
     }
 
@@ -111,7 +111,7 @@ impl<M: Medium> Slab<M> {
     }
 
     /// The pool it lies in.
-    pub fn pool(&self) -> &Pool<M> {
+    pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
@@ -187,7 +187,7 @@ impl<M: Medium> Slab<M> {
     }
 }
 
-impl<M: Medium> Drop for Slab<M> {
+impl Drop for Slab {
     fn drop(&mut self) {
         if self.marked
             && let Err(error) = self.unmark()
@@ -197,7 +197,7 @@ impl<M: Medium> Drop for Slab<M> {
     }
 }
 
-impl<M: Medium> fmt::Debug for Slab<M> {
+impl fmt::Debug for Slab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slab")
             .field("name", &self.name)

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use halocline_media::{LINE, Medium};
+use halocline_media::LINE;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -32,18 +32,18 @@ enum Opening {
 
 /// A slab whose owner has yet to name the nodes that its links lead to; until then none can be taken.
 #[derive(Debug)]
-pub struct SlabRecovery<M: Medium> {
-    slab: Slab<M>,
+pub struct SlabRecovery {
+    slab: Slab,
 }
 
-impl<M: Medium> Pool<M> {
+impl Pool {
     /// Creates an empty slab, published when this returns. Waits for no other writer.
     ///
     /// # Errors
     /// [`PoolError::AlreadyThere`] if there is an object of this name, [`PoolError::InvalidSlab`],
     /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and
     /// [`Txn::commit`](crate::Txn::commit).
-    pub fn create_slab(&self, name: &str, options: &SlabOptions) -> Result<Slab<M>, PoolError> {
+    pub fn create_slab(&self, name: &str, options: &SlabOptions) -> Result<Slab, PoolError> {
         check_name(name)?;
         let SlabOptions {
             node_size,
@@ -92,7 +92,7 @@ impl<M: Medium> Pool<M> {
     /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it is another owner's,
     /// [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`] if the machine went down before what was stored last was
     /// synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
-    pub fn open_slab(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery<M>, PoolError> {
+    pub fn open_slab(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
         self.open_slab_as(name, owner, Opening::Write)
     }
 
@@ -101,7 +101,7 @@ impl<M: Medium> Pool<M> {
     ///
     /// # Errors
     /// As [`open_slab`](Pool::open_slab), but for [`PoolError::ReadOnly`]; [`PoolError::SlabInUse`] if someone has it open to write it.
-    pub fn open_slab_read_only(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery<M>, PoolError> {
+    pub fn open_slab_read_only(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
         self.open_slab_as(name, owner, Opening::Read)
     }
 
@@ -110,16 +110,11 @@ impl<M: Medium> Pool<M> {
     ///
     /// # Errors
     /// As [`open_slab`](Pool::open_slab), but for [`PoolError::SlabUnsynced`].
-    pub fn open_slab_unsynced(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery<M>, PoolError> {
+    pub fn open_slab_unsynced(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
         self.open_slab_as(name, owner, Opening::Accept)
     }
 
-    fn open_slab_as(
-        &self,
-        name: &str,
-        owner: [u8; 8],
-        opening: Opening,
-    ) -> Result<SlabRecovery<M>, PoolError> {
+    fn open_slab_as(&self, name: &str, owner: [u8; 8], opening: Opening) -> Result<SlabRecovery, PoolError> {
         let inner = &*self.inner;
         let read_only = opening == Opening::Read;
         if !read_only {
@@ -174,7 +169,7 @@ impl<M: Medium> Pool<M> {
         }
         let first = record.extents[0];
         let mut slab = Slab {
-            medium: Arc::clone(&inner.medium),
+            medium: inner.medium.clone(),
             pool: self.clone(),
             name: name.into(),
             node_size,
@@ -232,9 +227,9 @@ impl<M: Medium> Pool<M> {
     }
 }
 
-impl<M: Medium> SlabRecovery<M> {
+impl SlabRecovery {
     /// The slab, to follow the links in it.
-    pub fn slab(&self) -> &Slab<M> {
+    pub fn slab(&self) -> &Slab {
         &self.slab
     }
 
@@ -271,17 +266,17 @@ impl<M: Medium> SlabRecovery<M> {
     }
 
     /// All nodes in use are named: the others are free.
-    pub fn finish(self) -> Slab<M> {
+    pub fn finish(self) -> Slab {
         self.slab
     }
 }
 
-impl<M: Medium> Slab<M> {
+impl Slab {
     /// Sees to it that power loss which may tear nodes is noticed afterwards: where fences are not durable, the head says so
     /// before anything is stored to a node. Whoever only reads stores nothing.
     fn mark(&mut self, opening: Opening) -> Result<(), PoolError> {
-        let medium = Arc::clone(&self.medium);
-        let medium = &*medium;
+        let medium = self.medium.clone();
+        let medium = &medium;
         let accept = opening == Opening::Accept;
         let mut head = SlabHead::new_zeroed();
         medium.load(self.head, head.as_mut_bytes());
@@ -322,7 +317,7 @@ impl<M: Medium> Slab<M> {
 
     /// Makes everything durable and says so in the head.
     pub(super) fn unmark(&self) -> Result<(), PoolError> {
-        let medium = &*self.medium;
+        let medium = &self.medium;
         if !made(Mistake::UnmarkSlabFirst) {
             medium.sync()?;
         }

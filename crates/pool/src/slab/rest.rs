@@ -37,30 +37,30 @@ pub enum NodeAtRest {
 
 /// Checksums of the nodes that a slab had when it was closed. Cheap to clone; threads may share it.
 #[derive(Debug)]
-pub struct NodeSums<M: Medium> {
-    medium: Arc<M>,
+pub struct NodeSums {
+    medium: Medium,
     node_size: u64,
     /// By ascending offsets.
     places: Arc<[Place]>,
 }
 
-impl<M: Medium> Clone for NodeSums<M> {
-    fn clone(&self) -> NodeSums<M> {
+impl Clone for NodeSums {
+    fn clone(&self) -> NodeSums {
         NodeSums {
-            medium: Arc::clone(&self.medium),
+            medium: self.medium.clone(),
             node_size: self.node_size,
             places: Arc::clone(&self.places),
         }
     }
 }
 
-impl<M: Medium> NodeSums<M> {
+impl NodeSums {
     /// Returns true if a node is as it was when the slab was closed, or has no checksum. Reads all of it.
     pub fn matches(&self, offset: u64) -> bool {
         match self.place_of(offset) {
-            Some(at) => match load_sum(&*self.medium, at) {
+            Some(at) => match load_sum(&self.medium, at) {
                 NO_SUM => true,
-                sum => sum == sum_of(&*self.medium, offset, self.node_size),
+                sum => sum == sum_of(&self.medium, offset, self.node_size),
             },
             None => true,
         }
@@ -74,7 +74,7 @@ impl<M: Medium> NodeSums<M> {
     }
 }
 
-impl<M: Medium> Slab<M> {
+impl Slab {
     /// Returns true if the slab can be read only: nothing may be stored to it.
     #[inline]
     pub fn is_read_only(&self) -> bool {
@@ -83,7 +83,7 @@ impl<M: Medium> Slab<M> {
 
     /// The checksums of nodes, if the slab was closed cleanly after it was written last: then its owner has nothing to
     /// finish, and what does not match is damaged.
-    pub fn sums(&self) -> Option<&NodeSums<M>> {
+    pub fn sums(&self) -> Option<&NodeSums> {
         self.at_rest.as_ref()
     }
 
@@ -107,7 +107,7 @@ impl<M: Medium> Slab<M> {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let at = self.head + SlabHead::STATE;
-        let medium = &*self.medium;
+        let medium = &self.medium;
         if self.has_sums && medium.load_u64(at) == SLAB_CLOSED && !made(Mistake::KeepSlabClosed) {
             medium.store_u64(at, SLAB_OPEN);
             medium.persist(at, 8)?;
@@ -137,8 +137,8 @@ impl<M: Medium> Slab<M> {
         if self.read_only || !self.has_sums {
             return Ok(());
         }
-        let medium = Arc::clone(&self.medium);
-        let medium = &*medium;
+        let medium = self.medium.clone();
+        let medium = &medium;
         let written = *self.written.get_mut() || self.at_rest.is_none();
         if !written && !self.marked {
             return Ok(());
@@ -169,7 +169,7 @@ impl<M: Medium> Slab<M> {
 
     /// Stores and flushes the checksums of nodes in use, those of a line together.
     fn store_sums(&mut self, at_rest: &mut impl FnMut(u64) -> NodeAtRest) {
-        let medium = &*self.medium;
+        let medium = &self.medium;
         let (node_size, old) = (self.node_size, self.at_rest.as_ref());
         let nodes = self.nodes();
         for chunk in nodes.chunks() {
@@ -222,7 +222,7 @@ impl<M: Medium> Slab<M> {
         self.root_sum_before = if accept { root_sum } else { head.root_sum.get() };
         let places: Vec<Place> = self.nodes().chunks().map(|chunk| chunk.place).collect();
         self.at_rest = Some(NodeSums {
-            medium: Arc::clone(&self.medium),
+            medium: self.medium.clone(),
             node_size: self.node_size,
             places: places.into(),
         });
@@ -284,14 +284,14 @@ pub(super) fn has_sums(version: u32) -> bool {
     version >= SLAB_WITH_SUMS
 }
 
-fn load_sum<M: Medium>(medium: &M, at: u64) -> u32 {
+fn load_sum(medium: &Medium, at: u64) -> u32 {
     let mut sum = [0; NODE_SUM as usize];
     medium.load(at, &mut sum);
     u32::from_le_bytes(sum)
 }
 
 /// The checksum of a node: the lower half of the xxh3-64 of its bytes, with its offset as the seed.
-fn sum_of<M: Medium>(medium: &M, offset: u64, node_size: u64) -> u32 {
+fn sum_of(medium: &Medium, offset: u64, node_size: u64) -> u32 {
     let sum = if node_size as usize <= PIECE {
         let mut bytes = [0; PIECE];
         let bytes = &mut bytes[..node_size as usize];

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
+use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::model::{BOOT, SMALL, State, Step, counts, find, goes_on, run, states, without_copy};
 use crate::{Pool, PoolError};

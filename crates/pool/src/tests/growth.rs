@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use halocline_media::{Medium, Tracked};
+use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
 
 use super::model::{BOOT, SMALL, contents, write};
 use super::wrapped::Wrapped;
@@ -35,7 +35,7 @@ pub(crate) fn seeds() -> Vec<u64> {
 }
 
 /// Replaces an object by one of this length whose bytes follow from its number.
-fn put<M: Medium>(pool: &Pool<M>, name: &str, number: u64, len: usize) {
+fn put(pool: &Pool, name: &str, number: u64, len: usize) {
     let txn = pool.begin().unwrap();
     let half = len / 2;
     let extents = vec![
@@ -64,7 +64,7 @@ fn verify(snapshot: &Snapshot) {
 }
 
 /// The blocks that a generation names, its directory included.
-fn named<M: Medium>(pool: &Pool<M>, snapshot: &Snapshot) -> BTreeSet<u64> {
+fn named(pool: &Pool, snapshot: &Snapshot) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     for object in snapshot.objects() {
         for index in 0..object.extent_count() {
@@ -78,7 +78,7 @@ fn named<M: Medium>(pool: &Pool<M>, snapshot: &Snapshot) -> BTreeSet<u64> {
 }
 
 /// What the newest generation and the snapshots name, in bytes.
-fn needed<M: Medium>(pool: &Pool<M>, pinned: &[Snapshot]) -> u64 {
+fn needed(pool: &Pool, pinned: &[Snapshot]) -> u64 {
     let mut all = named(pool, &pool.snapshot().unwrap());
     for snapshot in pinned {
         all.extend(named(pool, snapshot));
@@ -89,14 +89,14 @@ fn needed<M: Medium>(pool: &Pool<M>, pinned: &[Snapshot]) -> u64 {
 
 /// Publishes many times, by handles that take turns; some snapshots stay pinned, some come and go. `medium` gives the
 /// medium of the file after all processes have died.
-fn many_publishes<M: Medium>(
+fn many_publishes<B: MediumBackend>(
     seed: u64,
     publishes: u64,
-    mut medium: Arc<M>,
-    crash: impl Fn(&Arc<M>) -> Arc<M>,
+    mut medium: Arc<B>,
+    crash: impl Fn(&Arc<B>) -> Arc<B>,
 ) {
     let mut random = Random(seed);
-    let open = |medium: &Arc<M>| Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+    let open = |medium: &Arc<B>| Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
     drop(Pool::create_with(Arc::clone(&medium), SMALL).unwrap());
     let mut pools = [open(&medium), open(&medium), open(&medium)];
     let reader = open(&medium);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::{Medium, Tracked};
+use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
 use zerocopy::FromBytes;
 
 use super::model::{BOOT, SMALL, Step, run};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use halocline_media::Tracked;
 use halocline_media::explore::Explorer;
+use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::crash;
 use super::model::{BOOT, LOG, SMALL, Step, run};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::Explorer;
-use halocline_media::{Medium, Tracked};
+use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
 
 use super::model::{BOOT, SMALL, State, Step, find, goes_on, run, states, without_copy};
 use super::wrapped::Wrapped;

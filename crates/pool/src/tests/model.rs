@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use halocline_media::Medium;
+use halocline_media::{Medium, MediumAccess, MediumBackend};
 
 use crate::layout::{DATA_START, SLOT_SIZE};
 use crate::pool::Geometry;
@@ -74,7 +74,7 @@ pub(crate) fn states(steps: &[Step]) -> Vec<State> {
 }
 
 /// Does the steps, telling `begun` and `done` about each.
-pub(crate) fn run<M: Medium>(pool: &Pool<M>, steps: &[Step], begun: impl Fn(u64), done: impl Fn(u64)) {
+pub(crate) fn run(pool: &Pool, steps: &[Step], begun: impl Fn(u64), done: impl Fn(u64)) {
     let mut pinned = None;
     let mut handles = (pool.clone(), None);
     for (number, step) in steps.iter().enumerate() {
@@ -123,8 +123,7 @@ pub(crate) fn run<M: Medium>(pool: &Pool<M>, steps: &[Step], begun: impl Fn(u64)
             Step::Vacuum => drop(pool.vacuum().unwrap()),
             Step::Turn => {
                 let inner = &pool.inner;
-                let open =
-                    || Pool::open_with(Arc::clone(&inner.medium), inner.geometry, inner.boot_id).unwrap();
+                let open = || Pool::open_with(inner.medium.clone(), inner.geometry, inner.boot_id).unwrap();
                 let next = handles.1.take().unwrap_or_else(open);
                 handles.1 = Some(std::mem::replace(&mut handles.0, next));
             }
@@ -141,13 +140,13 @@ pub(crate) fn run<M: Medium>(pool: &Pool<M>, steps: &[Step], begun: impl Fn(u64)
 }
 
 /// Appends the record that comes next.
-pub(crate) fn append<M: Medium>(pool: &Pool<M>, len: usize) -> Result<(), PoolError> {
+pub(crate) fn append(pool: &Pool, len: usize) -> Result<(), PoolError> {
     let txn = pool.begin()?;
     let index = txn.log_records(LOG, 0)?.records.len();
     txn.log_append(LOG, &contents(LOG_SEED, index, len)).map(drop)
 }
 
-fn fold<M: Medium>(pool: &Pool<M>, name: &str, seed: u8) -> Result<(), PoolError> {
+fn fold(pool: &Pool, name: &str, seed: u8) -> Result<(), PoolError> {
     let txn = pool.begin()?;
     let records = txn.log_records(LOG, 0)?.records;
     let records = records.iter().enumerate();
@@ -157,7 +156,7 @@ fn fold<M: Medium>(pool: &Pool<M>, name: &str, seed: u8) -> Result<(), PoolError
     txn.commit().map(drop)
 }
 
-pub(crate) fn write<M: Medium>(txn: &Txn<M>, bytes: &[u8]) -> ExtentRef {
+pub(crate) fn write(txn: &Txn, bytes: &[u8]) -> ExtentRef {
     let mut writer = txn.alloc(bytes.len() as u64).unwrap();
     writer.append(bytes);
     writer.finish(bytes.len() as u64).unwrap()
@@ -170,7 +169,7 @@ pub(crate) fn contents(seed: u8, index: usize, len: usize) -> Vec<u8> {
 }
 
 /// Reads the newest state whole and verifies every byte.
-pub(crate) fn read<M: Medium>(pool: &Pool<M>) -> Result<BTreeMap<String, (u8, Vec<usize>)>, String> {
+pub(crate) fn read(pool: &Pool) -> Result<BTreeMap<String, (u8, Vec<usize>)>, String> {
     read_snapshot(&pool.snapshot().map_err(|error| error.to_string())?)
 }
 
@@ -209,12 +208,7 @@ pub(crate) fn read_snapshot(
 }
 
 /// Which of the states from `first` to `last` the pool holds.
-pub(crate) fn find<M: Medium>(
-    pool: &Pool<M>,
-    states: &[State],
-    first: usize,
-    last: usize,
-) -> Result<usize, String> {
+pub(crate) fn find(pool: &Pool, states: &[State], first: usize, last: usize) -> Result<usize, String> {
     let found = read(pool)?;
     let same = |state: &State| {
         state.len() == found.len()
@@ -232,7 +226,7 @@ pub(crate) fn find<M: Medium>(
 }
 
 /// The log's count covers all records of the state but the last few.
-pub(crate) fn counts<M: Medium>(pool: &Pool<M>, state: &State, but: usize) -> Result<(), String> {
+pub(crate) fn counts(pool: &Pool, state: &State, but: usize) -> Result<(), String> {
     let records = state.get(LOG).map_or(0, |(_, lens)| lens.len());
     let report = pool.check(|_| ()).map_err(|error| error.to_string())?;
     match report.counted_records as usize + but >= records {
@@ -245,7 +239,7 @@ pub(crate) fn counts<M: Medium>(pool: &Pool<M>, state: &State, but: usize) -> Re
 }
 
 /// After a crash all goes on: space is found again, a publish succeeds, and nothing else is harmed.
-pub(crate) fn goes_on<M: Medium>(pool: &Pool<M>, states: &[State], at: usize) -> Result<(), String> {
+pub(crate) fn goes_on(pool: &Pool, states: &[State], at: usize) -> Result<(), String> {
     const NEW: (u8, [usize; 2]) = (0x77, [100, 5000]);
     let fail = |error: PoolError| error.to_string();
     let mut state = states[at].clone();
@@ -279,7 +273,7 @@ pub(crate) fn goes_on<M: Medium>(pool: &Pool<M>, states: &[State], at: usize) ->
 }
 
 /// Makes one superblock copy useless while `look` runs.
-pub(crate) fn without_copy<M: Medium, T>(medium: &Arc<M>, slot: usize, look: impl FnOnce() -> T) -> T {
+pub(crate) fn without_copy<T>(medium: &impl MediumAccess, slot: usize, look: impl FnOnce() -> T) -> T {
     let checksum = slot as u64 * SLOT_SIZE + 120;
     let before = medium.load_u64(checksum);
     medium.store_u64(checksum, !before);

@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
+use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::model::{BOOT, NEXT_BOOT, SMALL, State, Step, find, goes_on, run, states};
 use super::wrapped::Wrapped;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::{Explorer, Mutation};
-use halocline_media::{Medium, Tracked};
+use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
 
 use super::model::{BOOT, LOG, NEXT_BOOT, SMALL, Step, append, run};
 use super::wrapped::Wrapped;
@@ -18,10 +18,10 @@ const OPTIONS: SlabOptions = SlabOptions {
 };
 
 /// A node is the offset of the next one and a value; the root leads to the first.
-struct List<M: Medium>(Slab<M>);
+struct List(Slab);
 
-impl<M: Medium> List<M> {
-    fn open(pool: &Pool<M>) -> Result<List<M>, PoolError> {
+impl List {
+    fn open(pool: &Pool) -> Result<List, PoolError> {
         let mut recovery = pool.open_slab("list", OPTIONS.owner)?;
         let mut at = recovery.slab().medium().load_u64(recovery.slab().root());
         while at != 0 {
@@ -61,7 +61,7 @@ impl<M: Medium> List<M> {
 }
 
 /// Pushes its number, counted from 1, or pops.
-fn act<M: Medium>(list: &List<M>, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)) {
+fn act(list: &List, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)) {
     for (number, push) in (0..).zip(pushes) {
         begun(number);
         match push {

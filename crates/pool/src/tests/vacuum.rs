@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::Explorer;
-use halocline_media::{Medium, Tracked};
+use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
 
 use super::crash;
 use super::model::{BOOT, SMALL, State, Step, contents, find, run, write};
@@ -112,7 +112,7 @@ fn in_turns() {
     let medium = Wrapped::new(&tracked);
     let one = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
     let other = Pool::open_with(Arc::clone(&medium), SMALL, BOOT).unwrap();
-    let rounds = |pool: &Pool<Wrapped>, seed: u8| {
+    let rounds = |pool: &Pool, seed: u8| {
         run(
             pool,
             &[

@@ -46,15 +46,15 @@ impl System {
         }
     }
 
-    fn create<M: Medium>(self, pool: &Pool<M>, name: &str) -> Result<Tree, TreeError> {
+    fn create(self, pool: &Pool, name: &str) -> Result<Tree, TreeError> {
         let still = || LbOptions {
             moving: false,
             ..LbOptions::default()
         };
         Ok(match (self.moving, self.kind) {
-            (false, TreeKind::Lb) => Box::new(LbTree::<M, 1>::create(pool, name, still())?),
-            (false, TreeKind::Lb2) => Box::new(LbTree::<M, 2>::create(pool, name, still())?),
-            (false, TreeKind::Lb4) => Box::new(LbTree::<M, 4>::create(pool, name, still())?),
+            (false, TreeKind::Lb) => Box::new(LbTree::<1>::create(pool, name, still())?),
+            (false, TreeKind::Lb2) => Box::new(LbTree::<2>::create(pool, name, still())?),
+            (false, TreeKind::Lb4) => Box::new(LbTree::<4>::create(pool, name, still())?),
             (_, kind) => create_tree(pool, name, kind)?,
         })
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use halocline_media::emulated::{Clock, Device, DeviceProfile, EmulatedSpec};
-use halocline_media::{AnyMedium, Dram, FileMedium, FileOptions};
+use halocline_media::{Dram, FileMedium, FileOptions, Medium};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use tempfile::TempDir;
 
@@ -24,10 +24,10 @@ pub(super) struct Place {
 }
 
 /// A new medium, with the emulated device it lies on.
-pub(super) type Made = (Arc<AnyMedium>, Option<Arc<Device>>);
+pub(super) type Made = (Medium, Option<Arc<Device>>);
 
 /// A new medium on an emulated device.
-pub(super) type OnDevice = (Arc<AnyMedium>, Arc<Device>);
+pub(super) type OnDevice = (Medium, Arc<Device>);
 
 impl Place {
     /// # Errors
@@ -97,7 +97,7 @@ impl Place {
 
     /// Where there are real delays: an empty file in DRAM, taken for DAX so that flushes are executed, and a medium on a device
     /// with the figures of this host's DRAM.
-    pub(super) fn make_twins(&self, name: &str) -> Result<Option<(Arc<AnyMedium>, OnDevice)>, BenchError> {
+    pub(super) fn make_twins(&self, name: &str) -> Result<Option<(Medium, OnDevice)>, BenchError> {
         let Some(spec) = self.spec.as_ref().filter(|spec| spec.clock == Clock::Delay) else {
             return Ok(None);
         };
@@ -110,14 +110,14 @@ impl Place {
         Ok(Some((self.file(name, true)?, on_device(&dram)?)))
     }
 
-    fn file(&self, name: &str, assume_dax: bool) -> Result<Arc<AnyMedium>, BenchError> {
+    fn file(&self, name: &str, assume_dax: bool) -> Result<Medium, BenchError> {
         let options = FileOptions {
             create: true,
             assume_dax,
             ..FileOptions::default()
         };
         let medium = FileMedium::open(self.path(name), &options)?;
-        Ok(Arc::new(AnyMedium::from(medium)))
+        Ok(Arc::new(Medium::from(medium)))
     }
 
     /// Opens the pool in the file of that name again.
@@ -132,7 +132,7 @@ impl Place {
 
 fn on_device(spec: &EmulatedSpec) -> Result<OnDevice, BenchError> {
     let device = Device::new(spec)?;
-    let medium = AnyMedium::from(Dram::new(BYTES)?).emulated(Arc::clone(&device));
+    let medium = Medium::from(Dram::new(BYTES)?).emulated(Arc::clone(&device));
     Ok((Arc::new(medium), device))
 }
 
