@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use halocline_emulator::{Clock, Device, EmulatedSpec, Host};
 use halocline_engine::DatabaseOptions;
-use halocline_media::emulated::{Clock, Device, EmulatedSpec, Host};
 use serde_json::{Value, json};
 
 use crate::{BenchError, Medium, Reporter, Settings};

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+use halocline_emulator::{Device, EmulatedSpec, Watch};
 use halocline_engine::{Database, DatabaseOptions};
-use halocline_media::emulated::{Device, EmulatedSpec, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::{BenchError, answer, machine};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use halocline_cache::Placement;
 use halocline_elf::Layout;
-use halocline_media::emulated::{CacheShape, EmulatedError, EmulatedSpec};
+use halocline_emulator::{CacheShape, EmulatedError, EmulatedSpec};
 
 /// The modelled cache unless told otherwise: the last-level cache of the paper's machine has 13.75 MiB.
 const CACHE: u64 = 14 << 20;
@@ -159,7 +159,7 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halocline_media::emulated::Clock;
+    use halocline_emulator::Clock;
 
     #[test]
     fn media_have_the_paper_s_cache_unless_told_otherwise() {

@@ -14,8 +14,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use halocline_bench::Backing;
+use halocline_emulator::{EmulatedError, EmulatedSpec};
 use halocline_engine::QuoteOption;
-use halocline_media::{EmulatedError, EmulatedSpec};
 
 use crate::size;
 

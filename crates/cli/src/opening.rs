@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use halocline_engine::{Database, DatabaseOptions};
 
-use halocline_media::Device;
+use halocline_emulator::Device;
 use halocline_ordered::TreeError;
 use halocline_pool::{Pool, PoolError, PoolOptions};
 

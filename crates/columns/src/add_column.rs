@@ -16,7 +16,6 @@ use crate::physical::{Physical, append_keys, storage_type};
 use crate::{ColumnsError, Result, wide};
 use arrow_array::ArrayRef;
 use arrow_schema::Field;
-use halocline_media::Medium;
 use halocline_pool::{ExtentRef, Txn};
 use std::borrow::Cow;
 use std::convert::Infallible;

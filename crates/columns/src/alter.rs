@@ -10,7 +10,6 @@ use crate::meta::{TableMeta, object_name};
 use crate::writer::storable;
 use crate::{ColumnsError, Result, TableEncoding};
 use arrow_schema::Schema;
-use halocline_media::Medium;
 use halocline_pool::Txn;
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;

@@ -12,7 +12,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field};
-use halocline_media::Medium;
 use halocline_pool::Txn;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;

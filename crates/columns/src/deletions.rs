@@ -5,7 +5,6 @@
 
 use crate::Result;
 use crate::error::damaged;
-use halocline_media::Medium;
 use halocline_pool::{ExtentRef, Object, Txn};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, OnceLock};

@@ -2,7 +2,6 @@
 
 use crate::Result;
 use crate::dictionary::{HEADER, header};
-use halocline_media::Medium;
 use halocline_pool::{ExtentRef, ExtentWriter, Scratch, Txn};
 use zerocopy::IntoBytes;
 

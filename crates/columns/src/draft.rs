@@ -3,7 +3,6 @@
 use crate::meta::{SegmentMeta, TableMeta, object_name};
 use crate::{ColumnsError, Result};
 use arrow_schema::SchemaRef;
-use halocline_media::Medium;
 use halocline_pool::{ExtentRef, ObjectKind, Txn};
 
 /// A table that is being changed.

@@ -12,7 +12,6 @@ use crate::interner::Interner;
 use crate::shares::Pace;
 use crate::{Column, ColumnsError, Result};
 use arrow_array::Array;
-use halocline_media::Medium;
 use halocline_pool::{ExtentRef, FrozenScratch, Scratch, Txn};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

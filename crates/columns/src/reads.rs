@@ -17,7 +17,7 @@ impl<'a> KeysChunk<'a> {
     /// The same in an extent, which is told what is read of it if it is an emulated one.
     #[inline]
     pub(crate) fn on(mut self, extent: &'a ExtentBytes) -> Self {
-        if extent.device().is_some() {
+        if extent.observer().is_some() {
             self.emulated = Some(extent);
             let head = match &self.body {
                 Body::Packed(_) | Body::Plain(_) => &[],

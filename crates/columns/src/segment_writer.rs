@@ -19,7 +19,6 @@ use crate::shares::Shares;
 use crate::{Result, TableOptions, wide};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{FieldRef, SchemaRef};
-use halocline_media::Medium;
 use halocline_pool::{ExtentRef, FrozenScratch, Txn};
 use rayon::prelude::*;
 use std::borrow::Cow;

@@ -10,7 +10,6 @@ use crate::meta::{TableMeta, object_name};
 use crate::segment::Segment;
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
-use halocline_media::Medium;
 use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 use std::sync::Arc;
 

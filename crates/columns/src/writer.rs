@@ -11,7 +11,6 @@ use crate::segment_writer::SegmentWriter;
 use crate::{ColumnsError, Result, TableOptions, TableStats};
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
-use halocline_media::Medium;
 use halocline_pool::Txn;
 
 /// Streams batches into a table of a pool. Nothing can be seen of it before [`finish`](Self::finish) and the commit

@@ -7,8 +7,8 @@ use halocline_cache::{Links, Placement, PolicyKind, Upper};
 use halocline_elf::{
     Advice, AdviseOptions, BuildOptions, CodePredicate, Elf, ElfError, Layout, PlaceOptions, Query, build_vec,
 };
+use halocline_emulator::{CacheShape, Clock, Device, DeviceProfile, EmulatedBytes, EmulatedSpec};
 use halocline_media::Bytes;
-use halocline_media::emulated::{CacheShape, Clock, Device, DeviceProfile, EmulatedBytes, EmulatedSpec};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use halocline_cache::{Links, Placement, PolicyKind, Upper};
 use halocline_elf::{
     BuildOptions, CodePredicate, Elf, ElfError, Layout, Matches, PlaceOptions, Result, Threads, build_vec,
 };
-use halocline_media::{Bytes, Dram, Medium};
+use halocline_media::{Bytes, Dram, MediumAccess};
 use halocline_pool::{ExtentBytes, ObjectKind, Pool};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -1,5 +1,5 @@
 //! What an emulated medium looks like from outside, in real time, beside this host's DRAM:
-//! `cargo run --release -p halocline-media --example emulate -- emulated:optane:cache=14`
+//! `cargo run --release -p halocline-emulator --example emulate -- emulated:optane:cache=14`
 //!
 //! Each line is the lower quartile of short rounds in which plain and emulated take turns, so that a busy machine does little harm.
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
@@ -9,8 +9,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use halocline_media::emulated::{Device, EmulatedBytes, EmulatedSpec};
-use halocline_media::{Bytes, Clock, HugeVec};
+use halocline_emulator::Clock;
+use halocline_emulator::{Device, EmulatedBytes, EmulatedSpec};
+use halocline_media::{Bytes, HugeVec};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

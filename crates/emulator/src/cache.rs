@@ -183,6 +183,8 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
+    use std::hash::{BuildHasher, RandomState};
+
     use super::*;
 
     /// A list of lines per set, most recent first.
@@ -207,7 +209,7 @@ mod tests {
 
     #[test]
     fn it_is_an_lru_cache() {
-        let seed = crate::boot::random_word();
+        let seed = RandomState::new().hash_one(0);
         let mut random = SmallRng::seed_from_u64(seed);
         for (bytes, ways) in [
             (2 << 10, 16),

@@ -4,11 +4,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use halocline_media::emulated::CoreShape;
-use halocline_media::{
-    AnyMedium, Bytes, CacheShape, Clock, Counts, Device, DeviceProfile, Dram, EmulatedBytes, EmulatedSpec,
-    Host, LINE, Medium, Watch,
+use halocline_emulator::CoreShape;
+use halocline_emulator::{
+    CacheShape, Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Host, Watch,
 };
+use halocline_media::{Bytes, Dram, LINE, MediumAccess, MediumBackend};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -444,8 +444,8 @@ fn specs_are_read_and_wrong_ones_say_what_is_right() {
 #[test]
 fn a_medium_is_charged_for_loads_flushes_and_fences() {
     let device = device(DeviceProfile::optane());
-    let medium = AnyMedium::from(Dram::new(MIB).unwrap()).emulated(device.clone());
-    assert!(medium.device().is_some() && medium.as_file().is_none());
+    let medium = device.emulate(Dram::new(MIB).unwrap());
+    assert!(medium.observer().is_some() && medium.as_file().is_none());
     medium.store(0, &[1; 512]);
     medium.persist(0, 512).unwrap();
     let mut into = [0; 512];

@@ -11,7 +11,8 @@ use arrow_array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
 use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
-use halocline_media::{Device, Dram, EmulatedSpec, Medium, keep_little_heap};
+use halocline_emulator::{Device, EmulatedSpec};
+use halocline_media::{Dram, Medium, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::advise::{self, IndexAdvice, medium_of};
@@ -259,7 +260,7 @@ impl Database {
     }
 
     /// The emulated device that the pool lies on, if the options asked for one: it knows what it was asked for, and what of
-    /// real time is its own ([`Watch`](halocline_media::Watch)).
+    /// real time is its own ([`Watch`](halocline_emulator::Watch)).
     #[must_use]
     pub fn device(&self) -> Option<&Arc<Device>> {
         self.device.as_ref()

@@ -50,7 +50,7 @@ pub use error::EngineError;
 pub use halocline_cache::Placement;
 pub use halocline_columns::TableEncoding;
 pub use halocline_elf::{Advice, Advised, Layout, Order, PlaceOptions};
-pub use halocline_media::EmulatedSpec;
+pub use halocline_emulator::EmulatedSpec;
 pub use import::{
     DecidingValue, DialectReport, Format, ImportError, ImportFault, ImportOptions, ImportProgress,
     ImportReport, InferredColumn, Place, QuoteOption,

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use halocline_columns::{CodePredicate, Segment, Table};
+use halocline_emulator::{Device, EmulatedSpec, Watch};
 use halocline_joins::star::{
     Aggregate, Dimension, DimensionBuilder, Function, Measure, Probe, StarJoin, Width,
 };
-use halocline_media::emulated::{Device, EmulatedSpec, Watch};
 use halocline_pool::{Pool, PoolOptions, Snapshot};
 
 type AnyResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -70,7 +70,7 @@ fn open(path: &str, medium: Option<String>) -> AnyResult<(Snapshot, Option<Arc<D
     };
     let spec: EmulatedSpec = medium.parse()?;
     let device = Device::new(&spec)?;
-    let pool = Pool::open_emulated(path, &options, &device)?;
+    let pool = Pool::open_wrapped(path, &options, |medium| device.emulate(medium))?;
     Ok((pool.snapshot()?, Some(device)))
 }
 

@@ -54,7 +54,7 @@ fn is_resident(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FileMedium, FileOptions, Medium};
+    use crate::{FileMedium, FileOptions, MediumAccess, MediumBackend};
 
     #[test]
     fn what_is_in_memory_is_not_asked_for() {

@@ -79,7 +79,7 @@ impl<'a> Mapped<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FileOptions, Medium, PAGE};
+    use crate::{FileOptions, MediumAccess, MediumBackend, PAGE};
 
     fn file(folder: &std::path::Path, options: FileOptions) -> FileMedium {
         FileMedium::open(folder.join("medium"), &options).unwrap()

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec};
 use halocline_media::{
-    AnyMedium, Clock, Counting, Device, DeviceProfile, Dram, EmulatedSpec, FileMedium, FileOptions, LINE,
-    Medium, PAGE, Tracked,
+    Counting, Dram, FileMedium, FileOptions, LINE, Medium, MediumAccess, MediumBackend, PAGE, Tracked,
 };
 
 const MIB: u64 = 1 << 20;
 
 /// Opens the same medium anew, as another process would; `None` where that is impossible.
-type Again = Box<dyn Fn(bool) -> Option<Box<dyn Medium>>>;
+type Again = Box<dyn Fn(bool) -> Option<Medium>>;
 
 struct Backing {
     name: &'static str,
-    medium: Box<dyn Medium>,
+    medium: Medium,
     again: Again,
     _folder: Option<tempfile::TempDir>,
 }
@@ -38,20 +38,20 @@ fn file_backing(name: &'static str, options: FileOptions) -> Backing {
             read_only,
             ..options.clone()
         };
-        Some(Box::new(FileMedium::open(&path, &options).unwrap()))
+        Some(FileMedium::open(&path, &options).unwrap().into())
     });
     Backing {
         name,
-        medium: Box::new(medium),
+        medium: medium.into(),
         again,
         _folder: Some(folder),
     }
 }
 
-fn memory_backing(name: &'static str, medium: impl Medium) -> Backing {
+fn memory_backing(name: &'static str, medium: impl Into<Medium>) -> Backing {
     Backing {
         name,
-        medium: Box::new(medium),
+        medium: medium.into(),
         again: Box::new(|_| None),
         _folder: None,
     }
@@ -70,14 +70,7 @@ fn backings() -> Vec<Backing> {
     vec![
         memory_backing("dram", Dram::new(0).unwrap()),
         memory_backing("counting", Counting::new(Dram::new(0).unwrap())),
-        memory_backing(
-            "counting, any",
-            Counting::new(AnyMedium::from(Dram::new(0).unwrap())),
-        ),
-        memory_backing(
-            "emulated",
-            AnyMedium::from(Dram::new(0).unwrap()).emulated(device()),
-        ),
+        memory_backing("emulated", device().emulate(Dram::new(0).unwrap())),
         memory_backing("tracked", Tracked::new(0).unwrap()),
         file_backing("page cache", FileOptions::default()),
         file_backing(
@@ -107,7 +100,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-fn loaded(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
+fn loaded(medium: &Medium, offset: u64, len: usize) -> Vec<u8> {
     let mut into = vec![0xEE; len];
     medium.load(offset, &mut into);
     into
@@ -116,7 +109,7 @@ fn loaded(medium: &dyn Medium, offset: u64, len: usize) -> Vec<u8> {
 #[test]
 fn what_is_stored_is_loaded_at_every_alignment_and_length() {
     on_each(|backing| {
-        let medium = &*backing.medium;
+        let medium = &backing.medium;
         medium.grow(MIB).unwrap();
         for len in (0..40).chain([
             63, 64, 65, 2047, 2048, 2049, 4096, 16_383, 16_384, 16_450, 300_001,
@@ -141,7 +134,7 @@ fn what_is_stored_is_loaded_at_every_alignment_and_length() {
 #[test]
 fn words_are_little_endian_and_atomic() {
     on_each(|backing| {
-        let medium = &*backing.medium;
+        let medium = &backing.medium;
         medium.grow(PAGE).unwrap();
         medium.store_u64(64, 0x0102_0304_0506_0708);
         assert_eq!(medium.load_u64(64), 0x0102_0304_0506_0708);
@@ -197,7 +190,7 @@ fn words_are_little_endian_and_atomic() {
 #[test]
 fn growth_moves_nothing_and_brings_zeroes() {
     on_each(|backing| {
-        let medium = &*backing.medium;
+        let medium = &backing.medium;
         medium.grow(100).unwrap();
         assert_eq!(medium.len(), PAGE);
         medium.store(0, &bytes(4096));
@@ -221,7 +214,7 @@ fn growth_moves_nothing_and_brings_zeroes() {
 #[test]
 fn flushes_of_every_alignment_are_taken() {
     on_each(|backing| {
-        let medium = &*backing.medium;
+        let medium = &backing.medium;
         medium.grow(MIB).unwrap();
         for (offset, len) in [
             (0, 0),
@@ -247,7 +240,7 @@ fn flushes_of_every_alignment_are_taken() {
 #[test]
 fn what_is_out_of_range_panics_and_touches_nothing() {
     on_each(|backing| {
-        let medium = &*backing.medium;
+        let medium = &backing.medium;
         medium.grow(PAGE).unwrap();
         let calls: [(&str, &dyn Fn()); 9] = [
             ("load", &|| medium.load(PAGE - 1, &mut [0; 2])),
@@ -276,13 +269,13 @@ fn what_is_out_of_range_panics_and_touches_nothing() {
 #[test]
 fn another_mapping_sees_stores_and_after_a_refresh_growth() {
     on_each(|backing| {
-        let medium = &*backing.medium;
+        let medium = &backing.medium;
         medium.grow(PAGE).unwrap();
         let Some(other) = (backing.again)(true) else {
             return;
         };
         medium.store(10, b"seen at once");
-        assert_eq!(loaded(&*other, 10, 12), b"seen at once");
+        assert_eq!(loaded(&other, 10, 12), b"seen at once");
         medium.grow(4 * MIB).unwrap();
         medium.store_u64(3 * MIB, 77);
         assert_eq!(other.len(), PAGE);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use halocline_media::explore::{Explorer, Mutation, Report};
-use halocline_media::{LINE, Medium, PAGE, Tracked};
+use halocline_media::{LINE, MediumAccess, MediumBackend, PAGE, Tracked};
 use proptest::prelude::*;
 
 /// Bytes in which the random workloads store: four lines.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, CrashPoint, Explorer, Mutation, Violation};
-use halocline_media::{LINE, Medium, PAGE, Tracked};
+use halocline_media::{LINE, MediumAccess, MediumBackend, PAGE, Tracked};
 
 /// Where the pointer is: a word with the number of the newest record.
 const POINTER: u64 = 0;

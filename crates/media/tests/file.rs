@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::Command;
 
-use halocline_media::{FileMedium, FileOptions, MediaError, Medium, MediumKind, PAGE, exit_on_bus_error};
+use halocline_media::{
+    FileMedium, FileOptions, MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, exit_on_bus_error,
+};
 
 const MIB: u64 = 1 << 20;
 

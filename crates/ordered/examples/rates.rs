@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use halocline_media::{Counting, FileMedium, FileOptions, FlushCounts, Medium};
+use halocline_media::{Counting, FileMedium, FileOptions, FlushCounts, Medium, MediumAccess, MediumBackend};
 use halocline_ordered::{LbOptions, LbTree, OrderedIndex, TreeError, TreeKind, create_tree, open_tree};
 use halocline_pool::Pool;
 use rand::rngs::SmallRng;
@@ -60,7 +60,7 @@ const STILL: LbOptions = LbOptions {
 
 fn create(settings: &Settings, pool: &Pool) -> Result<Box<dyn OrderedIndex>, TreeError> {
     match settings.still {
-        true => Ok(Box::new(LbTree::create(pool, "tree", STILL)?)),
+        true => Ok(Box::new(<LbTree>::create(pool, "tree", STILL)?)),
         false => create_tree(pool, "tree", settings.kind),
     }
 }
@@ -85,9 +85,9 @@ fn measure(settings: &Settings) -> Result<(), Failure> {
             match settings.count {
                 true => {
                     let medium = Arc::new(Counting::new(medium));
-                    rates(settings, &medium, || medium.counts())
+                    rates(settings, &Medium::from(&medium), || medium.counts())
                 }
-                false => rates(settings, &Arc::new(medium), FlushCounts::default),
+                false => rates(settings, &medium, FlushCounts::default),
             }
         });
     std::fs::remove_file(&path)?;
@@ -97,7 +97,7 @@ fn measure(settings: &Settings) -> Result<(), Failure> {
 fn rates(settings: &Settings, medium: &Medium, counts: impl Fn() -> FlushCounts) -> Result<(), Failure> {
     let keys = settings.keys;
     let extra = keys / 5;
-    let pool = Pool::create_on(Arc::clone(medium))?;
+    let pool = Pool::create_on(medium)?;
     let tree = create(settings, &pool)?;
     let counted = |what: &str, count: usize, work: &mut dyn FnMut() -> Result<(), Failure>| {
         let (before, start) = (counts(), Instant::now());

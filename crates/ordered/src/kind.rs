@@ -6,7 +6,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use halocline_media::Medium;
 use halocline_pool::Pool;
 
 use crate::opening::Opening;

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use halocline_media::{MediaError, Medium};
+use halocline_media::MediaError;
 use halocline_pool::{PoolError, Slab};
 
 use crate::TreeError;

@@ -1,6 +1,5 @@
 //! What a tree is opened for, and what opening may store.
 
-use halocline_media::Medium;
 use halocline_pool::{Pool, Slab, SlabRecovery};
 
 use crate::TreeError;

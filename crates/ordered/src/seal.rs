@@ -3,7 +3,6 @@
 //! A tree is closed when it is dropped. One whose medium has failed, or that is dropped while a thread panics, counts as one that a crash has
 //! ended.
 
-use halocline_media::Medium;
 use halocline_pool::{NodeAtRest, Slab};
 
 use crate::broken::Broken;

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use halocline_media::{Dram, Medium};
+use halocline_media::{Dram, MediumAccess};
 use halocline_ordered::{
     OrderedIndex, Range, TreeError, TreeKind, create_tree_in, open_tree, open_tree_read_only,
 };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use halocline_media::Dram;
+use halocline_media::{Dram, MediumAccess};
 use halocline_ordered::{
     LbOptions, LbTree, OrderedIndex, Range, TreeError, TreeKind, create_tree_in, open_tree,
 };
@@ -42,14 +42,14 @@ impl Tree {
     fn create(self, pool: &Pool) -> Box<dyn OrderedIndex> {
         match self {
             Tree::Kind(kind) => create_tree_in(pool, "tree", kind, Tree::CHUNK).unwrap(),
-            Tree::Still => Box::new(LbTree::create(pool, "tree", Tree::STILL).unwrap()),
+            Tree::Still => Box::new(<LbTree>::create(pool, "tree", Tree::STILL).unwrap()),
         }
     }
 
     fn open(self, pool: &Pool) -> Box<dyn OrderedIndex> {
         match self {
             Tree::Kind(_) => open_tree(pool, "tree").unwrap(),
-            Tree::Still => Box::new(LbTree::open(pool, "tree", Tree::STILL).unwrap()),
+            Tree::Still => Box::new(<LbTree>::open(pool, "tree", Tree::STILL).unwrap()),
         }
     }
 }

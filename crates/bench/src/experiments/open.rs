@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
 use arrow_schema::{DataType, Field, Schema};
+use halocline_emulator::Device;
 use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Layout, Order};
-use halocline_media::emulated::Device;
 use halocline_workloads::{ParquetCompression, ParquetOptions, SplitMix64, write_parquet};
 use rustix::fs::{Advice, fadvise};
 

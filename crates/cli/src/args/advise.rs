@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use halocline_media::EmulatedSpec;
+use halocline_emulator::EmulatedSpec;
 
 use super::{OutputFormat, medium};
 use crate::size;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use halocline_media::EmulatedSpec;
+use halocline_emulator::EmulatedSpec;
 use halocline_ordered::{TreeError, TreeKind};
 
 use super::{OutputFormat, medium};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use halocline_emulator::{Clock, Watch};
 use halocline_engine::Database;
-use halocline_media::{Clock, Watch};
 
 /// The time of one run of a statement.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use crate::{ColumnsError, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use codec::{RowCodec, key};
-use halocline_media::{Medium, trim_heap};
+use halocline_media::trim_heap;
 use halocline_pool::{FrozenScratch, Txn};
 use run::Run;
 use std::cmp::{Ordering, Reverse};

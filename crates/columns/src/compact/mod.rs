@@ -12,7 +12,7 @@ use crate::shares::Pace;
 use crate::{ColumnsError, Result, Segment, Table, TableOptions, TableWriter, wide};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
-use halocline_media::{Medium, trim_heap};
+use halocline_media::trim_heap;
 use halocline_pool::Txn;
 use rayon::prelude::*;
 use std::ops::Range;

@@ -10,7 +10,7 @@ use halocline_columns::{
     rename_table, truncate,
 };
 use halocline_media::explore::Explorer;
-use halocline_media::{Medium, Tracked};
+use halocline_media::{MediumAccess, MediumBackend, Tracked};
 use halocline_pool::{Pool, Txn};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -8,7 +8,6 @@ use halocline_columns::{
     ColumnsError, Table, TableOptions, TableProperties, TableWriter, add_column, create_table, delete_rows,
     rename_column, rename_table, set_cluster, set_default, truncate,
 };
-use halocline_media::Dram;
 use halocline_pool::{ObjectKind, Txn};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use crate::common::write;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use halocline_columns::{CodePredicate, Segment, Table, TableOptions, TableWriter};
-use halocline_media::emulated::{Clock, Device, DeviceProfile, EmulatedSpec, Host};
+use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec, Host};
 use halocline_pool::{Pool, PoolOptions, VerifyMode};
 use std::sync::Arc;
 
@@ -41,7 +41,8 @@ fn on_device() -> (tempfile::TempDir, Pool, Arc<Device>) {
         ..EmulatedSpec::new(DeviceProfile::optane())
     };
     let device = Device::new(&spec).expect("a device");
-    let pool = Pool::open_emulated(&path, &PoolOptions::default(), &device).expect("the pool");
+    let pool = Pool::open_wrapped(&path, &PoolOptions::default(), |medium| device.emulate(medium))
+        .expect("the pool");
     // What is counted is what queries read; verification reads whole chunks, once.
     pool.set_verify_mode(VerifyMode::Off);
     (directory, pool, device)

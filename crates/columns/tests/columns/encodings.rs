@@ -203,10 +203,7 @@ fn predicates(codes: &[u64], rng: &mut SplitMix64) -> Vec<CodePredicate> {
     ]
 }
 
-pub(crate) fn table_of(
-    columns: &[ArrayRef],
-    chunk_rows: usize,
-) -> (halocline_pool::Pool<halocline_media::Dram>, Table) {
+pub(crate) fn table_of(columns: &[ArrayRef], chunk_rows: usize) -> (halocline_pool::Pool, Table) {
     table_of_encoding(columns, chunk_rows, TableEncoding::Chosen)
 }
 
@@ -214,7 +211,7 @@ fn table_of_encoding(
     columns: &[ArrayRef],
     chunk_rows: usize,
     encoding: TableEncoding,
-) -> (halocline_pool::Pool<halocline_media::Dram>, Table) {
+) -> (halocline_pool::Pool, Table) {
     let named = columns
         .iter()
         .enumerate()

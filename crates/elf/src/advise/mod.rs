@@ -16,7 +16,7 @@ mod watched;
 use crate::elf::Elf;
 use crate::{ElfError, PlaceOptions, Result};
 use halocline_cache::{Links, Placement, PolicyKind, Upper};
-use halocline_media::emulated::EmulatedSpec;
+use halocline_emulator::EmulatedSpec;
 use halocline_media::{Bytes, PAGE};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! for each.
 
 use crate::Result;
-use halocline_media::emulated::{Clock, Counts, Device, DeviceProfile, EmulatedSpec};
+use halocline_emulator::{Clock, Counts, Device, DeviceProfile, EmulatedSpec};
 use halocline_media::{Bytes, LINE};
 use std::fmt;
 use std::sync::Arc;

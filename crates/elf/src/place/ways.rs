@@ -5,9 +5,10 @@
 
 use halocline_cache::{Trial, Turn};
 use halocline_media::Bytes;
-use halocline_media::emulated::Watch;
 use std::cell::RefCell;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 /// What a way uses: copies of lists, and tuples. Without either all is read from the slow tier.
 pub(crate) const LISTS: u8 = 1;
@@ -33,7 +34,7 @@ struct Block {
     id: u64,
     turn: Turn,
     queries: u64,
-    watch: Watch,
+    start: Duration,
 }
 
 thread_local! {
@@ -156,7 +157,6 @@ impl Ways {
     #[inline(never)]
     fn time_exact<B: Bytes>(&self, turn: Turn, bytes: &B) {
         TIMED.with_borrow_mut(|blocks| {
-            let watch = || Watch::start_alone(bytes.device());
             let Some(block) = blocks.iter_mut().find(|block| block.id == self.id) else {
                 if blocks.len() == BLOCKS {
                     blocks.remove(0);
@@ -165,16 +165,17 @@ impl Ways {
                     id: self.id,
                     turn,
                     queries: 0,
-                    watch: watch(),
+                    start: thread_time(bytes),
                 });
             };
             block.queries += 1;
             let changed = block.turn != turn;
             if changed || block.queries == BLOCK {
+                let now = thread_time(bytes);
                 if !changed && !self.between.load(Relaxed) {
-                    self.trials[0].note(turn, BLOCK, block.watch.lap().time);
+                    self.trials[0].note(turn, BLOCK, now.saturating_sub(block.start));
                 }
-                (block.turn, block.queries, block.watch) = (turn, 0, watch());
+                (block.turn, block.queries, block.start) = (turn, 0, now);
             }
         });
     }
@@ -192,10 +193,10 @@ impl Ways {
         if !turn.is_timed() {
             return answer(turn.way());
         }
-        let watch = Watch::start_alone(bytes.device());
+        let start = thread_time(bytes);
         let answered = answer(turn.way());
         if !self.between.load(Relaxed) {
-            trial.note(turn, queries.max(1), watch.lap().time);
+            trial.note(turn, queries.max(1), thread_time(bytes).saturating_sub(start));
         }
         answered
     }
@@ -204,5 +205,15 @@ impl Ways {
     pub(crate) fn are_of_no_use(&self) -> bool {
         let mut found = self.trials.iter().filter_map(Trial::best).peekable();
         found.peek().is_some() && found.all(|way| way == 0)
+    }
+}
+
+/// Returns the time of this thread on the clock of the bytes' medium: see
+/// [`AccessObserver::thread_time`](halocline_media::AccessObserver::thread_time). Without an observer it is real time.
+fn thread_time<B: Bytes>(bytes: &B) -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    match bytes.observer() {
+        Some(observer) => observer.thread_time(),
+        None => START.elapsed(),
     }
 }

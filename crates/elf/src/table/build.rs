@@ -8,7 +8,7 @@ use crate::table::meta::{DictionaryMeta, Meta, SegmentMeta};
 use crate::table::rows::{SegmentRows, Source};
 use crate::{BuildOptions, BuildStats, ElfError, Layout, Result, Rows, build};
 use halocline_columns::{Segment, Table};
-use halocline_media::{Medium, trim_heap};
+use halocline_media::trim_heap;
 use halocline_pool::{ExtentRef, Txn};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;

@@ -2,7 +2,6 @@
 
 use crate::build::output::{Output, Spill, SpillArea, WriteError};
 use crate::table::cancel::Cancel;
-use halocline_media::Medium;
 use halocline_pool::{ExtentRef, ExtentWriter, FrozenScratch, Scratch, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -3,7 +3,6 @@
 use crate::table::Order;
 use crate::{ElfError, Layout, Result};
 use halocline_columns::{Table, uid_of_version_1};
-use halocline_media::Medium;
 use halocline_pool::{ExtentRef, Object, ObjectKind, Txn};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

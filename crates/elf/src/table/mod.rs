@@ -30,7 +30,6 @@ use crate::table::meta::{Meta, damaged, object_name};
 use crate::{Elf, ElfError, Layout, PlaceOptions, Result};
 use halocline_cache::CacheError;
 use halocline_columns::{CodeSpace, Dictionary, Segment, Table};
-use halocline_media::Medium;
 use halocline_pool::{ExtentBytes, ExtentRef, Object, ObjectKind, Snapshot, Txn};
 use std::ops::Range;
 use std::sync::Arc;

@@ -5,7 +5,6 @@ use crate::table::cancel::Cancel;
 use crate::table::meta::{Meta, object_name};
 use crate::{IndexOptions, Order, Result};
 use halocline_columns::Table;
-use halocline_media::Medium;
 use halocline_pool::{Object, Txn};
 use std::sync::atomic::AtomicBool;
 

@@ -3,7 +3,6 @@
 use crate::table::cancel::Cancel;
 use crate::{ElfError, Result, Rows};
 use halocline_columns::{CodeSpace, Column, ColumnsError, RankedStrings, rank_strings};
-use halocline_media::Medium;
 use halocline_pool::Txn;
 use std::cell::RefCell;
 use std::sync::OnceLock;

@@ -15,7 +15,6 @@ use crate::table::{IndexSegment, Inner, OwnDictionary, TableIndex};
 use crate::{Elf, ElfError, IndexOptions, Layout, Order, Result};
 use halocline_cache::{Budget, Placement};
 use halocline_columns::{Column, Dictionary, Segment, Table};
-use halocline_media::Medium;
 use halocline_pool::{ExtentBytes, Txn};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

@@ -5,7 +5,6 @@ use crate::place::{PlaceOptions, possible};
 use crate::table::TableIndex;
 use crate::table::meta::{Meta, object_name};
 use halocline_cache::{CacheError, Placement};
-use halocline_media::Medium;
 use halocline_pool::Txn;
 
 impl Meta {

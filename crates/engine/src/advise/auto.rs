@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use halocline_columns::Table;
 use halocline_elf::{AdviseOptions, PlaceOptions, Query, TableIndex};
-use halocline_media::EmulatedSpec;
+use halocline_emulator::EmulatedSpec;
 
 use super::made_up;
 use super::noted::{self, Noted};

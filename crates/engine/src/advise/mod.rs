@@ -7,7 +7,8 @@ mod noted;
 use std::sync::Arc;
 
 use halocline_elf::{Advice, AdviseOptions, Query, TableIndex};
-use halocline_media::{DeviceProfile, EmulatedSpec, MediumKind};
+use halocline_emulator::{DeviceProfile, EmulatedSpec};
+use halocline_media::MediumKind;
 
 use crate::catalog::{Catalog, OpenIndex};
 use crate::database::Shared;

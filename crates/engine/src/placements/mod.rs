@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use halocline_cache::{Budget, Placement};
 use halocline_columns::Table;
 use halocline_elf::{IndexOptions, KeptCopies, PlaceOptions, Query, TableIndex};
-use halocline_media::EmulatedSpec;
+use halocline_emulator::EmulatedSpec;
 
 use crate::EngineError;
 use crate::advise::{Noted, Picked, Picks};

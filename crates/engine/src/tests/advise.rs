@@ -1,7 +1,7 @@
 //! Advice on placements, and placements that are picked.
 
-use halocline_media::emulated::{CacheShape, Clock};
-use halocline_media::{DeviceProfile, EmulatedSpec};
+use halocline_emulator::{CacheShape, Clock};
+use halocline_emulator::{DeviceProfile, EmulatedSpec};
 
 use super::model::runtime;
 use super::{check, rows, sorted};

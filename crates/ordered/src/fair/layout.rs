@@ -5,7 +5,7 @@
 
 use std::mem::offset_of;
 
-use halocline_media::{LINE, Medium};
+use halocline_media::LINE;
 use zerocopy::little_endian::U64;
 
 use crate::whole::{HEAD, NODE, Node, NodeHead, Out};

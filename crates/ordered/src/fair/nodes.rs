@@ -1,6 +1,5 @@
 //! The format of FAST&FAIR's nodes.
 
-use halocline_media::Medium;
 use halocline_pool::{Slab, SlabRecovery};
 
 use crate::TreeError;

@@ -7,8 +7,6 @@
 //! the value. In either direction a line is durable before the next one is touched, so a copy is never lost before what it was
 //! copied from.
 
-use halocline_media::Medium;
-
 use crate::whole::{Node, NodeHead, Out};
 
 use super::layout::{

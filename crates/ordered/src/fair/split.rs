@@ -8,7 +8,7 @@
 //! greatest, and in the parent the number of the left one; (2) the parent forgets the right one; (3) the left one's keys end where the right one's did, and then its link
 //! leads past it, in one line. A crash before the last store leaves the right one linked and whole: opening takes the change back.
 
-use halocline_media::{LINE, Medium};
+use halocline_media::LINE;
 
 use crate::whole::{Entries, Format, NODE, Node, NodeHead, Out, Split};
 

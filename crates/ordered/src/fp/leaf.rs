@@ -3,7 +3,7 @@
 //! Invariants: an entry is stored to a slot that is free, and is durable before the bitmap says it is in use. In the first line, whose
 //! stores arrive in order, fingerprints are stored before the bitmap.
 
-use halocline_media::{LINE, MediaError, Medium};
+use halocline_media::{LINE, MediaError};
 
 use crate::hybrid::{At, Entry};
 use crate::kernel::{fingerprint, matches_in_line};

@@ -1,6 +1,6 @@
 //! The leaves as [`Hybrid`] uses them.
 
-use halocline_media::{MediaError, Medium};
+use halocline_media::MediaError;
 use halocline_pool::Slab;
 
 use crate::TreeError;

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use halocline_media::{LINE, MediaError, Medium};
+use halocline_media::{LINE, MediaError};
 use halocline_pool::Slab;
 
 use crate::TreeError;

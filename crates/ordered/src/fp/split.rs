@@ -3,8 +3,6 @@
 //! Order: (1) what is copied, and the log; (2) the leaf's bitmap and its link, in any order; (3) the log is cleared; each durable
 //! before the next.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::hybrid::{Hybrid, Refused, Split};
 

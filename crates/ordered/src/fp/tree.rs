@@ -1,6 +1,5 @@
 //! The tree as a whole: creating and opening.
 
-use halocline_media::Medium;
 use halocline_pool::Pool;
 
 use crate::TreeError;
@@ -82,7 +81,7 @@ impl FpTree {
     }
 }
 
-is_index!([M] FpTree);
+is_index!([] FpTree);
 
 impl Stored for FpTree {
     const OWNER: [u8; 8] = FpLeaves::OWNER;

@@ -3,8 +3,6 @@
 //! All leaves are written and linked to each other beside the tree; when they are durable, one store to the root makes the tree begin
 //! with the first of them, and the one leaf it had is free.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::count::Count;
 use crate::inner::Inner;

@@ -1,7 +1,5 @@
 //! What a leaf must be, and looking at all of them.
 
-use halocline_media::Medium;
-
 use crate::{CheckReport, Problem, TreeError};
 
 use super::leaves::{At, Leaves};

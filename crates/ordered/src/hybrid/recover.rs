@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use halocline_media::Medium;
@@ -94,7 +94,7 @@ struct Found {
 
 /// All leaves, in the order of their links.
 fn walk<L: Leaves>(recovery: &mut SlabRecovery) -> Result<Vec<Found>, TreeError> {
-    let medium = Arc::clone(recovery.slab().shared_medium());
+    let medium = recovery.slab().medium().clone();
     let sums = recovery.slab().sums().cloned();
     let first = medium.load_u64(recovery.slab().root());
     let (leaves, mut at) = follow::<L>(recovery, first)?;

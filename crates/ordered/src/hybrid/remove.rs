@@ -4,8 +4,6 @@
 //! of a parent takes over its right neighbour instead ([`Leaves::take_over`]). A leaf that is freed has another version than before, so whoever
 //! reads it still finds out.
 
-use halocline_media::Medium;
-
 use super::mistake::{Mistake, made};
 use crate::TreeError;
 use crate::inner::{LockedNode, Place};

@@ -1,6 +1,6 @@
 //! What runs of entries are read from: the leaves of one inner node, each validated by its own version and the parent's.
 
-use halocline_media::{LINE, Medium};
+use halocline_media::LINE;
 
 use crate::TreeError;
 use crate::inner::Family;

@@ -1,7 +1,5 @@
 //! Splitting: which entries move, and what follows in DRAM. The stores are the leaves' own ([`Leaves::split`]).
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::inner::{LockedNode, Place};
 use crate::kernel::Upper;

@@ -1,6 +1,5 @@
 //! The tree as a whole: reading one key.
 
-use halocline_media::Medium;
 use halocline_pool::{Pool, Slab, SlabOptions};
 
 use crate::broken::Broken;

@@ -2,7 +2,7 @@
 //!
 //! A leaf's code is written once for both: what the tracked medium finds out about it holds for a file too.
 
-use halocline_media::{LINE, Mapped, MediaError, Medium, Words};
+use halocline_media::{LINE, Mapped, MediaError, Words};
 
 use super::At;
 

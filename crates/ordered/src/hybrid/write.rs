@@ -1,6 +1,6 @@
 //! Inserts and updates.
 
-use halocline_media::{MediaError, Medium};
+use halocline_media::MediaError;
 
 use crate::TreeError;
 use crate::inner::Place;

@@ -3,7 +3,7 @@
 //! Where words are mapped, what sorts them is generic in nothing, so that it is compiled with this crate and as a whole, whatever the
 //! program that uses the tree is compiled with.
 
-use halocline_media::{Medium, Words};
+use halocline_media::Words;
 
 use crate::hybrid::{At, Load};
 use crate::kernel::{Unsorted, append_sorted};

@@ -2,7 +2,7 @@
 //!
 //! Invariants: the words of a header are stored fingerprints first.
 
-use halocline_media::{Mapped, MediaError, Medium};
+use halocline_media::{Mapped, MediaError};
 
 use crate::hybrid::{At, Entry, LINE_WORDS, Load, Store};
 use crate::kernel::{RANKED, Upper, fingerprint, upper};

@@ -1,6 +1,6 @@
 //! The leaves as [`Hybrid`] uses them.
 
-use halocline_media::{LINE, Mapped, MediaError, Medium};
+use halocline_media::{LINE, Mapped, MediaError};
 
 use crate::TreeError;
 use crate::hybrid::{At, Entry, Hybrid, Leaves, Put, Refused, Split};

@@ -6,8 +6,6 @@
 //! after (2) leaves both leaves, the old one perhaps with entries of other blocks that belong to the new one: as every one of them is
 //! in the new leaf, and not below its least key, recovery clears them.
 
-use halocline_media::Medium;
-
 use crate::hybrid::{Refused, Split, Store};
 use crate::kernel::fingerprint;
 use crate::latch::Latch;

@@ -1,6 +1,5 @@
 //! The tree as a whole: creating and opening.
 
-use halocline_media::Medium;
 use halocline_pool::Pool;
 
 use crate::TreeError;
@@ -87,7 +86,7 @@ impl<const B: usize> LbTree<B> {
     }
 }
 
-is_index!([M, const B: usize] LbTree<B>);
+is_index!([const B: usize] LbTree<B>);
 
 impl<const B: usize> Stored for LbTree<B> {
     const OWNER: [u8; 8] = LbLeaves::<B>::TAG;

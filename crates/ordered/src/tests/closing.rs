@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::{Explorer, MutantReport, Violation};
-use halocline_media::{Medium, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::{Pool, PoolError};
 
 use super::images;

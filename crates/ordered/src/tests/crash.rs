@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer};
+use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::{Pool, PoolError};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;

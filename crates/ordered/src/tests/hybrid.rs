@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::{Medium, Tracked};
+use halocline_media::{Medium, MediumAccess, Tracked};
 use halocline_pool::{Pool, PoolError};
 
 use super::workload::Kind;
@@ -71,7 +71,7 @@ pub(crate) fn broken_links_keep_a_tree_from_opening<K: Inside>() {
     let (medium, pool, tree) = filled::<K>();
     let offset = medium.load_u64(K::hybrid(&tree).slab.root());
     let right = K::Leaves::next(At {
-        medium: &medium,
+        medium: &Medium::from(&medium),
         offset,
     });
     let link = place_of::<K>(&medium, offset, right);

@@ -3,8 +3,6 @@
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use halocline_media::Tracked;
-
 use super::workload::{Do, Kind, survives};
 
 /// A tree's own list of mistakes.

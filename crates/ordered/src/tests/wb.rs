@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::{Medium, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::inserts;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use halocline_media::{Counting, Dram, Medium, Tracked};
+use halocline_media::{Counting, Dram, MediumAccess, Tracked};
 use halocline_pool::{Pool, PoolError};
 
 use super::crash::{all_needed_but, inserts};
@@ -35,7 +35,7 @@ macro_rules! is_whole {
     ) => {
         pub(crate) struct $kind;
 
-        impl<M: halocline_media::Medium> $crate::tests::workload::Kind for $kind {
+        impl $crate::tests::workload::Kind for $kind {
             type Tree = $tree;
 
             const LEAF: u64 = $leaf;
@@ -60,9 +60,7 @@ macro_rules! is_whole {
 
             const NEEDLESS_ABOVE: usize = $above;
 
-            fn whole(
-                tree: &$tree<halocline_media::Tracked>,
-            ) -> &$crate::whole::Whole<halocline_media::Tracked, $nodes> {
+            fn whole(tree: &$tree) -> &$crate::whole::Whole<$nodes> {
                 &tree.0
             }
 
@@ -133,7 +131,7 @@ fn grown<K: Inside>() -> (Arc<Tracked>, Pool, K::Tree) {
 }
 
 /// The leaf of a key, or a node above it.
-fn node_of<K: Inside>(tree: &K::Tree, key: u64, level: u32) -> Node<'_, Tracked> {
+fn node_of<K: Inside>(tree: &K::Tree, key: u64, level: u32) -> Node<'_> {
     let whole = K::whole(tree);
     whole.at(whole.node_for(key, level).unwrap())
 }
@@ -373,10 +371,7 @@ pub(crate) fn a_count_among_writers<K: Kind>() {
 }
 
 /// Nothing is to be mended in a tree that no crash has met.
-pub(crate) fn opening_writes_nothing<K>()
-where
-    K: Kind<Counting<Tracked>>,
-{
+pub(crate) fn opening_writes_nothing<K: Kind>() {
     let medium = Arc::new(Counting::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
     let tree = K::create(&pool);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
-use halocline_media::{Medium, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::images;

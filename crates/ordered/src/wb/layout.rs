@@ -5,7 +5,6 @@
 
 use std::mem::offset_of;
 
-use halocline_media::Medium;
 use zerocopy::little_endian::U64;
 
 use crate::whole::{NODE, Node, NodeHead, Out};

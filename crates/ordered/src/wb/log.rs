@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use halocline_media::{LINE, Medium};
+use halocline_media::LINE;
 use halocline_pool::SlabRecovery;
 
 use crate::TreeError;

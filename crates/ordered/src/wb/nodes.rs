@@ -1,6 +1,5 @@
 //! The format of the wB+-Tree's nodes, and changes within one.
 
-use halocline_media::Medium;
 use halocline_pool::{Slab, SlabRecovery};
 
 use crate::TreeError;

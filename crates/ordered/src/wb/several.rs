@@ -1,8 +1,6 @@
 //! What changes several nodes: the new node, or the entries that are copied, are in places that do not count; all that makes them count is
 //! one list of words for a log.
 
-use halocline_media::Medium;
-
 use crate::whole::{Entries, Format, Node, NodeHead, Out, Split};
 
 use super::layout::{bitmap, entry_offset, free_entry, slots_offset, with_bitmap, write_entry};

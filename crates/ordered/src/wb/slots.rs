@@ -1,7 +1,5 @@
 //! Slot arrays, in private memory.
 
-use halocline_media::Medium;
-
 use crate::whole::{Node, Out};
 
 use super::layout::{ENTRIES, WORDS, slots_offset};

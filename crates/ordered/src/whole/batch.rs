@@ -1,7 +1,5 @@
 //! Many keys at once: their paths are followed level by level, so that the memory they wait for is fetched side by side.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 
 use super::descend::At;

@@ -1,8 +1,6 @@
 //! Loading an empty tree with entries that come in order: all nodes are written beside it, leaves first, and one store to the root makes them
 //! count.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::sorted::{Sorted, filled};
 

@@ -1,7 +1,5 @@
 //! Looking at all nodes.
 
-use halocline_media::Medium;
-
 use crate::{CheckReport, Problem, TreeError};
 
 use super::format::Format;

@@ -1,7 +1,5 @@
 //! From the root to the node that a key belongs to.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::locks::Backoff;
 use crate::opening::{NOT_AS_CLOSED, has_changed, may_finish};

@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 use std::ops::Deref;
 
-use halocline_media::Medium;
 use halocline_pool::{Slab, SlabRecovery};
 
 use crate::TreeError;

@@ -1,8 +1,6 @@
 //! Room for more: full nodes become two. Full inner nodes are split first, from the root down, so that a parent always has room for another
 //! child when one of its children is split.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 
 use super::format::{Entries, Format, Split};

@@ -1,7 +1,6 @@
 //! Opening: from the root down along the inner nodes, which name all nodes in use. What a crash has left half done between two
 //! neighbours and their parent is finished: the parent says which child may be concerned.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use halocline_media::Medium;
@@ -37,7 +36,7 @@ type Damage = (u64, &'static str);
 /// Opens a tree on its slab. Inner nodes are a twentieth of a tree, so one thread reads them. A damaged one is taken note of, and what is
 /// below it is not reached.
 pub(super) fn recover<F: Format>(mut recovery: SlabRecovery) -> Result<Whole<F>, TreeError> {
-    let medium = Arc::clone(recovery.slab().shared_medium());
+    let medium = recovery.slab().medium().clone();
     let root = medium.load_u64(recovery.slab().root());
     if root != 0 {
         recovery.keep(root)?;

@@ -1,7 +1,5 @@
 //! Removing entries, and nodes that have none left.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::locks::Backoff;
 

@@ -1,7 +1,5 @@
 //! What runs of entries are read from: the leaves of one parent, each read at one version.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::scan::{Families, Way, run};
 

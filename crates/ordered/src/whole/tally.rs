@@ -6,8 +6,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::count::Count;
 

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_media::Medium;
 use halocline_pool::{Pool, Slab, SlabOptions};
 
 use crate::TreeError;
@@ -179,11 +178,11 @@ macro_rules! stored_tree {
     ($(#[$doc:meta])* $tree:ident, $format:ty) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $tree<M: halocline_media::Medium = halocline_media::Medium>(
+        pub struct $tree(
             pub(crate) $crate::whole::Whole<$format>,
         );
 
-        impl<M: halocline_media::Medium> $tree {
+        impl $tree {
             /// Creates an empty tree as an object of this name, which takes at least `chunk` bytes of the pool at a time, rounded up to whole
             /// blocks of 4 KiB.
             ///
@@ -250,7 +249,7 @@ macro_rules! stored_tree {
             }
         }
 
-        impl<M: halocline_media::Medium> $crate::kind::Stored for $tree {
+        impl $crate::kind::Stored for $tree {
             const OWNER: [u8; 8] = <$format as $crate::whole::Format>::OWNER;
 
             fn create_stored(
@@ -270,7 +269,7 @@ macro_rules! stored_tree {
             }
         }
 
-        $crate::facade::is_index!([M: halocline_media::Medium] $tree);
+        $crate::facade::is_index!([] $tree);
     };
 }
 

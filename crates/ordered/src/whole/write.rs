@@ -1,7 +1,5 @@
 //! Inserts and updates.
 
-use halocline_media::Medium;
-
 use crate::TreeError;
 use crate::locks::{Backoff, Locked};
 

@@ -90,11 +90,6 @@ impl Slab {
         &self.medium
     }
 
-    /// The medium, to be shared with other threads.
-    pub fn shared_medium(&self) -> &Medium {
-        &self.medium
-    }
-
     /// Offset of the owner's root: [`ROOT_LEN`](Slab::ROOT_LEN) bytes, zeros at first, that stay where they are. All that
     /// the owner keeps is found from here.
     #[inline]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{BOOT, SMALL, State, Step, counts, find, goes_on, run, states, without_copy};
 use crate::{Pool, PoolError};
@@ -18,7 +18,7 @@ fn check(medium: &Arc<Tracked>, crash: &Crash<'_>, states: &[State], done: usize
     let at = find(&pool, states, first, last)?;
     let generation = pool.snapshot().map_err(|error| error.to_string())?.generation();
     for slot in 0..4 {
-        without_copy(medium, slot, || match open() {
+        without_copy(&**medium, slot, || match open() {
             Ok(pool) => {
                 find(&pool, states, 0, last)?;
                 let found = pool.snapshot().map_err(|error| error.to_string())?.generation();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::{MediaError, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediaError, MediumAccess, Tracked};
 
 use super::model::{BOOT, SMALL, State, Step, contents, find, run, write};
 use super::wrapped::Wrapped;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{Medium, MediumAccess, Tracked};
 use zerocopy::FromBytes;
 
 use super::model::{BOOT, SMALL, Step, run};
@@ -192,7 +192,7 @@ fn a_pool_with_overlapping_objects_is_refused_at_opening() {
             directory_checksum: checksum(&bytes).into(),
             ..superblock
         };
-        hostile.store(&*medium, slot);
+        hostile.store(&Medium::from(&medium), slot);
     }
     let error = Pool::open_with(Arc::clone(&medium), SMALL, BOOT).unwrap_err();
     assert!(matches!(error, PoolError::DamagedDirectory { .. }), "{error}");

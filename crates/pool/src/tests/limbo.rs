@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::Explorer;
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{BOOT, SMALL, Step, contents, read_snapshot, run, write};
 use super::wrapped::Wrapped;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use halocline_media::explore::Explorer;
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 
 use super::crash;
 use super::model::{BOOT, LOG, SMALL, Step, run};

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use halocline_media::explore::Explorer;
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{BOOT, LOG, LOG_SEED, NEXT_BOOT, SMALL, State, Step, append, contents, find, run, states};
 use super::wrapped::Wrapped;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::Explorer;
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{BOOT, SMALL, State, Step, find, goes_on, run, states, without_copy};
 use super::wrapped::Wrapped;
@@ -42,7 +42,7 @@ fn noticed(mistake: Option<Mistake>, steps: &[Step]) -> bool {
             let last = first + usize::from(crash.in_flight.is_some());
             let at = find(&open().map_err(|error| error.to_string())?, &states, first, last)?;
             for slot in 0..4 {
-                without_copy(&medium, slot, || match open() {
+                without_copy(&*medium, slot, || match open() {
                     Ok(pool) => find(&pool, &states, 0, last).map(drop),
                     Err(PoolError::DamagedSuperblock { .. }) => Ok(()),
                     Err(error) => Err(error.to_string()),

@@ -1,9 +1,8 @@
 //! Small pools whose objects are known: what a workload does, and what must be found after it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use halocline_media::{Medium, MediumAccess, MediumBackend};
+use halocline_media::{MediumAccess, MediumBackend};
 
 use crate::layout::{DATA_START, SLOT_SIZE};
 use crate::pool::Geometry;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{BOOT, NEXT_BOOT, SMALL, State, Step, find, goes_on, run, states};
 use super::wrapped::Wrapped;
@@ -197,7 +197,7 @@ fn repair_keeps_what_is_intact_and_else_goes_back() {
         let offset = pool.snapshot().unwrap().object("a").unwrap().extent_ref(0).offset;
         std::mem::forget(pool);
         if damage {
-            halocline_media::Medium::store_u64(&*lazy, offset, 0);
+            halocline_media::MediumAccess::store_u64(&*lazy, offset, 0);
         }
         let error = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap_err();
         assert!(

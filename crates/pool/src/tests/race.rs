@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_media::Tracked;
 
 use super::model::{SMALL, Step, read_snapshot, run};
 use super::wrapped::Wrapped;

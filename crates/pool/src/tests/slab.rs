@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::{Explorer, Mutation};
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::model::{BOOT, LOG, NEXT_BOOT, SMALL, Step, append, run};
 use super::wrapped::Wrapped;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::Explorer;
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::crash;
 use super::model::{BOOT, SMALL, State, Step, contents, find, run, write};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use halocline_media::{MediaError, Medium, MediumAccess, MediumBackend, MediumKind, PAGE, Tracked};
+use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Tracked};
 
 /// What happens between two loads.
 pub(crate) type Interruption = Box<dyn FnOnce() + Send>;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::{RecordBatch, RecordBatchIterator};
+use halocline_emulator::Watch;
 use halocline_engine::{Database, ImportOptions, IndexSpec, Layout, Order};
-use halocline_media::emulated::Watch;
 use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_parquet};
 
 use super::{TABLE, verdict};

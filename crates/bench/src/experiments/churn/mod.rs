@@ -9,7 +9,7 @@ mod load;
 mod queries;
 mod readers;
 
-use halocline_media::emulated::Clock;
+use halocline_emulator::Clock;
 
 use crate::{BenchError, Reporter, Settings};
 

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
+use halocline_emulator::Watch;
 use halocline_engine::{CompactOptions, Database};
-use halocline_media::emulated::Watch;
 use halocline_workloads::{tpch_q6_sql, tpch_selections};
 use tokio::runtime::Runtime;
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use halocline_emulator::Watch;
 use halocline_engine::{CompactOptions, Database, EngineError};
-use halocline_media::emulated::Watch;
 use halocline_workloads::SplitMix64;
 
 use super::{TABLE, verdict};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use halocline_elf::{BuildOptions, Elf, Layout, Matches, Tid, build_vec};
+use halocline_emulator::{Counts, Device, EmulatedBytes, EmulatedSpec, Watch};
 use halocline_media::Bytes;
-use halocline_media::emulated::{Counts, Device, EmulatedBytes, EmulatedSpec, Watch};
 use halocline_media::huge::HugeVec;
 
 use super::DIMS;

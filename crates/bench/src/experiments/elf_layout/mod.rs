@@ -7,8 +7,8 @@ mod data;
 mod measure;
 
 use halocline_elf::Layout;
+use halocline_emulator::Device;
 use halocline_media::Bytes;
-use halocline_media::emulated::Device;
 
 use crate::medium::announce;
 use crate::{BenchError, Config, Reporter, Samples, Settings, config};

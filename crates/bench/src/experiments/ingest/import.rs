@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use halocline_emulator::Watch;
 use halocline_engine::{Database, ImportOptions, IndexSpec, Layout, Order};
-use halocline_media::emulated::Watch;
 use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_tpch_parquet};
 
 use super::verdict;

@@ -8,7 +8,7 @@
 mod import;
 mod rows;
 
-use halocline_media::emulated::Device;
+use halocline_emulator::Device;
 
 use crate::medium::announce;
 use crate::{BenchError, Reporter, Settings};

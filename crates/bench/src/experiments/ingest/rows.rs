@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use halocline_emulator::{EmulatedSpec, Watch};
 use halocline_engine::{Database, DatabaseOptions};
-use halocline_media::emulated::{EmulatedSpec, Watch};
 use halocline_workloads::SplitMix64;
 use tokio::runtime::Runtime;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use halocline_media::emulated::{Clock, Device, DeviceProfile, EmulatedSpec};
+use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec};
 use halocline_media::{Dram, FileMedium, FileOptions, Medium};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use tempfile::TempDir;

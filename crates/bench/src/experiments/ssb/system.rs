@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use halocline_emulator::{Clock, Device, EmulatedSpec, Watch};
 use halocline_engine::{Database, DatabaseOptions};
-use halocline_media::emulated::{Clock, Device, EmulatedSpec, Watch};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use halocline_elf::{BuildOptions, Layout, Output, WriteError, build as build_into};
+use halocline_emulator::Device;
 use halocline_media::HugeVec;
-use halocline_media::emulated::Device;
 
 use super::{Table, Tier};
 use crate::timing::Run;

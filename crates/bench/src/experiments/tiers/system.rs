@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use halocline_cache::Placement;
 use halocline_elf::{Elf, ElfError, PlaceOptions, Placed};
+use halocline_emulator::{Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Watch};
 use halocline_media::HugeVec;
-use halocline_media::emulated::{Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Watch};
 use serde_json::{Value, json};
 
 use super::index::Checksum;

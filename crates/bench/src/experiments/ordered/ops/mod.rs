@@ -14,7 +14,7 @@ mod twins;
 use std::sync::Arc;
 use std::thread;
 
-use halocline_media::emulated::Device;
+use halocline_emulator::Device;
 use halocline_pool::Pool;
 use halocline_workloads::{SplitMix64, Zipf};
 

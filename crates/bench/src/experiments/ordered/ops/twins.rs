@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use halocline_media::emulated::{Device, Watch};
+use halocline_emulator::{Device, Watch};
 use halocline_pool::Pool;
 
 use super::super::agree;
