@@ -27,7 +27,7 @@ pub(crate) use report::config;
 pub use report::{Config, Reporter};
 pub use settings::Settings;
 pub use ssb::Ssb;
-pub use tiers::{Asked, Budget, DataKind, Medium, Tiers};
+pub use tiers::{Asked, Budget, DataKind, SlowTierMedium, Tiers};
 pub use timing::Samples;
 pub(crate) use timing::interleaved;
 pub use trees::Trees;

@@ -6,7 +6,7 @@ use halocline_emulator::{Clock, Device, EmulatedSpec, Host};
 use halocline_engine::DatabaseOptions;
 use serde_json::{Value, json};
 
-use crate::{BenchError, Medium, Reporter, Settings};
+use crate::{BenchError, SlowTierMedium, Reporter, Settings};
 
 impl Settings {
     /// The emulated medium asked for, with this host as measured if it is relative; none for the real one.
@@ -24,7 +24,7 @@ impl Settings {
             }
             (Some(_), _) => {}
         }
-        let Medium::Emulated(mut spec) = self.tiers.medium() else {
+        let SlowTierMedium::Emulated(mut spec) = self.tiers.medium() else {
             return Ok(None);
         };
         if !spec.absolute && spec.host.is_none() {
@@ -39,7 +39,7 @@ impl Settings {
     /// As [`emulated`](Self::emulated); a medium that no file can lie on.
     pub(crate) fn pool_medium(&self) -> Result<Option<EmulatedSpec>, BenchError> {
         match self.tiers.medium {
-            Some(Medium::Dram) => Err(BenchError::Setup(
+            Some(SlowTierMedium::Dram) => Err(BenchError::Setup(
                 "the pools of this experiment are files: --medium can be emulated:PROFILE[:virtual|:delay], and \
                  --dir a directory in DRAM, as /dev/shm"
                     .to_owned(),

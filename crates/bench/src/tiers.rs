@@ -19,7 +19,7 @@ pub struct Tiers {
     /// The layout; both by default.
     pub layout: Option<Layout>,
     /// The slow tier; emulated Optane with real delays by default.
-    pub medium: Option<Medium>,
+    pub medium: Option<SlowTierMedium>,
     /// Bytes of the modelled cache above an emulated medium.
     pub cache_model: Option<u64>,
     /// Skews of the queries, each by itself.
@@ -41,9 +41,9 @@ pub struct Tiers {
 impl Tiers {
     /// The slow tier, with its cache.
     #[must_use]
-    pub fn medium(&self) -> Medium {
+    pub fn medium(&self) -> SlowTierMedium {
         let mut medium = self.medium.clone().unwrap_or_default();
-        if let (Medium::Emulated(spec), Some(bytes)) = (&mut medium, self.cache_model) {
+        if let (SlowTierMedium::Emulated(spec), Some(bytes)) = (&mut medium, self.cache_model) {
             spec.cache = CacheShape::with_bytes(bytes);
         }
         medium
@@ -92,14 +92,14 @@ pub enum Asked {
 
 /// A slow tier: `dram` (none slower than DRAM) or `emulated:PROFILE…` as [`EmulatedSpec`] says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Medium {
+pub enum SlowTierMedium {
     /// The same as the fast tier.
     Dram,
     /// An emulated device below a modelled cache.
     Emulated(Box<EmulatedSpec>),
 }
 
-impl Default for Medium {
+impl Default for SlowTierMedium {
     fn default() -> Self {
         "emulated:optane:delay"
             .parse()
@@ -107,7 +107,7 @@ impl Default for Medium {
     }
 }
 
-impl FromStr for Medium {
+impl FromStr for SlowTierMedium {
     type Err = EmulatedError;
 
     fn from_str(text: &str) -> Result<Self, EmulatedError> {
@@ -163,20 +163,20 @@ mod tests {
 
     #[test]
     fn media_have_the_paper_s_cache_unless_told_otherwise() {
-        let spec = |text: &str| match text.parse::<Medium>() {
-            Ok(Medium::Emulated(spec)) => spec,
+        let spec = |text: &str| match text.parse::<SlowTierMedium>() {
+            Ok(SlowTierMedium::Emulated(spec)) => spec,
             other => panic!("{other:?}"),
         };
-        assert_eq!("DRAM".parse::<Medium>().unwrap(), Medium::Dram);
+        assert_eq!("DRAM".parse::<SlowTierMedium>().unwrap(), SlowTierMedium::Dram);
         assert_eq!(spec("emulated:optane").cache.bytes(), CACHE);
         assert_eq!(spec("emulated:cxl:virtual").clock, Clock::Virtual);
         assert_eq!(spec("emulated:optane:cache=32").cache.bytes(), 32 << 20);
-        assert!("floppy".parse::<Medium>().is_err());
+        assert!("floppy".parse::<SlowTierMedium>().is_err());
         let tiers = Tiers {
             cache_model: Some(1 << 20),
             ..Tiers::default()
         };
-        let Medium::Emulated(spec) = tiers.medium() else {
+        let SlowTierMedium::Emulated(spec) = tiers.medium() else {
             panic!("not emulated")
         };
         assert_eq!((spec.cache.bytes(), spec.clock), (1 << 20, Clock::Delay));

@@ -128,7 +128,7 @@ fn pool_with(path: &Path, args: &KvArgs, read_only: bool) -> Result<Pool, TreeEr
         None => Pool::open(path, &options),
         Some(spec) => Device::new(spec)
             .map_err(PoolError::from)
-            .and_then(|device| Pool::open_emulated(path, &options, &device)),
+            .and_then(|device| Pool::open_wrapped(path, &options, |medium| device.emulate(medium))),
     };
     Ok(pool?)
 }

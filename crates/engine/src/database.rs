@@ -12,7 +12,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
 use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
 use halocline_emulator::{Device, EmulatedSpec};
-use halocline_media::{Dram, Medium, keep_little_heap};
+use halocline_media::{Dram, Medium, keep_little_heap, MediumAccess, MediumBackend};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::advise::{self, IndexAdvice, medium_of};
@@ -248,7 +248,7 @@ impl Database {
         options: &DatabaseOptions,
         device: &Arc<Device>,
     ) -> Result<Self, EngineError> {
-        let pool = Pool::open_emulated(path, &pool_options(options), device)?;
+        let pool = Pool::open_wrapped(path, &pool_options(options), |medium| device.emulate(medium))?;
         let options = DatabaseOptions {
             medium: Some(device.spec().clone()),
             ..options.clone()
@@ -271,11 +271,11 @@ impl Database {
     /// # Errors
     /// No address space or memory.
     pub fn in_memory(options: &DatabaseOptions) -> Result<Self, EngineError> {
-        let dram = Medium::Dram(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
+        let dram = Medium::from(Dram::new(DRAM_BYTES).map_err(PoolError::from)?);
         let device = device(options)?;
         let medium = match &device {
             None => dram,
-            Some(device) => dram.emulated(Arc::clone(device)),
+            Some(device) => device.emulate(dram),
         };
         Ok(Self {
             device,
@@ -289,11 +289,11 @@ impl Database {
     /// # Errors
     /// No such file, not a pool, no address space or memory.
     pub fn copy_in_memory(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        let dram = Medium::Dram(in_dram(path)?);
+        let dram = Medium::from(in_dram(path)?);
         let device = device(options)?;
         let medium = match &device {
             None => dram,
-            Some(device) => dram.emulated(Arc::clone(device)),
+            Some(device) => device.emulate(dram),
         };
         Ok(Self {
             device,
@@ -306,7 +306,7 @@ impl Database {
     /// # Errors
     /// The medium is too small.
     pub fn create_on(medium: impl Into<Medium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        Ok(Self::over(Pool::create_on(Arc::new(medium.into()))?, options))
+        Ok(Self::over(Pool::create_on(medium)?, options))
     }
 
     /// Opens the pool on a medium.
@@ -314,7 +314,7 @@ impl Database {
     /// # Errors
     /// Not a pool, a newer format, damage.
     pub fn open_on(medium: impl Into<Medium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        Ok(Self::over(Pool::open_on(Arc::new(medium.into()))?, options))
+        Ok(Self::over(Pool::open_on(medium)?, options))
     }
 
     fn over(pool: Pool, options: &DatabaseOptions) -> Self {

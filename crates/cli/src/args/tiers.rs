@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use halocline_bench::{Asked, Budget, DataKind, Medium, Tiers};
+use halocline_bench::{Asked, Budget, DataKind, SlowTierMedium, Tiers};
 use halocline_cache::Placement;
 use halocline_elf::Layout;
 
@@ -21,7 +21,7 @@ pub(crate) struct TierArgs {
     /// The slow tier: dram, or emulated:PROFILE[:virtual|:delay][:absolute][:ahead=LINES] [default: emulated:optane:delay];
     /// in the other experiments that read a pool or an index what that lies on [default: the real medium]
     #[arg(long, value_name = "MEDIUM")]
-    medium: Option<Medium>,
+    medium: Option<SlowTierMedium>,
     /// The modelled cache above an emulated medium [default: 14M, as on the paper's machine]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache_model: Option<u64>,

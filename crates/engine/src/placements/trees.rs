@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use halocline_cache::Budget;
 use halocline_columns::Table;
 use halocline_elf::{ElfError, IndexOptions, KeptTrees, TableIndex, VolatileTrees};
-use halocline_media::{FileMedium, FileOptions, Medium};
+use halocline_media::{FileMedium, FileOptions, Medium, MediumAccess, MediumBackend};
 use halocline_pool::{Pool, PoolError};
 use tempfile::NamedTempFile;
 
@@ -112,7 +112,7 @@ fn scratch() -> Result<Pool, PoolError> {
     let medium = FileMedium::open(file.path(), &FileOptions::default())?;
     // The name goes; the mapping stays to the end of the build.
     file.close().map_err(failed)?;
-    Pool::create_on(Arc::new(Medium::from(medium)))
+    Pool::create_on(Medium::from(medium))
 }
 
 impl Trees {

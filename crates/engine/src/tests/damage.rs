@@ -42,7 +42,7 @@ fn filled() -> Arc<Tracked> {
 }
 
 fn extents(medium: &Arc<Tracked>, object: &str) -> Vec<ExtentRef> {
-    let pool = Pool::open_on(Arc::new(Medium::from(Arc::clone(medium)))).unwrap();
+    let pool = Pool::open_on(Medium::from(medium)).unwrap();
     let object = pool.snapshot().unwrap().object(object).unwrap();
     (0..object.extent_count()).map(|i| object.extent_ref(i)).collect()
 }

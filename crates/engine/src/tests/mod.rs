@@ -44,7 +44,7 @@ fn options(compaction: Compaction) -> DatabaseOptions {
 
 /// A new database on a medium, with sizes and mistakes.
 pub(crate) fn create(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules) -> Database {
-    let medium = Arc::new(Medium::from(Arc::clone(medium)));
+    let medium = Medium::from(medium);
     Database::with_rules(Pool::create_on(medium).unwrap(), &options(compaction), rules)
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn create(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules
 /// # Errors
 /// It is not one, as text.
 pub(crate) fn open(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules) -> Result<Database, String> {
-    let medium = Arc::new(Medium::from(Arc::clone(medium)));
+    let medium = Medium::from(medium);
     let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
     Ok(Database::with_rules(pool, &options(compaction), rules))
 }

@@ -22,7 +22,7 @@ fn rules(broken: Option<Mistake>) -> Rules {
 
 /// Returns the offset of the deleted rows, the last extent of the table.
 fn deleted_rows(medium: &Arc<Tracked>) -> u64 {
-    let pool = Pool::open_on(Arc::new(Medium::from(Arc::clone(medium)))).unwrap();
+    let pool = Pool::open_on(Medium::from(medium)).unwrap();
     let object = pool.snapshot().unwrap().object("table/damaged").unwrap();
     object.extent_ref(object.extent_count() - 1).offset
 }

@@ -157,7 +157,7 @@ impl Tables {
         // One device for both: at any time only one of them is asked.
         let snapshot = match database.device() {
             None => Pool::open(pool, &read_only)?,
-            Some(device) => Pool::open_emulated(pool, &read_only, device)?,
+            Some(device) => Pool::open_wrapped(pool, &read_only, |medium| device.emulate(medium))?,
         };
         let snapshot = snapshot.snapshot()?;
         let open = |(table, _): (&str, &str)| {

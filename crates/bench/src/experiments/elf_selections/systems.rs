@@ -113,7 +113,7 @@ impl Systems {
         let device = medium.map(Device::new).transpose()?;
         let pool = match &device {
             None => Pool::open(&prepared.pool, &read_only)?,
-            Some(device) => Pool::open_emulated(&prepared.pool, &read_only, device)?,
+            Some(device) => Pool::open_wrapped(&prepared.pool, &read_only, |medium| device.emulate(medium))?,
         };
         let snapshot = pool.snapshot()?;
         let options = DatabaseOptions {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec};
-use halocline_media::{Dram, FileMedium, FileOptions, Medium};
+use halocline_media::{Dram, FileMedium, FileOptions, Medium, MediumAccess, MediumBackend};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use tempfile::TempDir;
 
@@ -117,7 +117,7 @@ impl Place {
             ..FileOptions::default()
         };
         let medium = FileMedium::open(self.path(name), &options)?;
-        Ok(Arc::new(Medium::from(medium)))
+        Ok(Medium::from(medium))
     }
 
     /// Opens the pool in the file of that name again.
@@ -132,7 +132,7 @@ impl Place {
 
 fn on_device(spec: &EmulatedSpec) -> Result<OnDevice, BenchError> {
     let device = Device::new(spec)?;
-    let medium = Medium::from(Dram::new(BYTES)?).emulated(Arc::clone(&device));
+    let medium = device.emulate(Dram::new(BYTES)?);
     Ok((Arc::new(medium), device))
 }
 

@@ -13,12 +13,12 @@ use super::index::Checksum;
 use super::{Index, Queries, Way};
 use crate::machine;
 use crate::medium::device_config;
-use crate::{BenchError, Config, Medium, Settings, config};
+use crate::{BenchError, Config, SlowTierMedium, Settings, config};
 
 /// The slow tier.
 #[derive(Debug)]
 pub(in crate::experiments) struct Tier {
-    medium: Medium,
+    medium: SlowTierMedium,
     /// As it describes itself; every system gets a device of its own.
     model: Option<Arc<Device>>,
 }
@@ -27,8 +27,8 @@ impl Tier {
     pub(in crate::experiments) fn new(settings: &Settings) -> Result<Self, BenchError> {
         let medium = settings.tiers.medium();
         let model = match &medium {
-            Medium::Dram => None,
-            Medium::Emulated(spec) => Some(Device::new(spec)?),
+            SlowTierMedium::Dram => None,
+            SlowTierMedium::Emulated(spec) => Some(Device::new(spec)?),
         };
         Ok(Self { medium, model })
     }
@@ -47,7 +47,7 @@ impl Tier {
 
     /// Whether its time is real, not that of a clock of its own.
     pub(in crate::experiments) fn is_real(&self) -> bool {
-        !matches!(&self.medium, Medium::Emulated(spec) if spec.clock == Clock::Virtual)
+        !matches!(&self.medium, SlowTierMedium::Emulated(spec) if spec.clock == Clock::Virtual)
     }
 
     /// Whether it is slower than DRAM, in real time.
@@ -63,8 +63,8 @@ impl Tier {
     /// A device of this kind that nothing has used yet.
     pub(in crate::experiments) fn device(&self) -> Result<Option<Arc<Device>>, BenchError> {
         Ok(match &self.medium {
-            Medium::Dram => None,
-            Medium::Emulated(spec) => Some(Device::new(spec)?),
+            SlowTierMedium::Dram => None,
+            SlowTierMedium::Emulated(spec) => Some(Device::new(spec)?),
         })
     }
 
@@ -79,7 +79,7 @@ impl Tier {
             ..model.spec().clone()
         };
         let twin = Self {
-            medium: Medium::Emulated(Box::new(spec)),
+            medium: SlowTierMedium::Emulated(Box::new(spec)),
             model: None,
         };
         twin.open(bytes).map(Some)
