@@ -6,7 +6,7 @@ use halocline_emulator::{Clock, Device, EmulatedSpec, Host};
 use halocline_engine::DatabaseOptions;
 use serde_json::{Value, json};
 
-use crate::{BenchError, SlowTierMedium, Reporter, Settings};
+use crate::{BenchError, Reporter, Settings, SlowTierMedium};
 
 impl Settings {
     /// The emulated medium asked for, with this host as measured if it is relative; none for the real one.

@@ -12,7 +12,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
 use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
 use halocline_emulator::{Device, EmulatedSpec};
-use halocline_media::{Dram, Medium, keep_little_heap, MediumAccess, MediumBackend};
+use halocline_media::{Dram, Medium, MediumAccess, MediumBackend, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::advise::{self, IndexAdvice, medium_of};

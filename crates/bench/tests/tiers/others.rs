@@ -1,6 +1,6 @@
 //! The other experiments that read a pool or an index, on an emulated medium.
 
-use halocline_bench::{BenchError, Medium, Reporter, Settings, experiments};
+use halocline_bench::{BenchError, Reporter, Settings, SlowTierMedium, experiments};
 
 use crate::support::{Outcome, run, tiny};
 
@@ -104,7 +104,7 @@ fn delays_are_real() {
 #[test]
 fn pools_are_not_in_dram() {
     let mut settings = small();
-    settings.tiers.medium = Some(Medium::Dram);
+    settings.tiers.medium = Some(SlowTierMedium::Dram);
     let experiment = experiments()
         .iter()
         .find(|experiment| experiment.name == "open")

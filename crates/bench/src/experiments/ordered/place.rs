@@ -133,7 +133,7 @@ impl Place {
 fn on_device(spec: &EmulatedSpec) -> Result<OnDevice, BenchError> {
     let device = Device::new(spec)?;
     let medium = device.emulate(Dram::new(BYTES)?);
-    Ok((Arc::new(medium), device))
+    Ok((medium, device))
 }
 
 fn spec(settings: &Settings) -> Result<EmulatedSpec, BenchError> {

@@ -13,7 +13,7 @@ use super::index::Checksum;
 use super::{Index, Queries, Way};
 use crate::machine;
 use crate::medium::device_config;
-use crate::{BenchError, Config, SlowTierMedium, Settings, config};
+use crate::{BenchError, Config, Settings, SlowTierMedium, config};
 
 /// The slow tier.
 #[derive(Debug)]
