@@ -99,7 +99,7 @@ mod tests {
     use datafusion::sql::sqlparser::parser::Parser;
 
     use super::*;
-    use crate::import::read_type;
+    use crate::import::data_type;
     use crate::statement::{Statement, parse};
 
     /// Returns the name of a statement in [`STATEMENTS`]. Exhaustive, so that a new kind fails to compile until it has one.
@@ -170,15 +170,16 @@ mod tests {
             .collect()
     }
 
+    fn parsed_type(name: &str) -> ast::DataType {
+        let parser = Parser::new(&GenericDialect {}).try_with_sql(name);
+        parser.and_then(|mut parser| parser.parse_data_type()).unwrap()
+    }
+
     #[test]
     fn every_type_that_can_be_stored_is_listed() {
         let mut listed = BTreeSet::new();
         for sql in SQL_TYPES.iter().flat_map(|sql| sql.names) {
-            let parsed = Parser::new(&GenericDialect {})
-                .try_with_sql(sql)
-                .and_then(|mut parser| parser.parse_data_type())
-                .unwrap();
-            let variant = format!("{parsed:?}");
+            let variant = format!("{:?}", parsed_type(sql));
             listed.insert(variant.chars().take_while(char::is_ascii_alphanumeric).collect());
         }
         assert_eq!(listed, accepted());
@@ -188,7 +189,7 @@ mod tests {
     fn listed_types_are_stored_as_said() {
         for sql in SQL_TYPES {
             for name in sql.names {
-                let (_, stored) = read_type(&format!("c={name}")).unwrap();
+                let stored = data_type(&parsed_type(name)).unwrap();
                 assert_eq!(stored.to_string(), sql.arrow, "{name}");
             }
         }
