@@ -81,7 +81,8 @@ async fn every_listed_type_can_be_stored() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_setting_has_a_row_with_its_default() {
     let (_dir, db) = new_pool();
-    let sql = "SELECT name, value FROM information_schema.df_settings WHERE name LIKE 'halocline.%' ORDER BY name";
+    let sql =
+        "SELECT name, value FROM information_schema.df_settings WHERE name LIKE 'halocline.%' ORDER BY name";
     let settings = query(&db, sql).await;
     let text = document("settings.md");
     let mut written: Vec<String> = rows(section(&text, "## Session settings"))
