@@ -10,10 +10,8 @@
 //! No Ctrl-C is lost: whether a guard lives and whether it was asked to stop change under one lock, so that a request
 //! reaches either the guard, whose [`Guard::end`] tells of it at the latest, or ends the program.
 //!
-//! Ctrl-C ends a query, an import between two batches, a compaction between two steps, and a commit that
-//! builds indexes. A script ends 350 ms after the first Ctrl-C at the latest, whatever its operators do; the
-//! shell returns to its prompt after 200 ms, and leaves what has not stopped by then to end unseen.
-//! Everything else may simply die, because a pool holds a change wholly or not at all.
+//! Ctrl-C ends a query, an import between two batches, a compaction between two steps, and a commit that builds
+//! indexes. The shell returns to its prompt after 200 ms, and leaves what has not stopped by then to end unseen.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;

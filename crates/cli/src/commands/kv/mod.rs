@@ -2,8 +2,8 @@
 //!
 //! Invariant: what a command has acknowledged by its exit code 0 survives power loss, as it syncs before it ends.
 //!
-//! What is written is synced before the command ends. A tree that was not closed is opened for writing where
-//! that is possible, because that finishes what a crash left half done.
+//! A tree that was not closed is opened for writing where that is possible, because that finishes what a crash
+//! left half done.
 
 mod answer;
 mod entries;
