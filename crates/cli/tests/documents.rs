@@ -164,6 +164,12 @@ fn run_document(name: &str, failures: &mut String, skipped: &mut BTreeSet<&str>)
                 home.write("block.sql", &block.text);
                 vec![format!("halocline sql {pool} --create -f block.sql")]
             }
+            // The only JSON there is describes an emulated device.
+            "json" => {
+                home.write("profile.json", &block.text);
+                let medium = "--medium emulated:profile.json:virtual";
+                vec![format!("halocline sql profile.pool --create 'SELECT 1' {medium}")]
+            }
             _ => Vec::new(),
         };
         for command in commands {
