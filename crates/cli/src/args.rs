@@ -316,11 +316,12 @@ pub(crate) struct InfoArgs {
 #[command(after_help = "\
 Reads the whole pool. Exit code 1 if anything is wrong.
 
---repair keeps the newest published state whose directory can be read. It rebuilds damaged indexes from their tables and
-cuts a damaged log off before the damage. Damaged tables and trees are reported and left as they are. An older state is
-used only if the newest cannot be read, or if power loss may have torn it. Before acknowledged changes are given up,
---repair asks for confirmation; the superblocks, directories and logs are first saved to POOL.before-repair, or the whole
-pool with --backup.
+--repair keeps the newest published state whose directory can be read. It rebuilds damaged
+indexes from their tables and cuts a damaged log off before the damage. Damaged tables and trees
+are reported and left as they are. An older state is used only if the newest cannot be read, or
+if power loss may have torn it. Before acknowledged changes are given up, --repair asks for
+confirmation; the superblocks, directories and logs are first saved to POOL.before-repair, or
+the whole pool with --backup.
 
 Examples:
   halocline check shop.pool
