@@ -1,4 +1,7 @@
 //! What of an index is in DRAM: the variants of the reference's table (Jibril et al., section 4), and how they are written.
+//!
+//! A placement is a request. What of it has room is decided when an index is placed, within its own limit and
+//! the [`Budget`](crate::Budget) of all.
 
 use crate::CacheError;
 use std::fmt;

@@ -316,14 +316,24 @@ pub(crate) struct InfoArgs {
 #[command(after_help = "\
 Reads the whole pool. Exit code 1 if anything is wrong.
 
---repair goes back to the newest state that is whole, giving up what is not; copy the file first if it matters.")]
+--repair keeps the newest published state whose directory can be read. It rebuilds damaged
+indexes from their tables and cuts a damaged log off before the damage. Damaged tables and trees
+are reported and left as they are. An older state is used only if the newest cannot be read, or
+if power loss may have torn it. Before acknowledged changes are given up, --repair asks for
+confirmation; the superblocks, directories and logs are first saved to POOL.before-repair, or
+the whole pool with --backup.
+
+Examples:
+  halocline check shop.pool
+  halocline check shop.pool --repair --dry-run
+  halocline check shop.pool --repair --backup shop.backup")]
 pub(crate) struct CheckArgs {
     /// The pool
     pub(crate) pool: PathBuf,
-    /// Repair what is damaged: build indexes anew, cut a damaged log off, go back to an older state if nothing else is left
+    /// Repair the pool: rebuild damaged indexes, cut off a damaged log, use an older state only if the newest is unreadable
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Only say what a repair would do and lose
+    /// Report what a repair would do and lose, and change nothing
     #[arg(long, requires = "repair")]
     pub(crate) dry_run: bool,
     /// Do not ask before acknowledged changes are given up

@@ -1,4 +1,9 @@
 //! Codes of a column, block by block, for kernels that look at every row.
+//!
+//! A reader returns the codes of 1,024 rows, or of some of them, in the narrowest integer that holds the
+//! column's, or positions in an array of the caller instead of codes. Selected rows may belong to several
+//! consecutive blocks. `ChunkInfo` has encoding, base, width, zone and distinct values of a chunk without
+//! reading it.
 
 use crate::chunk::{Body, KeysChunk, width_of};
 use crate::column::Column;

@@ -1,4 +1,7 @@
 //! Rows of a block by what their codes are found to be in a set of places: the probe of a join on packed codes.
+//!
+//! Packed codes are looked up as they are unpacked, runs once each, and codes of a chunk with a dictionary by
+//! their position there.
 
 use crate::chunk::Body;
 use crate::codes::CodeReader;

@@ -1,4 +1,7 @@
 //! Distinct strings numbered as they come, for columns that may end up with a dictionary.
+//!
+//! Up to 65,536 distinct strings (16 MiB) end in a sorted dictionary. Beyond that, or if more than half of
+//! the rows are distinct, strings are stored as they are, compressed one by one.
 
 use crate::format::checksum;
 use hashbrown::HashTable;

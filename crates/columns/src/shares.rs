@@ -3,6 +3,10 @@
 //! Whatever is written lies, one after the other, in the batch that is being encoded, in chunks that are not full yet, in
 //! full ones that wait for a part to be complete, and, if it is a string that may end up in a dictionary, in an interner. Each
 //! of these has its share; what is beyond goes to the pool or takes a form that needs less.
+//!
+//! The shares: 3/8 for chunks that are not full, 1/4 for full chunks that wait for their part, 1/16 for
+//! numbers of strings, 3/16 for the strings themselves. Long rows make chunks of fewer rows. Strings that
+//! exceed their share get no dictionary, the largest column first.
 
 use crate::bytes_array::for_each_bytes;
 use crate::format::BLOCK;

@@ -2,6 +2,9 @@
 //!
 //! Opening reads the object's metadata, and of each segment the headers of its directory extent: a few cache lines
 //! per column, whatever the size of the table. Everything else is checked when it is read.
+//!
+//! Damaged bytes give an error or a wrong value, never a panic, and codes never exceed `max_code`.
+//! `Table::check` verifies everything and names table, segment, column and chunk.
 
 use crate::Result;
 use crate::TableEncoding;

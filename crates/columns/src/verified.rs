@@ -3,6 +3,10 @@
 //! Bits are those of the directory extent, in pieces of 64 bytes, which is one for each chunk entry; so all readers of the segment share
 //! them for as long as the pool is open. The column's own header, of two pieces, gives the first for its entries as a whole. Whoever copies
 //! rows has bits of its own instead: it verifies what it reads even if that was found intact before.
+//!
+//! The first read of a row reads its whole chunk (at most 512 KiB for 65,536 keys) of each column it needs.
+//! `for_copying` returns a table, segment or column whose reads are verified anew; merges, rankings and index
+//! builds use it.
 
 use crate::format::{ChunkEntry, ColumnHeader, SegmentHeader};
 use halocline_pool::ExtentBytes;

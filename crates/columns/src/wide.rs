@@ -4,6 +4,10 @@
 //! of its values are stored like strings: a dictionary with ranks, or strings as they are. Such a string is the
 //! unscaled value, 16 bytes with the highest first and the sign bit flipped, so that comparing the bytes compares the
 //! numbers. Which of the two a segment has, the kind of its column says.
+//!
+//! The codes of such a column are ranks, or missing; `integer_base` is missing, so the star join falls back
+//! to the general plan. Filters, zone maps, indexes and sorting work on ranks and bytes, as for strings. A
+//! merge gives keys back to a column that has no wide value left.
 
 use crate::space::unpack_dictionary;
 use arrow_array::cast::AsArray;

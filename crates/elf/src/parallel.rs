@@ -3,6 +3,9 @@
 //! The upper levels are searched by one thread until there are some dozens of subtrees for each; then threads take the
 //! subtrees in portions and steal them from each other (the paper, section 5, has one task for each value of the first
 //! dimension). Whether that pays is estimated first: waking threads takes longer than many a selection.
+//!
+//! `Threads::Chosen` judges by the bounds of the query, and where those are not enough by its estimate,
+//! whether several threads pay.
 
 use crate::header::Header;
 use crate::packed::node::Tree;

@@ -1,4 +1,10 @@
 //! What the model takes itself: [`OwnCost`].
+//!
+//! What a call costs its caller besides depends on the caller: experiments measure it on a device with the
+//! host's own figures and charge it ([`Device::charge`](super::Device::charge)). What cannot be subtracted
+//! from the work before a call is owed and subtracted later, up to the cost of 64 calls, so that a charge
+//! that was too high for a while is forgotten. A miss's real latency on the host counts as a part of the
+//! delay, and the model's own time is caught up with, up to 1 us.
 
 use std::sync::OnceLock;
 use std::time::Instant;

@@ -1,4 +1,7 @@
 //! What a device can do, in numbers: [`DeviceProfile`].
+//!
+//! A profile is also read from a JSON file with the fields of [`DeviceProfile`]; docs/architecture.md has an
+//! example.
 
 use std::path::Path;
 

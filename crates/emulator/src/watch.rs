@@ -1,4 +1,7 @@
 //! How long something took that may have run on an emulated device: [`Watch`].
+//!
+//! The computation of the model comes on top of the emulated delays. It is measured call by call (`overrun`),
+//! and a watch subtracts it; on a virtual clock a watch shows that clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

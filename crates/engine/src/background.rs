@@ -6,6 +6,10 @@
 //! and the merge is tried again later. A table in which a merge meets damage is reported, and left alone as long as it has the same
 //! segments: no merge hides the damage, and none is tried again and again. One that has been ended [`PATIENCE`] times in a row is let through. The thread
 //! ends, within a batch of rows, before the last handle of the database is gone.
+//!
+//! The thread merges when nobody has published for 200 ms, or after 16 publishes in a row. A merge is bounded
+//! by 2^20 rows (a quarter of that where they are sorted), 64 MiB of DRAM (a quarter of the budget if that is
+//! less) and 128 MiB/s. Larger groups are left to `compact` and `VACUUM`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

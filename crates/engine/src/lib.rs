@@ -26,6 +26,8 @@ mod memory;
 mod placements;
 mod plan;
 mod query_memory;
+#[doc(hidden)]
+pub mod reference;
 mod result;
 mod rules;
 mod scrub;

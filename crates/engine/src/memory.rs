@@ -4,6 +4,13 @@
 //! a merge have all of the rest while they run: statements that write take turns. Queries get it through DataFusion's
 //! memory pool; what stores the rows of one takes its part from there. Mapped bytes of a pool are not DRAM in this sense: the
 //! system may drop them at any time.
+//!
+//! The budget is a quarter of the machine's or container's DRAM by default, of which 24 MiB, at most a
+//! quarter, are set aside. An import uses a quarter of the rest for rows between file and table. A query has
+//! a thread for each 16 MiB at most, and below 512 MiB smaller batches and buffers. Below 1 GiB, threads
+//! share one heap of the allocator. Not counted: window functions over strings, a batch of an Arrow file
+//! while it is decoded, pages of a Parquet file while they are decoded, and what opened tables and indexes
+//! take.
 
 use std::sync::Arc;
 

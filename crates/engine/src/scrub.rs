@@ -3,6 +3,8 @@
 //!
 //! Invariants: it reads at most as many bytes a second as it may; it pins a generation for one step only, so that no space is kept from
 //! writers; it verifies again what was verified before, and queries do not wait for it. It ends before the last handle of the database.
+//!
+//! It reads steps of at most 1 MiB, and rests a minute after each pass.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

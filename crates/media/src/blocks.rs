@@ -3,6 +3,9 @@
 //! A store to a mapped page without a block behind it kills the process when the disk is full. So blocks are
 //! allocated first, beyond the end of the file, and only then is the length set: either all of the new length
 //! has blocks or the length stays as it was.
+//!
+//! The new length is as durable as a fence. `discard` punches holes and `reserve` fills them in pieces of 2
+//! MiB, because a store to one page may make the file system ask for the blocks of that many bytes around it.
 
 use std::fs::File;
 use std::io;

@@ -4,6 +4,9 @@
 //! is loaded whole and cut, or replaced by compare-and-swap. Long copies move whole lines by vector
 //! instructions, for which the argument is with their assembly: it is not bound by the rules for plain accesses
 //! and does what a run of relaxed atomic accesses does.
+//!
+//! Stores of 16 KiB or more bypass the caches (streaming stores). Within one line, the words of a shorter
+//! store arrive in ascending order.
 #![allow(unsafe_code, reason = "copies to and from addresses the region has checked")]
 
 use std::sync::atomic::{AtomicU64, Ordering};

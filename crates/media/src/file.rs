@@ -3,6 +3,15 @@
 //! The file is mapped from its start, without gaps, up to its length at the last look. Growth first allocates
 //! the blocks and then sets the length, so that no reader ever sees a length without blocks behind it, which
 //! would end in SIGBUS on a full disk.
+//!
+//! `MAP_SYNC` is tried first. Where the file system grants it, a flush is a CPU instruction and a fence is
+//! `sfence`. Otherwise a fence orders stores, which then survive the process but not power loss. In strict
+//! mode a fence is an `msync` of the pages that were flushed since the previous fence, or one `fdatasync` if
+//! they form several ranges.
+//!
+//! On ext4 (Linux 6.16 and later) a file that is written through its mapping gets huge pages, which halves
+//! the time of random reads; a file written by `write` does not. On tmpfs, `gather` makes huge pages of
+//! existing ones (`MADV_COLLAPSE`).
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};

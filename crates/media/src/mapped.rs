@@ -1,6 +1,8 @@
 //! A range of a file whose words are reached as they are: [`Mapped`].
 //!
 //! Who changes several words of a range asks its medium once, instead of with each word, where it lies and whether it may be written.
+//!
+//! A file in strict mode, and one opened for reading only, returns none.
 #![allow(unsafe_code, reason = "flushes lines it has borrowed")]
 
 use std::sync::atomic::{AtomicU64, Ordering};

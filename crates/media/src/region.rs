@@ -3,6 +3,9 @@
 //! Invariants: `[base, base + reserved)` belongs to this region until it is dropped; its first `len` bytes
 //! are mapped readable (and writable if `writable`), and stay readable when `len` shrinks; `base` is a multiple of 2
 //! MiB. Hence an offset that has been checked against `len` is valid for as long as the region lives.
+//!
+//! A region reserves 1 TiB of addresses, or less if the system is short of them. Every offset is checked
+//! against the mapped length; out of range panics.
 #![allow(unsafe_code, reason = "maps memory and turns checked offsets into addresses")]
 
 use std::os::fd::BorrowedFd;

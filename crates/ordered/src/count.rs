@@ -1,4 +1,7 @@
 //! How many entries there are, counted by many threads without getting in each other's way.
+//!
+//! Entries are counted under the leaf's lock by plain stores: an atomic addition would wait for the fence
+//! before it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -1,4 +1,9 @@
 //! How the writer comes to space: taking over a base, allocating, reclaiming, growing.
+//!
+//! Freed space waits in limbo until no reader pins a generation that names it and no superblock needs it.
+//! When the free space is used up, limbo is reclaimed, if necessary by a sync, before the file grows; it
+//! grows by what is needed, rounded up to 4 MiB. Small extents take the best fit, large ones a multiple of 2
+//! MiB if there is one. So the file stays below twice what the newest and the pinned generations name.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;

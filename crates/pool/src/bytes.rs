@@ -1,4 +1,7 @@
 //! Read access to extents: [`ExtentBytes`].
+//!
+//! Extents of a pool on an emulated medium report what is read of them, by one branch that is otherwise never
+//! taken.
 #![allow(unsafe_code, reason = "hands out slices of what it keeps alive and immutable")]
 
 use std::fmt;

@@ -1,4 +1,8 @@
 //! The handle of an open pool: [`Pool`].
+//!
+//! Durability in default mode: a publish survives the process. Power loss is survived up to the last sync,
+//! which also happens when the last handle that has published something closes, and when reclaiming space
+//! needs it.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;

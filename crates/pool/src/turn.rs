@@ -1,6 +1,9 @@
 //! Whose turn it is to write: one transaction of a handle at a time, and how others wait for it.
 //!
 //! Invariant: while a `Turn` lives, its handle is `busy` and has the writer's lock.
+//!
+//! `begin` fails at once if another transaction is open, `begin_wait` waits: for this handle to be notified,
+//! for other handles by polling at most 5 ms apart.
 
 use std::sync::{Arc, PoisonError};
 use std::thread;

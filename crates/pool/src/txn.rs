@@ -3,6 +3,9 @@
 //! Invariants: what is stored before a publish goes to space that no generation names and no reader can see; it is
 //! durable before the superblock that names it is stored; of the two superblocks that publishes write, the older one is
 //! overwritten. So at any moment a crash leaves the generation before, or the new one, whole.
+//!
+//! A transaction owns its lock and its base snapshot and can be shared by threads. Space that an
+//! [`ExtentBytes`](crate::ExtentBytes) of it still reads is not given back when it ends.
 #![allow(
     unsafe_code,
     reason = "vouches for extents that the transaction has finished or the pool has published"

@@ -4,6 +4,11 @@
 //! records of the base is not the next generation's log; one that holds none may be, under another start (see
 //! [`crate::log`]), unless that overwrites the count of a generation that is read or that power loss may bring back.
 //! Nothing is published in place of a damaged log.
+//!
+//! Storing a record and making it durable are two calls (`log_store`, `log_persist`). The second needs no
+//! transaction; of the threads that call it at the same time, one flushes and fences for all. Between the
+//! two, a record is visible, and after a crash it is there or not, together with all records stored behind
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -3,6 +3,10 @@
 //! A block is read and compared with its checksum the first time anything of it is needed, and not again while the pool is open:
 //! the bit that says so is shared by all readers and outlives the generation, as an extent never changes. Volatile: nothing
 //! here is stored.
+//!
+//! Reading an unverified block costs that block, and a page of 4 KiB with the checksums of 2 MiB, once. When
+//! no block of an extent is left, readers skip the test. A [`VerifiedReads`], which each transaction holds,
+//! keeps verification on for whoever stores what it reads, even if the mode is off.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

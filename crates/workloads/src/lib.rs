@@ -14,6 +14,9 @@
 //! Invariant: the same seed gives the same data and the same queries in every release and on every machine, whatever
 //! the number of threads. That is why the random numbers are our own ([`SplitMix64`]) and not those of a crate whose
 //! streams may change.
+//!
+//! Selections are values, not text: one can be printed as SQL or handed to the index API, predicate by
+//! predicate.
 
 mod conjunctions;
 mod literal;

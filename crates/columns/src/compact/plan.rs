@@ -1,4 +1,7 @@
 //! Which segments are worth merging: by size in tiers, and those with many deleted rows.
+//!
+//! Neighbouring segments are grouped: any two with fewer than 65,536 live rows, eight of one tier (each tier
+//! is eight times the size of the one before), and each segment with over 20 % deleted rows by itself.
 
 use crate::{Segment, Table};
 

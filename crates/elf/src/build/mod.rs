@@ -1,5 +1,10 @@
 //! Building an index: rows are packed into records (record.rs), sorted (sort.rs; merge.rs beyond the memory budget), and
 //! written as lists (packed/write.rs, published/write.rs).
+//!
+//! Of the memory, lists in progress get up to a quarter, and the shortcuts what they need. Sorted runs beyond
+//! the rest spill and are merged, and so do entries of open lists beyond a sixteenth of the memory. The bytes
+//! of an index do not depend on threads or memory. Where the rows already stand in the order of their tuples,
+//! the build notices and writes a clustered index.
 
 mod merge;
 pub(crate) mod output;

@@ -2,6 +2,13 @@
 //!
 //! Time is the medium's own where that is emulated: what the emulation computes is no time. Exact matches are timed many at
 //! once, by each thread for itself: a look at the clock between two would keep them from overlapping.
+//!
+//! Exact matches, batches and selections are decided separately. A trial goes through the strategies there
+//! are (neither cache, lists, tuples, both; those with tuples only once tuples answer a quarter of the
+//! queries) for 48 Ki queries three times, of which the last third of each is timed. The strategy of the
+//! least median is then used for 16 to 64 times as many queries; of two within a hundredth, the one with
+//! fewer copies. One query in 17 at first, and one in 65 later, belongs to a trial. A placement whose copies
+//! do not pay says so in `fallback`, and keeps its copies for the next trial.
 
 use halocline_cache::{Trial, Turn};
 use halocline_media::Bytes;

@@ -1,4 +1,9 @@
 //! Keeping an index up with its table.
+//!
+//! A refresh builds what the index lacks, forgets segments that are gone, and keeps the other extents as they
+//! are. Until then the index answers for the segments it has. Deletions do not touch an index: its TIDs count
+//! deleted rows. A build can be cancelled whenever rows are read or bytes written, but not within the sort of
+//! a run.
 
 use crate::table::build::index_segment;
 use crate::table::cancel::Cancel;

@@ -4,6 +4,11 @@
 //! Invariants: a tree is used again only for the segment that it was built of, whose rows never change (same table,
 //! columns and layout, same id); trees hold no bytes of the pool, so that they keep no version of it alive; what they take
 //! is reserved before it is mapped, and given back when the last index that reads them is gone.
+//!
+//! A build reserves its memory from the budget before it is mapped, writes into as much as its guessed length
+//! allows and counts what is beyond; then it either writes again into exactly what it takes, or reports that
+//! size. An index has all of its trees or none. Sizes are remembered, so that what has no room is not built
+//! twice.
 
 use crate::header::MAX_DIMS;
 use crate::place::Placed;

@@ -1,4 +1,8 @@
 //! Which placement an index should have: asked for with queries, of the running workload, or by `placement = 'auto'`.
+//!
+//! Statements are planned and not run; scans record the conditions that an index could answer, and whether
+//! the planner would choose it. Without statements, the sample is the last 256 selections of the process, or,
+//! with fewer than 16, generated ones: rows, and ranges of 2 % around them.
 
 mod auto;
 mod made_up;

@@ -1,4 +1,7 @@
 //! The newest version, kept between statements so that nothing is opened or read twice.
+//!
+//! The cache drops a generation when a newer one is there, so that a kept snapshot never holds freed space
+//! back from a writer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -5,6 +5,9 @@
 //!   their names and renamed at the end;
 //! - no file that is a pool is replaced, whatever leads to it; links are followed and permissions kept;
 //! - a file that cannot be written is an error that names it.
+//!
+//! An unquoted empty field is NULL and a quoted one an empty text, in files that are written as in those that
+//! are read.
 
 mod staged;
 mod store;

@@ -3,6 +3,9 @@
 //! A version of the database is a generation of the pool and a position in that generation's log. Statements share
 //! one immutable `Delta` per version; the next one is made from it by the records in between. Every publish folds the
 //! delta into segments, so that a new generation begins with an empty one.
+//!
+//! Added rows are kept in batches like the digits of a binary counter, so that n single rows copy O(n log n);
+//! deleted rows are bitmaps.
 
 mod record;
 mod table;

@@ -2,6 +2,10 @@
 //!
 //! A filter that speaks of one column and whose truth depends on nothing but the value is turned into the set of
 //! codes for which it is true, exactly, in SQL's three-valued logic. Whatever cannot be turned stays an expression.
+//!
+//! Sets of codes are sorted ranges. A set of one range, or of at most 65,536 codes, becomes a `CodePredicate`
+//! and is reported to DataFusion as exact. Expressions that are neither comparisons nor monotone are
+//! evaluated on every code if the column has at most 1,024.
 
 mod atom;
 mod codes;

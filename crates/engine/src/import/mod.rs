@@ -1,4 +1,9 @@
 //! Files into tables: Parquet, CSV, `.tbl` and Arrow IPC, all or nothing.
+//!
+//! All files of an import are one transaction. Text is split by a reader of our own, which knows the line of
+//! each record and whether a field was quoted. Decoders of Arrow and Parquet are guarded: a panic is an
+//! error, and declared lengths and sizes are checked against the file and the memory before anything is
+//! allocated.
 
 mod csv_file;
 mod error;

@@ -4,6 +4,10 @@
 //! Invariants: opening an index copies nothing; a query never waits for copies that another one makes, it reads the slow
 //! tier meanwhile; copies are kept without the bytes they were made of, so that they keep no version alive; what all of
 //! them take, those that running queries still read among them, never passes the budget as it was when they were made.
+//!
+//! `ALTER INDEX` places an index at once; otherwise the first query that uses it does, after opening, after a
+//! publish, and in other processes. Statements of an open transaction use the copies there are. An index gets
+//! what is left of the budget when it is placed, and tries again when more than twice as much is free.
 
 mod trees;
 

@@ -3,6 +3,11 @@
 //!
 //! Invariants: nobody but a statement that places an index waits for a build; a build that nobody has a use for any more ends
 //! early; an index is used with all of its trees or not at all.
+//!
+//! A query that arrives during a build falls back to a table scan, and so does a transaction that sees rows
+//! without trees. What is spilled during a build goes to a temporary file, so that a pool opened for reading
+//! only can have a volatile index. Another budget drops the trees of all volatile indexes if they have no
+//! room together, and builds none.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,8 @@
 //! Looking through an index for the rows of a morsel: alone, or with other threads.
+//!
+//! Where there are too few parts for every thread, `SelectionThreads` (as many as
+//! `datafusion.execution.target_partitions`) search a large selection together; `EXPLAIN ANALYZE` shows it as
+//! `parallel_selections`.
 
 use std::sync::Arc;
 

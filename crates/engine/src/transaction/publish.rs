@@ -1,4 +1,7 @@
 //! The end of a transaction that is too much for the log: everything becomes segments, and one generation is published.
+//!
+//! The indexes of changed tables get an Elf for each new segment. The log is named anew and empty, twice as
+//! large if it was full, up to 16 MiB.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};

@@ -1,4 +1,7 @@
 //! The rows of a query into a table: a few become small changes, more become segments as they come.
+//!
+//! A query streams into the table writer on a thread of its own, through a short queue. The writer finishes
+//! only when it is told that the query has ended well, so that an error or a dropped future leaves nothing.
 
 use arrow_array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;

@@ -15,6 +15,7 @@ mod imports;
 mod nesting;
 mod parallel;
 mod random;
+mod reference;
 mod star;
 mod star_random;
 mod statements;

@@ -1,4 +1,8 @@
 //! Keys of a dimension as places: a bit vector, and an array of group numbers if they lie densely.
+//!
+//! If the bits do not fit the first cache beside the column that streams through it (16 KiB) and few are set,
+//! several keys share a bit in a second, coarse vector that does fit. While all rows of a block are looked
+//! up, they are looked up there first, and those that pass (an eighth at most) once more.
 
 use halocline_columns::PlaceBits;
 

@@ -2,6 +2,8 @@
 //!
 //! Keys that do not lie too far apart are positions of a bit vector, and of an array of group numbers if they lie densely. Others are
 //! looked up in a hash table of at least twice as many places (linear probing).
+//!
+//! Two rows of one key are refused, unless rows are only looked for (a semi join).
 
 use super::dense::{Dense, SPARSE};
 use super::key::{Digit, digits};

@@ -3,6 +3,11 @@
 //! What is left of a stripe is a bit mask for each block while it is much, and one selection vector for all of them then, which
 //! the stripes behind join if they leave little too: what is done once for each pass over rows is done for many, and their lines
 //! are fetched side by side.
+//!
+//! A stripe is eight blocks of 1,024 rows. While more than a sixth of the rows is left (a thirtieth if keys
+//! are stored as runs), a probe looks up all of them and a bit mask says what stays; later probes use a
+//! selection vector. Rows of following stripes join it, up to about a thousand or the end of the chunk. Keys
+//! that lie side by side without a gap, and are not grouped by, become a condition instead of a probe.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! One crash, at a moment that is drawn.
+//!
+//! For tests that continue with one image instead of checking all of them.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

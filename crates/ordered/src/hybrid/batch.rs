@@ -1,4 +1,6 @@
 //! Many keys at once: their paths are followed level by level, so that the memory they wait for is fetched side by side.
+//!
+//! `get_batch` follows 16 keys at a time, and asks for a leaf's header before the line that the header names.
 
 use crate::TreeError;
 use crate::inner::Place;

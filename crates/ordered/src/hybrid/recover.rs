@@ -3,6 +3,9 @@
 //! One thread follows the links, which is all that must be done in order; the others look at the leaves it has passed. What a crash
 //! has left half done is finished: entries that a split has moved are cleared, empty leaves are unlinked. Each of these
 //! changes is one store, so a crash in between does no harm.
+//!
+//! Damaged leaves do not keep a tree from opening: whatever needs one is refused, and `check` names all. A
+//! link that contradicts its target is told from a damaged target by where the target's own keys lead to.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

@@ -3,6 +3,9 @@
 //! An empty leaf is unlinked by one store to the live link of the leaf before it, if both have the same parent. The first leaf
 //! of a parent takes over its right neighbour instead ([`Leaves::take_over`]). A leaf that is freed has another version than before, so whoever
 //! reads it still finds out.
+//!
+//! Leaves are freed when they are empty, as in the LB+-Tree, the wB+-Tree and the FPTree; leaves that have
+//! entries are never merged. Inner nodes with a quarter of their entries or fewer join a neighbour.
 
 use super::mistake::{Mistake, made};
 use crate::TreeError;

@@ -1,4 +1,7 @@
 //! Splitting: which entries move, and what follows in DRAM. The stores are the leaves' own ([`Leaves::split`]).
+//!
+//! A split changes the locked parent first, in DRAM, so that these stores do not queue behind its fences, and
+//! undoes that if the leaf refuses.
 
 use crate::TreeError;
 use crate::inner::{LockedNode, Place};

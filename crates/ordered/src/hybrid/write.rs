@@ -1,4 +1,8 @@
 //! Inserts and updates.
+//!
+//! A node is taken from the pool before anything is stored, so a full pool changes nothing. After a failed
+//! fence the change in progress is finished in memory, so that readers see one tree, and nothing is written
+//! any more.
 
 use halocline_media::MediaError;
 

@@ -1,6 +1,9 @@
 //! Reading a leaf, and its durable changes within one leaf, but for [`put`](super::put).
 //!
 //! Invariants: the words of a header are stored fingerprints first.
+//!
+//! In a leaf of several blocks each key has a home block by its hash, where it is put if there is room and
+//! looked for first, so that a reader asks for the lines of that block alone. Nothing durable depends on it.
 
 use halocline_media::{Mapped, MediaError};
 

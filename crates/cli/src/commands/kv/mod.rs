@@ -1,6 +1,9 @@
 //! `kv`: trees of a pool from a shell.
 //!
 //! Invariant: what a command has acknowledged by its exit code 0 survives power loss, as it syncs before it ends.
+//!
+//! A tree that was not closed is opened for writing where that is possible, because that finishes what a crash
+//! left half done.
 
 mod answer;
 mod entries;
