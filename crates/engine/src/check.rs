@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 
 use crate::EngineError;
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::info::{
     CheckProgress, CheckReport, DamagedKind, DamagedObject, damaged_index, damaged_table, readable,
 };
@@ -13,10 +13,10 @@ use crate::info::{
 /// # Errors
 /// The pool cannot be read at all.
 pub(crate) fn check(
-    shared: &Shared,
+    engine: &EngineContext,
     progress: &mut dyn FnMut(CheckProgress<'_>),
 ) -> Result<CheckReport, EngineError> {
-    let pool = check_pool(shared, progress)?;
+    let pool = check_pool(engine, progress)?;
     let mut problems: Vec<String> = pool.problems.iter().map(ToString::to_string).collect();
     problems.extend(pool.damaged_sums.iter().map(|(object, extent)| {
         format!(
@@ -24,7 +24,7 @@ pub(crate) fn check(
              write it anew (VACUUM FULL for a table; drop an index and create it again)"
         )
     }));
-    let (catalog, log) = readable(shared)?;
+    let (catalog, log) = readable(engine)?;
     let mut damaged: Vec<DamagedObject> = log.into_iter().collect();
     let (tables, indexes) = (catalog.table_names(), catalog.indexes());
     let total = (tables.len() + indexes.len()) as u64;
@@ -108,14 +108,14 @@ pub(crate) fn check(
 
 /// The pool reports from several threads; the caller's callback runs on its own.
 fn check_pool(
-    shared: &Shared,
+    engine: &EngineContext,
     progress: &mut dyn FnMut(CheckProgress<'_>),
 ) -> Result<halocline_pool::CheckReport, EngineError> {
     let (sender, receiver) = channel::<(u64, u64)>();
     std::thread::scope(|scope| {
         let checking = scope.spawn(move || {
             let told = std::sync::Mutex::new(sender);
-            shared.pool.check(|at| {
+            engine.pool.check(|at| {
                 if let Ok(told) = told.lock() {
                     let _ = told.send((at.done, at.total));
                 }

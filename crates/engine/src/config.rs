@@ -11,7 +11,7 @@ use datafusion::error::{DataFusionError, Result};
 
 use halocline_pool::VerifyMode;
 
-use crate::advise::Recorder;
+use crate::advise::SelectionRecorder;
 use crate::duration::parse_duration;
 use crate::size;
 
@@ -222,7 +222,7 @@ pub(crate) struct Settings {
     /// `halocline.lock_wait`.
     pub(crate) lock_wait: LockWait,
     /// Notes what is asked of an index, where statements are only planned.
-    pub(crate) recorder: Option<Arc<Recorder>>,
+    pub(crate) recorder: Option<Arc<SelectionRecorder>>,
 }
 
 /// Reads a number of bytes, or `unlimited`.

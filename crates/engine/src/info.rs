@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::EngineError;
 use crate::catalog::{Catalog, LOG_OBJECT, OpenIndex};
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::import::sql_name;
 use crate::size;
 
@@ -224,9 +224,9 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// The pool cannot be read.
-pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
-    let (catalog, log) = readable(shared)?;
-    let pool = shared.pool.info()?;
+pub(crate) fn info(engine: &EngineContext) -> Result<Info, EngineError> {
+    let (catalog, log) = readable(engine)?;
+    let pool = engine.pool.info()?;
     let mut damaged: Vec<DamagedObject> = log.into_iter().collect();
     let mut tables = Vec::new();
     for name in catalog.table_names() {
@@ -245,7 +245,7 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
     Ok(Info {
         pool: PoolInfo {
             path: (pool.kind != halocline_media::MediumKind::Dram).then_some(pool.path),
-            medium: match &shared.options.medium {
+            medium: match &engine.options.medium {
                 None => pool.kind.to_string(),
                 Some(spec) => format!("{spec} over {}", pool.kind),
             },
@@ -263,9 +263,9 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
         indexes,
         damaged,
         dram_bytes: dram_bytes(&catalog),
-        placed_bytes: shared.placements.budget().used(),
-        dram_budget: shared.dram_budget(),
-        damage: shared.damage.all(),
+        placed_bytes: engine.placements.budget().used(),
+        dram_budget: engine.dram_budget(),
+        damage: engine.damage.all(),
     })
 }
 
@@ -273,11 +273,11 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
 ///
 /// # Errors
 /// The pool cannot be read.
-pub(crate) fn readable(shared: &Shared) -> Result<(Arc<Catalog>, Option<DamagedObject>), EngineError> {
-    match shared.catalog() {
+pub(crate) fn readable(engine: &EngineContext) -> Result<(Arc<Catalog>, Option<DamagedObject>), EngineError> {
+    match engine.catalog() {
         Ok(catalog) => Ok((catalog, None)),
         Err(error @ (EngineError::Pool(PoolError::DamagedLog { .. }) | EngineError::Log { .. })) => {
-            let catalog = Catalog::without_log(shared.pool.snapshot()?, &shared.placements);
+            let catalog = Catalog::without_log(engine.pool.snapshot()?, &engine.placements);
             let log = DamagedObject {
                 kind: DamagedKind::Log,
                 name: LOG_OBJECT.to_string(),
@@ -382,13 +382,13 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
     };
     let table = catalog.table(index.table())?;
     let schema = table.table.schema();
-    let placed = open.placing.placed().map(|index| index.placed());
+    let placed = open.placement.placed().map(|index| index.placed());
     let (placement, dram, unknown) = match index.wanted() {
         Ok(wanted) => (wanted.placement, wanted.dram, None),
         Err(error) => (Placement::SlowOnly, None, Some(error.to_string())),
     };
     let picked = match placement {
-        Placement::Auto => open.placing.picked(name).map(|picked| picked.placement),
+        Placement::Auto => open.placement.choice(name).map(|picked| picked.placement),
         _ => None,
     };
     let all = match index.is_volatile() {
@@ -397,7 +397,7 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
     };
     let most = match picked.unwrap_or(placement) == Placement::SlowOnly {
         true => 0,
-        false => all.min(dram.unwrap_or(u64::MAX)).min(open.placing.limit()),
+        false => all.min(dram.unwrap_or(u64::MAX)).min(open.placement.limit()),
     };
     Ok(IndexInfo {
         name: name.to_string(),
@@ -416,7 +416,7 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
         dram_most: most,
         fallback: not_used
             .or(unknown)
-            .or_else(|| open.placing.failed())
+            .or_else(|| open.placement.failed())
             .or_else(|| placed.and_then(|placed| placed.fallback)),
     })
 }

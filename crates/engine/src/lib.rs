@@ -11,9 +11,12 @@
 
 mod advise;
 mod background;
+mod cancel;
 mod catalog;
 mod check;
+mod compaction_thread;
 mod config;
+mod context;
 mod copy_to;
 mod database;
 mod delta;
@@ -23,12 +26,15 @@ mod filter;
 mod import;
 mod info;
 mod memory;
+mod nesting;
+mod options;
 mod placements;
 mod plan;
 mod query_memory;
 mod result;
 mod rules;
 mod scrub;
+mod scrub_thread;
 mod semantics;
 mod session;
 mod size;
@@ -44,7 +50,7 @@ mod write;
 
 pub use advise::IndexAdvice;
 pub use config::{Compaction, IndexMode};
-pub use database::{Database, DatabaseOptions, IndexSpec};
+pub use database::Database;
 pub use duration::parse_duration;
 pub use error::EngineError;
 pub use halocline_cache::Placement;
@@ -58,6 +64,7 @@ pub use import::{
 pub use info::{
     CheckProgress, CheckReport, ColumnInfo, DamagedKind, DamagedObject, IndexInfo, Info, PoolInfo, TableInfo,
 };
+pub use options::{DatabaseOptions, IndexSpec};
 pub use result::{BatchStream, QueryResult};
 pub use size::parse_size;
 pub use statement::{CompactOptions, CompactProgress, CompactReport};

@@ -5,7 +5,7 @@
 //! whose size follows from the length of the text, and plans that are deep run on threads with stacks of [`LARGEST`]
 //! bytes. Only the pages that are touched take memory, but all of it counts against the process's limits (`ulimit -d`,
 //! `ulimit -v`), so that short statements must not ask for the largest. How deep a statement may nest at all is bounded
-//! by `statement::nesting`: a larger stack alone would only move the overflow.
+//! by `nesting`: a larger stack alone would only move the overflow.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -42,7 +42,7 @@ pub(crate) struct StackSize(usize);
 
 impl StackSize {
     /// Returns a size that is enough for any statement of this text, however it nests within the limits of
-    /// `statement::nesting`.
+    /// `nesting`.
     pub(crate) fn for_text(text: &str) -> Self {
         match text.len() {
             short if short <= SHORT_TEXT => Self(0),

@@ -21,7 +21,7 @@ pub(crate) use csv_file::{FileTables, external_csv};
 pub(crate) use csv_format::CsvFiles;
 pub(crate) use objects::Objects;
 pub(crate) use open::{OpenIndex, OpenTable};
-pub(crate) use provider::{ADDRESSED, CATALOG, Externals, PoolCatalogList, SCHEMA};
+pub(crate) use provider::{CATALOG, Externals, MissingTables, PoolCatalogList, SCHEMA};
 pub(crate) use rewrites::{Rewrites, Version};
 
 use crate::EngineError;

@@ -14,7 +14,7 @@ use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, index_object, table_object};
 use crate::EngineError;
 use crate::error::known_names;
-use crate::placements::{Placements, Placing};
+use crate::placements::{IndexPlacement, Placements};
 
 /// Whose objects.
 enum Source {
@@ -140,7 +140,7 @@ impl Objects {
             table,
             index,
             incomplete,
-            placing: Placing::new(&self.placements, self.snapshot().is_some()),
+            placement: IndexPlacement::new(&self.placements, self.snapshot().is_some()),
         }
     }
 

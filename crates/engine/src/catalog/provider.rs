@@ -2,7 +2,7 @@
 //! session's external tables beside them, and files by their paths.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::{
@@ -20,9 +20,23 @@ use crate::plan::{PoolTable, external};
 pub(crate) const CATALOG: &str = "halocline";
 /// Name of its one schema.
 pub(crate) const SCHEMA: &str = "public";
-/// Before the name of a table: the table with the addresses of its rows, for our own statements. No name that a person
-/// types begins so.
-pub(crate) const ADDRESSED: &str = "\u{1}";
+
+/// Names that a statement looked up in the schema in vain. Clones share the list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MissingTables(Arc<Mutex<Vec<String>>>);
+
+impl MissingTables {
+    fn add(&self, name: &str) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.push(name.to_owned());
+    }
+
+    /// Returns the name that was looked up first.
+    pub(crate) fn first(&self) -> Option<String> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.first().cloned()
+    }
+}
 
 /// Tables that a session has made from files, in place.
 #[derive(Debug, Clone, Default)]
@@ -72,11 +86,17 @@ impl Externals {
 pub(crate) struct PoolCatalogList(Arc<PoolCatalog>);
 
 impl PoolCatalogList {
-    pub(crate) fn new(catalog: Arc<Catalog>, externals: Externals, files: Arc<FileTables>) -> Self {
+    pub(crate) fn new(
+        catalog: Arc<Catalog>,
+        externals: Externals,
+        files: Arc<FileTables>,
+        missing: MissingTables,
+    ) -> Self {
         Self(Arc::new(PoolCatalog(Arc::new(PoolSchema {
             catalog,
             externals,
             files,
+            missing,
         }))))
     }
 }
@@ -114,6 +134,7 @@ struct PoolSchema {
     externals: Externals,
     /// Tables of files, named by their paths.
     files: Arc<FileTables>,
+    missing: MissingTables,
 }
 
 #[async_trait]
@@ -126,10 +147,6 @@ impl SchemaProvider for PoolSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if let Some(name) = name.strip_prefix(ADDRESSED) {
-            let open = self.catalog.table(name).map_err(external)?;
-            return Ok(Some(Arc::new(PoolTable::with_addresses(open))));
-        }
         if self.catalog.has_table(name) {
             return match self.catalog.table(name) {
                 Ok(open) => Ok(Some(Arc::new(PoolTable::new(open)))),
@@ -143,7 +160,11 @@ impl SchemaProvider for PoolSchema {
         if let Some(external) = self.externals.get(name) {
             return Ok(Some(external));
         }
-        self.files.try_new(name).await
+        let file = self.files.try_new(name).await?;
+        if file.is_none() {
+            self.missing.add(name);
+        }
+        Ok(file)
     }
 
     fn register_table(

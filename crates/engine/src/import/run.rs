@@ -15,7 +15,7 @@ use super::options::ImportOptions;
 use super::report::{ImportProgress, ImportReport};
 use super::value::sql_name;
 use crate::EngineError;
-use crate::statement::Making;
+use crate::statement::TableSpec;
 use crate::transaction::Transaction;
 
 /// Batches between the decoder and the encoder.
@@ -40,14 +40,14 @@ pub(crate) fn run(
     if paths.is_empty() {
         return Err(EngineError::Query("there is no file to import".into()));
     }
-    let making = Making {
+    let table_spec = TableSpec {
         name: table.to_string(),
         if_not_exists: options.append,
         or_replace: false,
         cluster: Some(options.cluster.clone()).filter(|columns| !columns.is_empty()),
         encoding: options.encoding,
     };
-    let is_new = making
+    let is_new = table_spec
         .is_needed(transaction)
         .map_err(|error| if_taken(error, "drop it first, or import into a table of another name"))?;
     let mut options = options.clone();
@@ -56,7 +56,7 @@ pub(crate) fn run(
         stays_as_it_is(&open, &options)?;
         options.schema.get_or_insert(open.schema().clone());
     }
-    let batch_bytes = transaction.shared().budget().decoding() / IN_FLIGHT;
+    let batch_bytes = transaction.engine().budget().decoding() / IN_FLIGHT;
     options.batch_bytes.get_or_insert(batch_bytes);
     let files = Files::open(table, paths, &options)?;
     let guessed = files.guessed;
@@ -64,7 +64,7 @@ pub(crate) fn run(
     let mut store = |files: Files| {
         (dialects, columns) = (files.dialects(), files.columns.clone());
         if is_new {
-            making
+            table_spec
                 .make(transaction, &files.schema)
                 .map_err(|error| own_fault(&files, error))?;
         }
@@ -145,7 +145,7 @@ fn store(
     cancel: &AtomicBool,
 ) -> Result<TableStats, EngineError> {
     let wrong = |error| column_fault(files, 0, error);
-    let options = transaction.shared().table_options();
+    let options = transaction.engine().table_options();
     let mut writer = TableWriter::append(transaction.txn(), table, options).map_err(wrong)?;
     std::thread::scope(|scope| {
         let (sender, receiver): (SyncSender<Decoded>, Receiver<Decoded>) = sync_channel(QUEUE);

@@ -20,6 +20,7 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::Expr;
 
 pub(crate) use arithmetic::arithmetic;
 pub(crate) use floats::{is_canonical, without_sign_of_zero};
@@ -69,7 +70,12 @@ pub(crate) fn check(statement: &Statement) -> Result<(), EngineError> {
     }
 }
 
-/// Makes the statement one that DataFusion reads as it is meant.
+/// Rewrites the numbers of an expression that DataFusion would read otherwise.
+pub(crate) fn refine_expression(expression: &mut Expr) {
+    numbers::refine(expression);
+}
+
+/// Rewrites a statement such that DataFusion reads it as it is meant.
 pub(crate) fn refine(statement: &mut Statement) {
     match statement {
         Statement::Statement(inner) => numbers::refine(&mut **inner),

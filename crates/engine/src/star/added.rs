@@ -10,7 +10,7 @@ use datafusion::error::Result;
 use halocline_joins::star::{DecodedRows, Values};
 
 use super::shape::Shape;
-use crate::plan::AddedRows;
+use crate::plan::DeltaRows;
 
 /// Rows that a thread takes at a time.
 const ROWS: usize = 8_192;
@@ -19,7 +19,7 @@ const ROWS: usize = 8_192;
 ///
 /// # Errors
 /// The condition cannot be evaluated.
-pub(super) fn decoded(added: &AddedRows, shape: &Shape) -> Result<Vec<DecodedRows>> {
+pub(super) fn decoded(added: &DeltaRows, shape: &Shape) -> Result<Vec<DecodedRows>> {
     let mut all = Vec::new();
     added.for_each(ROWS, |batch| {
         let of = |columns: &[usize]| {

@@ -20,9 +20,9 @@ use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS};
 
 use super::added::integers;
 use super::arms::Arm;
-use super::run::Interrupt;
 use super::scan::{Coded, DimensionScan};
-use crate::plan::external;
+use crate::cancel::CancelOnDrop;
+use crate::plan::{LeafExec, external};
 
 /// A dimension that has been read.
 pub(super) struct Read {
@@ -48,7 +48,7 @@ pub(super) async fn read(
 ) -> Result<Option<Read>> {
     let mut rows = Rows::new(arm, &plan.schema(), memory)?;
     if let Some(scan) = coded(&plan) {
-        let ended = Interrupt::default();
+        let ended = CancelOnDrop::default();
         let (scan, heard) = (scan.clone(), ended.flag());
         let read = SpawnedTask::spawn_blocking(move || {
             let mut fits = true;
@@ -77,7 +77,7 @@ fn coded(plan: &Arc<dyn ExecutionPlan>) -> Option<&DimensionScan> {
     let plan = plan.as_ref() as &dyn Any;
     match plan.downcast_ref::<CooperativeExec>() {
         Some(around) => coded(around.input()),
-        None => plan.downcast_ref(),
+        None => plan.downcast_ref::<LeafExec<DimensionScan>>().map(|leaf| &leaf.0),
     }
 }
 

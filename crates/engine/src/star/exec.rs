@@ -19,14 +19,14 @@ use super::estimate::Estimates;
 use super::node::StarNode;
 use super::run::Run;
 use super::shape::Shape;
-use crate::plan::AddedRows;
+use crate::plan::DeltaRows;
 
 /// A star query; its children are the dimensions.
 #[derive(Debug, Clone)]
 pub(super) struct StarExec {
     pub(super) shape: Arc<Shape>,
     /// Rows of the fact table that are in no segment.
-    pub(super) added: Arc<AddedRows>,
+    pub(super) added: Arc<DeltaRows>,
     pub(super) dimensions: Vec<Arc<dyn ExecutionPlan>>,
     /// What was replaced.
     pub(super) instead: Arc<LogicalPlan>,
@@ -47,7 +47,7 @@ impl StarExec {
         let schema: SchemaRef = Arc::clone(node.schema.inner());
         let shape = Arc::clone(&node.shape);
         Ok(Self {
-            added: Arc::new(AddedRows::new(&shape.fact, &shape.filters, state)?),
+            added: Arc::new(DeltaRows::new(&shape.fact, &shape.filters, state)?),
             estimates: Arc::new(Estimates::of(&shape, &dimensions)),
             shape,
             dimensions,
@@ -69,7 +69,7 @@ impl DisplayAs for StarExec {
         write!(f, "StarJoin: fact={}", self.shape.fact.table.name())?;
         write!(f, ", on=[{}]", self.estimates.describe(&self.shape))?;
         self.shape.fmt_filter(f)?;
-        match self.added.most() {
+        match self.added.max_rows() {
             0 => Ok(()),
             rows => write!(f, ", rows_in_log={rows}"),
         }

@@ -15,6 +15,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::exec::StarExec;
 use super::node::StarNode;
 use super::scan::DimensionScan;
+use crate::plan::LeafExec;
 
 /// DataFusion's planner, which knows star queries too.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl ExtensionPlanner for StarPlanner {
         let arms = node.dimensions.iter().zip(&node.shape.arms).zip(dimensions);
         let dimensions = arms.map(|((logical, arm), values)| {
             match DimensionScan::of(logical, arm.columns.len(), values) {
-                Some(scan) => Arc::new(scan) as Arc<dyn ExecutionPlan>,
+                Some(scan) => Arc::new(LeafExec(scan)) as Arc<dyn ExecutionPlan>,
                 None => Arc::clone(values),
             }
         });

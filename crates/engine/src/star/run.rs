@@ -1,7 +1,6 @@
 //! Running a star query: dimensions first, side by side, then the join on all threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use datafusion::common::runtime::SpawnedTask;
@@ -19,6 +18,7 @@ use super::added::decoded;
 use super::dimension::{Read, read};
 use super::exec::StarExec;
 use super::planner::StarQueryPlanner;
+use crate::cancel::CancelOnDrop;
 use crate::config::Unit;
 use crate::plan::external;
 
@@ -27,23 +27,6 @@ pub(super) struct Run {
     exec: StarExec,
     metrics: ExecutionPlanMetricsSet,
     context: Arc<TaskContext>,
-}
-
-/// Tells threads to end when nobody waits for them any more: when it is dropped.
-#[derive(Default)]
-pub(super) struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// What they look at.
-    pub(super) fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
-    }
-}
-
-impl Drop for Interrupt {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 impl Run {
@@ -98,7 +81,7 @@ impl Run {
             .try_grow(threads * join.group_bytes() + added.iter().map(|rows| rows.bytes()).sum::<usize>())?;
         let held: usize = memory.iter().map(|memory| memory.size()).sum();
         let dram_peak = peak.max(held + states.size());
-        let interrupt = Interrupt::default();
+        let interrupt = CancelOnDrop::default();
         let ended = interrupt.flag();
         let joined = tokio::task::spawn_blocking(move || {
             let segments = shape.fact.table.segments().iter().zip(&shape.conditions);

@@ -7,21 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::ArrayRef;
-use arrow_schema::SchemaRef;
 use datafusion::common::Statistics;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment, Selection};
 
 use super::fact::pool_table;
 use crate::catalog::OpenTable;
-use crate::plan::{PoolTable, external};
+use crate::plan::{LeafScan, PoolTable, external};
 
 /// Combinations of codes up to which their numbers lie in an array.
 const DENSE: u64 = 1 << 20;
@@ -370,7 +367,7 @@ impl DisplayAs for DimensionScan {
     }
 }
 
-impl ExecutionPlan for DimensionScan {
+impl LeafScan for DimensionScan {
     fn name(&self) -> &'static str {
         "DimensionScan"
     }
@@ -379,42 +376,16 @@ impl ExecutionPlan for DimensionScan {
         self.values.properties()
     }
 
-    fn schema(&self) -> SchemaRef {
-        self.values.schema()
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    /// Its rows as values, for whoever wants them so.
+    /// Returns the rows as values, for a parent that does not read codes.
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.values.execute(partition, context)
     }
 
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        _: &[Arc<Statistics>],
-        args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        Ok(match args.partition() {
-            Some(_) => Arc::new(Statistics::new_unknown(&self.schema())),
-            None => Arc::clone(&self.statistics),
-        })
+    fn statistics(&self) -> Result<Arc<Statistics>> {
+        Ok(Arc::clone(&self.statistics))
     }
 }

@@ -13,7 +13,7 @@ use halocline_columns::{ColumnsError, Table};
 use super::space::vacuum_file;
 use crate::EngineError;
 use crate::catalog::OpenTable;
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::memory::Budget;
 use crate::rules::Mistake;
 use crate::transaction::Transaction;
@@ -69,7 +69,7 @@ type Progress<'a> = Mutex<&'a mut (dyn FnMut(&CompactProgress) + Send)>;
 /// # Errors
 /// No such table, the pool cannot be written, or the caller wants the end.
 pub(crate) fn compact(
-    shared: &Arc<Shared>,
+    engine: &Arc<EngineContext>,
     table: Option<&str>,
     options: &CompactOptions,
     progress: &mut (dyn FnMut(&CompactProgress) + Send),
@@ -78,7 +78,7 @@ pub(crate) fn compact(
 ) -> Result<CompactReport, EngineError> {
     let tables = match table {
         Some(table) => vec![table.to_string()],
-        None => shared.catalog()?.table_names(),
+        None => engine.catalog()?.table_names(),
     };
     let progress = Mutex::new(progress);
     let policy = CompactionPolicy::default();
@@ -87,7 +87,7 @@ pub(crate) fn compact(
         // What VACUUM FULL writes anew once is good.
         let mut full = options.full;
         loop {
-            let transaction = Transaction::begin(shared, "compaction", wait, cancel)?;
+            let transaction = Transaction::begin(engine, "compaction", wait, cancel)?;
             let group = match next_group(transaction, name, full, table.is_none(), &policy, cancel) {
                 Ok(Some(group)) => group,
                 Ok(None) => break,
@@ -117,15 +117,15 @@ pub(crate) fn compact(
 /// # Errors
 /// A writer has the lock; the pool cannot be written, or the caller wants the end.
 pub(crate) fn compact_group(
-    shared: &Arc<Shared>,
+    engine: &Arc<EngineContext>,
     policy: &CompactionPolicy,
     options: &CompactOptions,
     cancel: &AtomicBool,
 ) -> Result<bool, EngineError> {
     let mut ignored = |_: &CompactProgress| ();
     let progress: Progress<'_> = Mutex::new(&mut ignored);
-    for name in shared.catalog()?.table_names() {
-        let catalog = shared.catalog()?;
+    for name in engine.catalog()?.table_names() {
+        let catalog = engine.catalog()?;
         if !catalog.has_table(&name) {
             continue;
         }
@@ -133,13 +133,13 @@ pub(crate) fn compact_group(
             Ok(open) => open,
             Err(error) => {
                 // The other tables can be merged all the same.
-                shared
+                engine
                     .damage
                     .add(format!("compaction in the background: {error}"));
                 continue;
             }
         };
-        if shared.background.is_damaged(&open.table) {
+        if engine.background.is_damaged(&open.table) {
             continue;
         }
         let sorts = if open.table.cluster().is_some() {
@@ -156,15 +156,15 @@ pub(crate) fn compact_group(
             continue;
         }
         drop((open, catalog));
-        let transaction = Transaction::begin_quietly(shared, "compaction", Duration::ZERO)?;
+        let transaction = Transaction::begin_quietly(engine, "compaction", Duration::ZERO)?;
         if let Some(group) = next_group(transaction, &name, false, true, &policy, cancel)? {
             let table = group.open.table.clone();
             match merge_group(group, options, &progress, cancel, &mut CompactReport::default()) {
                 Err(error) if error.is_damage() => {
-                    shared
+                    engine
                         .damage
                         .add(format!("compaction in the background: {error}"));
-                    shared.background.note_damaged(&table);
+                    engine.background.note_damaged(&table);
                     continue;
                 }
                 merged => merged?,
@@ -216,7 +216,7 @@ fn next_group(
     }
     // What the log says of the table goes into segments now, and changes what is worth merging.
     let stored = catalog.objects().table(name)?;
-    match transaction.shared().rules.broken(Mistake::CompactWithoutLog) {
+    match transaction.engine().rules.broken(Mistake::CompactWithoutLog) {
         true => transaction.forget(stored.table.uid()),
         false => transaction.fold(&stored)?,
     }
@@ -259,7 +259,7 @@ fn merge_group(
     merging.bandwidth = options.bandwidth;
     merging.cancel = cancel;
     merging.progress = Some(&tell);
-    let budget = transaction.shared().budget();
+    let budget = transaction.engine().budget();
     merging.memory = options
         .memory
         .map_or(budget, |bytes| Budget::new(Some(bytes)))
@@ -284,7 +284,7 @@ fn merge_group(
 /// # Errors
 /// Those of [`compact`], and of giving space back.
 pub(crate) fn vacuum(
-    shared: &Arc<Shared>,
+    engine: &Arc<EngineContext>,
     table: Option<&str>,
     full: bool,
     wait: Duration,
@@ -294,8 +294,8 @@ pub(crate) fn vacuum(
         full,
         ..CompactOptions::default()
     };
-    let report = compact(shared, table, &options, &mut |_| (), wait, cancel)?;
-    let space = vacuum_file(shared, wait, cancel)?;
+    let report = compact(engine, table, &options, &mut |_| (), wait, cancel)?;
+    let space = vacuum_file(engine, wait, cancel)?;
     let length = match space.shared {
         true => "; the file keeps its length, as another process or handle has it open",
         false => "",

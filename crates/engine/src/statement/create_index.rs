@@ -51,7 +51,7 @@ pub(crate) fn build_index(
     let options = IndexOptions {
         layout: spec.layout,
         order: spec.order,
-        ..transaction.shared().index_options()
+        ..transaction.engine().index_options()
     };
     let (txn, table) = (transaction.txn(), &open.table);
     if volatile {
@@ -83,7 +83,7 @@ pub(crate) fn rebuild(
     let open = catalog.objects().table(&table)?;
     transaction.fold(&open)?;
     let open = transaction.catalog().objects().table(&table)?;
-    let options = transaction.shared().index_options();
+    let options = transaction.engine().index_options();
     rebuild_index(transaction.txn(), &open.table, name, &options, cancel)?;
     transaction.changed([]);
     Ok(())

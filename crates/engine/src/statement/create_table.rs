@@ -18,7 +18,7 @@ use crate::write::Writing;
 
 /// A table to be made.
 #[derive(Debug, Clone)]
-pub(crate) struct Making {
+pub(crate) struct TableSpec {
     /// Its name.
     pub(crate) name: String,
     /// Do nothing if there is one.
@@ -31,7 +31,7 @@ pub(crate) struct Making {
     pub(crate) encoding: TableEncoding,
 }
 
-impl Making {
+impl TableSpec {
     /// Whether the table is to be made; false if there is one and that is enough.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Making {
     ) -> Result<(u64, KeptIndexes), EngineError> {
         let schema = nullable(&storable_schema(&rows.schema()));
         let kept = self.make(transaction, &schema)?;
-        let share = transaction.shared().writer_share();
+        let share = transaction.engine().writer_share();
         let writing = Writing::start(transaction.txn(), &self.name, share);
         let fed = feed(&mut rows, &schema, &writing).await;
         let stats = writing.finish(fed).await?;

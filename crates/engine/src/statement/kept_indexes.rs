@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 use halocline_elf::{ElfError, TableIndex};
 
 use super::create_index::build_index;
-use super::place_index::{Placed, set_placement};
+use super::place_index::{PlacementSpec, set_placement};
 use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec, Order, Placement};
 
 /// Definitions of indexes.
 #[derive(Debug, Default)]
 pub(crate) struct KeptIndexes {
-    definitions: Vec<(IndexSpec, Placed)>,
+    definitions: Vec<(IndexSpec, PlacementSpec)>,
     /// Names of those whose definition cannot be read.
     unreadable: Vec<String>,
 }
@@ -41,8 +41,8 @@ impl KeptIndexes {
                         order: Order::Given,
                     };
                     let placed = index.wanted().map_or_else(
-                        |_| Placed::default(),
-                        |wanted| Placed {
+                        |_| PlacementSpec::default(),
+                        |wanted| PlacementSpec {
                             placement: Some(wanted.placement),
                             dram: Some(wanted.dram),
                         },

@@ -1,24 +1,27 @@
 //! `ALTER INDEX … SET`, and `WITH (placement = …, dram = …)` of `CREATE INDEX`.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use halocline_cache::Placement;
 use halocline_columns::Table;
 use halocline_elf::{PlaceOptions, TableIndex, place_index, refresh_index};
 
-use crate::EngineError;
+use crate::context::EngineContext;
+use crate::info::index_info;
 use crate::transaction::Transaction;
+use crate::{EngineError, IndexInfo};
 
 /// What a statement says of an index's placement; what it does not say stays as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct PlacementSpec {
     /// What is to be in DRAM.
     pub(crate) placement: Option<Placement>,
     /// Bytes of DRAM for that at most; none: as many as it takes.
     pub(crate) dram: Option<Option<u64>>,
 }
 
-impl Placed {
+impl PlacementSpec {
     /// Does it say nothing.
     pub(crate) fn is_nothing(self) -> bool {
         self == Self::default()
@@ -34,7 +37,7 @@ pub(crate) fn set_placement(
     transaction: &mut Transaction,
     name: &str,
     if_exists: bool,
-    placed: Placed,
+    placed: PlacementSpec,
     cancel: &AtomicBool,
 ) -> Result<bool, EngineError> {
     let catalog = transaction.catalog();
@@ -72,12 +75,31 @@ pub(crate) fn set_placement(
         let open = transaction.catalog().objects().table(&table)?;
         transaction.fold(&open)?;
         drop(open);
-        let build = transaction.shared().index_options();
+        let build = transaction.engine().index_options();
         let table = Table::open_in(transaction.txn(), &table)?;
         refresh_index(transaction.txn(), &table, name, &build, cancel)?;
         transaction.changed([]);
     }
     // What was picked for it before was picked by other queries.
-    transaction.shared().placements.picks().forget(Some(name));
+    transaction.engine().placements.advisor().forget(Some(name));
     Ok(true)
+}
+
+/// Makes the copies in DRAM that an index is to have, and returns the resulting state of the index. Setting `cancel` ends the
+/// build of a volatile index.
+///
+/// # Errors
+/// The pool or its log cannot be read; there is no such index.
+pub(crate) fn place_now(
+    engine: &EngineContext,
+    name: &str,
+    cancel: &Arc<AtomicBool>,
+) -> Result<IndexInfo, EngineError> {
+    let catalog = engine.catalog()?;
+    let index = catalog.indexes().iter().find(|index| index.name == name);
+    let index = index.ok_or_else(|| catalog.no_index(name))?;
+    if let Some(table) = &index.table {
+        index.place(&catalog.table(table)?.table, true, cancel);
+    }
+    index_info(&catalog, name)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use halocline_pool::{PoolError, VacuumReport};
 
 use crate::EngineError;
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::transaction::LOOK_AT_CANCEL;
 
 /// Bytes of blocks that may be unused before they are given back unasked.
@@ -22,22 +22,22 @@ pub(crate) const WHEN_QUIET: u64 = 2;
 /// # Errors
 /// Another writer keeps the lock; the caller wants the end; the pool cannot be written.
 pub(crate) fn vacuum_file(
-    shared: &Arc<Shared>,
+    engine: &Arc<EngineContext>,
     wait: Duration,
     cancel: &AtomicBool,
 ) -> Result<VacuumReport, EngineError> {
     // What the cache keeps would keep the space that merges have freed.
-    shared.cache.forget();
-    let _waiting = shared.background.writer();
+    engine.cache.forget();
+    let _waiting = engine.background.announce_writer();
     let start = Instant::now();
     loop {
         let left = wait.saturating_sub(start.elapsed());
-        match shared.pool.vacuum_wait(left.min(LOOK_AT_CANCEL), cancel) {
+        match engine.pool.vacuum_wait(left.min(LOOK_AT_CANCEL), cancel) {
             Err(PoolError::Locked { .. }) if left > LOOK_AT_CANCEL => {}
             Err(error) => return Err(error.into()),
             Ok(report) => {
                 if let Some((before, generation)) = report.moved {
-                    let mut rewrites = shared.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut rewrites = engine.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
                     rewrites.add_moved(before, generation);
                 }
                 return Ok(report);
@@ -50,14 +50,14 @@ pub(crate) fn vacuum_file(
 }
 
 /// Gives unused space back if it is more than this part of what is used, and nobody is writing.
-pub(crate) fn give_back(shared: &Shared, part: u64) {
-    let unused = shared.pool.free_with_blocks();
+pub(crate) fn give_back(engine: &EngineContext, part: u64) {
+    let unused = engine.pool.free_with_blocks();
     if unused < LEAST {
         return;
     }
-    shared.cache.forget();
-    let given = shared.pool.info().map(|info| info.used / part <= unused);
-    let result = given.and_then(|worth| worth.then(|| shared.pool.give_back()).transpose());
+    engine.cache.forget();
+    let given = engine.pool.info().map(|info| info.used / part <= unused);
+    let result = given.and_then(|worth| worth.then(|| engine.pool.give_back()).transpose());
     match result {
         Ok(_) | Err(PoolError::Locked { .. }) => {}
         // What was written is safe all the same.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::model::runtime;
 use super::{check, rows, sorted};
-use crate::statement::{Placed, set_placement};
+use crate::statement::{PlacementSpec, set_placement};
 use crate::{Database, DatabaseOptions, EngineError, IndexInfo, Placement};
 
 const ROWS: i64 = 20_000;
@@ -301,12 +301,12 @@ fn storing_it_again_can_be_cancelled() {
         let db = memory();
         fill(&db).await;
         agrees(&db).await;
-        let placed = Placed {
+        let placed = PlacementSpec {
             placement: Some(Placement::SlowOnly),
             dram: None,
         };
         let (now, before) = (AtomicBool::new(true), db.info().unwrap());
-        let ended = db.session.change(&db.shared, "ALTER INDEX", &now, |transaction| {
+        let ended = db.session.change(&db.engine, "ALTER INDEX", &now, |transaction| {
             set_placement(transaction, "i", false, placed, &now)
         });
         assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
@@ -317,7 +317,7 @@ fn storing_it_again_can_be_cancelled() {
         // A build that is cancelled leaves a table that is scanned, and the next query builds.
         run(&db, "SET halocline.dram_budget = 0").await;
         run(&db, "SET halocline.dram_budget = unlimited").await;
-        let catalog = db.shared.catalog().unwrap();
+        let catalog = db.engine.catalog().unwrap();
         let (open, table) = (&catalog.indexes()[0], catalog.table("t").unwrap());
         let ended = open.place(&table.table, true, &Arc::new(AtomicBool::new(true)));
         assert!(ended.is_none() && open.now().is_none());

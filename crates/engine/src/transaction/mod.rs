@@ -9,7 +9,7 @@
 //! Invariants: until `commit` nobody else sees anything of it; dropping it leaves nothing; a statement inside that fails
 //! is undone, and the transaction goes on without it.
 
-mod held;
+mod guard;
 mod publish;
 mod savepoint;
 
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 
 use halocline_pool::{PoolError, Txn};
 
-pub(crate) use held::{Held, Slot};
+pub(crate) use guard::{TransactionGuard, TransactionSlot};
 use savepoint::Savepoint;
 
 use crate::EngineError;
 use crate::catalog::{Catalog, LOG_OBJECT, Objects, OpenTable};
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::delta::{Change, Changes, Delta, encode, size};
 use crate::rules::Mistake;
 
@@ -37,12 +37,9 @@ const DELTA_BYTES: usize = 64 << 20;
 /// How long a statement that waits for another writer does not notice that it was cancelled.
 pub(crate) const LOOK_AT_CANCEL: Duration = Duration::from_millis(100);
 
-/// For what nobody cancels.
-pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
-
 /// A transaction under way.
 pub(crate) struct Transaction {
-    shared: Arc<Shared>,
+    engine: Arc<EngineContext>,
     /// The objects as they are now; none after a change until somebody asks. Dropped before `txn`, which gives its space
     /// back at once only if nobody reads what it has written.
     objects: Option<Arc<Objects>>,
@@ -73,16 +70,16 @@ impl Transaction {
     /// # Errors
     /// Another writer keeps it; the caller wants the end; the pool is open for reading only.
     pub(crate) fn begin(
-        shared: &Arc<Shared>,
+        engine: &Arc<EngineContext>,
         what: &str,
         wait: Duration,
         cancel: &AtomicBool,
     ) -> Result<Self, EngineError> {
-        let _waiting = shared.background.writer();
+        let _waiting = engine.background.announce_writer();
         let start = Instant::now();
         loop {
             let left = wait.saturating_sub(start.elapsed());
-            match Self::begin_quietly(shared, what, left.min(LOOK_AT_CANCEL)) {
+            match Self::begin_quietly(engine, what, left.min(LOOK_AT_CANCEL)) {
                 Err(EngineError::Pool(PoolError::Locked { .. })) if left > LOOK_AT_CANCEL => {}
                 other => return other,
             }
@@ -97,11 +94,11 @@ impl Transaction {
     /// # Errors
     /// As [`begin`](Self::begin).
     pub(crate) fn begin_quietly(
-        shared: &Arc<Shared>,
+        engine: &Arc<EngineContext>,
         what: &str,
         wait: Duration,
     ) -> Result<Self, EngineError> {
-        let txn = match shared.pool.begin_wait(wait) {
+        let txn = match engine.pool.begin_wait(wait) {
             Err(PoolError::ReadOnly { .. }) => {
                 let what = what.to_string();
                 return Err(EngineError::ReadOnly { what });
@@ -109,9 +106,9 @@ impl Transaction {
             begun => Arc::new(begun?),
         };
         // The lock is held: nothing can come between this version and what is published over it.
-        let base = shared.catalog()?;
+        let base = engine.catalog()?;
         Ok(Self {
-            shared: Arc::clone(shared),
+            engine: Arc::clone(engine),
             txn,
             delta: base.delta().clone(),
             objects: Some(Arc::clone(base.objects())),
@@ -133,8 +130,8 @@ impl Transaction {
     }
 
     /// What all sessions share.
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
+    pub(crate) fn engine(&self) -> &EngineContext {
+        &self.engine
     }
 
     /// The pool's transaction beneath, for changes of objects; tell them by [`changed`](Self::changed).
@@ -149,7 +146,7 @@ impl Transaction {
     }
 
     fn objects(&mut self) -> &Arc<Objects> {
-        let (txn, placements) = (&self.txn, &self.shared.placements);
+        let (txn, placements) = (&self.txn, &self.engine.placements);
         self.objects
             .get_or_insert_with(|| Arc::new(Objects::of_transaction(txn, placements)))
     }
@@ -181,7 +178,7 @@ impl Transaction {
         let uid = open.table.uid();
         for change in changes {
             let added = matches!(change, Change::DeleteAdded(_));
-            if added && self.shared.rules.broken(Mistake::KeepAddedRows) {
+            if added && self.engine.rules.broken(Mistake::KeepAddedRows) {
                 continue;
             }
             self.delta.apply(uid, &change)?;
@@ -191,10 +188,10 @@ impl Transaction {
             }
         }
         self.pending_rows += rows;
-        if self.pending_rows > self.shared.rules.small_rows || self.pending_bytes > SMALL_BYTES {
+        if self.pending_rows > self.engine.rules.small_rows || self.pending_bytes > SMALL_BYTES {
             self.publish_at_end();
         }
-        if self.delta.bytes() > DELTA_BYTES.min(self.shared.budget().delta()) {
+        if self.delta.bytes() > DELTA_BYTES.min(self.engine.budget().delta()) {
             self.fold_all()?;
         }
         Ok(())
@@ -202,7 +199,7 @@ impl Transaction {
 
     /// The table is gone, or all its rows are: forgets what the log said of it.
     pub(crate) fn forget(&mut self, uid: u64) {
-        if !self.shared.rules.broken(Mistake::TruncateSegmentsOnly) {
+        if !self.engine.rules.broken(Mistake::TruncateSegmentsOnly) {
             self.delta.forget(uid);
         }
         self.changed([]);
@@ -251,14 +248,14 @@ impl Transaction {
     /// The medium reports a failure.
     fn persist(self, end: u64) -> Result<(), EngineError> {
         let Self {
-            shared,
+            engine,
             base,
             txn,
             objects,
             ..
         } = self;
         drop((objects, txn));
-        if !shared.rules.broken(Mistake::AcknowledgeEarly)
+        if !engine.rules.broken(Mistake::AcknowledgeEarly)
             && let Some(snapshot) = base.objects().snapshot()
         {
             snapshot.log_persist(LOG_OBJECT, end)?;
@@ -290,7 +287,7 @@ impl Transaction {
 
     /// Takes back what was done since; objects first, which can fail.
     fn undo(&mut self, savepoint: Savepoint) -> Result<(), EngineError> {
-        if self.shared.rules.broken(Mistake::KeepFailed) {
+        if self.engine.rules.broken(Mistake::KeepFailed) {
             return Ok(());
         }
         if savepoint.differs(&self.txn) {

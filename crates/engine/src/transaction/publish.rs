@@ -10,8 +10,8 @@ use halocline_elf::refresh_index;
 
 use super::Transaction;
 use crate::EngineError;
-use crate::background::Background;
 use crate::catalog::{LOG_OBJECT, OpenTable};
+use crate::compaction_thread;
 use crate::delta::{Changes, TableDelta, encode};
 use crate::rules::Mistake;
 
@@ -32,15 +32,15 @@ impl Transaction {
         let Some(delta) = self.delta.of(uid).cloned() else {
             return Ok(());
         };
-        let forgotten = self.shared.rules.broken(Mistake::ForgetDeletions);
+        let forgotten = self.engine.rules.broken(Mistake::ForgetDeletions);
         // Before rows are added: it fails without a trace if the rows deleted before are damaged.
         if !delta.deleted().is_empty() && !forgotten {
             delete_rows(&self.txn, name, delta.deleted())?;
         }
         if delta.live_rows() > 0 {
-            let mut writer = TableWriter::append(&self.txn, name, self.shared.table_options())?;
+            let mut writer = TableWriter::append(&self.txn, name, self.engine.table_options())?;
             for (start, batch) in delta.batches() {
-                let live = match self.shared.rules.broken(Mistake::FoldGoneRows) {
+                let live = match self.engine.rules.broken(Mistake::FoldGoneRows) {
                     true => RecordBatch::clone(batch),
                     false => live_rows(&delta, *start, batch)?,
                 };
@@ -84,17 +84,17 @@ impl Transaction {
             .tables()
             .flat_map(|(uid, delta)| delta.changes().map(move |change| (uid, change)))
             .collect();
-        match changes.is_empty() || self.shared.rules.broken(Mistake::ForgetUnfolded) {
+        match changes.is_empty() || self.engine.rules.broken(Mistake::ForgetUnfolded) {
             true => Ok(Vec::new()),
             false => Ok(vec![encode(&changes)?]),
         }
     }
 
     pub(super) fn publish(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
-        if !self.shared.rules.broken(Mistake::ForgetLog) {
+        if !self.engine.rules.broken(Mistake::ForgetLog) {
             self.fold_all()?;
         }
-        if !self.shared.rules.broken(Mistake::StaleIndex) {
+        if !self.engine.rules.broken(Mistake::StaleIndex) {
             self.refresh_indexes(cancel)?;
         }
         if cancel.load(Ordering::Relaxed) {
@@ -104,13 +104,13 @@ impl Transaction {
         if log.is_some() || self.wants_log {
             // It was full if it is there and wanted all the same.
             let factor = if self.wants_log { 2 } else { 1 };
-            let least = self.shared.rules.log_bytes;
+            let least = self.engine.rules.log_bytes;
             let bytes = log.map_or(least, |bytes| (bytes * factor).clamp(least, LOG_MAX_BYTES));
             let unfolded = self.unfolded()?;
             self.txn.put_log_with(LOG_OBJECT, bytes, unfolded)?;
         }
         let Self {
-            shared,
+            engine,
             txn,
             base,
             objects,
@@ -120,11 +120,11 @@ impl Transaction {
         let before = base.version();
         // Neither the transaction's own view nor the version before must keep the space that this frees.
         drop((base, objects));
-        shared.cache.forget();
+        engine.cache.forget();
         let txn = Arc::try_unwrap(txn).map_err(|_| EngineError::TransactionBusy)?;
         if only_rewrites {
             // Locked until it is known whether it was published: by then others may have the writer's lock.
-            let mut rewrites = shared.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rewrites = engine.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
             let generation = txn.commit()?;
             if generation != before.0 {
                 rewrites.add(before, generation);
@@ -132,13 +132,13 @@ impl Transaction {
         } else {
             txn.commit()?;
         }
-        Background::published(&shared);
+        compaction_thread::after_publish(&engine);
         Ok(())
     }
 
     /// Brings the indexes of all touched tables up to date: new segments get an Elf, those of gone segments go.
     fn refresh_indexes(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
-        let options = self.shared.index_options();
+        let options = self.engine.index_options();
         for uid in std::mem::take(&mut self.touched) {
             // A table that was dropped has taken its indexes with it.
             let Ok(open) = self.objects().table_of(uid) else {

@@ -31,9 +31,9 @@ pub(crate) async fn store(
     mut look: impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send,
 ) -> Result<Stored, EngineError> {
     // Before the query starts, which else might take all.
-    let share = transaction.shared().writer_share();
+    let share = transaction.engine().writer_share();
     let (mut few, mut count) = (Vec::new(), 0);
-    while count <= transaction.shared().rules.small_rows {
+    while count <= transaction.engine().rules.small_rows {
         let Some(batch) = rows.next().await else {
             return Ok(Stored::Few(few, count));
         };

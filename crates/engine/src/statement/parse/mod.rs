@@ -15,11 +15,11 @@ pub(crate) use copy::CopyFrom;
 pub(crate) use rows::{Delete, Insert, Source, Update};
 pub(crate) use table::{Alter, Alteration};
 
-use super::create_table::Making;
-use super::nesting::Nesting;
-use super::place_index::Placed;
+use super::create_table::TableSpec;
+use super::place_index::PlacementSpec;
 use super::unsupported::unsupported;
 use crate::catalog::{CATALOG, SCHEMA};
+use crate::nesting::Nesting;
 use crate::{EngineError, IndexSpec, semantics};
 
 /// A statement, by who runs it.
@@ -38,14 +38,14 @@ pub(crate) enum Statement {
     /// `CREATE TABLE … AS`.
     CreateTable {
         /// The table.
-        making: Making,
+        spec: TableSpec,
         /// Its rows.
         query: Box<Query>,
     },
     /// `CREATE TABLE` with a column list.
     NewTable {
         /// The table.
-        making: Making,
+        spec: TableSpec,
         /// Its columns.
         schema: SchemaRef,
         /// The default of each.
@@ -95,7 +95,7 @@ pub(crate) enum Statement {
         /// Do nothing if there is one.
         if_not_exists: bool,
         /// What of it is to be in DRAM.
-        placed: Placed,
+        placed: PlacementSpec,
     },
     /// `ALTER INDEX … SET`.
     PlaceIndex {
@@ -104,7 +104,7 @@ pub(crate) enum Statement {
         /// Do nothing if it is not there.
         if_exists: bool,
         /// What of it is to be in DRAM.
-        placed: Placed,
+        placed: PlacementSpec,
     },
     /// `DROP INDEX`.
     DropIndexes {

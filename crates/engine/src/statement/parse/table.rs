@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use halocline_columns::TableEncoding;
 
-use super::super::create_table::Making;
+use super::super::create_table::TableSpec;
 use super::{Statement, identifier, object_name, refuse};
 use crate::EngineError;
 use crate::import::{read_columns, read_field};
@@ -71,7 +71,7 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         return refuse("OR REPLACE with IF NOT EXISTS", "use one of them");
     }
     let with = table_options(&create.table_options)?;
-    let making = Making {
+    let spec = TableSpec {
         cluster: with.cluster,
         encoding: with.encoding.unwrap_or_default(),
         if_not_exists: create.if_not_exists,
@@ -82,11 +82,11 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         if !create.constraints.is_empty() {
             return refuse("a constraint", "NOT NULL is the only one; leave the others out");
         }
-        let wrong = |reason| EngineError::Query(format!("CREATE TABLE {}: {reason}", making.name));
+        let wrong = |reason| EngineError::Query(format!("CREATE TABLE {}: {reason}", spec.name));
         let (columns, defaults): (Vec<_>, Vec<_>) = create.columns.iter().map(without_default).unzip();
         let schema = read_columns(&columns).map_err(wrong)?;
         return Ok(Statement::NewTable {
-            making,
+            spec,
             schema,
             defaults,
         });
@@ -98,7 +98,7 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         );
     }
     Ok(Statement::CreateTable {
-        making,
+        spec,
         query: query.clone(),
     })
 }

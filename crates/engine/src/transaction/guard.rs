@@ -12,15 +12,15 @@ use std::time::Duration;
 use super::{Savepoint, Transaction};
 use crate::EngineError;
 use crate::catalog::Catalog;
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::rules::Mistake;
 
 /// The open transaction of a session.
 #[derive(Default)]
-pub(crate) struct Slot(Mutex<State>);
+pub(crate) struct TransactionSlot(Mutex<SlotState>);
 
 #[derive(Default)]
-enum State {
+enum SlotState {
     /// There is none.
     #[default]
     Idle,
@@ -36,8 +36,8 @@ enum State {
     Lost,
 }
 
-impl Slot {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl TransactionSlot {
+    fn state(&self) -> MutexGuard<'_, SlotState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,13 +45,15 @@ impl Slot {
     ///
     /// # Errors
     /// A statement of the transaction is running, or was interrupted.
-    fn take(&self, leaving: State) -> Result<State, EngineError> {
+    fn take(&self, leaving: SlotState) -> Result<SlotState, EngineError> {
         let mut state = self.state();
         match &*state {
-            State::Idle => Ok(State::Idle),
-            State::Running => Err(EngineError::TransactionBusy),
-            State::Lost => Err(EngineError::TransactionLost),
-            State::Begun | State::Reading(_) | State::Open(_) => Ok(std::mem::replace(&mut *state, leaving)),
+            SlotState::Idle => Ok(SlotState::Idle),
+            SlotState::Running => Err(EngineError::TransactionBusy),
+            SlotState::Lost => Err(EngineError::TransactionLost),
+            SlotState::Begun | SlotState::Reading(_) | SlotState::Open(_) => {
+                Ok(std::mem::replace(&mut *state, leaving))
+            }
         }
     }
 
@@ -60,19 +62,19 @@ impl Slot {
     ///
     /// # Errors
     /// A statement of the transaction is running, or was interrupted; the pool cannot be read.
-    pub(crate) fn catalog(&self, shared: &Shared) -> Result<Option<Arc<Catalog>>, EngineError> {
+    pub(crate) fn catalog(&self, engine: &EngineContext) -> Result<Option<Arc<Catalog>>, EngineError> {
         let mut state = self.state();
         match &mut *state {
-            State::Idle => Ok(None),
-            State::Begun => {
-                let first = shared.catalog()?;
-                *state = State::Reading(Arc::clone(&first));
+            SlotState::Idle => Ok(None),
+            SlotState::Begun => {
+                let first = engine.catalog()?;
+                *state = SlotState::Reading(Arc::clone(&first));
                 Ok(Some(first))
             }
-            State::Reading(read) => Ok(Some(Arc::clone(read))),
-            State::Open(transaction) => Ok(Some(transaction.catalog())),
-            State::Running => Err(EngineError::TransactionBusy),
-            State::Lost => Err(EngineError::TransactionLost),
+            SlotState::Reading(read) => Ok(Some(Arc::clone(read))),
+            SlotState::Open(transaction) => Ok(Some(transaction.catalog())),
+            SlotState::Running => Err(EngineError::TransactionBusy),
+            SlotState::Lost => Err(EngineError::TransactionLost),
         }
     }
 
@@ -81,11 +83,11 @@ impl Slot {
     ///
     /// # Errors
     /// As [`catalog`](Self::catalog).
-    pub(crate) fn peek(&self, shared: &Shared) -> Result<Option<Arc<Catalog>>, EngineError> {
-        if matches!(&*self.state(), State::Begun) {
+    pub(crate) fn peek(&self, engine: &EngineContext) -> Result<Option<Arc<Catalog>>, EngineError> {
+        if matches!(&*self.state(), SlotState::Begun) {
             return Ok(None);
         }
-        self.catalog(shared)
+        self.catalog(engine)
     }
 
     /// Is no transaction open.
@@ -94,7 +96,7 @@ impl Slot {
     /// One is; `what` cannot be done inside.
     pub(crate) fn must_be_idle(&self, what: &'static str) -> Result<(), EngineError> {
         match &*self.state() {
-            State::Idle => Ok(()),
+            SlotState::Idle => Ok(()),
             _ => Err(EngineError::InTransaction { what }),
         }
     }
@@ -105,7 +107,7 @@ impl Slot {
     /// A transaction is open.
     pub(crate) fn open(&self) -> Result<(), EngineError> {
         match &mut *self.state() {
-            idle @ State::Idle => *idle = State::Begun,
+            idle @ SlotState::Idle => *idle = SlotState::Begun,
             _ => return Err(EngineError::InTransaction { what: "BEGIN" }),
         }
         Ok(())
@@ -117,12 +119,12 @@ impl Slot {
     /// There is none; a statement of it is running, or was interrupted; the pool cannot be written; the caller wants the
     /// end. In the last three cases the transaction is over, and nothing of it is stored.
     pub(crate) fn commit(&self, cancel: &AtomicBool) -> Result<(), EngineError> {
-        match self.take(State::Idle) {
-            Ok(State::Open(transaction)) => transaction.commit(cancel),
-            Ok(State::Idle) => Err(EngineError::NoTransaction { what: "COMMIT" }),
+        match self.take(SlotState::Idle) {
+            Ok(SlotState::Open(transaction)) => transaction.commit(cancel),
+            Ok(SlotState::Idle) => Err(EngineError::NoTransaction { what: "COMMIT" }),
             Ok(_) => Ok(()),
             Err(error @ EngineError::TransactionLost) => {
-                *self.state() = State::Idle;
+                *self.state() = SlotState::Idle;
                 Err(error)
             }
             Err(error) => Err(error),
@@ -134,14 +136,14 @@ impl Slot {
     /// # Errors
     /// There is none; a statement of it is running.
     pub(crate) fn roll_back(&self) -> Result<(), EngineError> {
-        match self.take(State::Idle) {
-            Ok(State::Idle) => Err(EngineError::NoTransaction { what: "ROLLBACK" }),
+        match self.take(SlotState::Idle) {
+            Ok(SlotState::Idle) => Err(EngineError::NoTransaction { what: "ROLLBACK" }),
             Ok(transaction) => {
                 drop(transaction);
                 Ok(())
             }
             Err(EngineError::TransactionLost) => {
-                *self.state() = State::Idle;
+                *self.state() = SlotState::Idle;
                 Ok(())
             }
             Err(error) => Err(error),
@@ -150,63 +152,63 @@ impl Slot {
 }
 
 /// A transaction while a statement runs in it.
-pub(crate) struct Held {
+pub(crate) struct TransactionGuard {
     pub(crate) transaction: Transaction,
     /// Of the session's transaction.
-    within: Option<(Running, Savepoint)>,
+    within: Option<(RunningStatement, Savepoint)>,
 }
 
 /// Says that the session's transaction is lost unless it is given back.
-struct Running(Option<Arc<Slot>>);
+struct RunningStatement(Option<Arc<TransactionSlot>>);
 
-impl Drop for Running {
+impl Drop for RunningStatement {
     fn drop(&mut self) {
         if let Some(slot) = self.0.take() {
-            *slot.state() = State::Lost;
+            *slot.state() = SlotState::Lost;
         }
     }
 }
 
-impl Held {
+impl TransactionGuard {
     /// Returns the session's open transaction, or a new one, with the writer's lock, for which it waits up to `wait`.
     ///
     /// # Errors
     /// A statement of the open transaction is running, or was interrupted; another writer keeps the lock, or has changed
     /// what the open transaction has read; `cancel` was set; the pool is open for reading only.
     pub(crate) fn take(
-        slot: &Arc<Slot>,
-        shared: &Arc<Shared>,
+        slot: &Arc<TransactionSlot>,
+        engine: &Arc<EngineContext>,
         what: &str,
         wait: Duration,
         cancel: &AtomicBool,
     ) -> Result<Self, EngineError> {
-        let transaction = match slot.take(State::Running)? {
-            State::Open(transaction) => *transaction,
-            State::Begun => Self::lock_for(slot, shared, what, wait, cancel, None)?,
-            State::Reading(read) => Self::lock_for(slot, shared, what, wait, cancel, Some(read))?,
-            State::Idle | State::Running | State::Lost => {
+        let transaction = match slot.take(SlotState::Running)? {
+            SlotState::Open(transaction) => *transaction,
+            SlotState::Begun => Self::lock_for(slot, engine, what, wait, cancel, None)?,
+            SlotState::Reading(read) => Self::lock_for(slot, engine, what, wait, cancel, Some(read))?,
+            SlotState::Idle | SlotState::Running | SlotState::Lost => {
                 return Ok(Self {
-                    transaction: Transaction::begin(shared, what, wait, cancel)?,
+                    transaction: Transaction::begin(engine, what, wait, cancel)?,
                     within: None,
                 });
             }
         };
-        let within = Some((Running(Some(Arc::clone(slot))), transaction.savepoint()));
+        let within = Some((RunningStatement(Some(Arc::clone(slot))), transaction.savepoint()));
         Ok(Self { transaction, within })
     }
 
     /// Takes the lock for the first statement of the open transaction that writes. After an error the transaction is what
     /// it was.
     fn lock_for(
-        slot: &Arc<Slot>,
-        shared: &Arc<Shared>,
+        slot: &Arc<TransactionSlot>,
+        engine: &Arc<EngineContext>,
         what: &str,
         wait: Duration,
         cancel: &AtomicBool,
         read: Option<Arc<Catalog>>,
     ) -> Result<Transaction, EngineError> {
-        let locked = Transaction::begin(shared, what, wait, cancel).and_then(|transaction| {
-            let rewrites = shared.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+        let locked = Transaction::begin(engine, what, wait, cancel).and_then(|transaction| {
+            let rewrites = engine.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
             match read
                 .as_ref()
                 .is_none_or(|read| rewrites.are_equal(read, transaction.base()))
@@ -216,7 +218,7 @@ impl Held {
             }
         });
         if locked.is_err() {
-            *slot.state() = read.map_or(State::Begun, State::Reading);
+            *slot.state() = read.map_or(SlotState::Begun, SlotState::Reading);
         }
         locked
     }
@@ -243,12 +245,12 @@ impl Held {
         if result.is_err() {
             transaction.undo(savepoint)?;
         }
-        if transaction.shared().rules.broken(Mistake::CommitEarly) {
+        if transaction.engine().rules.broken(Mistake::CommitEarly) {
             // One that the log cannot take is published with all the others.
             let _ = transaction.store_pending()?;
         }
         if let Some(slot) = running.0.take() {
-            *slot.state() = State::Open(Box::new(transaction));
+            *slot.state() = SlotState::Open(Box::new(transaction));
         }
         result
     }

@@ -1,0 +1,112 @@
+//! The state that all sessions of an open database share.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use datafusion::execution::runtime_env::RuntimeEnv;
+use halocline_columns::TableOptions;
+use halocline_elf::IndexOptions;
+use halocline_pool::Pool;
+
+use crate::EngineError;
+use crate::background::Background;
+use crate::catalog::{Catalog, CatalogCache, Rewrites};
+use crate::config::LOCK_WAIT;
+use crate::memory::{Budget, WriterShare};
+use crate::options::DatabaseOptions;
+use crate::placements::Placements;
+use crate::rules::Rules;
+use crate::scrub::{DamageLog, Scrub};
+use crate::threads::{MOST_THREADS, SelectionThreads};
+
+/// What all sessions of an open pool share.
+pub(crate) struct EngineContext {
+    pub(crate) pool: Pool,
+    pub(crate) cache: CatalogCache,
+    pub(crate) rewrites: Mutex<Rewrites>,
+    pub(crate) options: DatabaseOptions,
+    pub(crate) rules: Rules,
+    pub(crate) background: Background,
+    pub(crate) scrub: Scrub,
+    /// What was found damaged in the background.
+    pub(crate) damage: DamageLog,
+    /// What the sessions' queries run with.
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    /// What of the indexes is in DRAM.
+    pub(crate) placements: Arc<Placements>,
+    /// Who looks through them.
+    pub(crate) threads: Arc<SelectionThreads>,
+}
+
+impl EngineContext {
+    /// The newest version of the database.
+    ///
+    /// # Errors
+    /// The pool or its log cannot be read.
+    pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, EngineError> {
+        self.cache.newest(&self.pool, &self.rules)
+    }
+
+    /// DRAM for the copies of all placed indexes; none: no limit.
+    pub(crate) fn dram_budget(&self) -> Option<u64> {
+        Some(self.placements.budget().limit()).filter(|limit| *limit < u64::MAX)
+    }
+
+    /// What it is unless it is changed.
+    pub(crate) fn default_dram_budget(&self) -> Option<u64> {
+        let half = self.options.memory.map(|bytes| bytes as u64 / 2);
+        self.options.dram_budget.or(half)
+    }
+
+    /// Changes that; what was placed is placed anew within it. Volatile indexes that do not stay are built by the next
+    /// queries that have a use for them.
+    ///
+    /// # Errors
+    /// The pool or its log cannot be read.
+    pub(crate) fn set_dram_budget(&self, limit: Option<u64>) -> Result<(), EngineError> {
+        let catalog = self.catalog()?;
+        self.placements.set_limit(limit.unwrap_or(u64::MAX));
+        let placed: Vec<_> = catalog.indexes().iter().filter(|index| index.forget()).collect();
+        for index in placed {
+            let table = index.table.as_ref().map(|name| catalog.table(name)).transpose()?;
+            if let Some(table) = table {
+                index.place_again(&table.table);
+            }
+        }
+        Ok(())
+    }
+
+    /// How long a statement that writes waits for another writer, unless its session is set otherwise.
+    pub(crate) fn lock_wait(&self) -> Duration {
+        self.options.lock_wait.unwrap_or(LOCK_WAIT)
+    }
+
+    /// The DRAM there is.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::new(self.options.memory)
+    }
+
+    /// How tables are written.
+    pub(crate) fn table_options(&self) -> TableOptions {
+        let mut options = TableOptions::default();
+        options.memory = self.budget().storing();
+        options
+    }
+
+    /// What a table writer has beside the query that feeds it.
+    pub(crate) fn writer_share(&self) -> WriterShare {
+        WriterShare::take(self.budget(), &self.runtime.memory_pool)
+    }
+
+    /// How indexes are built.
+    pub(crate) fn index_options(&self) -> IndexOptions {
+        index_options(&self.options)
+    }
+}
+
+pub(crate) fn index_options(of: &DatabaseOptions) -> IndexOptions {
+    let mut options = IndexOptions::default();
+    options.threads = of.threads.unwrap_or(options.threads).min(MOST_THREADS);
+    options.memory = Budget::new(of.memory).work();
+    options
+}
