@@ -5,7 +5,8 @@ use std::sync::mpsc::channel;
 use crate::EngineError;
 use crate::context::EngineContext;
 use crate::info::{
-    CheckProgress, CheckReport, DamagedKind, DamagedObject, damaged_index, damaged_table, readable,
+    DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, damaged_index, damaged_table,
+    readable,
 };
 
 /// Checks everything there is.
@@ -14,8 +15,8 @@ use crate::info::{
 /// The pool cannot be read at all.
 pub(crate) fn check(
     engine: &EngineContext,
-    progress: &mut dyn FnMut(CheckProgress<'_>),
-) -> Result<CheckReport, EngineError> {
+    progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),
+) -> Result<DatabaseCheckReport, EngineError> {
     let pool = check_pool(engine, progress)?;
     let mut problems: Vec<String> = pool.problems.iter().map(ToString::to_string).collect();
     problems.extend(pool.damaged_sums.iter().map(|(object, extent)| {
@@ -30,7 +31,7 @@ pub(crate) fn check(
     let total = (tables.len() + indexes.len()) as u64;
     let mut done = 0;
     let mut step = |part: String| {
-        progress(CheckProgress {
+        progress(DatabaseCheckProgress {
             part: &part,
             done,
             total,
@@ -97,7 +98,7 @@ pub(crate) fn check(
             }
         }
     }
-    Ok(CheckReport {
+    Ok(DatabaseCheckReport {
         bytes: pool.bytes,
         tables: tables.len(),
         indexes: indexes.len(),
@@ -109,7 +110,7 @@ pub(crate) fn check(
 /// The pool reports from several threads; the caller's callback runs on its own.
 fn check_pool(
     engine: &EngineContext,
-    progress: &mut dyn FnMut(CheckProgress<'_>),
+    progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),
 ) -> Result<halocline_pool::CheckReport, EngineError> {
     let (sender, receiver) = channel::<(u64, u64)>();
     std::thread::scope(|scope| {
@@ -122,7 +123,7 @@ fn check_pool(
             })
         });
         for (done, total) in receiver {
-            progress(CheckProgress {
+            progress(DatabaseCheckProgress {
                 part: "pool",
                 done,
                 total,

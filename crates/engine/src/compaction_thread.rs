@@ -55,7 +55,7 @@ pub(crate) fn set_compaction(engine: &Arc<EngineContext>, mode: Compaction) {
 
 fn run(engine: &Arc<EngineContext>) {
     let background = &engine.background;
-    while background.wait(engine.rules.quiet) {
+    while background.wait(engine.tuning.quiet) {
         let mut made_way = 0;
         loop {
             match merge_next(engine, made_way < PATIENCE) {

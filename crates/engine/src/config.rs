@@ -1,4 +1,4 @@
-//! Settings of a session: `SET halocline.index = …`.
+//! SessionSettings of a session: `SET halocline.index = …`.
 
 use std::any::Any;
 use std::fmt;
@@ -91,9 +91,9 @@ impl FromStr for Compaction {
 
 /// `halocline.verify`: when what is read is compared with its checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Verify(pub(crate) VerifyMode);
+pub(crate) struct VerifySetting(pub(crate) VerifyMode);
 
-impl fmt::Display for Verify {
+impl fmt::Display for VerifySetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             VerifyMode::Lazy => "lazy",
@@ -103,7 +103,7 @@ impl fmt::Display for Verify {
     }
 }
 
-impl FromStr for Verify {
+impl FromStr for VerifySetting {
     type Err = DataFusionError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -143,25 +143,25 @@ fn write_rate(rate: Option<u64>) -> String {
 
 /// Bytes of a unit of the medium that the pool is on; an extension of a session's configuration.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unit(pub(crate) u64);
+pub(crate) struct MediumUnit(pub(crate) u64);
 
 /// Whether something is done: it is, unless it is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Switch(pub(crate) bool);
+pub(crate) struct OnOff(pub(crate) bool);
 
-impl Default for Switch {
+impl Default for OnOff {
     fn default() -> Self {
         Self(true)
     }
 }
 
-impl fmt::Display for Switch {
+impl fmt::Display for OnOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0 { "on" } else { "off" })
     }
 }
 
-impl FromStr for Switch {
+impl FromStr for OnOff {
     type Err = DataFusionError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -206,7 +206,7 @@ impl FromStr for LockWait {
 
 /// The settings under `halocline.`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Settings {
+pub(crate) struct SessionSettings {
     /// `halocline.index`.
     pub(crate) index: IndexMode,
     /// `halocline.compaction`, of all sessions of the database.
@@ -214,9 +214,9 @@ pub(crate) struct Settings {
     /// `halocline.dram_budget`, of all sessions of the database; none: no limit.
     pub(crate) dram_budget: Option<u64>,
     /// `halocline.star_join`.
-    pub(crate) star_join: Switch,
+    pub(crate) star_join: OnOff,
     /// `halocline.verify`, of all sessions of the database.
-    pub(crate) verify: Verify,
+    pub(crate) verify: VerifySetting,
     /// `halocline.scrub`, of all sessions of the database: bytes in a second; none: off.
     pub(crate) scrub: Option<u64>,
     /// `halocline.lock_wait`.
@@ -244,7 +244,7 @@ pub(crate) fn write_limit(limit: Option<u64>) -> String {
     limit.map_or_else(|| "unlimited".into(), size::exact)
 }
 
-impl ExtensionOptions for Settings {
+impl ExtensionOptions for SessionSettings {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -322,7 +322,7 @@ impl ExtensionOptions for Settings {
     }
 }
 
-impl ConfigExtension for Settings {
+impl ConfigExtension for SessionSettings {
     const PREFIX: &'static str = "halocline";
 }
 
@@ -343,7 +343,10 @@ mod tests {
             );
         }
         for mode in [VerifyMode::Lazy, VerifyMode::Off, VerifyMode::Always] {
-            assert_eq!(Verify(mode).to_string().parse::<Verify>().unwrap(), Verify(mode));
+            assert_eq!(
+                VerifySetting(mode).to_string().parse::<VerifySetting>().unwrap(),
+                VerifySetting(mode)
+            );
         }
     }
 

@@ -12,12 +12,12 @@ use crate::EngineError;
 use crate::background::Background;
 use crate::catalog::{Catalog, CatalogCache, Rewrites};
 use crate::config::LOCK_WAIT;
-use crate::memory::{Budget, WriterShare};
+use crate::memory::{MemoryBudget, WriterShare};
 use crate::options::DatabaseOptions;
 use crate::placements::Placements;
-use crate::rules::Rules;
 use crate::scrub::{DamageLog, Scrub};
 use crate::threads::{MOST_THREADS, SelectionThreads};
+use crate::tuning::Tuning;
 
 /// What all sessions of an open pool share.
 pub(crate) struct EngineContext {
@@ -25,7 +25,7 @@ pub(crate) struct EngineContext {
     pub(crate) cache: CatalogCache,
     pub(crate) rewrites: Mutex<Rewrites>,
     pub(crate) options: DatabaseOptions,
-    pub(crate) rules: Rules,
+    pub(crate) tuning: Tuning,
     pub(crate) background: Background,
     pub(crate) scrub: Scrub,
     /// What was found damaged in the background.
@@ -44,7 +44,7 @@ impl EngineContext {
     /// # Errors
     /// The pool or its log cannot be read.
     pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, EngineError> {
-        self.cache.newest(&self.pool, &self.rules)
+        self.cache.newest(&self.pool, &self.tuning)
     }
 
     /// DRAM for the copies of all placed indexes; none: no limit.
@@ -82,8 +82,8 @@ impl EngineContext {
     }
 
     /// The DRAM there is.
-    pub(crate) fn budget(&self) -> Budget {
-        Budget::new(self.options.memory)
+    pub(crate) fn budget(&self) -> MemoryBudget {
+        MemoryBudget::new(self.options.memory)
     }
 
     /// How tables are written.
@@ -107,6 +107,6 @@ impl EngineContext {
 pub(crate) fn index_options(of: &DatabaseOptions) -> IndexOptions {
     let mut options = IndexOptions::default();
     options.threads = of.threads.unwrap_or(options.threads).min(MOST_THREADS);
-    options.memory = Budget::new(of.memory).work();
+    options.memory = MemoryBudget::new(of.memory).work();
     options
 }

@@ -17,17 +17,17 @@ use crate::cancel::NEVER;
 use crate::catalog::CatalogCache;
 use crate::context::{EngineContext, index_options};
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
-use crate::info::{CheckProgress, CheckReport, IndexInfo, Info};
-use crate::memory::Budget;
+use crate::info::{DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo, IndexInfo};
+use crate::memory::MemoryBudget;
 use crate::options::{DatabaseOptions, IndexSpec};
 use crate::placements::Placements;
-use crate::rules::Rules;
 use crate::scrub::{DamageLog, Scrub};
-use crate::session::Session;
+use crate::session::DatabaseSession;
 use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{
     self, PlacementSpec, build_index, drop_indexes, insert_batch, place_now, rebuild, set_placement,
 };
+use crate::tuning::Tuning;
 use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
 /// Bytes of DRAM below which it counts what the allocator keeps of freed memory.
@@ -51,7 +51,7 @@ impl Drop for BackgroundThreads {
 /// gives independent ones.
 #[derive(Clone)]
 pub struct Database {
-    pub(crate) session: Arc<Session>,
+    pub(crate) session: Arc<DatabaseSession>,
     /// Ends the background threads with the last clone, before the pool is closed.
     threads: Arc<BackgroundThreads>,
     device: Option<Arc<Device>>,
@@ -170,10 +170,10 @@ impl Database {
     }
 
     fn over(pool: Pool, options: &DatabaseOptions) -> Self {
-        Self::with_rules(pool, options, Rules::default())
+        Self::with_tuning(pool, options, Tuning::default())
     }
 
-    pub(crate) fn with_rules(pool: Pool, options: &DatabaseOptions, rules: Rules) -> Self {
+    pub(crate) fn with_tuning(pool: Pool, options: &DatabaseOptions, tuning: Tuning) -> Self {
         if options.memory.is_some_and(|bytes| bytes < SMALL_MEMORY) {
             keep_little_heap();
         }
@@ -184,11 +184,11 @@ impl Database {
             cache: CatalogCache::new(Arc::clone(&placements)),
             rewrites: Mutex::default(),
             options: options.clone(),
-            rules,
+            tuning,
             background: Background::new(options.compaction),
             scrub: Scrub::default(),
             damage: DamageLog::default(),
-            runtime: Budget::new(options.memory).runtime(),
+            runtime: MemoryBudget::new(options.memory).runtime(),
             placements,
             threads: Arc::default(),
         };
@@ -196,7 +196,7 @@ impl Database {
         engine.placements.set_limit(dram_budget.unwrap_or(u64::MAX));
         let engine = Arc::new(engine);
         Self {
-            session: Arc::new(Session::new(&engine)),
+            session: Arc::new(DatabaseSession::new(&engine)),
             threads: Arc::new(BackgroundThreads(Arc::clone(&engine))),
             device: None,
             engine,
@@ -206,7 +206,7 @@ impl Database {
     /// Another session on the same pool: its own settings (`SET …`), external tables and transaction.
     #[must_use]
     pub fn session(&self) -> Self {
-        let session = Arc::new(Session::new(&self.engine));
+        let session = Arc::new(DatabaseSession::new(&self.engine));
         Self {
             threads: Arc::clone(&self.threads),
             device: self.device.clone(),
@@ -391,7 +391,7 @@ impl Database {
     ///
     /// # Errors
     /// A table cannot be read.
-    pub fn info(&self) -> Result<Info, EngineError> {
+    pub fn info(&self) -> Result<DatabaseInfo, EngineError> {
         crate::info::info(&self.engine)
     }
 
@@ -399,7 +399,10 @@ impl Database {
     ///
     /// # Errors
     /// The pool cannot be read at all; what is wrong inside it is in the report.
-    pub fn check(&self, progress: &mut dyn FnMut(CheckProgress<'_>)) -> Result<CheckReport, EngineError> {
+    pub fn check(
+        &self,
+        progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),
+    ) -> Result<DatabaseCheckReport, EngineError> {
         crate::check::check(&self.engine, progress)
     }
 

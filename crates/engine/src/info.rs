@@ -18,9 +18,9 @@ use crate::size;
 
 /// Everything about a database that does not depend on a query.
 #[derive(Debug, Clone, Serialize)]
-pub struct Info {
+pub struct DatabaseInfo {
     /// The file.
-    pub pool: PoolInfo,
+    pub pool: PoolFileInfo,
     /// Tables by name.
     pub tables: Vec<TableInfo>,
     /// Indexes by name.
@@ -40,7 +40,7 @@ pub struct Info {
 
 /// The pool file and the medium under it.
 #[derive(Debug, Clone, Serialize)]
-pub struct PoolInfo {
+pub struct PoolFileInfo {
     /// Where it is; none for a pool in DRAM.
     pub path: Option<PathBuf>,
     /// What it lies on, in words; an emulated medium first.
@@ -196,7 +196,7 @@ impl IndexInfo {
 
 /// How far a check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CheckProgress<'a> {
+pub struct DatabaseCheckProgress<'a> {
     /// What is being checked: `pool`, `table t`, `index i`.
     pub part: &'a str,
     /// Steps done in all, of `total`.
@@ -207,7 +207,7 @@ pub struct CheckProgress<'a> {
 
 /// What a check found.
 #[derive(Debug, Clone, Serialize)]
-pub struct CheckReport {
+pub struct DatabaseCheckReport {
     /// Bytes whose checksums were verified.
     pub bytes: u64,
     /// Tables checked.
@@ -224,7 +224,7 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// The pool cannot be read.
-pub(crate) fn info(engine: &EngineContext) -> Result<Info, EngineError> {
+pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> {
     let (catalog, log) = readable(engine)?;
     let pool = engine.pool.info()?;
     let mut damaged: Vec<DamagedObject> = log.into_iter().collect();
@@ -242,8 +242,8 @@ pub(crate) fn info(engine: &EngineContext) -> Result<Info, EngineError> {
             Err(error) => damaged.push(damaged_index(index, error.to_string())),
         }
     }
-    Ok(Info {
-        pool: PoolInfo {
+    Ok(DatabaseInfo {
+        pool: PoolFileInfo {
             path: (pool.kind != halocline_media::MediumKind::Dram).then_some(pool.path),
             medium: match &engine.options.medium {
                 None => pool.kind.to_string(),

@@ -32,7 +32,6 @@ mod placements;
 mod plan;
 mod query_memory;
 mod result;
-mod rules;
 mod scrub;
 mod scrub_thread;
 mod semantics;
@@ -46,6 +45,7 @@ mod storable;
 mod tests;
 mod threads;
 mod transaction;
+mod tuning;
 mod write;
 
 pub use advise::IndexAdvice;
@@ -58,11 +58,12 @@ pub use halocline_columns::TableEncoding;
 pub use halocline_elf::{Advice, Advised, Layout, Order, PlaceOptions};
 pub use halocline_media::EmulatedSpec;
 pub use import::{
-    DecidingValue, DialectReport, Format, ImportError, ImportFault, ImportOptions, ImportProgress,
-    ImportReport, InferredColumn, Place, QuoteOption,
+    DecidingValue, DialectReport, ImportError, ImportFault, ImportFormat, ImportOptions, ImportProgress,
+    ImportReport, InferredColumn, QuoteOption, SourceLocation,
 };
 pub use info::{
-    CheckProgress, CheckReport, ColumnInfo, DamagedKind, DamagedObject, IndexInfo, Info, PoolInfo, TableInfo,
+    ColumnInfo, DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo,
+    IndexInfo, PoolFileInfo, TableInfo,
 };
 pub use options::{DatabaseOptions, IndexSpec};
 pub use result::{BatchStream, QueryResult};

@@ -30,9 +30,9 @@ const LEAST_POOL: usize = 32 << 20;
 
 /// A budget of DRAM in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Budget(usize);
+pub(crate) struct MemoryBudget(usize);
 
-impl Budget {
+impl MemoryBudget {
     /// As given; a quarter of the machine's DRAM if not.
     pub(crate) fn new(bytes: Option<usize>) -> Self {
         Self(bytes.unwrap_or_else(|| usize::try_from(ram_bytes() / 4).unwrap_or(usize::MAX)))
@@ -97,7 +97,7 @@ pub(crate) struct WriterShare {
 
 impl WriterShare {
     /// Takes half of the budget out of the queries' pool, or what is left of it; an eighth in any case.
-    pub(crate) fn take(budget: Budget, pool: &Arc<dyn MemoryPool>) -> Self {
+    pub(crate) fn take(budget: MemoryBudget, pool: &Arc<dyn MemoryPool>) -> Self {
         let reserved = MemoryConsumer::new("table writer").register(pool);
         let mut bytes = budget.work() / 2;
         let least = bytes / 4;
@@ -122,16 +122,16 @@ mod tests {
     #[test]
     fn the_parts_are_the_whole() {
         for bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
-            let budget = Budget::new(Some(bytes));
+            let budget = MemoryBudget::new(Some(bytes));
             assert_eq!(budget.decoding() + budget.storing(), budget.work());
             assert!(budget.work() <= bytes && budget.work() >= bytes / 4 * 3);
         }
-        assert!(Budget::new(None).work() > 0);
+        assert!(MemoryBudget::new(None).work() > 0);
     }
 
     #[test]
     fn a_writer_takes_its_part_from_the_queries() {
-        let budget = Budget::new(Some(256 << 20));
+        let budget = MemoryBudget::new(Some(256 << 20));
         let pool = Arc::clone(&budget.runtime().memory_pool);
         let first = WriterShare::take(budget, &pool);
         assert_eq!(pool.reserved(), budget.work() / 2);

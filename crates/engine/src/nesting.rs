@@ -1,4 +1,4 @@
-//! Bounds how deeply a statement nests.
+//! NestingBounds how deeply a statement nests.
 //!
 //! The parser reads `a + b + c …`, `a::int::int …` and `… UNION ALL …` in loops, so its own limit of recursion does not
 //! bound them, but their trees are as deep as they are long, and all that walks over them later recurses. So they are
@@ -53,7 +53,7 @@ impl Nesting {
     /// # Errors
     /// It nests too deeply.
     pub(crate) fn bound(statement: &mut Parsed) -> Result<(), EngineError> {
-        let mut bounds = Bounds::default();
+        let mut bounds = NestingBounds::default();
         let visited = match statement {
             Parsed::Statement(statement) => statement.visit(&mut bounds),
             Parsed::Explain(explain) => return Self::bound(&mut explain.statement),
@@ -79,12 +79,12 @@ fn too_deep_expression() -> EngineError {
 }
 
 #[derive(Default)]
-struct Bounds {
+struct NestingBounds {
     /// Levels of the expression being visited.
     level: usize,
 }
 
-impl VisitorMut for Bounds {
+impl VisitorMut for NestingBounds {
     type Break = EngineError;
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {

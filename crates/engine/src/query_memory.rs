@@ -28,11 +28,11 @@ const COLLECTED: (usize, usize) = (2, 5);
 #[derive(Debug)]
 pub(crate) struct QueryMemory {
     size: usize,
-    state: Mutex<State>,
+    state: Mutex<QueryMemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueryMemoryState {
     /// Operators that can spill.
     spillers: usize,
     /// Bytes that they have reserved.
@@ -52,7 +52,7 @@ fn spills(consumer: &MemoryConsumer) -> bool {
     consumer.can_spill() && !is_exchange(consumer)
 }
 
-impl State {
+impl QueryMemoryState {
     fn of(&mut self, reservation: &MemoryReservation) -> &mut usize {
         match spills(reservation.consumer()) {
             true => &mut self.spillable,
@@ -70,12 +70,12 @@ impl QueryMemory {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueryMemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes by which a reservation can grow.
-    fn available(&self, state: &State, reservation: &MemoryReservation) -> usize {
+    fn available(&self, state: &QueryMemoryState, reservation: &MemoryReservation) -> usize {
         let free = self.size.saturating_sub(state.spillable + state.fixed);
         if !spills(reservation.consumer()) {
             return free;

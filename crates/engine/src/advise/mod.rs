@@ -12,7 +12,7 @@ use halocline_media::{DeviceProfile, EmulatedSpec, MediumKind};
 use crate::cancel::CancelOnDrop;
 use crate::catalog::{Catalog, OpenIndex};
 use crate::context::EngineContext;
-use crate::session::Session;
+use crate::session::DatabaseSession;
 use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{self, Statement};
 use crate::{EngineError, Placement, size};
@@ -57,7 +57,7 @@ pub(crate) fn medium_of(kind: MediumKind, emulated: Option<&EmulatedSpec>) -> Em
 /// # Errors
 /// No such index; a statement cannot be planned; none of them has a condition on the index's columns.
 pub(crate) async fn advise(
-    session: &Session,
+    session: &DatabaseSession,
     engine: &Arc<EngineContext>,
     name: &str,
     statements: &[String],
@@ -134,7 +134,7 @@ async fn built(catalog: &Catalog, open: &OpenIndex) -> Result<Arc<TableIndex>, E
 
 /// Plans the statements and records the selections that the index could answer.
 async fn record(
-    session: &Session,
+    session: &DatabaseSession,
     catalog: &Arc<Catalog>,
     name: &str,
     statements: &[String],

@@ -7,12 +7,12 @@ use halocline_columns::CodePredicate;
 use halocline_elf::{Query, TableIndex};
 
 use crate::catalog::OpenTable;
-use crate::filter::{Condition, both};
+use crate::filter::{ColumnCondition, both};
 use crate::plan::Filters;
 
 /// A selection: its conditions, each with the field of its column.
 #[derive(Debug, Clone)]
-pub(crate) struct IndexSelection(Vec<(FieldRef, Condition)>);
+pub(crate) struct IndexSelection(Vec<(FieldRef, ColumnCondition)>);
 
 impl IndexSelection {
     /// Returns the filters that the index at position `number` of the table answers; none if there are none.

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use halocline_pool::Pool;
 
-use super::{Catalog, LOG_OBJECT, Objects};
+use super::{Catalog, CatalogObjects, LOG_OBJECT};
 use crate::EngineError;
 use crate::delta::Delta;
 use crate::placements::Placements;
-use crate::rules::{Mistake, Rules};
+use crate::tuning::{EngineFault, Tuning};
 
 /// Keeps the newest version that a statement asked for.
 #[derive(Debug)]
@@ -30,22 +30,22 @@ impl CatalogCache {
     ///
     /// # Errors
     /// The pool or its log cannot be read.
-    pub(crate) fn newest(&self, pool: &Pool, rules: &Rules) -> Result<Arc<Catalog>, EngineError> {
+    pub(crate) fn newest(&self, pool: &Pool, tuning: &Tuning) -> Result<Arc<Catalog>, EngineError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = pool.snapshot()?;
         let known = match kept.take() {
             Some(known) if known.objects.generation() == snapshot.generation() => known,
-            Some(known) if rules.broken(Mistake::MixVersions) => {
-                let objects = Objects::of_snapshot(snapshot, &self.placements);
+            Some(known) if tuning.injected(EngineFault::MixVersions) => {
+                let objects = CatalogObjects::of_snapshot(snapshot, &self.placements);
                 Arc::new(Catalog::new(Arc::new(objects), known.delta.clone(), 0))
             }
             _ => {
-                let objects = Objects::of_snapshot(snapshot, &self.placements);
+                let objects = CatalogObjects::of_snapshot(snapshot, &self.placements);
                 self.placements.retain(|name| objects.has_index(name));
                 Arc::new(Catalog::new(Arc::new(objects), Delta::default(), 0))
             }
         };
-        let newest = extended(&known, rules)?.unwrap_or(known);
+        let newest = extended(&known, tuning)?.unwrap_or(known);
         *kept = Some(Arc::clone(&newest));
         Ok(newest)
     }
@@ -57,7 +57,7 @@ impl CatalogCache {
 }
 
 /// The version after the records that have been appended since, if there are any.
-fn extended(known: &Catalog, rules: &Rules) -> Result<Option<Arc<Catalog>>, EngineError> {
+fn extended(known: &Catalog, tuning: &Tuning) -> Result<Option<Arc<Catalog>>, EngineError> {
     let Some(snapshot) = known.objects.snapshot() else {
         return Ok(None);
     };
@@ -74,7 +74,7 @@ fn extended(known: &Catalog, rules: &Rules) -> Result<Option<Arc<Catalog>>, Engi
         delta.apply_record(record, schema_of)?;
     }
     let objects = Arc::clone(&known.objects);
-    let read = match rules.broken(Mistake::ReadRecordsTwice) {
+    let read = match tuning.injected(EngineFault::ReadRecordsTwice) {
         true => known.position,
         false => log.end,
     };

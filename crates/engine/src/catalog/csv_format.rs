@@ -176,7 +176,7 @@ impl FileSink for QuotedSink {
         files: DemuxedStreamReceiver,
         store: Arc<dyn ObjectStore>,
     ) -> Result<u64> {
-        let serializer = Arc::new(Quoted {
+        let serializer = Arc::new(QuotedSerializer {
             options: self.options.clone(),
         });
         spawn_writer_tasks_and_join(
@@ -193,11 +193,11 @@ impl FileSink for QuotedSink {
 }
 
 /// Turns batches into text.
-struct Quoted {
+struct QuotedSerializer {
     options: CsvWriterOptions,
 }
 
-impl BatchSerializer for Quoted {
+impl BatchSerializer for QuotedSerializer {
     fn serialize(&self, batch: RecordBatch, initial: bool) -> Result<Bytes> {
         let builder = self.options.writer_options.clone();
         let header = builder.header();

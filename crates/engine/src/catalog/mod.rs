@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use cache::CatalogCache;
 pub(crate) use csv_file::{FileTables, external_csv};
 pub(crate) use csv_format::CsvFiles;
-pub(crate) use objects::Objects;
+pub(crate) use objects::CatalogObjects;
 pub(crate) use open::{OpenIndex, OpenTable};
 pub(crate) use provider::{CATALOG, Externals, MissingTables, PoolCatalogList, SCHEMA};
-pub(crate) use rewrites::{Rewrites, Version};
+pub(crate) use rewrites::{CatalogVersion, Rewrites};
 
 use crate::EngineError;
 use crate::delta::Delta;
@@ -45,7 +45,7 @@ pub(crate) fn index_object(name: &str) -> String {
 
 /// One version. Cheap to share; a statement keeps it to its end, and with it the snapshot.
 pub(crate) struct Catalog {
-    objects: Arc<Objects>,
+    objects: Arc<CatalogObjects>,
     delta: Delta,
     /// Up to where the log has been read.
     position: u64,
@@ -63,8 +63,8 @@ impl std::fmt::Debug for Catalog {
 }
 
 impl Catalog {
-    /// Objects, and the log up to a position.
-    pub(crate) fn new(objects: Arc<Objects>, delta: Delta, position: u64) -> Self {
+    /// CatalogObjects, and the log up to a position.
+    pub(crate) fn new(objects: Arc<CatalogObjects>, delta: Delta, position: u64) -> Self {
         Self {
             objects,
             delta,
@@ -74,7 +74,7 @@ impl Catalog {
     }
 
     /// The objects.
-    pub(crate) fn objects(&self) -> &Arc<Objects> {
+    pub(crate) fn objects(&self) -> &Arc<CatalogObjects> {
         &self.objects
     }
 
@@ -89,7 +89,7 @@ impl Catalog {
     }
 
     /// The generation, and the position in its log.
-    pub(crate) fn version(&self) -> Version {
+    pub(crate) fn version(&self) -> CatalogVersion {
         (self.objects.generation(), self.position)
     }
 
@@ -144,7 +144,7 @@ impl Catalog {
 
     /// The objects of this version without what the log says: what can be known of a database whose log is damaged.
     pub(crate) fn without_log(snapshot: halocline_pool::Snapshot, placements: &Arc<Placements>) -> Self {
-        let objects = Objects::of_snapshot(snapshot, placements);
+        let objects = CatalogObjects::of_snapshot(snapshot, placements);
         Self::new(Arc::new(objects), Delta::default(), 0)
     }
 

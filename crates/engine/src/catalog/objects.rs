@@ -17,14 +17,14 @@ use crate::error::known_names;
 use crate::placements::{IndexPlacement, Placements};
 
 /// Whose objects.
-enum Source {
+enum ObjectSource {
     Snapshot(Snapshot),
     Transaction(Weak<Txn>),
 }
 
 /// One state of the pool's objects.
-pub(crate) struct Objects {
-    source: Source,
+pub(crate) struct CatalogObjects {
+    source: ObjectSource,
     generation: u64,
     tables: BTreeMap<String, OnceLock<Arc<OpenTable>>>,
     index_names: Vec<String>,
@@ -35,21 +35,21 @@ pub(crate) struct Objects {
     placements: Arc<Placements>,
 }
 
-impl Objects {
+impl CatalogObjects {
     /// Lists the objects of a snapshot; reads none of them.
     pub(crate) fn of_snapshot(snapshot: Snapshot, placements: &Arc<Placements>) -> Self {
         let objects: Vec<Object> = snapshot.objects().collect();
         let generation = snapshot.generation();
-        Self::new(Source::Snapshot(snapshot), generation, &objects, placements)
+        Self::new(ObjectSource::Snapshot(snapshot), generation, &objects, placements)
     }
 
     /// Lists the objects as a transaction has them now; reads none of them.
     pub(crate) fn of_transaction(txn: &Arc<Txn>, placements: &Arc<Placements>) -> Self {
-        let source = Source::Transaction(Arc::downgrade(txn));
+        let source = ObjectSource::Transaction(Arc::downgrade(txn));
         Self::new(source, txn.base_generation(), &txn.objects(), placements)
     }
 
-    fn new(source: Source, generation: u64, objects: &[Object], placements: &Arc<Placements>) -> Self {
+    fn new(source: ObjectSource, generation: u64, objects: &[Object], placements: &Arc<Placements>) -> Self {
         let (mut tables, mut index_names) = (BTreeMap::new(), Vec::new());
         for object in objects {
             match object.kind() {
@@ -85,8 +85,8 @@ impl Objects {
     /// The snapshot, if it is one.
     pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
         match &self.source {
-            Source::Snapshot(snapshot) => Some(snapshot),
-            Source::Transaction(_) => None,
+            ObjectSource::Snapshot(snapshot) => Some(snapshot),
+            ObjectSource::Transaction(_) => None,
         }
     }
 
@@ -117,8 +117,10 @@ impl Objects {
 
     fn open_index(&self, name: &str) -> OpenIndex {
         let opened = match &self.source {
-            Source::Snapshot(snapshot) => TableIndex::open(snapshot, name).map_err(|error| error.to_string()),
-            Source::Transaction(txn) => match txn.upgrade() {
+            ObjectSource::Snapshot(snapshot) => {
+                TableIndex::open(snapshot, name).map_err(|error| error.to_string())
+            }
+            ObjectSource::Transaction(txn) => match txn.upgrade() {
                 Some(txn) => TableIndex::open_in(&txn, name).map_err(|error| error.to_string()),
                 None => Err(EngineError::TransactionOver.to_string()),
             },
@@ -158,8 +160,8 @@ impl Objects {
             return Ok(Arc::clone(open));
         }
         let table = match &self.source {
-            Source::Snapshot(snapshot) => Table::open(snapshot, name)?,
-            Source::Transaction(txn) => {
+            ObjectSource::Snapshot(snapshot) => Table::open(snapshot, name)?,
+            ObjectSource::Transaction(txn) => {
                 let txn = txn.upgrade().ok_or(EngineError::TransactionOver)?;
                 Table::open_in(&txn, name)?
             }
@@ -174,8 +176,8 @@ impl Objects {
     /// The object of this name in the pool.
     fn object(&self, name: &str) -> Option<Object> {
         match &self.source {
-            Source::Snapshot(snapshot) => snapshot.get(name),
-            Source::Transaction(txn) => txn.upgrade()?.get(name),
+            ObjectSource::Snapshot(snapshot) => snapshot.get(name),
+            ObjectSource::Transaction(txn) => txn.upgrade()?.get(name),
         }
     }
 

@@ -12,7 +12,7 @@ use super::Catalog;
 const REMEMBERED: usize = 1024;
 
 /// A generation, and the part of its log that was read.
-pub(crate) type Version = (u64, u64);
+pub(crate) type CatalogVersion = (u64, u64);
 
 /// The last compactions.
 #[derive(Debug, Default)]
@@ -21,14 +21,14 @@ pub(crate) struct Rewrites(VecDeque<Rewrite>);
 #[derive(Debug)]
 enum Rewrite {
     /// The version before became this generation, with an empty log.
-    Folded(Version, u64),
+    Folded(CatalogVersion, u64),
     /// This generation became that one, with the same log.
     Moved(u64, u64),
 }
 
 impl Rewrites {
     /// A newly published generation, whose log is empty, holds the rows of the version before.
-    pub(crate) fn add(&mut self, before: Version, generation: u64) {
+    pub(crate) fn add(&mut self, before: CatalogVersion, generation: u64) {
         self.push(Rewrite::Folded(before, generation));
     }
 

@@ -36,23 +36,23 @@ pub(crate) struct OutputFiles {
     /// The open pool's file.
     pool: PathBuf,
     complete: Mutex<Vec<StagedFile>>,
-    started: Mutex<Started>,
+    started: Mutex<StartedFiles>,
     /// The first error of writing, which DataFusion may replace by one of its own.
     failure: Mutex<Option<EngineError>>,
 }
 
 /// The files that were begun. Tasks of a query may outlive it, so that their files are not left to be removed by them.
 #[derive(Default)]
-struct Started {
+struct StartedFiles {
     temporary: Vec<PathBuf>,
     /// The statement has ended: nothing more is begun.
     over: bool,
 }
 
 /// Ends the writing of a statement: what has not got its name by then is removed.
-struct EndOfWriting(Arc<OutputFiles>);
+struct RemoveUnpublished(Arc<OutputFiles>);
 
-impl Drop for EndOfWriting {
+impl Drop for RemoveUnpublished {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -127,7 +127,7 @@ impl OutputFiles {
         rows: SendableRecordBatchStream,
     ) -> SendableRecordBatchStream {
         let schema = rows.schema();
-        let writing = EndOfWriting(self);
+        let writing = RemoveUnpublished(self);
         let published = rows.map(move |batch| {
             let files = &writing.0;
             let result = match batch {

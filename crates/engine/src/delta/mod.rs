@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-pub(crate) use record::{Change, Changes, encode, size};
+pub(crate) use record::{TableChange, TableChanges, encode, size};
 pub(crate) use table::TableDelta;
 
 use crate::EngineError;
@@ -43,7 +43,7 @@ impl Delta {
     ///
     /// # Errors
     /// Rows have other columns than those before them.
-    pub(crate) fn apply(&mut self, table: u64, change: &Change) -> Result<(), EngineError> {
+    pub(crate) fn apply(&mut self, table: u64, change: &TableChange) -> Result<(), EngineError> {
         let delta = Arc::make_mut(self.tables.entry(table).or_default());
         delta
             .apply(change)

@@ -35,7 +35,7 @@ pub(crate) const KIND_DELETE_ADDED: u32 = 3;
 
 /// One change of one table.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Change {
+pub(crate) enum TableChange {
     /// Rows are added behind all others; their columns are exactly the table's.
     Insert(RecordBatch),
     /// Rows of a segment, by its id, are deleted.
@@ -44,18 +44,18 @@ pub(crate) enum Change {
     DeleteAdded(RoaringBitmap),
 }
 
-/// Changes in their order, each with the uid of its table.
-pub(crate) type Changes = Vec<(u64, Change)>;
+/// TableChanges in their order, each with the uid of its table.
+pub(crate) type TableChanges = Vec<(u64, TableChange)>;
 
 /// The changes as a record.
 ///
 /// # Errors
 /// Arrow cannot encode a batch.
-pub(crate) fn encode(changes: &[(u64, Change)]) -> Result<Vec<u8>, EngineError> {
+pub(crate) fn encode(changes: &[(u64, TableChange)]) -> Result<Vec<u8>, EngineError> {
     let mut bytes = Vec::with_capacity(512);
-    let wide = |(_, change): &(u64, Change)| match change {
-        Change::Insert(batch) => batch.columns().iter().any(|column| holds_wide_decimals(column)),
-        Change::Delete(..) | Change::DeleteAdded(_) => false,
+    let wide = |(_, change): &(u64, TableChange)| match change {
+        TableChange::Insert(batch) => batch.columns().iter().any(|column| holds_wide_decimals(column)),
+        TableChange::Delete(..) | TableChange::DeleteAdded(_) => false,
     };
     let version = if changes.iter().any(wide) {
         RECORD_VERSION
@@ -69,16 +69,16 @@ pub(crate) fn encode(changes: &[(u64, Change)]) -> Result<Vec<u8>, EngineError> 
         let start = bytes.len();
         bytes.resize(start + CHANGE_HEADER, 0);
         let kind = match change {
-            Change::Insert(batch) => {
+            TableChange::Insert(batch) => {
                 put_batch(batch, &mut bytes).map_err(|error| unusable(&error.to_string()))?;
                 KIND_INSERT
             }
-            Change::Delete(segment, rows) => {
+            TableChange::Delete(segment, rows) => {
                 bytes.extend(segment.to_le_bytes());
                 put_bitmap(rows, &mut bytes);
                 KIND_DELETE
             }
-            Change::DeleteAdded(rows) => {
+            TableChange::DeleteAdded(rows) => {
                 put_bitmap(rows, &mut bytes);
                 KIND_DELETE_ADDED
             }
@@ -99,8 +99,8 @@ pub(crate) fn encode(changes: &[(u64, Change)]) -> Result<Vec<u8>, EngineError> 
 pub(crate) fn decode(
     record: &[u8],
     mut schema_of: impl FnMut(u64) -> Result<SchemaRef, EngineError>,
-) -> Result<Changes, EngineError> {
-    let mut at = Reader(record);
+) -> Result<TableChanges, EngineError> {
+    let mut at = RecordCursor(record);
     let version = at.u32()?;
     if version > RECORD_VERSION {
         let text = format!(
@@ -114,16 +114,16 @@ pub(crate) fn decode(
         let kind = at.u32()?;
         at.u32()?;
         let (table, len) = (at.u64()?, at.u64()? as usize);
-        let mut payload = Reader(at.take(len)?);
+        let mut payload = RecordCursor(at.take(len)?);
         at.take(len.next_multiple_of(8) - len)?;
         let change = match kind {
-            KIND_INSERT => Change::Insert(
+            KIND_INSERT => TableChange::Insert(
                 payload
                     .batch(schema_of(table)?)
                     .map_err(|error| unusable(&error.to_string()))?,
             ),
-            KIND_DELETE => Change::Delete(payload.u64()?, payload.bitmap()?),
-            KIND_DELETE_ADDED => Change::DeleteAdded(payload.bitmap()?),
+            KIND_DELETE => TableChange::Delete(payload.u64()?, payload.bitmap()?),
+            KIND_DELETE_ADDED => TableChange::DeleteAdded(payload.bitmap()?),
             other => return Err(unusable(&format!("it has a change of unknown kind {other}"))),
         };
         changes.push((table, change));
@@ -132,10 +132,10 @@ pub(crate) fn decode(
 }
 
 /// About how many bytes a change takes in a record.
-pub(crate) fn size(change: &Change) -> usize {
+pub(crate) fn size(change: &TableChange) -> usize {
     match change {
-        Change::Insert(batch) => batch.get_array_memory_size(),
-        Change::Delete(_, rows) | Change::DeleteAdded(rows) => rows.serialized_size(),
+        TableChange::Insert(batch) => batch.get_array_memory_size(),
+        TableChange::Delete(_, rows) | TableChange::DeleteAdded(rows) => rows.serialized_size(),
     }
 }
 
@@ -181,9 +181,9 @@ pub(crate) fn unusable(reason: &str) -> EngineError {
 }
 
 /// The bytes of a record that are still to be read.
-struct Reader<'a>(&'a [u8]);
+struct RecordCursor<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> RecordCursor<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], EngineError> {
         let (taken, rest) = self
             .0
@@ -266,11 +266,11 @@ mod tests {
     fn records_are_read_as_written() {
         let batch = batch();
         let changes = vec![
-            (7, Change::Delete(5, RoaringBitmap::from([1, 70_000]))),
-            (7, Change::Insert(batch.clone())),
-            (u64::MAX, Change::DeleteAdded(RoaringBitmap::from([0]))),
-            (7, Change::Insert(batch.slice(1, 1))),
-            (7, Change::Insert(batch.slice(0, 0))),
+            (7, TableChange::Delete(5, RoaringBitmap::from([1, 70_000]))),
+            (7, TableChange::Insert(batch.clone())),
+            (u64::MAX, TableChange::DeleteAdded(RoaringBitmap::from([0]))),
+            (7, TableChange::Insert(batch.slice(1, 1))),
+            (7, TableChange::Insert(batch.slice(0, 0))),
         ];
         let bytes = encode(&changes).unwrap();
         assert_eq!(bytes.len() % 8, 0);
@@ -288,7 +288,7 @@ mod tests {
             let decimals = Decimal128Array::from(vec![value]).with_precision_and_scale(38, 0);
             let column = Arc::new(decimals.unwrap()) as ArrayRef;
             let batch = RecordBatch::try_from_iter([("d", column)]).unwrap();
-            let changes = vec![(7, Change::Insert(batch.clone()))];
+            let changes = vec![(7, TableChange::Insert(batch.clone()))];
             let bytes = encode(&changes).unwrap();
             assert_eq!(decode(&bytes, |_| Ok(batch.schema())).unwrap(), changes);
             bytes[0]
@@ -311,7 +311,7 @@ mod tests {
             compact(&one).column(0).as_string_view().value(0),
             "a text of many characters, number 500"
         );
-        assert!(encode(&[(1, Change::Insert(one))]).unwrap().len() < 600);
+        assert!(encode(&[(1, TableChange::Insert(one))]).unwrap().len() < 600);
     }
 
     #[test]
@@ -322,14 +322,14 @@ mod tests {
             format!(
                 "| 0 | 4 | `version` | {PLAIN}, or {RECORD_VERSION} if it adds decimals of more than 64 bits |"
             ),
-            format!("### Change ({CHANGE_HEADER} bytes)"),
+            format!("### TableChange ({CHANGE_HEADER} bytes)"),
             format!(
                 "{KIND_INSERT} insert, {KIND_DELETE} delete rows of a segment, {KIND_DELETE_ADDED} delete added rows |"
             ),
         ] {
             assert!(document.contains(&line), "{line}");
         }
-        let bytes = encode(&[(5, Change::DeleteAdded(RoaringBitmap::from([0])))]).unwrap();
+        let bytes = encode(&[(5, TableChange::DeleteAdded(RoaringBitmap::from([0])))]).unwrap();
         assert_eq!(bytes[..RECORD_HEADER], [1, 0, 0, 0, 1, 0, 0, 0]);
         assert_eq!(
             bytes[RECORD_HEADER..RECORD_HEADER + 16],
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn newer_and_foreign_records_are_refused() {
-        let mut bytes = encode(&[(1, Change::DeleteAdded(RoaringBitmap::from([0])))]).unwrap();
+        let mut bytes = encode(&[(1, TableChange::DeleteAdded(RoaringBitmap::from([0])))]).unwrap();
         bytes[0] = 9;
         let newer = decode(&bytes, |_| Ok(batch().schema())).unwrap_err().to_string();
         assert!(

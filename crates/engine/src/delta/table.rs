@@ -13,7 +13,7 @@ use arrow_schema::ArrowError;
 use arrow_select::concat::concat_batches;
 use roaring::RoaringBitmap;
 
-use super::record::{Change, compact};
+use super::record::{TableChange, compact};
 
 /// Small changes of one table since its segments were written. Clones share the rows.
 #[derive(Debug, Clone, Default)]
@@ -32,11 +32,11 @@ impl TableDelta {
     ///
     /// # Errors
     /// A batch has other columns than those before it; a deleted row was never added.
-    pub(crate) fn apply(&mut self, change: &Change) -> Result<(), ArrowError> {
+    pub(crate) fn apply(&mut self, change: &TableChange) -> Result<(), ArrowError> {
         match change {
-            Change::Insert(batch) => self.insert(batch)?,
-            Change::Delete(segment, rows) => *self.deleted.entry(*segment).or_default() |= rows,
-            Change::DeleteAdded(rows) => {
+            TableChange::Insert(batch) => self.insert(batch)?,
+            TableChange::Delete(segment, rows) => *self.deleted.entry(*segment).or_default() |= rows,
+            TableChange::DeleteAdded(rows) => {
                 if rows.max().is_some_and(|last| last as usize >= self.rows) {
                     let what = "the log deletes an added row that it has not added";
                     return Err(ArrowError::InvalidArgumentError(what.into()));
@@ -101,16 +101,16 @@ impl TableDelta {
     }
 
     /// The changes that lead to it from an empty one.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = Change> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = TableChange> {
         let added = self
             .batches
             .iter()
-            .map(|(_, batch)| Change::Insert(RecordBatch::clone(batch)));
-        let gone = (!self.gone.is_empty()).then(|| Change::DeleteAdded(self.gone.clone()));
+            .map(|(_, batch)| TableChange::Insert(RecordBatch::clone(batch)));
+        let gone = (!self.gone.is_empty()).then(|| TableChange::DeleteAdded(self.gone.clone()));
         let deleted = self
             .deleted
             .iter()
-            .map(|(segment, rows)| Change::Delete(*segment, rows.clone()));
+            .map(|(segment, rows)| TableChange::Delete(*segment, rows.clone()));
         added.chain(gone).chain(deleted)
     }
 
@@ -125,9 +125,9 @@ mod tests {
     use super::*;
     use arrow_array::{ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
 
-    fn rows(values: Range<i64>) -> Change {
+    fn rows(values: Range<i64>) -> TableChange {
         let column = Arc::new(Int64Array::from_iter_values(values)) as ArrayRef;
-        Change::Insert(RecordBatch::try_from_iter([("i", column)]).unwrap())
+        TableChange::Insert(RecordBatch::try_from_iter([("i", column)]).unwrap())
     }
 
     #[test]
@@ -161,9 +161,9 @@ mod tests {
             delta.apply(&rows(value..value + 1)).unwrap();
         }
         let deletions = [
-            Change::DeleteAdded(RoaringBitmap::from([2])),
-            Change::Delete(8, RoaringBitmap::from([1])),
-            Change::Delete(9, RoaringBitmap::from([7])),
+            TableChange::DeleteAdded(RoaringBitmap::from([2])),
+            TableChange::Delete(8, RoaringBitmap::from([1])),
+            TableChange::Delete(9, RoaringBitmap::from([7])),
         ];
         deletions.iter().for_each(|change| delta.apply(change).unwrap());
         let mut again = TableDelta::default();
@@ -178,14 +178,16 @@ mod tests {
         let mut delta = TableDelta::default();
         delta.apply(&rows(0..10)).unwrap();
         delta
-            .apply(&Change::DeleteAdded(RoaringBitmap::from([3, 4])))
+            .apply(&TableChange::DeleteAdded(RoaringBitmap::from([3, 4])))
             .unwrap();
         delta
-            .apply(&Change::DeleteAdded(RoaringBitmap::from([4, 5])))
+            .apply(&TableChange::DeleteAdded(RoaringBitmap::from([4, 5])))
             .unwrap();
-        delta.apply(&Change::Delete(8, RoaringBitmap::from([1]))).unwrap();
         delta
-            .apply(&Change::Delete(8, RoaringBitmap::from([1, 2])))
+            .apply(&TableChange::Delete(8, RoaringBitmap::from([1])))
+            .unwrap();
+        delta
+            .apply(&TableChange::Delete(8, RoaringBitmap::from([1, 2])))
             .unwrap();
         assert_eq!((delta.live_rows(), delta.deleted()[&8].len()), (7, 2));
         assert!(delta.is_gone(5) && !delta.is_gone(6));

@@ -7,17 +7,17 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{Between, InList, Like};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use super::codes::Codes;
+use super::codes::CodeDomain;
 use super::probe;
 use super::truth::{self, Truth};
 use crate::semantics::without_sign_of_zero;
 
 /// The truth of a condition that is no AND, OR or NOT.
-pub(crate) fn of(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+pub(crate) fn of(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     direct(expr, codes).or_else(|| probe::every_code(expr, codes))
 }
 
-fn direct(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+fn direct(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     match expr {
         Expr::Column(_) => compare(Operator::Eq, &ScalarValue::Boolean(Some(true)), codes),
         Expr::IsNull(inner) if matches!(**inner, Expr::Column(_)) => {
@@ -39,7 +39,7 @@ fn direct(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
 }
 
 /// `value op literal`, where the value is the column or a monotone function of it.
-fn side(value: &Expr, op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Truth> {
+fn side(value: &Expr, op: Operator, literal: &ScalarValue, codes: &CodeDomain<'_>) -> Option<Truth> {
     match column_or(value) {
         Expr::Column(_) => compare(op, literal, codes),
         _ => probe::monotone(value, op, literal, codes),
@@ -55,7 +55,7 @@ fn column_or(value: &Expr) -> &Expr {
 }
 
 /// `column op literal`.
-fn compare(op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Truth> {
+fn compare(op: Operator, literal: &ScalarValue, codes: &CodeDomain<'_>) -> Option<Truth> {
     if literal.is_null() {
         return match op {
             Operator::IsDistinctFrom => Some(Truth::total(codes.values.clone(), codes)),
@@ -91,7 +91,7 @@ fn compare(op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Tru
     })
 }
 
-fn between(between: &Between, codes: &Codes<'_>) -> Option<Truth> {
+fn between(between: &Between, codes: &CodeDomain<'_>) -> Option<Truth> {
     let bound = |op, bound: &Expr| {
         Expr::BinaryExpr(BinaryExpr::new(between.expr.clone(), op, Box::new(bound.clone())))
     };
@@ -104,7 +104,7 @@ fn between(between: &Between, codes: &Codes<'_>) -> Option<Truth> {
     Some(if between.negated { both.not() } else { both })
 }
 
-fn in_list(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
+fn in_list(list: &InList, codes: &CodeDomain<'_>) -> Option<Truth> {
     if !matches!(column_or(&list.expr), Expr::Column(_)) {
         return one_of_few(list, codes);
     }
@@ -138,7 +138,7 @@ fn in_list(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
 }
 
 /// `function(column) IN (…)` as an OR, for as many values as may be bisected for.
-fn one_of_few(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
+fn one_of_few(list: &InList, codes: &CodeDomain<'_>) -> Option<Truth> {
     const FEW: usize = 32;
     if list.list.len() > FEW {
         return None;
@@ -157,7 +157,7 @@ fn one_of_few(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
     Some(if list.negated { any.not() } else { any })
 }
 
-fn like(like: &Like, codes: &Codes<'_>) -> Option<Truth> {
+fn like(like: &Like, codes: &CodeDomain<'_>) -> Option<Truth> {
     if like.case_insensitive
         || !matches!(*like.expr, Expr::Column(_))
         || like.escape_char.is_some_and(|c| c != '\\')

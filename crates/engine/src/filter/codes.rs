@@ -8,18 +8,18 @@ use halocline_columns::{CodePredicate, CodeSpace};
 use super::intervals::Intervals;
 
 /// A column's code space with the sets that conditions start from.
-pub(crate) struct Codes<'a> {
+pub(crate) struct CodeDomain<'a> {
     /// The column.
     pub(crate) field: &'a Field,
     /// Its codes.
     pub(crate) space: &'a CodeSpace,
-    /// Codes of values.
+    /// CodeDomain of values.
     pub(crate) values: Intervals,
     /// The code of NULL, if there are NULLs.
     pub(crate) nulls: Intervals,
 }
 
-impl<'a> Codes<'a> {
+impl<'a> CodeDomain<'a> {
     pub(crate) fn new(field: &'a Field, space: &'a CodeSpace) -> Self {
         let nulls = match space.null_code() {
             Some(code) => Intervals::range(code, code),

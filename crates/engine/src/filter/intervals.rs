@@ -52,7 +52,7 @@ impl Intervals {
         }
     }
 
-    /// Codes in either.
+    /// CodeDomain in either.
     pub(crate) fn union(&self, other: &Self) -> Self {
         let mut all: Vec<_> = self.0.iter().chain(&other.0).copied().collect();
         all.sort_unstable();
@@ -63,7 +63,7 @@ impl Intervals {
         out
     }
 
-    /// Codes in both.
+    /// CodeDomain in both.
     pub(crate) fn intersect(&self, other: &Self) -> Self {
         let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut out = Vec::new();
@@ -81,7 +81,7 @@ impl Intervals {
         Self(out)
     }
 
-    /// Codes of `within` that are not in this set.
+    /// CodeDomain of `within` that are not in this set.
     pub(crate) fn complement(&self, within: &Self) -> Self {
         let mut gaps = Vec::new();
         let mut next = Some(0);

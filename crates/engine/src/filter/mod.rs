@@ -17,18 +17,18 @@ use halocline_columns::{CodePredicate, CodeSpace};
 
 pub(crate) use intervals::both;
 
-use codes::Codes;
+use codes::CodeDomain;
 
 /// A filter over one column, the column's name freed from its table's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Condition {
+pub(crate) struct ColumnCondition {
     /// Position of the column in the table.
     pub(crate) column: usize,
     /// The filter.
     pub(crate) expr: Expr,
 }
 
-impl Condition {
+impl ColumnCondition {
     /// Reads a filter, if it speaks of exactly one column of `schema` and gives the same answer each time.
     pub(crate) fn read(filter: &Expr, schema: &Schema) -> Option<Self> {
         let columns = filter.column_refs();
@@ -46,7 +46,7 @@ impl Condition {
 
     /// The codes of `space` for which the condition is true; `None` if that cannot be said exactly.
     pub(crate) fn translate(&self, field: &Field, space: &CodeSpace) -> Option<CodePredicate> {
-        let codes = Codes::new(field, space);
+        let codes = CodeDomain::new(field, space);
         truth::of(&self.expr, &codes)?.yes.to_predicate(space.max_code())
     }
 }

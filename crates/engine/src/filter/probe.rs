@@ -12,7 +12,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
-use super::codes::Codes;
+use super::codes::CodeDomain;
 use super::intervals::Intervals;
 use super::truth::Truth;
 use crate::semantics::is_canonical;
@@ -23,14 +23,14 @@ const MAX_PROBES: u64 = 1024;
 const FANOUT: u64 = 64;
 
 /// A condition ready to be evaluated on codes.
-struct Probe<'a> {
-    codes: &'a Codes<'a>,
+struct CodeProbe<'a> {
+    codes: &'a CodeDomain<'a>,
     schema: Arc<Schema>,
     physical: Arc<dyn PhysicalExpr>,
 }
 
-impl<'a> Probe<'a> {
-    fn new(expr: &Expr, codes: &'a Codes<'a>) -> Option<Self> {
+impl<'a> CodeProbe<'a> {
+    fn new(expr: &Expr, codes: &'a CodeDomain<'a>) -> Option<Self> {
         let field = Field::new(codes.field.name(), codes.space.data_type().clone(), true);
         let schema = Arc::new(Schema::new(vec![field]));
         let described = DFSchema::try_from(Arc::clone(&schema)).ok()?;
@@ -58,13 +58,13 @@ impl<'a> Probe<'a> {
 }
 
 /// The truth of any condition over a column of few codes.
-pub(crate) fn every_code(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+pub(crate) fn every_code(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     let max = codes.space.max_code();
     if max >= MAX_PROBES {
         return None;
     }
     let all: Vec<u64> = (0..=max).collect();
-    let answer = Probe::new(expr, codes)?.at(&all)?;
+    let answer = CodeProbe::new(expr, codes)?.at(&all)?;
     let with = |wanted: bool| {
         Intervals::codes(
             all.iter()
@@ -84,12 +84,12 @@ pub(crate) fn monotone(
     function: &Expr,
     op: Operator,
     literal: &ScalarValue,
-    codes: &Codes<'_>,
+    codes: &CodeDomain<'_>,
 ) -> Option<Truth> {
     if literal.is_null() || !is_monotone(function, codes.space.data_type()) {
         return None;
     }
-    let of_values: fn(Intervals, &Codes<'_>) -> Truth = match op {
+    let of_values: fn(Intervals, &CodeDomain<'_>) -> Truth = match op {
         Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => Truth::total,
         Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
             Truth::strict
@@ -141,8 +141,8 @@ pub(crate) fn monotone(
     clippy::option_option,
     reason = "two different absences, and used in this file only"
 )]
-fn first(condition: &BinaryExpr, codes: &Codes<'_>) -> Option<Option<u64>> {
-    let probe = Probe::new(&Expr::BinaryExpr(condition.clone()), codes)?;
+fn first(condition: &BinaryExpr, codes: &CodeDomain<'_>) -> Option<Option<u64>> {
+    let probe = CodeProbe::new(&Expr::BinaryExpr(condition.clone()), codes)?;
     // Invariant: false (or outside) below `lo`, true (or outside) above `hi`.
     let (mut lo, mut hi) = (
         codes.space.null_code().map_or(0, |null| null + 1),

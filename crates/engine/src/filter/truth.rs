@@ -4,7 +4,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::atom;
-use super::codes::Codes;
+use super::codes::CodeDomain;
 use super::intervals::Intervals;
 
 /// For which codes an expression is true and for which it is false; for the others it is NULL.
@@ -24,7 +24,7 @@ impl Truth {
     }
 
     /// True on `yes`, false on all other values, NULL on NULL.
-    pub(crate) fn strict(yes: Intervals, codes: &Codes<'_>) -> Self {
+    pub(crate) fn strict(yes: Intervals, codes: &CodeDomain<'_>) -> Self {
         let yes = yes.intersect(&codes.values);
         Self {
             no: yes.complement(&codes.values),
@@ -33,7 +33,7 @@ impl Truth {
     }
 
     /// True on `yes`, false on all other codes, NULL's included.
-    pub(crate) fn total(yes: Intervals, codes: &Codes<'_>) -> Self {
+    pub(crate) fn total(yes: Intervals, codes: &CodeDomain<'_>) -> Self {
         Self {
             no: yes.complement(&codes.values.union(&codes.nulls)),
             yes,
@@ -61,8 +61,8 @@ impl Truth {
         }
     }
 
-    /// Codes for which the expression is NULL.
-    fn null(&self, codes: &Codes<'_>) -> Intervals {
+    /// CodeDomain for which the expression is NULL.
+    fn null(&self, codes: &CodeDomain<'_>) -> Intervals {
         self.yes
             .union(&self.no)
             .complement(&codes.values.union(&codes.nulls))
@@ -70,7 +70,7 @@ impl Truth {
 }
 
 /// The truth of `expr`, exactly, or `None`.
-pub(crate) fn of(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+pub(crate) fn of(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     match expr {
         Expr::Alias(alias) => of(&alias.expr, codes),
         Expr::BinaryExpr(BinaryExpr {

@@ -7,11 +7,11 @@ use arrow_schema::SchemaRef;
 use super::error::ImportError;
 use super::files::Files;
 use super::input::Batches;
-use super::options::{Format, ImportOptions};
+use super::options::{ImportFormat, ImportOptions};
 
 /// Rows of a batch, as queries have them.
 const BATCH_ROWS: usize = 8192;
-/// Bytes of a batch, about.
+/// BytesRead of a batch, about.
 const BATCH_BYTES: usize = 16 << 20;
 
 /// CSV files with the same columns, inferred from all of their values.
@@ -28,7 +28,7 @@ impl CsvSource {
     /// A file cannot be read, is malformed, or has other columns than the first one.
     pub(crate) fn open(paths: &[PathBuf], options: ImportOptions) -> Result<Self, ImportError> {
         let options = ImportOptions {
-            format: Format::Csv,
+            format: ImportFormat::Csv,
             sample_rows: None,
             batch_rows: BATCH_ROWS,
             batch_bytes: Some(BATCH_BYTES),

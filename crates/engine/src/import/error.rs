@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A place in an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum SourceLocation {
     /// The file as a whole (its header, footer or schema).
     File,
     /// A line of a text file, from 1.
@@ -16,7 +16,7 @@ pub enum Place {
     Batch(usize),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => Ok(()),
@@ -64,7 +64,7 @@ pub enum ImportFault {
     /// An empty or NULL value in a NOT NULL column.
     #[error("is NULL in a NOT NULL column")]
     UnexpectedNull,
-    /// Bytes that are not UTF-8.
+    /// BytesRead that are not UTF-8.
     #[error("is not valid UTF-8 (import text files in UTF-8)")]
     InvalidUtf8,
     /// A quote that never closes.
@@ -111,7 +111,7 @@ pub struct ImportError {
     /// The file.
     pub file: PathBuf,
     /// Where in it.
-    pub place: Place,
+    pub place: SourceLocation,
     /// The column, where one is to blame.
     pub column: Option<String>,
     /// What is wrong.

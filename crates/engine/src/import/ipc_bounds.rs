@@ -8,9 +8,9 @@ use std::os::unix::fs::FileExt;
 use arrow_ipc::{Message, RecordBatch, root_as_footer, root_as_message};
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Bytes before the first message of a file: the magic, padded.
+/// BytesRead before the first message of a file: the magic, padded.
 const HEAD: u64 = 8;
-/// Bytes behind the footer of a file: its length and the magic.
+/// BytesRead behind the footer of a file: its length and the magic.
 const TAIL: u64 = 10;
 /// Rows of a batch that need no bytes, as those of a column of NULLs alone.
 const ROWS_WITHOUT_BYTES: u64 = 1 << 20;
@@ -71,7 +71,7 @@ pub(crate) fn check_batch_in(batch: &RecordBatch<'_>, body: u64) -> Result<(), S
 pub(crate) struct IpcBounds<'a> {
     file: &'a File,
     length: u64,
-    /// Bytes that a batch may have once it is decompressed.
+    /// BytesRead that a batch may have once it is decompressed.
     limit: u64,
 }
 

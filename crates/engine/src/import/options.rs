@@ -5,9 +5,9 @@ use halocline_columns::TableEncoding;
 
 use crate::EngineError;
 
-/// Format of an input file.
+/// ImportFormat of an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
+pub enum ImportFormat {
     /// By the file's first bytes, then by its name.
     #[default]
     Auto,
@@ -38,7 +38,7 @@ pub enum QuoteOption {
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
     /// Their format.
-    pub format: Format,
+    pub format: ImportFormat,
     /// The columns, where they are not to be taken from the file. [`ImportOptions::parse_schema`] reads SQL types.
     pub schema: Option<SchemaRef>,
     /// CSV: types of columns by name, instead of inferred ones. They take any text of such a value (`007` as 7), where inferred
@@ -58,7 +58,7 @@ pub struct ImportOptions {
     pub sample_rows: Option<usize>,
     /// Rows per batch between decoder and encoder at most; fewer if the rows are long.
     pub batch_rows: usize,
-    /// Bytes of a batch, about; by default a part of the memory the database may use. Those of an Arrow file are as they
+    /// BytesRead of a batch, about; by default a part of the memory the database may use. Those of an Arrow file are as they
     /// are.
     pub batch_bytes: Option<usize>,
     /// Add to the table if it is there; its columns are then those expected of the files.
@@ -74,7 +74,7 @@ pub struct ImportOptions {
 impl Default for ImportOptions {
     fn default() -> Self {
         Self {
-            format: Format::Auto,
+            format: ImportFormat::Auto,
             schema: None,
             types: Vec::new(),
             header: None,

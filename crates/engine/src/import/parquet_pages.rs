@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
-/// Bytes of a page header that are read at once; more if it is longer.
+/// BytesRead of a page header that are read at once; more if it is longer.
 const WINDOWS: [usize; 3] = [512, 64 << 10, 16 << 20];
 /// Structures within structures that a page header may have.
 const DEPTH: usize = 16;
@@ -67,15 +67,15 @@ fn check_pages(file: &File, mut at: u64, end: u64, limit: u64) -> Result<(), Str
     Ok(())
 }
 
-struct Page {
-    /// Bytes of its header.
+struct PageHeader {
+    /// BytesRead of its header.
     header: u64,
     uncompressed: i32,
     compressed: i32,
 }
 
 /// The page at a place; none if there is no header that can be read.
-fn page_at(file: &File, at: u64, end: u64) -> std::io::Result<Option<Page>> {
+fn page_at(file: &File, at: u64, end: u64) -> std::io::Result<Option<PageHeader>> {
     for window in WINDOWS {
         let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(window);
         let mut bytes = vec![0; length];
@@ -91,8 +91,8 @@ fn page_at(file: &File, at: u64, end: u64) -> std::io::Result<Option<Page>> {
 }
 
 /// Reads a `PageHeader` of Parquet's Thrift definition, in the compact protocol.
-fn page_header(bytes: &[u8]) -> Option<Page> {
-    let mut compact = Compact { rest: bytes };
+fn page_header(bytes: &[u8]) -> Option<PageHeader> {
+    let mut compact = ThriftReader { rest: bytes };
     let (mut uncompressed, mut compressed) = (None, None);
     let mut field = 0i16;
     loop {
@@ -110,7 +110,7 @@ fn page_header(bytes: &[u8]) -> Option<Page> {
             (_, kind) => compact.skip(kind, false, DEPTH)?,
         }
     }
-    Some(Page {
+    Some(PageHeader {
         header: (bytes.len() - compact.rest.len()) as u64,
         uncompressed: uncompressed?,
         compressed: compressed?,
@@ -118,11 +118,11 @@ fn page_header(bytes: &[u8]) -> Option<Page> {
 }
 
 /// Reads values of Thrift's compact protocol; none where the bytes end.
-struct Compact<'a> {
+struct ThriftReader<'a> {
     rest: &'a [u8],
 }
 
-impl Compact<'_> {
+impl ThriftReader<'_> {
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;

@@ -19,9 +19,9 @@ pub struct ImportProgress {
     pub files: usize,
     /// Rows stored so far.
     pub rows: u64,
-    /// Bytes of all files read so far.
+    /// BytesRead of all files read so far.
     pub bytes: u64,
-    /// Bytes of all files.
+    /// BytesRead of all files.
     pub total_bytes: u64,
 }
 
@@ -30,9 +30,9 @@ pub struct ImportProgress {
 pub struct ImportReport {
     /// Rows stored.
     pub rows: u64,
-    /// Bytes of the table in the pool.
+    /// BytesRead of the table in the pool.
     pub stored_bytes: u64,
-    /// Bytes of the input files.
+    /// BytesRead of the input files.
     pub input_bytes: u64,
     /// From the first byte read to the published table.
     pub elapsed: Duration,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use halocline_columns::{ColumnsError, Table, TableEncoding, TableStats, TableWriter};
 
-use super::error::{ImportError, ImportFault, Place};
+use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::Files;
 use super::input::{fault, total_length};
 use super::options::ImportOptions;
@@ -204,7 +204,7 @@ fn column_fault(files: &Files, number: usize, error: ColumnsError) -> EngineErro
         ColumnsError::NullInNotNull { column, .. } => (column, ImportFault::Other(error.to_string())),
         _ => return error.into(),
     };
-    let own = fault(files.path(number), Place::File, what);
+    let own = fault(files.path(number), SourceLocation::File, what);
     ImportError {
         column: Some(column.clone()),
         ..own

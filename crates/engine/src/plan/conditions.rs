@@ -8,7 +8,7 @@ use halocline_columns::{CodePredicate, CodeSpace};
 use halocline_elf::TableIndex;
 
 use crate::catalog::{OpenIndex, OpenTable};
-use crate::filter::{Condition, both, unqualified};
+use crate::filter::{ColumnCondition, both, unqualified};
 
 /// A predicate on the codes of each segment.
 pub(crate) type PerSegment = Vec<CodePredicate>;
@@ -26,11 +26,11 @@ pub(crate) struct Translation {
 
 /// A cache of the translations that one statement needs.
 #[derive(Debug, Default)]
-pub(crate) struct TranslationCache(Mutex<HashMap<Condition, Arc<Translation>>>);
+pub(crate) struct TranslationCache(Mutex<HashMap<ColumnCondition, Arc<Translation>>>);
 
 impl TranslationCache {
     /// Returns the translation of a condition.
-    pub(crate) fn of(&self, condition: &Condition, open: &OpenTable) -> Arc<Translation> {
+    pub(crate) fn of(&self, condition: &ColumnCondition, open: &OpenTable) -> Arc<Translation> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(translation) = known.get(condition) {
             return Arc::clone(translation);
@@ -49,7 +49,7 @@ impl Translation {
     }
 }
 
-fn translate(condition: &Condition, open: &OpenTable) -> Translation {
+fn translate(condition: &ColumnCondition, open: &OpenTable) -> Translation {
     let field = open.table.schema().field(condition.column);
     let one = |space: Option<&CodeSpace>| condition.translate(field, space?);
     let segments = open.table.segments();
@@ -87,7 +87,7 @@ pub(crate) fn dimension_space(index: &TableIndex, segment: usize, dimension: usi
 /// The filters of a scan, separated by whether they can be translated to codes.
 pub(crate) struct Filters {
     /// Conditions on a single column, with their translations.
-    pub(crate) conditions: Vec<(Condition, Arc<Translation>)>,
+    pub(crate) conditions: Vec<(ColumnCondition, Arc<Translation>)>,
     /// All other filters.
     pub(crate) others: Vec<Expr>,
 }
@@ -97,7 +97,7 @@ impl Filters {
     pub(crate) fn read(filters: &[Expr], open: &OpenTable, translations: &TranslationCache) -> Self {
         let (mut conditions, mut others) = (Vec::new(), Vec::new());
         for filter in filters {
-            match Condition::read(filter, open.table.schema()) {
+            match ColumnCondition::read(filter, open.table.schema()) {
                 Some(condition) => {
                     let translation = translations.of(&condition, open);
                     conditions.push((condition, translation));

@@ -21,8 +21,8 @@ use super::spec::{ResidualFilter, ScanSpec, external, with_address};
 use crate::advise::{IndexSelection, SelectionRecorder};
 use crate::cancel::CancelOnDrop;
 use crate::catalog::{OpenIndex, OpenTable};
-use crate::config::{IndexMode, Settings};
-use crate::filter::Condition;
+use crate::config::{IndexMode, SessionSettings};
+use crate::filter::ColumnCondition;
 
 /// Number of rows of a segment in a morsel.
 const MORSEL_ROWS: usize = 65_536;
@@ -131,7 +131,7 @@ impl TableProvider for PoolTable {
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let exact = |filter: &&Expr| {
-            Condition::read(filter, self.open.table.schema())
+            ColumnCondition::read(filter, self.open.table.schema())
                 .is_some_and(|condition| self.translations.of(&condition, &self.open).is_exact())
         };
         let answer = |filter| match exact(filter) {
@@ -148,7 +148,7 @@ impl TableProvider for PoolTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let settings = state.config_options().extensions.get::<Settings>();
+        let settings = state.config_options().extensions.get::<SessionSettings>();
         let mode = settings.map(|settings| settings.index).unwrap_or_default();
         let recorder = settings.and_then(|settings| settings.recorder.clone());
         let projection = match projection {
@@ -293,7 +293,7 @@ impl PoolTable {
 async fn build_volatile(open: &OpenTable, filters: &[Expr]) -> Result<bool> {
     let conditions = filters
         .iter()
-        .filter_map(|filter| Condition::read(filter, open.table.schema()));
+        .filter_map(|filter| ColumnCondition::read(filter, open.table.schema()));
     let columns: Vec<usize> = conditions.map(|condition| condition.column).collect();
     let mut any = false;
     for index in open.indexes.iter() {

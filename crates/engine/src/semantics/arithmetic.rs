@@ -25,7 +25,7 @@ use crate::import::sql_name;
 
 /// An operation of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Operation {
+enum ArithmeticOperation {
     Add,
     Subtract,
     Multiply,
@@ -36,24 +36,27 @@ enum Operation {
 
 /// A checked operation as a function.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Checked {
-    operation: Operation,
+struct CheckedArithmetic {
+    operation: ArithmeticOperation,
     signature: Signature,
 }
 
-static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Add));
-static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Subtract));
-static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Multiply));
-static SHIFT_LEFT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::ShiftLeft));
-static SHIFT_RIGHT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::ShiftRight));
-static NEGATE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Negate));
+static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Add));
+static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Subtract));
+static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Multiply));
+static SHIFT_LEFT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::ShiftLeft));
+static SHIFT_RIGHT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::ShiftRight));
+static NEGATE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Negate));
 
-fn function(operation: Operation) -> Arc<ScalarUDF> {
+fn function(operation: ArithmeticOperation) -> Arc<ScalarUDF> {
     let signature = match operation {
-        Operation::Negate => Signature::any(1, Volatility::Immutable),
+        ArithmeticOperation::Negate => Signature::any(1, Volatility::Immutable),
         _ => Signature::any(2, Volatility::Immutable),
     };
-    Arc::new(ScalarUDF::new_from_impl(Checked { operation, signature }))
+    Arc::new(ScalarUDF::new_from_impl(CheckedArithmetic {
+        operation,
+        signature,
+    }))
 }
 
 /// `left op right` of integers of one type, checked; none if it cannot overflow silently, or is another operation.
@@ -83,7 +86,7 @@ pub(crate) fn arithmetic(expr: &Expr) -> Option<(&Expr, Operator, &Expr)> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => Some((left, *op, right)),
         Expr::ScalarFunction(function) => {
-            let checked = function.func.inner().downcast_ref::<Checked>()?;
+            let checked = function.func.inner().downcast_ref::<CheckedArithmetic>()?;
             match function.args.as_slice() {
                 [left, right] => Some((left, checked.operator()?, right)),
                 _ => None,
@@ -93,28 +96,28 @@ pub(crate) fn arithmetic(expr: &Expr) -> Option<(&Expr, Operator, &Expr)> {
     }
 }
 
-impl Checked {
+impl CheckedArithmetic {
     fn operator(&self) -> Option<Operator> {
         match self.operation {
-            Operation::Add => Some(Operator::Plus),
-            Operation::Subtract => Some(Operator::Minus),
-            Operation::Multiply => Some(Operator::Multiply),
-            Operation::ShiftLeft => Some(Operator::BitwiseShiftLeft),
-            Operation::ShiftRight => Some(Operator::BitwiseShiftRight),
-            Operation::Negate => None,
+            ArithmeticOperation::Add => Some(Operator::Plus),
+            ArithmeticOperation::Subtract => Some(Operator::Minus),
+            ArithmeticOperation::Multiply => Some(Operator::Multiply),
+            ArithmeticOperation::ShiftLeft => Some(Operator::BitwiseShiftLeft),
+            ArithmeticOperation::ShiftRight => Some(Operator::BitwiseShiftRight),
+            ArithmeticOperation::Negate => None,
         }
     }
 }
 
-impl ScalarUDFImpl for Checked {
+impl ScalarUDFImpl for CheckedArithmetic {
     fn name(&self) -> &str {
         match self.operation {
-            Operation::Add => "add",
-            Operation::Subtract => "subtract",
-            Operation::Multiply => "multiply",
-            Operation::Negate => "negate",
-            Operation::ShiftLeft => "shift_left",
-            Operation::ShiftRight => "shift_right",
+            ArithmeticOperation::Add => "add",
+            ArithmeticOperation::Subtract => "subtract",
+            ArithmeticOperation::Multiply => "multiply",
+            ArithmeticOperation::Negate => "negate",
+            ArithmeticOperation::ShiftLeft => "shift_left",
+            ArithmeticOperation::ShiftRight => "shift_right",
         }
     }
 
@@ -150,16 +153,16 @@ impl ScalarUDFImpl for Checked {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (self.operation, args.args.as_slice()) {
-            (Operation::Add, [left, right]) => apply(left, right, add),
-            (Operation::Subtract, [left, right]) => apply(left, right, sub),
-            (Operation::Multiply, [left, right]) => apply(left, right, mul),
-            (Operation::ShiftLeft, [left, right]) => apply(left, right, |a, b| shift(a, b, "<<")),
-            (Operation::ShiftRight, [left, right]) => apply(left, right, |a, b| shift(a, b, ">>")),
-            (Operation::Negate, [ColumnarValue::Scalar(value)]) => {
+            (ArithmeticOperation::Add, [left, right]) => apply(left, right, add),
+            (ArithmeticOperation::Subtract, [left, right]) => apply(left, right, sub),
+            (ArithmeticOperation::Multiply, [left, right]) => apply(left, right, mul),
+            (ArithmeticOperation::ShiftLeft, [left, right]) => apply(left, right, |a, b| shift(a, b, "<<")),
+            (ArithmeticOperation::ShiftRight, [left, right]) => apply(left, right, |a, b| shift(a, b, ">>")),
+            (ArithmeticOperation::Negate, [ColumnarValue::Scalar(value)]) => {
                 let negated = neg(&*value.to_array()?)?;
                 datafusion::common::ScalarValue::try_from_array(&negated, 0).map(ColumnarValue::Scalar)
             }
-            (Operation::Negate, [ColumnarValue::Array(values)]) => neg(values.as_ref())
+            (ArithmeticOperation::Negate, [ColumnarValue::Array(values)]) => neg(values.as_ref())
                 .map(ColumnarValue::Array)
                 .map_err(DataFusionError::from),
             _ => Err(DataFusionError::Internal(format!(

@@ -45,7 +45,9 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
 pub(crate) fn register(mut state: SessionState) -> SessionState {
     if let Ok(inner) = state.udaf("sum") {
         // Registering fails only for what cannot be replaced.
-        let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(sum::Sum::over(inner))));
+        let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(sum::CheckedSum::over(
+            inner,
+        ))));
     }
     if let Ok(inner) = state.udf("date_trunc") {
         let truncate = date_trunc::DateTrunc::over(inner);

@@ -1,4 +1,4 @@
-//! Numbers in SQL text. With a point they are decimals, exact; with an exponent floats of 64 bits, and so are those of
+//! NumberRewriter in SQL text. With a point they are decimals, exact; with an exponent floats of 64 bits, and so are those of
 //! more than 38 digits. Where a decimal literal takes part in a division it is a float too: the quotient of decimals has
 //! few digits behind the point, and nobody who writes `x / 3.0` means these.
 
@@ -18,12 +18,12 @@ const MOST_DIGITS: usize = 38;
 
 /// Rewrites the numbers of a statement or query that DataFusion would read otherwise.
 pub(super) fn refine<N: VisitMut>(node: &mut N) {
-    let _ = node.visit(&mut Numbers);
+    let _ = node.visit(&mut NumberRewriter);
 }
 
-struct Numbers;
+struct NumberRewriter;
 
-impl VisitorMut for Numbers {
+impl VisitorMut for NumberRewriter {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
@@ -169,7 +169,7 @@ fn name_items(select: &mut Select) {
             continue;
         };
         let mut refined = expr.clone();
-        let _ = VisitMut::visit(&mut refined, &mut Numbers);
+        let _ = VisitMut::visit(&mut refined, &mut NumberRewriter);
         if refined != *expr {
             let name = expr.to_string();
             *item = SelectItem::ExprWithAlias {

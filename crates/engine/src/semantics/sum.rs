@@ -30,11 +30,11 @@ const STATE: DataType = DataType::Decimal128(38, 0);
 
 /// The aggregate, over DataFusion's.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Sum {
+pub(super) struct CheckedSum {
     inner: Arc<AggregateUDF>,
 }
 
-impl Sum {
+impl CheckedSum {
     pub(super) fn over(inner: Arc<AggregateUDF>) -> Self {
         Self { inner }
     }
@@ -113,7 +113,7 @@ fn sum_of_signed(values: &[i64]) -> i128 {
     values.chunks(CHUNK).map(chunk).sum()
 }
 
-impl AggregateUDFImpl for Sum {
+impl AggregateUDFImpl for CheckedSum {
     fn name(&self) -> &str {
         self.inner.name()
     }

@@ -21,7 +21,7 @@ use crate::EngineError;
 use crate::advise::SelectionRecorder;
 use crate::cancel::NEVER;
 use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, external_csv};
-use crate::config::{LockWait, Settings, Unit};
+use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
 use crate::semantics;
@@ -31,9 +31,9 @@ use crate::statement::{AFTER_LARGE, drop_tables, give_back};
 use crate::threads::MOST_THREADS;
 use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
 
-/// Settings, external tables and the open transaction. Statements of one session may run at the same time, those of one
+/// SessionSettings, external tables and the open transaction. Statements of one session may run at the same time, those of one
 /// transaction one after the other.
-pub(crate) struct Session {
+pub(crate) struct DatabaseSession {
     /// Holds the settings; its own catalog is never asked.
     context: SessionContext,
     files: Arc<FileTables>,
@@ -41,23 +41,23 @@ pub(crate) struct Session {
     slot: Arc<TransactionSlot>,
 }
 
-impl Session {
+impl DatabaseSession {
     pub(crate) fn new(engine: &EngineContext) -> Self {
         let mut config = SessionConfig::new()
             .with_information_schema(true)
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
             .with_create_default_catalog_and_schema(false)
-            .with_option_extension(Settings {
+            .with_option_extension(SessionSettings {
                 compaction: engine.options.compaction,
                 dram_budget: engine.dram_budget(),
                 lock_wait: LockWait(engine.lock_wait()),
-                ..Settings::default()
+                ..SessionSettings::default()
             });
         let emulated = engine.options.medium.as_ref();
         let unit = emulated.map_or_else(|| engine.pool.kind().unit(), |spec| spec.profile.unit);
         config = config
             .with_extension(Arc::clone(&engine.threads))
-            .with_extension(Arc::new(Unit(unit)));
+            .with_extension(Arc::new(MediumUnit(unit)));
         let threads = engine.options.threads.unwrap_or(config.target_partitions());
         config = engine.budget().configure(config, threads.clamp(1, MOST_THREADS));
         semantics::configure(config.options_mut());
@@ -112,7 +112,7 @@ impl Session {
     pub(crate) fn lock_wait(&self) -> Duration {
         let state = self.context.state_ref();
         let state = state.read();
-        let settings = state.config_options().extensions.get::<Settings>();
+        let settings = state.config_options().extensions.get::<SessionSettings>();
         settings.map_or_else(Duration::default, |settings| settings.lock_wait.0)
     }
 

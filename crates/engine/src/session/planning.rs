@@ -26,7 +26,7 @@ use datafusion::sql::sqlparser::ast::{self, visit_relations};
 use crate::EngineError;
 use crate::advise::SelectionRecorder;
 use crate::catalog::{CATALOG, Catalog, Externals, FileTables, MissingTables, PoolCatalogList, SCHEMA};
-use crate::config::Settings;
+use crate::config::SessionSettings;
 use crate::plan::external;
 use crate::{semantics, stack};
 
@@ -62,7 +62,7 @@ impl StatementPlanner {
     /// Has scans record the selections that an index could answer; the plans must not be run.
     pub(super) fn record(&mut self, recorder: &Arc<SelectionRecorder>) {
         let extensions = &mut self.state.config_mut().options_mut().extensions;
-        if let Some(settings) = extensions.get_mut::<Settings>() {
+        if let Some(settings) = extensions.get_mut::<SessionSettings>() {
             settings.recorder = Some(Arc::clone(recorder));
         }
     }

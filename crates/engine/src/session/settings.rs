@@ -5,10 +5,10 @@ use std::sync::Arc;
 use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as PlannedStatement};
 use datafusion::sql::parser::Statement as Parsed;
 
-use super::Session;
+use super::DatabaseSession;
 use crate::EngineError;
 use crate::compaction_thread::set_compaction;
-use crate::config::{IndexMode, LockWait, Settings, Switch, Verify, write_limit};
+use crate::config::{IndexMode, LockWait, OnOff, SessionSettings, VerifySetting, write_limit};
 use crate::context::EngineContext;
 use crate::scrub_thread::set_scrub;
 use crate::threads::MOST_THREADS;
@@ -16,7 +16,7 @@ use crate::threads::MOST_THREADS;
 /// Prefix of the engine's own settings.
 const PREFIX: &str = "halocline.";
 
-impl Session {
+impl DatabaseSession {
     /// Runs `SET` or `RESET`.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Session {
     /// The pool or its log cannot be read.
     async fn apply(&self, engine: &Arc<EngineContext>, name: &str) -> Result<(), EngineError> {
         let state = self.context.state();
-        let Some(settings) = state.config_options().extensions.get::<Settings>() else {
+        let Some(settings) = state.config_options().extensions.get::<SessionSettings>() else {
             return Ok(());
         };
         match name {
@@ -91,9 +91,9 @@ impl Session {
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
     Some(match setting.strip_prefix(PREFIX)? {
         "index" => IndexMode::default().to_string(),
-        "star_join" => Switch::default().to_string(),
+        "star_join" => OnOff::default().to_string(),
         "compaction" => engine.options.compaction.to_string(),
-        "verify" => Verify::default().to_string(),
+        "verify" => VerifySetting::default().to_string(),
         "scrub" => "off".into(),
         "dram_budget" => write_limit(engine.default_dram_budget()),
         "lock_wait" => LockWait(engine.lock_wait()).to_string(),

@@ -18,14 +18,14 @@ use futures::TryStreamExt;
 use halocline_joins::JoinError;
 use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS};
 
-use super::added::integers;
-use super::arms::Arm;
-use super::scan::{Coded, DimensionScan};
+use super::branches::Branch;
+use super::delta_rows::integers;
+use super::dimension_scan::{CodedRows, DimensionScan};
 use crate::cancel::CancelOnDrop;
 use crate::plan::{LeafExec, external};
 
 /// A dimension that has been read.
-pub(super) struct Read {
+pub(super) struct LoadedDimension {
     pub(super) dimension: Dimension,
     /// The attributes of each group, a value for each of its numbers; none if nothing is grouped by.
     pub(super) attributes: Vec<ArrayRef>,
@@ -41,12 +41,12 @@ pub(super) struct Read {
 /// # Errors
 /// The plan fails, or the memory pool has not enough left.
 pub(super) async fn read(
-    arm: &Arm,
+    branch: &Branch,
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     memory: MemoryReservation,
-) -> Result<Option<Read>> {
-    let mut rows = Rows::new(arm, &plan.schema(), memory)?;
+) -> Result<Option<LoadedDimension>> {
+    let mut rows = DimensionRows::new(branch, &plan.schema(), memory)?;
     if let Some(scan) = coded(&plan) {
         let ended = CancelOnDrop::default();
         let (scan, heard) = (scan.clone(), ended.flag());
@@ -81,8 +81,8 @@ fn coded(plan: &Arc<dyn ExecutionPlan>) -> Option<&DimensionScan> {
     }
 }
 
-/// Rows that have been read.
-struct Rows {
+/// DimensionRows that have been read.
+struct DimensionRows {
     /// Of the key.
     columns: usize,
     builder: DimensionBuilder,
@@ -93,9 +93,9 @@ struct Rows {
     peak: usize,
 }
 
-impl Rows {
-    fn new(arm: &Arm, schema: &Schema, memory: MemoryReservation) -> Result<Self> {
-        let attributes = &schema.fields()[arm.columns.len()..];
+impl DimensionRows {
+    fn new(branch: &Branch, schema: &Schema, memory: MemoryReservation) -> Result<Self> {
+        let attributes = &schema.fields()[branch.columns.len()..];
         let groups = match attributes {
             [] => None,
             fields => {
@@ -104,12 +104,12 @@ impl Rows {
             }
         };
         Ok(Self {
-            builder: match arm.exists {
-                true => DimensionBuilder::new(arm.columns.len()).existence(),
-                false => DimensionBuilder::new(arm.columns.len()),
+            builder: match branch.exists {
+                true => DimensionBuilder::new(branch.columns.len()).existence(),
+                false => DimensionBuilder::new(branch.columns.len()),
             },
-            columns: arm.columns.len(),
-            most: arm.most_rows.unwrap_or(u64::MAX),
+            columns: branch.columns.len(),
+            most: branch.most_rows.unwrap_or(u64::MAX),
             groups,
             numbers: Vec::new(),
             memory,
@@ -140,7 +140,7 @@ impl Rows {
     }
 
     /// Adds rows of a segment; false if they cannot be those of a dimension.
-    fn add_coded(&mut self, coded: &Coded) -> Result<bool> {
+    fn add_coded(&mut self, coded: &CodedRows) -> Result<bool> {
         self.numbers.clear();
         if let Some(groups) = &mut self.groups {
             groups.intern(&coded.attributes, &mut self.numbers)?;
@@ -164,7 +164,7 @@ impl Rows {
         Ok(groups <= MOST_GROUPS && self.builder.rows() as u64 <= self.most)
     }
 
-    fn finish(self) -> Result<Option<Read>> {
+    fn finish(self) -> Result<Option<LoadedDimension>> {
         let made_of = self.memory.size();
         let dimension = match self.builder.finish() {
             Ok(dimension) => dimension,
@@ -180,7 +180,7 @@ impl Rows {
         // For a moment there was both what it is made of and what it became.
         self.memory.try_resize(made_of + takes)?;
         self.memory.try_resize(takes)?;
-        Ok(Some(Read {
+        Ok(Some(LoadedDimension {
             dimension,
             attributes,
             memory: self.memory,

@@ -15,23 +15,23 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 
-use super::estimate::Estimates;
+use super::estimate::ProbeEstimates;
 use super::node::StarNode;
-use super::run::Run;
-use super::shape::Shape;
+use super::run::StarExecution;
+use super::shape::StarShape;
 use crate::plan::DeltaRows;
 
 /// A star query; its children are the dimensions.
 #[derive(Debug, Clone)]
 pub(super) struct StarExec {
-    pub(super) shape: Arc<Shape>,
+    pub(super) shape: Arc<StarShape>,
     /// Rows of the fact table that are in no segment.
     pub(super) added: Arc<DeltaRows>,
     pub(super) dimensions: Vec<Arc<dyn ExecutionPlan>>,
     /// What was replaced.
-    pub(super) instead: Arc<LogicalPlan>,
+    pub(super) replaced: Arc<LogicalPlan>,
     pub(super) state: Arc<SessionState>,
-    estimates: Arc<Estimates>,
+    estimates: Arc<ProbeEstimates>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -48,10 +48,10 @@ impl StarExec {
         let shape = Arc::clone(&node.shape);
         Ok(Self {
             added: Arc::new(DeltaRows::new(&shape.fact, &shape.filters, state)?),
-            estimates: Arc::new(Estimates::of(&shape, &dimensions)),
+            estimates: Arc::new(ProbeEstimates::of(&shape, &dimensions)),
             shape,
             dimensions,
-            instead: Arc::clone(&node.instead),
+            replaced: Arc::clone(&node.replaced),
             state: Arc::new(state.clone()),
             properties: Arc::new(PlanProperties::new(
                 EquivalenceProperties::new(schema),
@@ -112,7 +112,7 @@ impl ExecutionPlan for StarExec {
     }
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let run = Run::new(self.clone(), self.metrics.clone(), context);
+        let run = StarExecution::new(self.clone(), self.metrics.clone(), context);
         let batches = futures::stream::once(run.batches())
             .map_ok(|batches| futures::stream::iter(batches.into_iter().map(Ok)))
             .try_flatten();

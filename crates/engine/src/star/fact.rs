@@ -8,13 +8,13 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use super::aggregates::{Aggregates, is_whole, widens};
-use super::arms::Arm;
-use super::flat::Flat;
+use super::branches::Branch;
+use super::join_graph::JoinGraph;
 use crate::catalog::OpenTable;
 use crate::plan::PoolTable;
 
 /// The fact table.
-pub(super) struct Fact {
+pub(super) struct FactTable {
     /// Which part it is.
     pub(super) part: usize,
     pub(super) open: Arc<OpenTable>,
@@ -22,16 +22,16 @@ pub(super) struct Fact {
     pub(super) filters: Vec<Expr>,
 }
 
-impl Fact {
+impl FactTable {
     /// The largest of the pool's tables among the parts; none if another part reads a larger one.
-    pub(super) fn of(flat: &Flat) -> Option<Fact> {
-        let tables = flat.parts.iter().enumerate().filter_map(|(part, plan)| {
+    pub(super) fn of(graph: &JoinGraph) -> Option<FactTable> {
+        let tables = graph.parts.iter().enumerate().filter_map(|(part, plan)| {
             let (open, filters) = pool_table(plan)?;
-            Some(Fact { part, open, filters })
+            Some(FactTable { part, open, filters })
         });
         let fact = tables.max_by_key(|fact| fact.open.live_rows())?;
         let smaller = |plan: &LogicalPlan| largest_in(plan).is_none_or(|rows| rows <= fact.open.live_rows());
-        flat.parts.iter().all(smaller).then_some(fact)
+        graph.parts.iter().all(smaller).then_some(fact)
     }
 
     /// The column that an expression over the fact table has the values of: itself, or cast to a type with room for all of them.
@@ -52,9 +52,9 @@ impl Fact {
     }
 
     /// Whether the keys and measures of all segments can be read as whole numbers.
-    pub(super) fn is_readable(&self, arms: &[Arm], aggregates: &Aggregates) -> bool {
+    pub(super) fn is_readable(&self, branches: &[Branch], aggregates: &Aggregates) -> bool {
         let schema = self.open.table.schema();
-        let keys = arms.iter().flat_map(|arm| &arm.columns);
+        let keys = branches.iter().flat_map(|branch| &branch.columns);
         let whole = |column: &usize| is_whole(schema.field(*column).data_type());
         let coded = |column: &usize| {
             self.open.table.segments().iter().all(|segment| {

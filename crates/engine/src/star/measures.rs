@@ -14,7 +14,7 @@ use crate::catalog::OpenTable;
 use crate::semantics::arithmetic;
 
 /// An expression, its type, and the least and greatest value that it may have.
-pub(super) struct Typed {
+pub(super) struct TypedMeasure {
     pub(super) measure: Measure,
     /// Float64 if a column of at most 32 bits was cast to that.
     pub(super) data_type: DataType,
@@ -23,15 +23,15 @@ pub(super) struct Typed {
 }
 
 /// Reads expressions.
-pub(super) struct Measures<'a> {
+pub(super) struct MeasureReader<'a> {
     pub(super) open: &'a OpenTable,
     /// Columns that they measure.
     pub(super) measured: &'a mut Vec<usize>,
 }
 
-impl Measures<'_> {
+impl MeasureReader<'_> {
     /// An expression over the fact table; none if it is not one of those that are known.
-    pub(super) fn read(&mut self, expr: &Expr) -> Option<Typed> {
+    pub(super) fn read(&mut self, expr: &Expr) -> Option<TypedMeasure> {
         match expr {
             Expr::Alias(alias) => self.read(&alias.expr),
             Expr::Column(column) => self.column(&column.name),
@@ -50,7 +50,7 @@ impl Measures<'_> {
         }
     }
 
-    fn column(&mut self, name: &str) -> Option<Typed> {
+    fn column(&mut self, name: &str) -> Option<TypedMeasure> {
         let schema = self.open.table.schema();
         let column = schema.index_of(name).ok()?;
         let data_type = schema.field(column).data_type().clone();
@@ -64,7 +64,7 @@ impl Measures<'_> {
             self.measured.push(column);
             self.measured.len() - 1
         });
-        Typed {
+        TypedMeasure {
             measure: Measure::Column(number),
             data_type,
             low,
@@ -103,7 +103,7 @@ fn bounds(open: &OpenTable, column: usize) -> Option<(i128, i128)> {
     Some(bounds.unwrap_or((0, 0)))
 }
 
-fn literal(value: &ScalarValue) -> Option<Typed> {
+fn literal(value: &ScalarValue) -> Option<TypedMeasure> {
     let (number, data_type) = match value {
         ScalarValue::Int32(Some(value)) => (i64::from(*value), DataType::Int32),
         ScalarValue::Int64(Some(value)) => (*value, DataType::Int64),
@@ -113,7 +113,7 @@ fn literal(value: &ScalarValue) -> Option<Typed> {
         ),
         _ => return None,
     };
-    Some(Typed {
+    Some(TypedMeasure {
         measure: Measure::Literal(number),
         data_type,
         low: number.into(),
@@ -121,13 +121,13 @@ fn literal(value: &ScalarValue) -> Option<Typed> {
     })
 }
 
-impl Typed {
+impl TypedMeasure {
     /// Itself, if all its values have 64 bits.
-    fn within_64_bits(self) -> Option<Typed> {
+    fn within_64_bits(self) -> Option<TypedMeasure> {
         (self.low >= i64::MIN.into() && self.high <= i64::MAX.into()).then_some(self)
     }
 
-    fn cast(self, to: &DataType) -> Option<Typed> {
+    fn cast(self, to: &DataType) -> Option<TypedMeasure> {
         let (from, data_type) = (self.data_type.clone(), to.clone());
         let scale = match (&from, to) {
             (DataType::Int8 | DataType::Int16 | DataType::Int32, DataType::Float64) => 0,
@@ -142,24 +142,24 @@ impl Typed {
                 let most = 10_i128.checked_pow((*precision).into())?;
                 let scaled = self.times(scale.checked_sub(had)?)?;
                 let fits = -most < scaled.low && scaled.high < most;
-                return fits.then_some(Typed { data_type, ..scaled });
+                return fits.then_some(TypedMeasure { data_type, ..scaled });
             }
             (from, to) if widens(from, to) => 0,
             _ => return None,
         };
-        Some(Typed {
+        Some(TypedMeasure {
             data_type,
             ..self.times(scale)?
         })
     }
 
     /// Times a power of ten.
-    fn times(self, power: i8) -> Option<Typed> {
+    fn times(self, power: i8) -> Option<TypedMeasure> {
         if power == 0 {
             return Some(self);
         }
         let factor = 10_i64.checked_pow(u32::try_from(power).ok()?)?;
-        Typed {
+        TypedMeasure {
             low: self.low.checked_mul(factor.into())?,
             high: self.high.checked_mul(factor.into())?,
             measure: Measure::Multiply(
@@ -173,7 +173,7 @@ impl Typed {
     }
 
     /// An operation on whole numbers of a type, checked where a result may be outside of it.
-    fn checked(self, op: Operator, other: Typed, width: Width) -> Option<Typed> {
+    fn checked(self, op: Operator, other: TypedMeasure, width: Width) -> Option<TypedMeasure> {
         let (least, most) = match width {
             Width::W32 => (i32::MIN.into(), i32::MAX.into()),
             Width::W64 | Width::Fits => (i64::MIN.into(), i64::MAX.into()),
@@ -186,7 +186,7 @@ impl Typed {
             width
         };
         let typed = self.combine(op, other, width, data_type)?;
-        Some(Typed {
+        Some(TypedMeasure {
             low: low.max(least),
             high: high.min(most),
             ..typed
@@ -194,7 +194,7 @@ impl Typed {
     }
 
     /// An operation on decimals, with the type that SQL gives it here.
-    fn decimals(self, op: Operator, other: Typed) -> Option<Typed> {
+    fn decimals(self, op: Operator, other: TypedMeasure) -> Option<TypedMeasure> {
         let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) =
             (&self.data_type, &other.data_type)
         else {
@@ -215,7 +215,7 @@ impl Typed {
     }
 
     /// Returns the least and the greatest result that an operation may have.
-    fn reach(&self, op: Operator, other: &Typed) -> Option<(i128, i128)> {
+    fn reach(&self, op: Operator, other: &TypedMeasure) -> Option<(i128, i128)> {
         let of = match op {
             Operator::Plus => i128::checked_add,
             Operator::Minus => i128::checked_sub,
@@ -231,7 +231,13 @@ impl Typed {
         Some((corners.into_iter().min()?, corners.into_iter().max()?))
     }
 
-    fn combine(self, op: Operator, other: Typed, width: Width, data_type: DataType) -> Option<Typed> {
+    fn combine(
+        self,
+        op: Operator,
+        other: TypedMeasure,
+        width: Width,
+        data_type: DataType,
+    ) -> Option<TypedMeasure> {
         let (low, high) = self.reach(op, &other)?;
         let (left, right) = (Box::new(self.measure), Box::new(other.measure));
         let measure = match op {
@@ -239,7 +245,7 @@ impl Typed {
             Operator::Minus => Measure::Subtract(width, left, right),
             _ => Measure::Multiply(width, left, right),
         };
-        Some(Typed {
+        Some(TypedMeasure {
             measure,
             data_type,
             low,

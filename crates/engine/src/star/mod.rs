@@ -5,20 +5,20 @@
 //! understood to the last detail stays as it is; what shows only when the dimensions have been read (two rows of one key, too many groups) is answered by
 //! the plan that was replaced.
 
-mod added;
 mod aggregates;
-mod arms;
+mod branches;
+mod delta_rows;
 mod dimension;
+mod dimension_scan;
 mod estimate;
 mod exec;
 mod fact;
-mod flat;
+mod join_graph;
 mod measures;
 mod node;
 mod planner;
 mod rule;
 mod run;
-mod scan;
 mod shape;
 
 pub(crate) use planner::StarQueryPlanner;

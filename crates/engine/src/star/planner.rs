@@ -12,9 +12,9 @@ use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
+use super::dimension_scan::DimensionScan;
 use super::exec::StarExec;
 use super::node::StarNode;
-use super::scan::DimensionScan;
 use crate::plan::LeafExec;
 
 /// DataFusion's planner, which knows star queries too.
@@ -53,9 +53,9 @@ impl ExtensionPlanner for StarPlanner {
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
             return Ok(None);
         };
-        let arms = node.dimensions.iter().zip(&node.shape.arms).zip(dimensions);
-        let dimensions = arms.map(|((logical, arm), values)| {
-            match DimensionScan::of(logical, arm.columns.len(), values) {
+        let branches = node.dimensions.iter().zip(&node.shape.branches).zip(dimensions);
+        let dimensions = branches.map(|((logical, branch), values)| {
+            match DimensionScan::of(logical, branch.columns.len(), values) {
                 Some(scan) => Arc::new(LeafExec(scan)) as Arc<dyn ExecutionPlan>,
                 None => Arc::clone(values),
             }

@@ -8,8 +8,8 @@ use datafusion::logical_expr::{Extension, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::node::StarNode;
-use super::shape::Shape;
-use crate::config::Settings;
+use super::shape::StarShape;
+use crate::config::SessionSettings;
 
 /// Replaces aggregates over star joins, unless `halocline.star_join` is off.
 #[derive(Debug)]
@@ -28,19 +28,19 @@ impl OptimizerRule for StarRule {
         let options = config.options();
         let wanted = options
             .extensions
-            .get::<Settings>()
+            .get::<SessionSettings>()
             .is_some_and(|settings| settings.star_join.0);
         let LogicalPlan::Aggregate(aggregate) = &plan else {
             return Ok(Transformed::no(plan));
         };
-        let Some(shape) = wanted.then(|| Shape::of(aggregate)).flatten() else {
+        let Some(shape) = wanted.then(|| StarShape::of(aggregate)).flatten() else {
             return Ok(Transformed::no(plan));
         };
         let node = StarNode {
-            dimensions: shape.arms.iter().map(|arm| arm.plan.clone()).collect(),
+            dimensions: shape.branches.iter().map(|branch| branch.plan.clone()).collect(),
             shape: Arc::new(shape),
             schema: Arc::clone(&aggregate.schema),
-            instead: Arc::new(plan),
+            replaced: Arc::new(plan),
         };
         Ok(Transformed::yes(LogicalPlan::Extension(Extension {
             node: Arc::new(node),

@@ -8,7 +8,7 @@ use super::parse::{Alter, Alteration};
 use crate::EngineError;
 use crate::transaction::Transaction;
 
-/// Changes the description of a table; says what was done.
+/// TableChanges the description of a table; says what was done.
 ///
 /// # Errors
 /// No such table or column, a name is taken, or a default does not fit.

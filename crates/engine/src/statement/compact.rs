@@ -14,9 +14,9 @@ use super::space::vacuum_file;
 use crate::EngineError;
 use crate::catalog::OpenTable;
 use crate::context::EngineContext;
-use crate::memory::Budget;
-use crate::rules::Mistake;
+use crate::memory::MemoryBudget;
 use crate::transaction::Transaction;
+use crate::tuning::EngineFault;
 
 /// How many times longer a merge takes that sorts its rows, about.
 const SORTING: u64 = 4;
@@ -61,8 +61,8 @@ pub struct CompactReport {
     pub skipped: Vec<String>,
 }
 
-/// Progress on its way to the caller.
-type Progress<'a> = Mutex<&'a mut (dyn FnMut(&CompactProgress) + Send)>;
+/// ProgressCallback on its way to the caller.
+type ProgressCallback<'a> = Mutex<&'a mut (dyn FnMut(&CompactProgress) + Send)>;
 
 /// Compacts a table, or all; waits up to `wait` for each other writer.
 ///
@@ -123,7 +123,7 @@ pub(crate) fn compact_group(
     cancel: &AtomicBool,
 ) -> Result<bool, EngineError> {
     let mut ignored = |_: &CompactProgress| ();
-    let progress: Progress<'_> = Mutex::new(&mut ignored);
+    let progress: ProgressCallback<'_> = Mutex::new(&mut ignored);
     for name in engine.catalog()?.table_names() {
         let catalog = engine.catalog()?;
         if !catalog.has_table(&name) {
@@ -187,7 +187,7 @@ fn group_of(table: &Table, policy: &CompactionPolicy) -> Option<Vec<u64>> {
 }
 
 /// Segments of a table that are worth merging, and a transaction to do it in.
-struct Group {
+struct SegmentGroup {
     open: Arc<OpenTable>,
     ids: Vec<u64>,
     transaction: Transaction,
@@ -201,7 +201,7 @@ fn next_group(
     may_be_gone: bool,
     policy: &CompactionPolicy,
     cancel: &AtomicBool,
-) -> Result<Option<Group>, EngineError> {
+) -> Result<Option<SegmentGroup>, EngineError> {
     let worth = |open: &OpenTable| match full {
         true => Some(open.table.segments().iter().map(|segment| segment.id()).collect()),
         false => group_of(&open.table, policy),
@@ -216,13 +216,17 @@ fn next_group(
     }
     // What the log says of the table goes into segments now, and changes what is worth merging.
     let stored = catalog.objects().table(name)?;
-    match transaction.engine().rules.broken(Mistake::CompactWithoutLog) {
+    match transaction
+        .engine()
+        .tuning
+        .injected(EngineFault::CompactWithoutLog)
+    {
         true => transaction.forget(stored.table.uid()),
         false => transaction.fold(&stored)?,
     }
     let open = transaction.catalog().objects().table(name)?;
     match worth(&open) {
-        Some(ids) if !ids.is_empty() => Ok(Some(Group {
+        Some(ids) if !ids.is_empty() => Ok(Some(SegmentGroup {
             open,
             ids,
             transaction,
@@ -237,9 +241,9 @@ fn next_group(
 
 /// Merges a group and publishes that.
 fn merge_group(
-    mut group: Group,
+    mut group: SegmentGroup,
     options: &CompactOptions,
-    progress: &Progress<'_>,
+    progress: &ProgressCallback<'_>,
     cancel: &AtomicBool,
     report: &mut CompactReport,
 ) -> Result<(), EngineError> {
@@ -262,7 +266,7 @@ fn merge_group(
     let budget = transaction.engine().budget();
     merging.memory = options
         .memory
-        .map_or(budget, |bytes| Budget::new(Some(bytes)))
+        .map_or(budget, |bytes| MemoryBudget::new(Some(bytes)))
         .work();
     let stats = match merge(transaction.txn(), name, &group.ids, &merging) {
         Err(ColumnsError::Cancelled { .. }) => return Err(EngineError::Cancelled),

@@ -14,7 +14,7 @@ use super::kept_indexes::KeptIndexes;
 use crate::EngineError;
 use crate::storable::{storable_schema, to_schema};
 use crate::transaction::Transaction;
-use crate::write::Writing;
+use crate::write::TableWriteTask;
 
 /// A table to be made.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ impl TableSpec {
         let schema = nullable(&storable_schema(&rows.schema()));
         let kept = self.make(transaction, &schema)?;
         let share = transaction.engine().writer_share();
-        let writing = Writing::start(transaction.txn(), &self.name, share);
+        let writing = TableWriteTask::start(transaction.txn(), &self.name, share);
         let fed = feed(&mut rows, &schema, &writing).await;
         let stats = writing.finish(fed).await?;
         transaction.changed([]);
@@ -128,7 +128,7 @@ impl TableSpec {
 async fn feed(
     rows: &mut SendableRecordBatchStream,
     schema: &SchemaRef,
-    writing: &Writing,
+    writing: &TableWriteTask,
 ) -> Result<(), EngineError> {
     while let Some(batch) = rows.next().await {
         let batch = to_schema(&batch?, schema).map_err(|e| EngineError::Query(e.to_string()))?;

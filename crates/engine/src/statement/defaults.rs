@@ -12,7 +12,7 @@ use halocline_columns::Table;
 
 use crate::EngineError;
 use crate::storable::storable_type;
-use crate::write::{Fit, arrange, is_default, literals};
+use crate::write::{BatchFitter, arrange, is_default, literals};
 
 /// The default of a column as an array of one value of the type that a table keeps.
 ///
@@ -23,7 +23,7 @@ pub(crate) fn default_of(table: &str, field: &Field, expr: &Expr) -> Result<Arra
     let field = Field::new(field.name(), data_type, field.is_nullable());
     let schema: SchemaRef = Arc::new(Schema::new(vec![field]));
     let fitted = literals(table, &[vec![expr.clone()]], schema.fields(), None)
-        .and_then(|batch| Fit::new(table, &schema, vec![Some(0)]).batch(&batch));
+        .and_then(|batch| BatchFitter::new(table, &schema, vec![Some(0)]).batch(&batch));
     match fitted {
         Ok(batch) => Ok(Arc::clone(batch.column(0))),
         Err(EngineError::Value { column, reason, .. }) => Err(EngineError::Default {

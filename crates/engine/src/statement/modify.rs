@@ -19,12 +19,12 @@ use roaring::RoaringBitmap;
 use super::parse::{Delete, Update};
 use crate::EngineError;
 use crate::catalog::OpenTable;
-use crate::delta::Change;
+use crate::delta::TableChange;
 use crate::plan::{ADDRESS, PoolTable};
-use crate::rules::Mistake;
 use crate::session::StatementPlanner;
 use crate::transaction::Transaction;
-use crate::write::{Fit, Stored, inserts, is_default, store};
+use crate::tuning::EngineFault;
+use crate::write::{BatchFitter, StoredRows, inserts, is_default, store};
 
 /// Plans the query for the addresses of the rows that a DELETE selects.
 ///
@@ -153,12 +153,12 @@ pub(crate) fn delete_all(transaction: &mut Transaction, open: &OpenTable) -> Res
         if let Some(deleted) = segment.deletions()? {
             rows -= deleted;
         }
-        changes.push(Change::Delete(segment.id(), rows));
+        changes.push(TableChange::Delete(segment.id(), rows));
     }
     if let Some(delta) = &open.delta {
         let mut rows = RoaringBitmap::new();
         rows.insert_range(0..delta.rows() as u32);
-        changes.push(Change::DeleteAdded(rows - delta.gone()));
+        changes.push(TableChange::DeleteAdded(rows - delta.gone()));
     }
     let count = open.live_rows();
     transaction.apply(open, changes, count)?;
@@ -177,15 +177,15 @@ pub(crate) async fn update_rows(
     rows: SendableRecordBatchStream,
 ) -> Result<u64, EngineError> {
     let mut gone = Addresses::default();
-    let fit = Fit::new(format!("UPDATE {}", open.table.name()), open.table.schema(), from)
+    let fit = BatchFitter::new(format!("UPDATE {}", open.table.name()), open.table.schema(), from)
         .with_defaults(&open.table);
     let stored = store(transaction, open, fit, rows, |batch| gone.add(batch)).await?;
     let count = gone.count;
     let mut changes = gone.into_deletions(open);
-    if transaction.engine().rules.broken(Mistake::HalfUpdate) {
+    if transaction.engine().tuning.injected(EngineFault::HalfUpdate) {
         changes.clear();
     }
-    if let Stored::Few(batches, _) = stored {
+    if let StoredRows::Few(batches, _) = stored {
         changes.extend(inserts(batches));
     }
     transaction.apply(open, changes, count)?;
@@ -213,11 +213,11 @@ impl Addresses {
         Ok(())
     }
 
-    fn into_deletions(self, open: &OpenTable) -> Vec<Change> {
+    fn into_deletions(self, open: &OpenTable) -> Vec<TableChange> {
         let segments = open.table.segments();
         let change = |(place, rows): (usize, RoaringBitmap)| match segments.get(place) {
-            Some(segment) => Change::Delete(segment.id(), rows),
-            None => Change::DeleteAdded(rows),
+            Some(segment) => TableChange::Delete(segment.id(), rows),
+            None => TableChange::DeleteAdded(rows),
         };
         self.places.into_iter().map(change).collect()
     }

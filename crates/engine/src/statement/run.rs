@@ -17,12 +17,12 @@ use super::drop::{drop_indexes, truncate_tables};
 use super::insert::{insert_literals, insert_rows};
 use super::kept_indexes::KeptIndexes;
 use super::modify::{delete_all, delete_rows, plan_delete, plan_update, update_rows};
-use super::parse::{CopyFrom, Delete, Insert, Source, Statement, Update};
+use super::parse::{CopyFrom, Delete, Insert, InsertSource, Statement, Update};
 use super::place_index::{PlacementSpec, place_now, set_placement};
 use super::show_indexes::show_indexes;
 use crate::cancel::CancelOnDrop;
 use crate::context::EngineContext;
-use crate::session::Session;
+use crate::session::DatabaseSession;
 use crate::stack::StackSize;
 use crate::transaction::{Transaction, TransactionGuard};
 use crate::{EngineError, Placement, QueryResult};
@@ -32,12 +32,12 @@ use crate::{EngineError, Placement, QueryResult};
 /// # Errors
 /// It cannot be planned or fails; nothing has changed then.
 pub(crate) async fn run(
-    session: &Arc<Session>,
+    session: &Arc<DatabaseSession>,
     engine: &Arc<EngineContext>,
     statement: Statement,
     stack: StackSize,
 ) -> Result<QueryResult, EngineError> {
-    let run = Run {
+    let run = StatementRun {
         session,
         engine,
         stack,
@@ -147,8 +147,8 @@ pub(crate) async fn run(
 }
 
 /// A statement on its way.
-struct Run<'a> {
-    session: &'a Arc<Session>,
+struct StatementRun<'a> {
+    session: &'a Arc<DatabaseSession>,
     engine: &'a Arc<EngineContext>,
     /// The stack that the statement's trees need.
     stack: StackSize,
@@ -156,11 +156,11 @@ struct Run<'a> {
     cancel: CancelOnDrop,
 }
 
-impl Run<'_> {
+impl StatementRun<'_> {
     /// Runs something on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Session, &Arc<EngineContext>) -> Result<T, EngineError> + Send + 'static,
+        work: impl FnOnce(&DatabaseSession, &Arc<EngineContext>) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
         let (session, engine) = (Arc::clone(self.session), Arc::clone(self.engine));
         let stack = self.stack;
@@ -251,14 +251,14 @@ impl Run<'_> {
             source,
         } = insert;
         match source {
-            Source::Literals(rows) => {
+            InsertSource::Literals(rows) => {
                 self.change("INSERT", move |transaction| {
                     insert_literals(transaction, &table, &columns, &rows)
                         .map(|rows| format!("inserted {}", counted(rows)))
                 })
                 .await
             }
-            Source::Query(query) => {
+            InsertSource::Query(query) => {
                 let mut held = self.take("INSERT").await?;
                 let result = self
                     .insert_query(&mut held.transaction, &table, &columns, query)

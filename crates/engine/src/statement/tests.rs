@@ -2,8 +2,8 @@
 
 use halocline_columns::TableEncoding;
 
-use super::parse::{Source, Statement, parse};
-use crate::{Format, IndexSpec, Layout, Order, QuoteOption};
+use super::parse::{InsertSource, Statement, parse};
+use crate::{ImportFormat, IndexSpec, Layout, Order, QuoteOption};
 
 fn error(text: &str) -> String {
     parse(text).unwrap_err().to_string()
@@ -86,7 +86,7 @@ fn changes_are_read_whole() {
     assert_eq!(spec.cluster, Some(vec!["a".to_string()]));
     assert_eq!(spec.encoding, TableEncoding::Plain);
     let literals = |text: &str| match parse(text) {
-        Ok(Statement::Insert(insert)) => matches!(insert.source, Source::Literals(_)),
+        Ok(Statement::Insert(insert)) => matches!(insert.source, InsertSource::Literals(_)),
         other => panic!("{text}: {other:?}"),
     };
     assert!(literals(
@@ -115,7 +115,10 @@ fn changes_are_read_whole() {
     let Statement::CopyFrom(copy) = parse(copy).unwrap() else {
         panic!("{copy}")
     };
-    assert_eq!((copy.table.as_str(), copy.options.format), ("t", Format::Csv));
+    assert_eq!(
+        (copy.table.as_str(), copy.options.format),
+        ("t", ImportFormat::Csv)
+    );
     assert_eq!(
         (copy.options.header, copy.options.delimiter),
         (Some(false), Some(b';'))

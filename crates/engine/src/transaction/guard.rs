@@ -13,7 +13,7 @@ use super::{Savepoint, Transaction};
 use crate::EngineError;
 use crate::catalog::Catalog;
 use crate::context::EngineContext;
-use crate::rules::Mistake;
+use crate::tuning::EngineFault;
 
 /// The open transaction of a session.
 #[derive(Default)]
@@ -245,7 +245,7 @@ impl TransactionGuard {
         if result.is_err() {
             transaction.undo(savepoint)?;
         }
-        if transaction.engine().rules.broken(Mistake::CommitEarly) {
+        if transaction.engine().tuning.injected(EngineFault::CommitEarly) {
             // One that the log cannot take is published with all the others.
             let _ = transaction.store_pending()?;
         }

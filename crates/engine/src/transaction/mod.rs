@@ -24,10 +24,10 @@ pub(crate) use guard::{TransactionGuard, TransactionSlot};
 use savepoint::Savepoint;
 
 use crate::EngineError;
-use crate::catalog::{Catalog, LOG_OBJECT, Objects, OpenTable};
+use crate::catalog::{Catalog, CatalogObjects, LOG_OBJECT, OpenTable};
 use crate::context::EngineContext;
-use crate::delta::{Change, Changes, Delta, encode, size};
-use crate::rules::Mistake;
+use crate::delta::{Delta, TableChange, TableChanges, encode, size};
+use crate::tuning::EngineFault;
 
 /// Bytes that a record may take; the log holds a few of the largest.
 const SMALL_BYTES: usize = 256 << 10;
@@ -42,14 +42,14 @@ pub(crate) struct Transaction {
     engine: Arc<EngineContext>,
     /// The objects as they are now; none after a change until somebody asks. Dropped before `txn`, which gives its space
     /// back at once only if nobody reads what it has written.
-    objects: Option<Arc<Objects>>,
+    objects: Option<Arc<CatalogObjects>>,
     txn: Arc<Txn>,
     /// What lies under it: the newest version when it began.
     base: Arc<Catalog>,
     /// Small changes: those of the log, then its own.
     delta: Delta,
     /// Its own small changes, as long as they may become a record.
-    pending: Changes,
+    pending: TableChanges,
     pending_rows: u64,
     pending_bytes: usize,
     /// Is there more than a record can hold.
@@ -145,13 +145,13 @@ impl Transaction {
         Arc::new(Catalog::new(objects, self.delta.clone(), 0))
     }
 
-    fn objects(&mut self) -> &Arc<Objects> {
+    fn objects(&mut self) -> &Arc<CatalogObjects> {
         let (txn, placements) = (&self.txn, &self.engine.placements);
         self.objects
-            .get_or_insert_with(|| Arc::new(Objects::of_transaction(txn, placements)))
+            .get_or_insert_with(|| Arc::new(CatalogObjects::of_transaction(txn, placements)))
     }
 
-    /// Objects were changed; `touched` are tables whose segments are others now.
+    /// CatalogObjects were changed; `touched` are tables whose segments are others now.
     pub(crate) fn changed(&mut self, touched: impl IntoIterator<Item = u64>) {
         self.touched.extend(touched);
         self.objects = None;
@@ -172,13 +172,13 @@ impl Transaction {
     pub(crate) fn apply(
         &mut self,
         open: &OpenTable,
-        changes: Vec<Change>,
+        changes: Vec<TableChange>,
         rows: u64,
     ) -> Result<(), EngineError> {
         let uid = open.table.uid();
         for change in changes {
-            let added = matches!(change, Change::DeleteAdded(_));
-            if added && self.engine.rules.broken(Mistake::KeepAddedRows) {
+            let added = matches!(change, TableChange::DeleteAdded(_));
+            if added && self.engine.tuning.injected(EngineFault::KeepAddedRows) {
                 continue;
             }
             self.delta.apply(uid, &change)?;
@@ -188,7 +188,7 @@ impl Transaction {
             }
         }
         self.pending_rows += rows;
-        if self.pending_rows > self.engine.rules.small_rows || self.pending_bytes > SMALL_BYTES {
+        if self.pending_rows > self.engine.tuning.small_rows || self.pending_bytes > SMALL_BYTES {
             self.publish_at_end();
         }
         if self.delta.bytes() > DELTA_BYTES.min(self.engine.budget().delta()) {
@@ -199,7 +199,7 @@ impl Transaction {
 
     /// The table is gone, or all its rows are: forgets what the log said of it.
     pub(crate) fn forget(&mut self, uid: u64) {
-        if !self.engine.rules.broken(Mistake::TruncateSegmentsOnly) {
+        if !self.engine.tuning.injected(EngineFault::TruncateSegmentsOnly) {
             self.delta.forget(uid);
         }
         self.changed([]);
@@ -255,7 +255,7 @@ impl Transaction {
             ..
         } = self;
         drop((objects, txn));
-        if !engine.rules.broken(Mistake::AcknowledgeEarly)
+        if !engine.tuning.injected(EngineFault::AcknowledgeEarly)
             && let Some(snapshot) = base.objects().snapshot()
         {
             snapshot.log_persist(LOG_OBJECT, end)?;
@@ -287,7 +287,7 @@ impl Transaction {
 
     /// Takes back what was done since; objects first, which can fail.
     fn undo(&mut self, savepoint: Savepoint) -> Result<(), EngineError> {
-        if self.engine.rules.broken(Mistake::KeepFailed) {
+        if self.engine.tuning.injected(EngineFault::KeepFailed) {
             return Ok(());
         }
         if savepoint.differs(&self.txn) {

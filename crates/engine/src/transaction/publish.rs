@@ -12,8 +12,8 @@ use super::Transaction;
 use crate::EngineError;
 use crate::catalog::{LOG_OBJECT, OpenTable};
 use crate::compaction_thread;
-use crate::delta::{Changes, TableDelta, encode};
-use crate::rules::Mistake;
+use crate::delta::{TableChanges, TableDelta, encode};
+use crate::tuning::EngineFault;
 
 /// Bytes up to which a log doubles each time it is full.
 const LOG_MAX_BYTES: u64 = 16 << 20;
@@ -32,7 +32,7 @@ impl Transaction {
         let Some(delta) = self.delta.of(uid).cloned() else {
             return Ok(());
         };
-        let forgotten = self.engine.rules.broken(Mistake::ForgetDeletions);
+        let forgotten = self.engine.tuning.injected(EngineFault::ForgetDeletions);
         // Before rows are added: it fails without a trace if the rows deleted before are damaged.
         if !delta.deleted().is_empty() && !forgotten {
             delete_rows(&self.txn, name, delta.deleted())?;
@@ -40,7 +40,7 @@ impl Transaction {
         if delta.live_rows() > 0 {
             let mut writer = TableWriter::append(&self.txn, name, self.engine.table_options())?;
             for (start, batch) in delta.batches() {
-                let live = match self.engine.rules.broken(Mistake::FoldGoneRows) {
+                let live = match self.engine.tuning.injected(EngineFault::FoldGoneRows) {
                     true => RecordBatch::clone(batch),
                     false => live_rows(&delta, *start, batch)?,
                 };
@@ -79,22 +79,22 @@ impl Transaction {
 
     /// The changes of tables that are damaged as the first record of the next log.
     fn unfolded(&self) -> Result<Vec<Vec<u8>>, EngineError> {
-        let changes: Changes = self
+        let changes: TableChanges = self
             .delta
             .tables()
             .flat_map(|(uid, delta)| delta.changes().map(move |change| (uid, change)))
             .collect();
-        match changes.is_empty() || self.engine.rules.broken(Mistake::ForgetUnfolded) {
+        match changes.is_empty() || self.engine.tuning.injected(EngineFault::ForgetUnfolded) {
             true => Ok(Vec::new()),
             false => Ok(vec![encode(&changes)?]),
         }
     }
 
     pub(super) fn publish(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
-        if !self.engine.rules.broken(Mistake::ForgetLog) {
+        if !self.engine.tuning.injected(EngineFault::ForgetLog) {
             self.fold_all()?;
         }
-        if !self.engine.rules.broken(Mistake::StaleIndex) {
+        if !self.engine.tuning.injected(EngineFault::StaleIndex) {
             self.refresh_indexes(cancel)?;
         }
         if cancel.load(Ordering::Relaxed) {
@@ -104,7 +104,7 @@ impl Transaction {
         if log.is_some() || self.wants_log {
             // It was full if it is there and wanted all the same.
             let factor = if self.wants_log { 2 } else { 1 };
-            let least = self.engine.rules.log_bytes;
+            let least = self.engine.tuning.log_bytes;
             let bytes = log.map_or(least, |bytes| (bytes * factor).clamp(least, LOG_MAX_BYTES));
             let unfolded = self.unfolded()?;
             self.txn.put_log_with(LOG_OBJECT, bytes, unfolded)?;

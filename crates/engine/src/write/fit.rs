@@ -16,7 +16,7 @@ use crate::semantics::decimals_to_floats;
 
 /// Fits batches of one statement to a table's columns, counting their rows.
 #[derive(Debug)]
-pub(crate) struct Fit {
+pub(crate) struct BatchFitter {
     statement: String,
     schema: SchemaRef,
     /// Of each column of the table, the column of the batches.
@@ -26,7 +26,7 @@ pub(crate) struct Fit {
     rows: u64,
 }
 
-impl Fit {
+impl BatchFitter {
     /// For a statement, named as errors shall name it, and a table; `from` as [`arrange`] gives it.
     pub(crate) fn new(statement: impl Into<String>, schema: &SchemaRef, from: Vec<Option<usize>>) -> Self {
         Self {
@@ -167,7 +167,7 @@ mod tests {
         let named: Vec<String> = named.iter().map(|name| (*name).to_string()).collect();
         let from = arrange("t", &schema(), &named).map_err(|e| e.to_string())?;
         let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)));
-        let mut fit = Fit::new("INSERT INTO t", &schema(), from);
+        let mut fit = BatchFitter::new("INSERT INTO t", &schema(), from);
         fit.batch(&batch.unwrap()).map_err(|e| e.to_string())
     }
 

@@ -4,15 +4,15 @@ use arrow_array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 
-use super::fit::Fit;
-use super::writer::Writing;
+use super::fit::BatchFitter;
+use super::writer::TableWriteTask;
 use crate::EngineError;
 use crate::catalog::OpenTable;
-use crate::delta::Change;
+use crate::delta::TableChange;
 use crate::transaction::Transaction;
 
 /// What has become of the rows of a query.
-pub(crate) enum Stored {
+pub(crate) enum StoredRows {
     /// Not stored yet: small changes for [`Transaction::apply`].
     Few(Vec<RecordBatch>, u64),
     /// So many rows are in new segments.
@@ -26,34 +26,34 @@ pub(crate) enum Stored {
 pub(crate) async fn store(
     transaction: &mut Transaction,
     open: &OpenTable,
-    mut fit: Fit,
+    mut fit: BatchFitter,
     mut rows: SendableRecordBatchStream,
     mut look: impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send,
-) -> Result<Stored, EngineError> {
+) -> Result<StoredRows, EngineError> {
     // Before the query starts, which else might take all.
     let share = transaction.engine().writer_share();
     let (mut few, mut count) = (Vec::new(), 0);
-    while count <= transaction.engine().rules.small_rows {
+    while count <= transaction.engine().tuning.small_rows {
         let Some(batch) = rows.next().await else {
-            return Ok(Stored::Few(few, count));
+            return Ok(StoredRows::Few(few, count));
         };
         let batch = batch?;
         look(&batch)?;
         few.push(fit.batch(&batch)?);
         count += batch.num_rows() as u64;
     }
-    let writing = Writing::start(transaction.txn(), open.table.name(), share);
+    let writing = TableWriteTask::start(transaction.txn(), open.table.name(), share);
     let fed = feed(&writing, few, &mut fit, &mut rows, &mut look).await;
     let stats = writing.finish(fed).await?;
     transaction.changed([open.table.uid()]);
-    Ok(Stored::Many(stats.rows))
+    Ok(StoredRows::Many(stats.rows))
 }
 
 /// Sends all rows to the writer, or until it has failed.
 async fn feed(
-    writing: &Writing,
+    writing: &TableWriteTask,
     few: Vec<RecordBatch>,
-    fit: &mut Fit,
+    fit: &mut BatchFitter,
     rows: &mut SendableRecordBatchStream,
     look: &mut (impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send),
 ) -> Result<(), EngineError> {
@@ -73,6 +73,6 @@ async fn feed(
 }
 
 /// Batches as changes.
-pub(crate) fn inserts(batches: Vec<RecordBatch>) -> Vec<Change> {
-    batches.into_iter().map(Change::Insert).collect()
+pub(crate) fn inserts(batches: Vec<RecordBatch>) -> Vec<TableChange> {
+    batches.into_iter().map(TableChange::Insert).collect()
 }

@@ -18,7 +18,7 @@ use crate::memory::WriterShare;
 const QUEUE: usize = 4;
 
 /// A writer at work.
-pub(crate) struct Writing {
+pub(crate) struct TableWriteTask {
     batches: mpsc::Sender<(RecordBatch, OwnedSemaphorePermit)>,
     /// KiB that may still be on their way.
     room: Arc<Semaphore>,
@@ -27,7 +27,7 @@ pub(crate) struct Writing {
     writer: JoinHandle<Result<TableStats, EngineError>>,
 }
 
-impl Writing {
+impl TableWriteTask {
     /// Starts a writer that adds to table `name` of a transaction.
     pub(crate) fn start(txn: &Arc<Txn>, name: &str, share: WriterShare) -> Self {
         let room_in_all = u32::try_from(share.queue / 1024).unwrap_or(u32::MAX / 2).max(1);

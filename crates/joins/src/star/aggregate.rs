@@ -2,7 +2,7 @@
 //!
 //! Sums are kept in 128 bits, in which nothing overflows: whoever asks for one checks that it fits its type.
 
-use super::measure::{Measure, Values};
+use super::measure::{Measure, MeasureValues};
 use crate::{JoinError, Result};
 
 /// So many groups an aggregate keeps at most: 16 bytes each, and as many for counts, by thread.
@@ -32,25 +32,25 @@ pub struct Aggregate {
 
 /// The states of all groups.
 #[derive(Debug, Clone)]
-pub struct Groups {
+pub struct GroupStates {
     functions: Vec<Function>,
     rows: Vec<u64>,
-    states: Vec<State>,
+    states: Vec<AggregateState>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct AggregateState {
     value: i128,
-    /// Values that were not NULL.
+    /// MeasureValues that were not NULL.
     count: u64,
 }
 
-impl Groups {
+impl GroupStates {
     /// Of so many groups.
     ///
     /// # Errors
     /// [`JoinError::TooManyGroups`].
-    pub(super) fn new(groups: u128, aggregates: &[Aggregate]) -> Result<Groups> {
+    pub(super) fn new(groups: u128, aggregates: &[Aggregate]) -> Result<GroupStates> {
         if groups > MOST_GROUPS as u128 {
             return Err(JoinError::TooManyGroups {
                 groups,
@@ -58,16 +58,16 @@ impl Groups {
             });
         }
         let functions: Vec<Function> = aggregates.iter().map(|aggregate| aggregate.function).collect();
-        Ok(Groups {
+        Ok(GroupStates {
             rows: vec![0; groups as usize],
-            states: vec![State::default(); groups as usize * functions.len()],
+            states: vec![AggregateState::default(); groups as usize * functions.len()],
             functions,
         })
     }
 
     /// Bytes of DRAM that so many groups take.
     pub(super) fn bytes_of(groups: u128, aggregates: &[Aggregate]) -> usize {
-        groups as usize * (size_of::<u64>() + aggregates.len() * size_of::<State>())
+        groups as usize * (size_of::<u64>() + aggregates.len() * size_of::<AggregateState>())
     }
 
     /// Adds a row to each of these groups.
@@ -84,7 +84,7 @@ impl Groups {
 
     /// Adds the values of an aggregate.
     #[inline]
-    pub(super) fn add(&mut self, aggregate: usize, groups: &[u32], values: &Values) {
+    pub(super) fn add(&mut self, aggregate: usize, groups: &[u32], values: &MeasureValues) {
         let (each, states) = (self.functions.len(), &mut self.states[..]);
         let valid = |row: usize| values.valid.get(row).is_none_or(|valid| *valid);
         let rows = groups.iter().zip(&values.values).enumerate();
@@ -107,7 +107,7 @@ impl Groups {
                     let state = &mut states[*group as usize * each + aggregate];
                     state.merge(
                         function,
-                        State {
+                        AggregateState {
                             value: i128::from(*value),
                             count: 1,
                         },
@@ -118,7 +118,7 @@ impl Groups {
     }
 
     /// Adds those of another thread.
-    pub(super) fn merge(&mut self, other: &Groups) {
+    pub(super) fn merge(&mut self, other: &GroupStates) {
         for (rows, more) in self.rows.iter_mut().zip(&other.rows) {
             *rows += more;
         }
@@ -128,7 +128,7 @@ impl Groups {
         }
     }
 
-    /// Groups, also those without rows.
+    /// GroupStates, also those without rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -149,7 +149,7 @@ impl Groups {
         (state.count > 0).then_some(state.value)
     }
 
-    /// Values of an aggregate that were not NULL.
+    /// MeasureValues of an aggregate that were not NULL.
     pub fn count(&self, group: usize, aggregate: usize) -> u64 {
         self.states[group * self.functions.len() + aggregate].count
     }
@@ -160,8 +160,8 @@ impl Groups {
     }
 }
 
-impl State {
-    fn merge(&mut self, function: Function, other: State) {
+impl AggregateState {
+    fn merge(&mut self, function: Function, other: AggregateState) {
         if other.count > 0 {
             self.value = match function {
                 _ if self.count == 0 => other.value,

@@ -1,8 +1,8 @@
 //! Rows that lie in no segment yet, as decoded values: what was inserted and is not encoded. They take the same way as those of a
 //! segment, a column at a time, without zones and packed codes.
 
-use super::aggregate::Groups;
-use super::measure::Values;
+use super::aggregate::GroupStates;
+use super::measure::MeasureValues;
 use super::run::{StarJoin, StarStats};
 use crate::Result;
 
@@ -12,9 +12,9 @@ pub struct DecodedRows {
     /// How many there are.
     pub rows: usize,
     /// For each probe the columns of its keys.
-    pub keys: Vec<Vec<Values>>,
+    pub keys: Vec<Vec<MeasureValues>>,
     /// For each column that is measured its values.
-    pub measured: Vec<Values>,
+    pub measured: Vec<MeasureValues>,
 }
 
 impl DecodedRows {
@@ -24,7 +24,7 @@ impl DecodedRows {
             .iter()
             .flatten()
             .chain(&self.measured)
-            .map(Values::bytes)
+            .map(MeasureValues::bytes)
             .sum()
     }
 }
@@ -41,7 +41,7 @@ impl StarJoin {
         &self,
         rows: &DecodedRows,
         order: &[usize],
-        groups: &mut Groups,
+        groups: &mut GroupStates,
         stats: &mut StarStats,
     ) -> Result<()> {
         stats.rows += rows.rows as u64;
@@ -64,8 +64,8 @@ impl StarJoin {
         }
         let numbers: Vec<u32> = left.iter().map(|row| numbers[*row]).collect();
         groups.add_rows(&numbers);
-        let columns: Vec<Values> = rows.measured.iter().map(|column| column.of(&left)).collect();
-        let (mut values, mut room) = (Values::default(), Vec::new());
+        let columns: Vec<MeasureValues> = rows.measured.iter().map(|column| column.of(&left)).collect();
+        let (mut values, mut room) = (MeasureValues::default(), Vec::new());
         for (number, aggregate) in self.aggregates.iter().enumerate() {
             (aggregate.measure).evaluate(&columns, left.len(), &mut values, &mut room)?;
             groups.add(number, &numbers, &values);

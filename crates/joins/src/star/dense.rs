@@ -1,8 +1,8 @@
-//! Keys of a dimension as places: a bit vector, and an array of group numbers if they lie densely.
+//! KeyLookup of a dimension as places: a bit vector, and an array of group numbers if they lie densely.
 
 use halocline_columns::PlaceBits;
 
-use super::sparse::Sparse;
+use super::sparse::HashedKeys;
 use crate::{JoinError, Result};
 
 /// Up to so many places per key are dense: a bit and a group number each.
@@ -17,9 +17,9 @@ const QUICK: usize = 16 << 10;
 /// Bits that places share help if not more than one of so many is set: rows that pass are looked up again.
 const ROUGH: u32 = 8;
 
-/// Keys from `low` on. A place behind the last is in no dimension, so that what is out of range has one.
+/// KeyLookup from `low` on. A place behind the last is in no dimension, so that what is out of range has one.
 #[derive(Debug, Clone)]
-pub(super) struct Dense {
+pub(super) struct DenseKeys {
     pub(super) low: i64,
     pub(super) present: PlaceBits,
     /// The same with fewer bits that places share, if looking these up first pays.
@@ -36,17 +36,17 @@ pub(super) enum GroupOf {
     Words(Vec<u16>),
     Wide(Vec<u32>),
     /// By key less the least one.
-    Hashed(Sparse),
+    Hashed(HashedKeys),
 }
 
-impl Dense {
-    /// Keys from `low` on, and how many there are.
+impl DenseKeys {
+    /// KeyLookup from `low` on, and how many there are.
     pub(super) fn of(
         rows: impl Iterator<Item = (i64, u32)> + Clone,
         (low, places): (i64, u32),
         (count, groups): (usize, u32),
         exists: bool,
-    ) -> Result<(Dense, usize)> {
+    ) -> Result<(DenseKeys, usize)> {
         let mut different = 0;
         let mut present = PlaceBits::new(places);
         let rows = rows.map(|(key, group)| (key.wrapping_sub(low) as u32, group));
@@ -63,13 +63,13 @@ impl Dense {
             0 | 1 => GroupOf::One,
             _ if !is_array => {
                 let rows = rows.map(|(place, group)| (i64::from(place), group));
-                GroupOf::Hashed(Sparse::of(rows, count, exists)?.0)
+                GroupOf::Hashed(HashedKeys::of(rows, count, exists)?.0)
             }
             2..=0x100 => GroupOf::Bytes(by_place(rows, places, |group| group as u8)),
             0x101..=0x1_0000 => GroupOf::Words(by_place(rows, places, |group| group as u16)),
             _ => GroupOf::Wide(by_place(rows, places, |group| group)),
         };
-        let dense = Dense {
+        let dense = DenseKeys {
             low,
             rough: rough(&present),
             present,
@@ -93,7 +93,7 @@ impl Dense {
     }
 }
 
-/// Few bits that places share, if most rows can be told by them not to be there.
+/// PendingSelection bits that places share, if most rows can be told by them not to be there.
 fn rough(present: &PlaceBits) -> Option<PlaceBits> {
     let shift = present.bytes().div_ceil(QUICK).next_power_of_two().ilog2();
     // As if no two of those that are set shared one.
@@ -102,7 +102,7 @@ fn rough(present: &PlaceBits) -> Option<PlaceBits> {
     pays.then(|| present.shared(shift))
 }
 
-/// Groups by place, as numbers of a type that holds them.
+/// GroupStates by place, as numbers of a type that holds them.
 fn by_place<G: Copy + Default>(
     rows: impl Iterator<Item = (u32, u32)>,
     places: u32,

@@ -1,11 +1,11 @@
 //! A dimension as the probes see it: which keys are in it, and the group each belongs to.
 //!
-//! Keys that do not lie too far apart are positions of a bit vector, and of an array of group numbers if they lie densely. Others are
+//! KeyLookup that do not lie too far apart are positions of a bit vector, and of an array of group numbers if they lie densely. Others are
 //! looked up in a hash table of at least twice as many places (linear probing).
 
-use super::dense::{Dense, SPARSE};
-use super::key::{Digit, digits};
-use super::sparse::Sparse;
+use super::dense::{DenseKeys, SPARSE};
+use super::key::{KeyDigit, digits};
+use super::sparse::HashedKeys;
 use crate::Result;
 
 /// Dimensions of fewer places than this have bits whatever they hold: 1 MiB.
@@ -14,17 +14,17 @@ const SMALL: u128 = 1 << 23;
 /// What is in a dimension; immutable, shared by threads.
 #[derive(Debug, Clone)]
 pub struct Dimension {
-    pub(super) keys: Keys,
+    pub(super) keys: KeyLookup,
     /// How the columns of a key make one of 64 bits.
-    pub(super) digits: Vec<Digit>,
+    pub(super) digits: Vec<KeyDigit>,
     rows: usize,
     groups: u32,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Keys {
-    Dense(Dense),
-    Sparse(Sparse),
+pub(super) enum KeyLookup {
+    DenseKeys(DenseKeys),
+    HashedKeys(HashedKeys),
 }
 
 /// Collects the rows of a dimension.
@@ -119,7 +119,7 @@ impl DimensionBuilder {
             columns => {
                 let parts_of = |key| {
                     let parts = digits.iter().zip(key);
-                    parts.filter_map(|(digit, value): (&Digit, &i64)| digit.of(*value))
+                    parts.filter_map(|(digit, value): (&KeyDigit, &i64)| digit.of(*value))
                 };
                 let keys = self.keys.chunks_exact(columns);
                 keys.map(|key| parts_of(key).fold(0, i64::wrapping_add)).collect()
@@ -136,11 +136,11 @@ impl DimensionBuilder {
         let rows = keys.iter().copied().zip(of_rows);
         let (keys, rows) =
             if places <= SMALL || places <= SPARSE * count as u128 && places < u128::from(u32::MAX) {
-                let (dense, rows) = Dense::of(rows, (low, places as u32), (count, groups), self.exists)?;
-                (Keys::Dense(dense), rows)
+                let (dense, rows) = DenseKeys::of(rows, (low, places as u32), (count, groups), self.exists)?;
+                (KeyLookup::DenseKeys(dense), rows)
             } else {
-                let (sparse, rows) = Sparse::of(rows, count, self.exists)?;
-                (Keys::Sparse(sparse), rows)
+                let (sparse, rows) = HashedKeys::of(rows, count, self.exists)?;
+                (KeyLookup::HashedKeys(sparse), rows)
             };
         Ok(Dimension {
             keys,
@@ -162,7 +162,7 @@ impl Dimension {
         self.digits.len()
     }
 
-    /// Groups that its rows belong to.
+    /// GroupStates that its rows belong to.
     pub fn groups(&self) -> u32 {
         self.groups
     }
@@ -170,30 +170,30 @@ impl Dimension {
     /// The group of a key that digits make, if it is there.
     pub(super) fn group(&self, key: i64) -> Option<u32> {
         match &self.keys {
-            Keys::Dense(dense) => dense.group(key),
-            Keys::Sparse(sparse) => sparse.group(key),
+            KeyLookup::DenseKeys(dense) => dense.group(key),
+            KeyLookup::HashedKeys(sparse) => sparse.group(key),
         }
     }
 
     /// Bytes of DRAM that a probe may touch to tell whether a key is there.
     pub fn probe_bytes(&self) -> usize {
         match &self.keys {
-            Keys::Dense(dense) => dense.present.bytes(),
-            Keys::Sparse(sparse) => sparse.bytes(),
+            KeyLookup::DenseKeys(dense) => dense.present.bytes(),
+            KeyLookup::HashedKeys(sparse) => sparse.bytes(),
         }
     }
 
     /// Bytes of DRAM that it takes.
     pub fn bytes(&self) -> usize {
         match &self.keys {
-            Keys::Dense(dense) => dense.bytes(),
-            Keys::Sparse(sparse) => sparse.bytes(),
+            KeyLookup::DenseKeys(dense) => dense.bytes(),
+            KeyLookup::HashedKeys(sparse) => sparse.bytes(),
         }
     }
 
     /// Whether keys are positions of an array.
     pub fn is_dense(&self) -> bool {
-        matches!(self.keys, Keys::Dense(_))
+        matches!(self.keys, KeyLookup::DenseKeys(_))
     }
 
     /// How many of the keys between two, inclusive, are in it: the share of a fact table's rows that match, if their keys are uniform.
@@ -220,7 +220,7 @@ mod tests {
         let dimension = of(&rows).expect("unique");
         assert!(!dimension.is_dense());
         assert_eq!((dimension.rows(), dimension.groups()), (1000, 7));
-        let Keys::Sparse(sparse) = &dimension.keys else {
+        let KeyLookup::HashedKeys(sparse) = &dimension.keys else {
             panic!("not sparse")
         };
         for (key, group) in rows {

@@ -1,10 +1,10 @@
-//! Keys of several columns as one of 64 bits: the distances from each column's least value as the digits of a number.
+//! KeyLookup of several columns as one of 64 bits: the distances from each column's least value as the digits of a number.
 
 use crate::{JoinError, Result};
 
 /// What a column adds to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Digit {
+pub(super) struct KeyDigit {
     /// The least and the greatest value in the dimension; if it has no row the least is greater.
     pub(super) low: i64,
     pub(super) high: i64,
@@ -14,7 +14,7 @@ pub(super) struct Digit {
     place: i64,
 }
 
-impl Digit {
+impl KeyDigit {
     /// What a value adds to a key; none if the dimension has no such value.
     #[inline]
     pub(super) fn of(&self, value: i64) -> Option<i64> {
@@ -24,25 +24,25 @@ impl Digit {
     }
 }
 
-/// The digits of keys of so many columns, which follow each other in `keys`. Keys of a single column stay as they are.
+/// The digits of keys of so many columns, which follow each other in `keys`. KeyLookup of a single column stay as they are.
 ///
 /// # Errors
 /// [`JoinError::KeyTooWide`] if 63 bits cannot number the combinations of values between the least and the greatest.
-pub(super) fn digits(keys: &[i64], columns: usize) -> Result<Vec<Digit>> {
+pub(super) fn digits(keys: &[i64], columns: usize) -> Result<Vec<KeyDigit>> {
     let mut digits = Vec::with_capacity(columns);
     let mut place = 1_i64;
     for column in 0..columns {
         let values = || keys.iter().skip(column).step_by(columns).copied();
         let (low, high) = values().min().zip(values().max()).unwrap_or((0, -1));
         if columns == 1 {
-            return Ok(vec![Digit {
+            return Ok(vec![KeyDigit {
                 low,
                 high,
                 origin: 0,
                 place,
             }]);
         }
-        digits.push(Digit {
+        digits.push(KeyDigit {
             low,
             high,
             origin: low,
@@ -59,7 +59,7 @@ pub(super) fn digits(keys: &[i64], columns: usize) -> Result<Vec<Digit>> {
 mod tests {
     use super::*;
 
-    fn key(digits: &[Digit], values: &[i64]) -> Option<i64> {
+    fn key(digits: &[KeyDigit], values: &[i64]) -> Option<i64> {
         let parts = digits.iter().zip(values);
         parts.map(|(digit, value)| digit.of(*value)).sum()
     }

@@ -26,19 +26,19 @@ impl Width {
 
 /// An operation of two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum MeasureOperation {
     Add,
     Subtract,
     Multiply,
 }
 
-impl Operation {
+impl MeasureOperation {
     #[inline(always)]
     fn wrapping(self, a: i64, b: i64) -> i64 {
         match self {
-            Operation::Add => a.wrapping_add(b),
-            Operation::Subtract => a.wrapping_sub(b),
-            Operation::Multiply => a.wrapping_mul(b),
+            MeasureOperation::Add => a.wrapping_add(b),
+            MeasureOperation::Subtract => a.wrapping_sub(b),
+            MeasureOperation::Multiply => a.wrapping_mul(b),
         }
     }
 
@@ -46,9 +46,9 @@ impl Operation {
     #[inline(always)]
     fn overflowing(self, width: Width, a: i64, b: i64) -> (i64, bool) {
         let (value, outside) = match self {
-            Operation::Add => a.overflowing_add(b),
-            Operation::Subtract => a.overflowing_sub(b),
-            Operation::Multiply => a.overflowing_mul(b),
+            MeasureOperation::Add => a.overflowing_add(b),
+            MeasureOperation::Subtract => a.overflowing_sub(b),
+            MeasureOperation::Multiply => a.overflowing_mul(b),
         };
         match width {
             Width::W32 => (value, outside || i64::from(value as i32) != value),
@@ -58,9 +58,9 @@ impl Operation {
 
     fn sign(self) -> char {
         match self {
-            Operation::Add => '+',
-            Operation::Subtract => '-',
-            Operation::Multiply => '*',
+            MeasureOperation::Add => '+',
+            MeasureOperation::Subtract => '-',
+            MeasureOperation::Multiply => '*',
         }
     }
 }
@@ -80,24 +80,24 @@ pub enum Measure {
     Multiply(Width, Box<Measure>, Box<Measure>),
 }
 
-/// Values of a column or of an expression, one for each selected row; where `valid` is not empty, whether it is not NULL.
+/// MeasureValues of a column or of an expression, one for each selected row; where `valid` is not empty, whether it is not NULL.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Values {
+pub struct MeasureValues {
     pub(super) values: Vec<i64>,
     pub(super) valid: Vec<bool>,
 }
 
-impl Values {
-    /// Values; `valid` says which are not NULL, and is empty if all are.
+impl MeasureValues {
+    /// MeasureValues; `valid` says which are not NULL, and is empty if all are.
     ///
     /// # Panics
     /// If it is of another length, and not empty.
-    pub fn new(values: Vec<i64>, valid: Vec<bool>) -> Values {
+    pub fn new(values: Vec<i64>, valid: Vec<bool>) -> MeasureValues {
         assert!(
             valid.is_empty() || valid.len() == values.len(),
             "one for each value"
         );
-        Values { values, valid }
+        MeasureValues { values, valid }
     }
 
     /// Bytes of DRAM.
@@ -105,7 +105,7 @@ impl Values {
         size_of_val(&*self.values) + size_of_val(&*self.valid)
     }
 
-    fn set(&mut self, other: &Values) {
+    fn set(&mut self, other: &MeasureValues) {
         self.values.clone_from(&other.values);
         self.valid.clone_from(&other.valid);
     }
@@ -128,9 +128,9 @@ impl Values {
     }
 
     /// Those of some rows.
-    pub(super) fn of(&self, rows: &[usize]) -> Values {
+    pub(super) fn of(&self, rows: &[usize]) -> MeasureValues {
         let valid = rows.iter().filter_map(|row| self.valid.get(*row).copied());
-        Values {
+        MeasureValues {
             values: rows.iter().map(|row| self.values[*row]).collect(),
             valid: valid.collect(),
         }
@@ -144,10 +144,10 @@ impl Measure {
     /// [`JoinError::Overflow`].
     pub(super) fn evaluate(
         &self,
-        columns: &[Values],
+        columns: &[MeasureValues],
         rows: usize,
-        out: &mut Values,
-        room: &mut Vec<Values>,
+        out: &mut MeasureValues,
+        room: &mut Vec<MeasureValues>,
     ) -> Result<()> {
         let (operation, width, left, right) = match self {
             Measure::Column(number) => {
@@ -160,9 +160,9 @@ impl Measure {
                 out.valid.clear();
                 return Ok(());
             }
-            Measure::Add(width, left, right) => (Operation::Add, *width, left, right),
-            Measure::Subtract(width, left, right) => (Operation::Subtract, *width, left, right),
-            Measure::Multiply(width, left, right) => (Operation::Multiply, *width, left, right),
+            Measure::Add(width, left, right) => (MeasureOperation::Add, *width, left, right),
+            Measure::Subtract(width, left, right) => (MeasureOperation::Subtract, *width, left, right),
+            Measure::Multiply(width, left, right) => (MeasureOperation::Multiply, *width, left, right),
         };
         left.evaluate(columns, rows, out, room)?;
         let mut lent = room.pop().unwrap_or_default();
@@ -175,9 +175,9 @@ impl Measure {
         };
         // A place of its own for each operation keeps its loop free of branches.
         match operation {
-            Operation::Add => combine(Operation::Add, width, out, right),
-            Operation::Subtract => combine(Operation::Subtract, width, out, right),
-            Operation::Multiply => combine(Operation::Multiply, width, out, right),
+            MeasureOperation::Add => combine(MeasureOperation::Add, width, out, right),
+            MeasureOperation::Subtract => combine(MeasureOperation::Subtract, width, out, right),
+            MeasureOperation::Multiply => combine(MeasureOperation::Multiply, width, out, right),
         }?;
         room.push(lent);
         Ok(())
@@ -186,7 +186,12 @@ impl Measure {
 
 /// Replaces the left operands, in `out`, by the results.
 #[inline(always)]
-fn combine(operation: Operation, width: Width, out: &mut Values, right: &Values) -> Result<()> {
+fn combine(
+    operation: MeasureOperation,
+    width: Width,
+    out: &mut MeasureValues,
+    right: &MeasureValues,
+) -> Result<()> {
     if out.valid.is_empty() {
         out.valid.clone_from(&right.valid);
     } else {
@@ -221,7 +226,12 @@ fn combine(operation: Operation, width: Width, out: &mut Values, right: &Values)
 
 /// The error for the first row whose result is outside of its type.
 #[cold]
-fn overflow(operation: Operation, width: Width, left: &Values, right: &Values) -> JoinError {
+fn overflow(
+    operation: MeasureOperation,
+    width: Width,
+    left: &MeasureValues,
+    right: &MeasureValues,
+) -> JoinError {
     let pairs = left.values.iter().zip(&right.values).enumerate();
     let valid = |row: usize| left.valid.get(row).is_none_or(|valid| *valid);
     let mut outside = pairs.filter(|(row, (a, b))| valid(*row) && operation.overflowing(width, **a, **b).1);
@@ -240,7 +250,7 @@ mod tests {
 
     #[test]
     fn nulls_and_overflow() {
-        let column = |values: &[i64], valid: &[bool]| Values {
+        let column = |values: &[i64], valid: &[bool]| MeasureValues {
             values: values.to_vec(),
             valid: valid.to_vec(),
         };
@@ -249,7 +259,7 @@ mod tests {
             column(&[4, 2, 6], &[]),
         ];
         let of = |measure: Measure| {
-            let (mut values, mut room) = (Values::default(), vec![column(&[7; 9], &[false; 9])]);
+            let (mut values, mut room) = (MeasureValues::default(), vec![column(&[7; 9], &[false; 9])]);
             measure
                 .evaluate(&columns, 3, &mut values, &mut room)
                 .map(|()| values)
@@ -275,7 +285,7 @@ mod tests {
             Box::new(Measure::Column(0)),
             Box::new(Measure::Literal(1)),
         );
-        let mut values = Values::default();
+        let mut values = MeasureValues::default();
         more.evaluate(&columns, 2, &mut values, &mut Vec::new())
             .expect("NULL does not overflow");
         assert_eq!((values.values[0], values.valid), (2, vec![true, false]));

@@ -23,9 +23,9 @@ mod stripe;
 mod tests;
 mod wide;
 
-pub use aggregate::{Aggregate, Function, Groups, MOST_GROUPS};
+pub use aggregate::{Aggregate, Function, GroupStates, MOST_GROUPS};
 pub use decoded::DecodedRows;
 pub use dimension::{Dimension, DimensionBuilder};
-pub use measure::{Measure, Values, Width};
+pub use measure::{Measure, MeasureValues, Width};
 pub use order::ProbeCost;
 pub use run::{Probe, StarJoin, StarStats};

@@ -1,6 +1,6 @@
 //! Probes of a single column of the fact table whose codes have 32 bits at most: almost all of them.
 //!
-//! While many rows of a block are left, all of them are looked up as they are unpacked, and a bit mask says which stay. Few rows
+//! While many rows of a block are left, all of them are looked up as they are unpacked, and a bit mask says which stay. PendingSelection rows
 //! are looked up one by one.
 
 use halocline_columns::{
@@ -9,11 +9,11 @@ use halocline_columns::{
 
 use std::ops::Range;
 
-use super::dense::Dense;
-use super::dimension::{Dimension, Keys};
+use super::dense::DenseKeys;
+use super::dimension::{Dimension, KeyLookup};
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
-use super::sparse::Sparse;
+use super::sparse::HashedKeys;
 use crate::Result;
 
 /// From so many rows of a block on, all of them are probed.
@@ -27,7 +27,7 @@ const SAMPLE: usize = 8;
 
 /// A column that is probed, in one segment.
 pub(super) struct NarrowProbe<'a> {
-    keys: Reader<'a>,
+    keys: KeyReader<'a>,
     column: &'a Column,
     dimension: &'a Dimension,
     /// What to add to a code to get its value.
@@ -39,13 +39,13 @@ pub(super) struct NarrowProbe<'a> {
 }
 
 /// How keys are looked up.
-enum Reader<'a> {
+enum KeyReader<'a> {
     /// Not at all: all that its conditions leave are there.
     Whole,
-    /// By place; while all rows are, first by [rough](Dense::rough) ones.
-    Dense(CodeFilter<'a>, &'a Dense, Option<Box<CodeFilter<'a>>>),
+    /// By place; while all rows are, first by [rough](DenseKeys::rough) ones.
+    DenseKeys(CodeFilter<'a>, &'a DenseKeys, Option<Box<CodeFilter<'a>>>),
     /// By value.
-    Sparse(CodeReader<'a, u32>, &'a Sparse),
+    HashedKeys(CodeReader<'a, u32>, &'a HashedKeys),
 }
 
 impl<'a> NarrowProbe<'a> {
@@ -62,7 +62,7 @@ impl<'a> NarrowProbe<'a> {
         let column = segment.column(probe.columns[0]);
         let (base, has_null) = integers(column).expect(READABLE);
         let keys = match &probe.dimension.keys {
-            Keys::Dense(dense) => {
+            KeyLookup::DenseKeys(dense) => {
                 let bounds = within(dense, column, base);
                 if bounds == CodePredicate::Nothing {
                     return Ok(None);
@@ -73,17 +73,17 @@ impl<'a> NarrowProbe<'a> {
                 }
                 let add = base.wrapping_sub(dense.low) as u64;
                 match is_whole {
-                    true => Reader::Whole,
+                    true => KeyReader::Whole,
                     false => {
                         let rough = dense
                             .rough
                             .as_ref()
                             .map(|rough| column.filter(add, rough).map(Box::new));
-                        Reader::Dense(column.filter(add, &dense.present)?, dense, rough.transpose()?)
+                        KeyReader::DenseKeys(column.filter(add, &dense.present)?, dense, rough.transpose()?)
                     }
                 }
             }
-            Keys::Sparse(sparse) => Reader::Sparse(column.code_reader()?, sparse),
+            KeyLookup::HashedKeys(sparse) => KeyReader::HashedKeys(column.code_reader()?, sparse),
         };
         Ok(Some(Self {
             keys,
@@ -99,12 +99,12 @@ impl<'a> NarrowProbe<'a> {
     pub(super) fn may_match(&self, chunk: usize) -> Result<bool> {
         let (low, high) = self.column.zone(chunk)?;
         Ok(match &self.keys {
-            Reader::Dense(_, dense, _) => {
+            KeyReader::DenseKeys(_, dense, _) => {
                 let value = |code: u64| i128::from(code) + i128::from(self.base);
                 let first = i128::from(dense.low);
                 value(high) >= first && value(low) < first + i128::from(dense.present.places())
             }
-            Reader::Whole | Reader::Sparse(..) => self.dimension.rows() > 0,
+            KeyReader::Whole | KeyReader::HashedKeys(..) => self.dimension.rows() > 0,
         })
     }
 
@@ -129,16 +129,18 @@ impl<'a> NarrowProbe<'a> {
     /// Whether it pays to look up all rows of blocks of which so many are left, on average.
     pub(super) fn looks_all_up(&mut self, chunk: usize, left: usize) -> Result<bool> {
         Ok(match &mut self.keys {
-            Reader::Dense(filter, ..) => left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?,
-            Reader::Whole => true,
-            Reader::Sparse(..) => false,
+            KeyReader::DenseKeys(filter, ..) => {
+                left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?
+            }
+            KeyReader::Whole => true,
+            KeyReader::HashedKeys(..) => false,
         })
     }
 
     /// Whether looking all up tells only which rows may be there.
     pub(super) fn is_rough(&mut self, chunk: usize) -> Result<bool> {
         Ok(match &mut self.keys {
-            Reader::Dense(.., Some(rough)) => rough.by_rows(chunk)?,
+            KeyReader::DenseKeys(.., Some(rough)) => rough.by_rows(chunk)?,
             _ => false,
         })
     }
@@ -146,8 +148,8 @@ impl<'a> NarrowProbe<'a> {
     /// Says which blocks [`keep`](Self::keep) is about to be asked for.
     pub(super) fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> Result<()> {
         match &mut self.keys {
-            Reader::Dense(filter, ..) => Ok(filter.reads(chunk, blocks)?),
-            Reader::Whole | Reader::Sparse(..) => Ok(()),
+            KeyReader::DenseKeys(filter, ..) => Ok(filter.reads(chunk, blocks)?),
+            KeyReader::Whole | KeyReader::HashedKeys(..) => Ok(()),
         }
     }
 
@@ -158,10 +160,10 @@ impl<'a> NarrowProbe<'a> {
     pub(super) fn keep(&mut self, chunk: usize, block: usize, mask: &mut BlockMask) -> Result<()> {
         let is_rough = self.is_rough(chunk)?;
         match &mut self.keys {
-            Reader::Whole => Ok(()),
-            Reader::Dense(.., Some(rough)) if is_rough => Ok(rough.keep(chunk, block, mask)?),
-            Reader::Dense(filter, ..) => Ok(filter.keep(chunk, block, mask)?),
-            Reader::Sparse(..) => panic!("hashed keys are looked up one by one"),
+            KeyReader::Whole => Ok(()),
+            KeyReader::DenseKeys(.., Some(rough)) if is_rough => Ok(rough.keep(chunk, block, mask)?),
+            KeyReader::DenseKeys(filter, ..) => Ok(filter.keep(chunk, block, mask)?),
+            KeyReader::HashedKeys(..) => panic!("hashed keys are looked up one by one"),
         }
     }
 
@@ -175,12 +177,12 @@ impl<'a> NarrowProbe<'a> {
     ) -> Result<()> {
         let codes = in_room(room, selection.len());
         match &mut self.keys {
-            Reader::Whole => {}
-            Reader::Dense(filter, dense, _) => {
+            KeyReader::Whole => {}
+            KeyReader::DenseKeys(filter, dense, _) => {
                 filter.read_rows(chunk, block, selection.rows(), codes)?;
                 selection.keep(codes, &dense.present);
             }
-            Reader::Sparse(reader, sparse) => {
+            KeyReader::HashedKeys(reader, sparse) => {
                 reader.read_rows(chunk, block, selection.rows(), codes)?;
                 selection.keep_if(|at| {
                     let value = i64::from(codes[at]).wrapping_add(self.base);
@@ -205,12 +207,12 @@ impl<'a> NarrowProbe<'a> {
         }
         let codes = in_room(room, rows.len());
         match &mut self.keys {
-            Reader::Whole => {}
-            Reader::Dense(filter, dense, _) => {
+            KeyReader::Whole => {}
+            KeyReader::DenseKeys(filter, dense, _) => {
                 filter.read_rows(chunk, block, rows, codes)?;
                 dense.group_of.add(codes, self.stride, groups);
             }
-            Reader::Sparse(reader, sparse) => {
+            KeyReader::HashedKeys(reader, sparse) => {
                 reader.read_rows(chunk, block, rows, codes)?;
                 for (code, group) in codes.iter().zip(groups) {
                     let value = i64::from(*code).wrapping_add(self.base);
@@ -231,7 +233,7 @@ pub(super) fn in_room<T: Copy + Default>(room: &mut Vec<T>, len: usize) -> &mut 
 }
 
 /// The codes of a column between a dimension's least and greatest key.
-fn within(dense: &Dense, column: &Column, base: i64) -> CodePredicate {
+fn within(dense: &DenseKeys, column: &Column, base: i64) -> CodePredicate {
     let high = i128::from(dense.low) + i128::from(dense.present.places()) - 1;
     match i64::try_from(high) {
         Ok(high) => codes_within(dense.low, high, column, base),
@@ -241,7 +243,7 @@ fn within(dense: &Dense, column: &Column, base: i64) -> CodePredicate {
 }
 
 /// Whether a code outside of a dimension's range may have a place in it when places are counted in 32 bits.
-fn wraps_into(dense: &Dense, column: &Column, base: i64) -> bool {
+fn wraps_into(dense: &DenseKeys, column: &Column, base: i64) -> bool {
     let least = i128::from(base) - i128::from(dense.low);
     let most = least
         + column

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment, Selection};
 
-use super::aggregate::Groups;
-use super::measure::Values;
+use super::aggregate::GroupStates;
+use super::measure::MeasureValues;
 use super::narrow::{NarrowProbe, in_room};
 use super::run::{StarJoin, StarStats};
-use super::stripe::{Few, STRIPE, Stripe};
+use super::stripe::{PendingSelection, STRIPE, Stripe};
 use super::wide::WideProbe;
 use crate::Result;
 
@@ -20,21 +20,21 @@ use crate::Result;
 const ENOUGH: usize = 1024;
 
 /// A probe in one segment.
-enum AnyProbe<'a> {
+enum SegmentProbe<'a> {
     /// Of one column, whose codes have 32 bits.
     Narrow(Box<NarrowProbe<'a>>),
     Wide(WideProbe<'a>),
 }
 
 /// A column that is measured.
-struct MeasuredOf<'a> {
-    reader: Reader<'a>,
+struct MeasuredColumn<'a> {
+    reader: ValueReader<'a>,
     base: i64,
     has_null: bool,
 }
 
 /// By the bits that codes need.
-enum Reader<'a> {
+enum ValueReader<'a> {
     Narrow(CodeReader<'a, u32>),
     Wide(CodeReader<'a, u64>),
 }
@@ -47,20 +47,20 @@ pub(super) struct Pipeline<'a> {
     join: &'a StarJoin,
     segment: &'a Segment,
     conditions: Vec<(usize, CodePredicate)>,
-    probes: Vec<AnyProbe<'a>>,
-    measured: Vec<MeasuredOf<'a>>,
+    probes: Vec<SegmentProbe<'a>>,
+    measured: Vec<MeasuredColumn<'a>>,
     stripe: Stripe,
     /// Rows that are left of stripes, and what they are.
     selection: Selection,
-    few: Few,
+    few: PendingSelection,
     /// Codes of the rows that are left.
     codes: (Vec<u32>, Vec<u64>),
     groups: Vec<u32>,
-    columns: Vec<Values>,
+    columns: Vec<MeasureValues>,
     /// Blocks of the chunk that each probe has read something of, in order, and those that the measures have.
     blocks_read: Vec<u64>,
-    values: Values,
-    room: Vec<Values>,
+    values: MeasureValues,
+    room: Vec<MeasureValues>,
 }
 
 impl<'a> Pipeline<'a> {
@@ -90,11 +90,11 @@ impl<'a> Pipeline<'a> {
             };
             if !narrow {
                 let wide = WideProbe::of(probe, join.strides[number], segment, &mut conditions)?;
-                probes.push(AnyProbe::Wide(wide));
+                probes.push(SegmentProbe::Wide(wide));
                 continue;
             }
             match NarrowProbe::of(probe, join.strides[number], segment, &mut conditions)? {
-                Some(narrow) => probes.push(AnyProbe::Narrow(Box::new(narrow))),
+                Some(narrow) => probes.push(SegmentProbe::Narrow(Box::new(narrow))),
                 None => return Ok(None),
             }
         }
@@ -102,10 +102,10 @@ impl<'a> Pipeline<'a> {
         for &column in &join.measured {
             let column = segment.column(column);
             let (base, has_null) = integers(column).expect(READABLE);
-            measured.push(MeasuredOf {
+            measured.push(MeasuredColumn {
                 reader: match column.code_bits()? <= u32::BITS {
-                    true => Reader::Narrow(column.code_reader()?),
-                    false => Reader::Wide(column.code_reader()?),
+                    true => ValueReader::Narrow(column.code_reader()?),
+                    false => ValueReader::Wide(column.code_reader()?),
                 },
                 base,
                 has_null,
@@ -116,28 +116,33 @@ impl<'a> Pipeline<'a> {
             segment,
             conditions,
             probes,
-            columns: vec![Values::default(); measured.len()],
+            columns: vec![MeasureValues::default(); measured.len()],
             measured,
             stripe: Stripe::default(),
             selection: Selection::default(),
-            few: Few::default(),
+            few: PendingSelection::default(),
             codes: Default::default(),
             groups: Vec::new(),
             blocks_read: vec![0; order.len() + 1],
-            values: Values::default(),
+            values: MeasureValues::default(),
             room: Vec::new(),
         }))
     }
 
     /// Runs over one chunk.
-    pub(super) fn chunk(&mut self, chunk: usize, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
+    pub(super) fn chunk(
+        &mut self,
+        chunk: usize,
+        groups: &mut GroupStates,
+        stats: &mut StarStats,
+    ) -> Result<()> {
         let size = self.segment.chunk_rows();
         let rows = chunk * size..((chunk + 1) * size).min(self.segment.rows());
         stats.rows += rows.len() as u64;
         for probe in &self.probes {
             let may_match = match probe {
-                AnyProbe::Narrow(probe) => probe.may_match(chunk)?,
-                AnyProbe::Wide(probe) => probe.may_match(chunk)?,
+                SegmentProbe::Narrow(probe) => probe.may_match(chunk)?,
+                SegmentProbe::Wide(probe) => probe.may_match(chunk)?,
             };
             if !may_match {
                 return Ok(());
@@ -202,13 +207,13 @@ impl<'a> Pipeline<'a> {
 
     /// Runs over what is selected of the stripe at hand, and empties it: by masks while many rows of it are left, then the rows that
     /// are go to the others in the selection.
-    fn stripe(&mut self, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
+    fn stripe(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> Result<()> {
         let mut left = self.stripe.rows();
         stats.selected += left as u64;
         let (chunk, block) = (self.stripe.chunk, self.stripe.block);
         let (mut place, mut is_rough) = (0, false);
         while left > 0
-            && let Some(AnyProbe::Narrow(probe)) = self.probes.get_mut(place)
+            && let Some(SegmentProbe::Narrow(probe)) = self.probes.get_mut(place)
             && probe.looks_all_up(chunk, left / self.stripe.present.count_ones() as usize)?
         {
             let present = self.stripe.present;
@@ -230,7 +235,7 @@ impl<'a> Pipeline<'a> {
         }
         if !self.few.takes(chunk, block, place) {
             self.few(groups, stats)?;
-            self.few = Few::at(chunk, block, place);
+            self.few = PendingSelection::at(chunk, block, place);
         }
         self.few.add(present.count_ones().into(), is_rough);
         for at in (0..STRIPE).filter(|at| present >> at & 1 == 1) {
@@ -244,8 +249,8 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Runs over the rows in the selection, and empties it.
-    fn few(&mut self, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
-        let Few {
+    fn few(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> Result<()> {
+        let PendingSelection {
             chunk, block, place, ..
         } = self.few;
         let (unread, blocks) = self.few.take_blocks();
@@ -256,10 +261,10 @@ impl<'a> Pipeline<'a> {
             }
             self.blocks_read[number] += if number == place { unread } else { blocks };
             match probe {
-                AnyProbe::Narrow(probe) => {
+                SegmentProbe::Narrow(probe) => {
                     probe.pass(chunk, block, &mut self.selection, &mut self.codes.0)?;
                 }
-                AnyProbe::Wide(probe) => probe.pass(chunk, block, &mut self.selection)?,
+                SegmentProbe::Wide(probe) => probe.pass(chunk, block, &mut self.selection)?,
             }
             *passed += self.selection.len() as u64;
         }
@@ -273,16 +278,16 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Adds the rows in the selection, from a block on, to the aggregates.
-    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut Groups) -> Result<()> {
+    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut GroupStates) -> Result<()> {
         let rows = self.selection.rows();
         self.groups.clear();
         self.groups.resize(rows.len(), 0);
         for probe in &mut self.probes {
             match probe {
-                AnyProbe::Narrow(probe) => {
+                SegmentProbe::Narrow(probe) => {
                     probe.add_groups(chunk, block, rows, &mut self.groups, &mut self.codes.0)?;
                 }
-                AnyProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
+                SegmentProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
             }
         }
         groups.add_rows(&self.groups);
@@ -321,22 +326,22 @@ pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> C
     }
 }
 
-impl MeasuredOf<'_> {
+impl MeasuredColumn<'_> {
     fn read(
         &mut self,
         chunk: usize,
         block: usize,
         rows: &[u16],
         room: &mut (Vec<u32>, Vec<u64>),
-        values: &mut Values,
+        values: &mut MeasureValues,
     ) -> Result<()> {
         match &mut self.reader {
-            Reader::Narrow(reader) => {
+            ValueReader::Narrow(reader) => {
                 let codes = in_room(&mut room.0, rows.len());
                 reader.read_rows(chunk, block, rows, codes)?;
                 values.set_codes(codes.iter().map(|code| (*code).into()), self.base, self.has_null);
             }
-            Reader::Wide(reader) => {
+            ValueReader::Wide(reader) => {
                 let codes = in_room(&mut room.1, rows.len());
                 reader.read_rows(chunk, block, rows, codes)?;
                 values.set_codes(codes.iter().copied(), self.base, self.has_null);

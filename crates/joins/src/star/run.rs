@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use halocline_columns::{CodePredicate, Segment};
 
-use super::aggregate::{Aggregate, Groups};
+use super::aggregate::{Aggregate, GroupStates};
 use super::decoded::DecodedRows;
 use super::dimension::Dimension;
 use super::narrow::NarrowProbe;
@@ -55,7 +55,7 @@ pub struct StarStats {
 }
 
 /// What a thread takes at a time.
-enum Morsel<'a> {
+enum StarMorsel<'a> {
     /// A chunk of a segment.
     Chunk(usize, usize),
     /// Rows that are in none.
@@ -78,7 +78,7 @@ impl StarJoin {
             strides.push(groups as u32);
             groups = groups.saturating_mul(u128::from(probe.dimension.groups().max(1)));
         }
-        Groups::new(groups, &aggregates)?;
+        GroupStates::new(groups, &aggregates)?;
         Ok(StarJoin {
             probes,
             strides,
@@ -98,7 +98,7 @@ impl StarJoin {
 
     /// Bytes of DRAM that each thread keeps groups in.
     pub fn group_bytes(&self) -> usize {
-        Groups::bytes_of(self.groups, &self.aggregates)
+        GroupStates::bytes_of(self.groups, &self.aggregates)
     }
 
     /// The columns that are measured.
@@ -126,16 +126,16 @@ impl StarJoin {
         decoded: &[DecodedRows],
         threads: usize,
         interrupted: &AtomicBool,
-    ) -> Result<(Groups, StarStats)> {
+    ) -> Result<(GroupStates, StarStats)> {
         let order = self.order(segments)?;
         let chunks = segments.iter().enumerate().flat_map(|(number, (segment, _))| {
             (0..segment.rows().div_ceil(segment.chunk_rows().max(1)))
-                .map(move |chunk| Morsel::Chunk(number, chunk))
+                .map(move |chunk| StarMorsel::Chunk(number, chunk))
         });
-        let morsels: Vec<Morsel<'_>> = chunks.chain(decoded.iter().map(Morsel::Decoded)).collect();
+        let morsels: Vec<StarMorsel<'_>> = chunks.chain(decoded.iter().map(StarMorsel::Decoded)).collect();
         let next = AtomicUsize::new(0);
-        let work = || -> Result<(Groups, StarStats)> {
-            let mut groups = Groups::new(self.groups, &self.aggregates)?;
+        let work = || -> Result<(GroupStates, StarStats)> {
+            let mut groups = GroupStates::new(self.groups, &self.aggregates)?;
             let mut stats = StarStats {
                 passed: vec![0; order.len()],
                 order: order.clone(),
@@ -147,8 +147,8 @@ impl StarJoin {
                     return Err(JoinError::Interrupted);
                 }
                 let (number, chunk) = match *morsel {
-                    Morsel::Chunk(number, chunk) => (number, chunk),
-                    Morsel::Decoded(rows) => {
+                    StarMorsel::Chunk(number, chunk) => (number, chunk),
+                    StarMorsel::Decoded(rows) => {
                         self.decoded(rows, &order, &mut groups, &mut stats)?;
                         continue;
                     }
@@ -164,7 +164,7 @@ impl StarJoin {
             Ok((groups, stats))
         };
         let threads = threads.clamp(1, morsels.len().max(1));
-        let results: Vec<Result<(Groups, StarStats)>> = std::thread::scope(|scope| {
+        let results: Vec<Result<(GroupStates, StarStats)>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut results = vec![work()];
             for other in others {

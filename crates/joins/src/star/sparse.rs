@@ -1,27 +1,27 @@
-//! Keys and groups of a dimension by hash (linear probing).
+//! KeyLookup and groups of a dimension by hash (linear probing).
 
 use crate::{JoinError, Result};
 
 /// The number of no group.
 const FREE: u32 = u32::MAX;
 
-/// Keys and groups by hash; [`FREE`] has none.
+/// KeyLookup and groups by hash; [`FREE`] has none.
 #[derive(Debug, Clone)]
-pub(super) struct Sparse {
+pub(super) struct HashedKeys {
     table: Vec<(i64, u32)>,
     shift: u32,
 }
 
-impl Sparse {
+impl HashedKeys {
     /// At most so many keys, and how many there are.
     pub(super) fn of(
         rows: impl Iterator<Item = (i64, u32)>,
         most: usize,
         exists: bool,
-    ) -> Result<(Sparse, usize)> {
+    ) -> Result<(HashedKeys, usize)> {
         let mut different = 0;
         let size = (most * 2).next_power_of_two().max(2);
-        let mut sparse = Sparse {
+        let mut sparse = HashedKeys {
             table: vec![(0, FREE); size],
             shift: u64::BITS - size.trailing_zeros(),
         };

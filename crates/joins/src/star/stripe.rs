@@ -44,7 +44,7 @@ impl Stripe {
 
 /// What the rows in a selection are.
 #[derive(Default, Clone, Copy)]
-pub(super) struct Few {
+pub(super) struct PendingSelection {
     pub(super) chunk: usize,
     /// They count from here.
     pub(super) block: usize,
@@ -55,11 +55,11 @@ pub(super) struct Few {
     unread: u64,
 }
 
-impl Few {
+impl PendingSelection {
     /// None yet.
     pub(super) fn at(chunk: usize, block: usize, place: usize) -> Self {
         let (blocks, unread) = (0, 0);
-        Few {
+        PendingSelection {
             chunk,
             block,
             place,

@@ -117,7 +117,7 @@ fn decoded(rows: &[Row]) -> DecodedRows {
         let valid: Vec<bool> = values.iter().map(Option::is_some).collect();
         let all = valid.iter().all(|valid| *valid);
         let values = values.into_iter().map(Option::unwrap_or_default).collect();
-        Values::new(values, if all { vec![] } else { valid })
+        MeasureValues::new(values, if all { vec![] } else { valid })
     };
     DecodedRows {
         rows: rows.len(),
@@ -277,7 +277,7 @@ fn what_is_only_looked_for_may_come_twice() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Keys of two columns, and of one with large codes.
+    /// KeyLookup of two columns, and of one with large codes.
     #[test]
     fn wide_keys(rows in rows(), keys in proptest::collection::btree_map((-9..45_i64, -4..4_i64), 0..6_u32, 0..90),
                  far in prop_oneof![Just(1), Just(1_i64 << 33), Just(1_i64 << 50)], added in 0..99_usize) {
@@ -382,7 +382,7 @@ fn keys_far_between_are_looked_up_roughly_first() {
     let far: BTreeMap<i64, u32> = (0..7_900).map(|key| (3_000 + key * 50, key as u32 % 3)).collect();
     let all = (0..9).map(|key| (key, key as u32 % 2)).collect();
     let dimension = dimension_of(&far);
-    let super::dimension::Keys::Dense(dense) = &dimension.keys else {
+    let super::dimension::KeyLookup::DenseKeys(dense) = &dimension.keys else {
         panic!("hashed")
     };
     assert_eq!(dense.rough.as_ref().map(|rough| rough.shift()), Some(2));

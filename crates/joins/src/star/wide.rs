@@ -3,7 +3,7 @@
 use halocline_columns::{CodePredicate, CodeReader, Column, Segment, Selection};
 
 use super::dimension::Dimension;
-use super::key::Digit;
+use super::key::KeyDigit;
 use super::narrow::in_room;
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
@@ -28,7 +28,7 @@ struct WideColumn<'a> {
     base: i64,
     /// Whether code 0 is NULL.
     has_null: bool,
-    digit: Digit,
+    digit: KeyDigit,
 }
 
 impl<'a> WideProbe<'a> {

@@ -34,7 +34,7 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
 
 /// A number with a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fixed {
+pub(crate) struct FixedPoint {
     /// The digits without the point.
     pub(crate) unscaled: i128,
     /// Digits after the point.
@@ -44,7 +44,7 @@ pub(crate) struct Fixed {
 }
 
 /// A number with a point, digits on both of its sides, and at most 38 digits.
-pub(crate) fn fixed(text: &str) -> Option<Fixed> {
+pub(crate) fn fixed(text: &str) -> Option<FixedPoint> {
     if text.len() > MAX_NUMBER + 1 {
         return None;
     }
@@ -61,7 +61,7 @@ pub(crate) fn fixed(text: &str) -> Option<Fixed> {
     if negative && value == 0 {
         return None;
     }
-    Some(Fixed {
+    Some(FixedPoint {
         unscaled: if negative { -value } else { value },
         scale: u8::try_from(fraction.len()).ok()?,
         precision: u8::try_from((whole_digits + fraction.len()).max(1)).ok()?,
@@ -188,7 +188,7 @@ mod tests {
             ("0.0", 0, 1, 1),
             ("12.345", 12345, 3, 5),
         ] {
-            let expected = Fixed {
+            let expected = FixedPoint {
                 unscaled,
                 scale,
                 precision,

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::records::{FieldText, LineEnding, Record, RecordError, RecordReader, Separators};
-use crate::import::error::{ImportError, Place};
+use super::records::{FieldText, LineEnding, RecordError, RecordReader, Separators, TextRecord};
+use crate::import::error::{ImportError, SourceLocation};
 use crate::import::input::{fault, open, unreadable};
 
 /// The shape of a text file.
@@ -57,20 +57,20 @@ impl Dialect {
         path: &Path,
         input: R,
         columns: usize,
-    ) -> Result<Rows<R>, ImportError> {
-        let mut rows = Rows {
+    ) -> Result<FileRecords<R>, ImportError> {
+        let mut rows = FileRecords {
             path: path.to_path_buf(),
             records: RecordReader::new(input, self.separators),
         };
         if self.header {
-            rows.read(&mut Record::default())?;
+            rows.read(&mut TextRecord::default())?;
         }
         rows.records.expect_columns(columns + usize::from(self.trailing));
         Ok(rows)
     }
 
     /// How many of a record's fields belong to the table: a trailing delimiter is followed by none.
-    pub(crate) fn columns(&self, record: &Record) -> usize {
+    pub(crate) fn columns(&self, record: &TextRecord) -> usize {
         match record.len() {
             0 => 0,
             n if self.trailing && record.field(n - 1).bytes.is_empty() => n - 1,
@@ -82,31 +82,33 @@ impl Dialect {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn first_record(&self, path: &Path) -> Result<Option<Record>, ImportError> {
-        let mut rows = Rows {
+    pub(crate) fn first_record(&self, path: &Path) -> Result<Option<TextRecord>, ImportError> {
+        let mut rows = FileRecords {
             path: path.to_path_buf(),
             records: RecordReader::new(open(path)?, self.separators),
         };
-        let mut record = Record::default();
+        let mut record = TextRecord::default();
         Ok(rows.read(&mut record)?.then_some(record))
     }
 }
 
 /// Records of a file; errors name it.
-pub(crate) struct Rows<R> {
+pub(crate) struct FileRecords<R> {
     path: PathBuf,
     records: RecordReader<R>,
 }
 
-impl<R: Read> Rows<R> {
+impl<R: Read> FileRecords<R> {
     /// Reads the next record; false at the end of the file.
     ///
     /// # Errors
     /// See [`RecordReader::read`].
-    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool, ImportError> {
+    pub(crate) fn read(&mut self, record: &mut TextRecord) -> Result<bool, ImportError> {
         self.records.read(record).map_err(|error| match error {
             RecordError::Io(error) => unreadable(&self.path, &error),
-            RecordError::Malformed { line, fault: why, .. } => fault(&self.path, Place::Line(line), why),
+            RecordError::Malformed { line, fault: why, .. } => {
+                fault(&self.path, SourceLocation::Line(line), why)
+            }
         })
     }
 }
@@ -128,5 +130,5 @@ fn first_line_ends_in(path: &Path, delimiter: u8) -> Result<bool, ImportError> {
     Ok(line.last().is_none_or(|last| *last == delimiter))
 }
 
-/// Bytes of a first line that are looked at.
+/// BytesRead of a first line that are looked at.
 const MAX_FIRST_LINE: usize = 16 << 20;

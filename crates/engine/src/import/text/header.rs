@@ -11,12 +11,12 @@ use arrow_schema::{DataType, Schema};
 use super::canonical;
 use super::dialect::Dialect;
 use super::infer::Inference;
-use super::records::{FieldText, Record};
+use super::records::{FieldText, TextRecord};
 use crate::import::value::is_value;
 
 /// Longest text that is taken for a column name.
 const LONGEST_NAME: usize = 128;
-/// Rows from which on repeated values say something.
+/// FileRecords from which on repeated values say something.
 const FEW_ROWS: usize = 4;
 /// Words that name columns rather than being values.
 const NAMES: [&str; 24] = [
@@ -48,8 +48,8 @@ const NAMES: [&str; 24] = [
 
 /// Is `first` a header for `rows`, and why. `schema` holds the columns of the table if they are known.
 pub(crate) fn is_header(
-    first: &Record,
-    rows: &[Record],
+    first: &TextRecord,
+    rows: &[TextRecord],
     schema: Option<&Schema>,
     dialect: &Dialect,
 ) -> (bool, String) {
@@ -122,7 +122,7 @@ pub(crate) fn is_header(
 }
 
 /// Does a field of the first line hold a value of another type than text.
-fn could_be_value(first: &Record, dialect: &Dialect) -> bool {
+fn could_be_value(first: &TextRecord, dialect: &Dialect) -> bool {
     first.fields().any(|field| {
         let mut inference = Inference::default();
         inference.see(field, dialect, (Path::new(""), 1));

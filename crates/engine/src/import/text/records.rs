@@ -10,7 +10,7 @@ use memchr::{memchr, memchr2};
 
 use crate::import::error::ImportFault;
 
-/// Bytes read from a file at a time.
+/// BytesRead read from a file at a time.
 const BUFFER: usize = 64 << 10;
 /// Longest record in bytes.
 const MAX_RECORD: usize = 64 << 20;
@@ -41,7 +41,7 @@ impl LineEnding {
     }
 }
 
-/// Bytes that separate and quote fields.
+/// BytesRead that separate and quote fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Separators {
     /// Ends a field.
@@ -65,20 +65,20 @@ pub(crate) struct FieldText<'a> {
 
 /// The fields of one record; reused from record to record.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Record {
+pub(crate) struct TextRecord {
     bytes: Vec<u8>,
     /// End of each field in `bytes`, and whether it was quoted.
     ends: Vec<(usize, bool)>,
     line: u64,
 }
 
-impl Record {
+impl TextRecord {
     /// Number of fields.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of all fields.
+    /// BytesRead of all fields.
     pub(crate) fn byte_len(&self) -> usize {
         self.bytes.len()
     }
@@ -205,7 +205,7 @@ impl<R: Read> RecordReader<R> {
     ///
     /// # Errors
     /// The file cannot be read, or is malformed; nothing more is read then.
-    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool, RecordError> {
+    pub(crate) fn read(&mut self, record: &mut TextRecord) -> Result<bool, RecordError> {
         loop {
             record.bytes.clear();
             record.ends.clear();
@@ -226,7 +226,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Checks the quoted fields of the first record, which were read before the number of columns was known.
-    fn check_first(&mut self, record: &Record) -> Result<(), RecordError> {
+    fn check_first(&mut self, record: &TextRecord) -> Result<(), RecordError> {
         if self.separators.trust_quote {
             return Ok(());
         }
@@ -242,7 +242,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Reads one field; true if it is the last one of its record.
-    fn read_field(&mut self, record: &mut Record) -> Result<bool, RecordError> {
+    fn read_field(&mut self, record: &mut TextRecord) -> Result<bool, RecordError> {
         if record.len() >= MAX_COLUMNS {
             return Err(self.malformed(record.line, ImportFault::TooManyColumns { most: MAX_COLUMNS }));
         }
@@ -285,7 +285,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Reads the rest of a field after its opening quote.
-    fn read_quoted(&mut self, record: &mut Record) -> Result<bool, RecordError> {
+    fn read_quoted(&mut self, record: &mut TextRecord) -> Result<bool, RecordError> {
         let (opened, quote) = (self.line, self.separators.quote.unwrap_or(b'"'));
         let mut swallowed = SwallowedLines::default();
         loop {
@@ -354,7 +354,7 @@ impl<R: Read> RecordReader<R> {
         Err(self.malformed(opened, ImportFault::StrayQuote))
     }
 
-    fn check_length(&mut self, record: &Record) -> Result<(), RecordError> {
+    fn check_length(&mut self, record: &TextRecord) -> Result<(), RecordError> {
         match record.bytes.len() {
             ..=MAX_RECORD => Ok(()),
             _ => Err(self.malformed(record.line, ImportFault::TooLong { most: MAX_RECORD })),

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectType,
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 
 pub(crate) use copy::CopyFrom;
-pub(crate) use rows::{Delete, Insert, Source, Update};
+pub(crate) use rows::{Delete, Insert, InsertSource, Update};
 pub(crate) use table::{Alter, Alteration};
 
 use super::create_table::TableSpec;

@@ -17,12 +17,12 @@ pub(crate) struct Insert {
     /// The columns that are given; all in their order if none is named.
     pub(crate) columns: Vec<String>,
     /// The rows.
-    pub(crate) source: Source,
+    pub(crate) source: InsertSource,
 }
 
 /// Where new rows come from.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum InsertSource {
     /// Values that need no planning, row by row.
     Literals(Vec<Vec<Expr>>),
     /// Anything else.
@@ -95,8 +95,8 @@ pub(super) fn insert(insert: &ast::Insert) -> Result<Statement, EngineError> {
     };
     let columns = insert.columns.iter().map(object_name).collect::<Result<_, _>>()?;
     let source = match literals(query) {
-        Some(rows) => Source::Literals(rows),
-        None => Source::Query(distinctly_named(query)),
+        Some(rows) => InsertSource::Literals(rows),
+        None => InsertSource::Query(distinctly_named(query)),
     };
     Ok(Statement::Insert(Insert {
         table: object_name(name)?,

@@ -7,9 +7,9 @@ use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use datafusion::error::Result;
-use halocline_joins::star::{DecodedRows, Values};
+use halocline_joins::star::{DecodedRows, MeasureValues};
 
-use super::shape::Shape;
+use super::shape::StarShape;
 use crate::plan::DeltaRows;
 
 /// Rows that a thread takes at a time.
@@ -19,14 +19,14 @@ const ROWS: usize = 8_192;
 ///
 /// # Errors
 /// The condition cannot be evaluated.
-pub(super) fn decoded(added: &DeltaRows, shape: &Shape) -> Result<Vec<DecodedRows>> {
+pub(super) fn decoded(added: &DeltaRows, shape: &StarShape) -> Result<Vec<DecodedRows>> {
     let mut all = Vec::new();
     added.for_each(ROWS, |batch| {
         let of = |columns: &[usize]| {
             let columns = columns.iter().map(|column| values(batch.column(*column)));
-            columns.collect::<Result<Vec<Values>>>()
+            columns.collect::<Result<Vec<MeasureValues>>>()
         };
-        let keys = shape.arms.iter().map(|arm| of(&arm.columns));
+        let keys = shape.branches.iter().map(|branch| of(&branch.columns));
         all.push(DecodedRows {
             rows: batch.num_rows(),
             keys: keys.collect::<Result<_>>()?,
@@ -37,11 +37,11 @@ pub(super) fn decoded(added: &DeltaRows, shape: &Shape) -> Result<Vec<DecodedRow
     Ok(all)
 }
 
-fn values(array: &ArrayRef) -> Result<Values> {
+fn values(array: &ArrayRef) -> Result<MeasureValues> {
     let wide = integers(array)?;
     let wide = wide.as_primitive::<Int64Type>();
     let valid = wide.nulls().filter(|nulls| nulls.null_count() > 0);
-    Ok(Values::new(
+    Ok(MeasureValues::new(
         wide.values().to_vec(),
         valid.map_or_else(Vec::new, |nulls| nulls.iter().collect()),
     ))

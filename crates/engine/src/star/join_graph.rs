@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, SubqueryAlias}
 
 /// A tree of inner and semi joins, flattened.
 #[derive(Debug, Default)]
-pub(super) struct Flat {
+pub(super) struct JoinGraph {
     /// What is joined.
     pub(super) parts: Vec<LogicalPlan>,
     /// Expressions over columns of the parts that are equal.
@@ -32,55 +32,55 @@ pub(super) struct Exists {
     pub(super) on: Vec<(Expr, Expr)>,
 }
 
-impl Flat {
+impl JoinGraph {
     /// Flattens a plan.
-    pub(super) fn of(plan: &LogicalPlan) -> Flat {
+    pub(super) fn of(plan: &LogicalPlan) -> JoinGraph {
         let tree = match plan {
             LogicalPlan::Projection(projection) => {
-                let flat = Flat::of(&projection.input);
+                let graph = JoinGraph::of(&projection.input);
                 let fields = projection.expr.iter().enumerate();
                 let outputs = fields.map(|(at, expr)| {
                     let column = Column::from(projection.schema.qualified_field(at));
-                    Some((column, flat.resolve(expr.clone().unalias())?))
+                    Some((column, graph.resolve(expr.clone().unalias())?))
                 });
                 let outputs: Option<HashMap<Column, Expr>> = outputs.collect();
-                outputs.map(|outputs| Flat { outputs, ..flat })
+                outputs.map(|outputs| JoinGraph { outputs, ..graph })
             }
             LogicalPlan::Filter(filter) => {
-                let mut flat = Flat::of(&filter.input);
-                flat.resolve(filter.predicate.clone()).map(|predicate| {
-                    flat.filters.extend(split_conjunction_owned(predicate));
-                    flat
+                let mut graph = JoinGraph::of(&filter.input);
+                graph.resolve(filter.predicate.clone()).map(|predicate| {
+                    graph.filters.extend(split_conjunction_owned(predicate));
+                    graph
                 })
             }
             LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNothing => {
                 match join.join_type {
-                    JoinType::Inner => Flat::inner(join),
-                    JoinType::LeftSemi => Flat::semi(&join.left, &join.right, join, |(a, b)| (a, b)),
-                    JoinType::RightSemi => Flat::semi(&join.right, &join.left, join, |(a, b)| (b, a)),
+                    JoinType::Inner => JoinGraph::inner(join),
+                    JoinType::LeftSemi => JoinGraph::semi(&join.left, &join.right, join, |(a, b)| (a, b)),
+                    JoinType::RightSemi => JoinGraph::semi(&join.right, &join.left, join, |(a, b)| (b, a)),
                     _ => None,
                 }
             }
-            LogicalPlan::SubqueryAlias(alias) => Flat::alias(alias),
+            LogicalPlan::SubqueryAlias(alias) => JoinGraph::alias(alias),
             _ => None,
         };
-        tree.unwrap_or_else(|| Flat::part(plan))
+        tree.unwrap_or_else(|| JoinGraph::part(plan))
     }
 
     /// A plan as one part.
-    fn part(plan: &LogicalPlan) -> Flat {
+    fn part(plan: &LogicalPlan) -> JoinGraph {
         let outputs = plan.schema().columns().into_iter();
-        Flat {
+        JoinGraph {
             outputs: outputs
                 .map(|column| (column.clone(), Expr::Column(column)))
                 .collect(),
             parts: vec![plan.clone()],
-            ..Flat::default()
+            ..JoinGraph::default()
         }
     }
 
-    fn inner(join: &Join) -> Option<Flat> {
-        let (mut left, right) = (Flat::of(&join.left), Flat::of(&join.right));
+    fn inner(join: &Join) -> Option<JoinGraph> {
+        let (mut left, right) = (JoinGraph::of(&join.left), JoinGraph::of(&join.right));
         let known = |column: Column| left.parts.iter().any(|part| part.schema().has_column(&column));
         if right
             .parts
@@ -110,23 +110,23 @@ impl Flat {
         inner: &LogicalPlan,
         join: &Join,
         sides: impl Fn((Expr, Expr)) -> (Expr, Expr),
-    ) -> Option<Flat> {
+    ) -> Option<JoinGraph> {
         if join.filter.is_some() {
             return None;
         }
-        let mut flat = Flat::of(outer);
+        let mut graph = JoinGraph::of(outer);
         let on = join.on.iter().cloned().map(sides);
-        let on = on.map(|(of_outer, of_inner)| Some((flat.resolve(of_outer)?, of_inner)));
+        let on = on.map(|(of_outer, of_inner)| Some((graph.resolve(of_outer)?, of_inner)));
         let on = on.collect::<Option<Vec<_>>>().filter(|on| !on.is_empty())?;
-        flat.exists.push(Exists {
+        graph.exists.push(Exists {
             plan: inner.clone(),
             on,
         });
-        Some(flat)
+        Some(graph)
     }
 
     /// A tree under another name: its parts get names of their own, which begin with it.
-    fn alias(alias: &SubqueryAlias) -> Option<Flat> {
+    fn alias(alias: &SubqueryAlias) -> Option<JoinGraph> {
         use LogicalPlan as P;
         if !matches!(
             &*alias.input,
@@ -134,13 +134,13 @@ impl Flat {
         ) {
             return None;
         }
-        let flat = Flat::of(&alias.input);
+        let graph = JoinGraph::of(&alias.input);
         let name = |part: usize| format!("{}/{part}", alias.alias.table());
         let renamed = |expr: Expr| {
             let mut known = true;
             let renamed = expr.transform(|node| {
                 Ok(match node {
-                    Expr::Column(column) => match flat.part_with(&column) {
+                    Expr::Column(column) => match graph.part_with(&column) {
                         Some(part) => {
                             Transformed::yes(Expr::Column(Column::new(Some(name(part)), column.name)))
                         }
@@ -158,12 +158,12 @@ impl Flat {
         let outputs = fields.map(|at| {
             let inner = Column::from(alias.input.schema().qualified_field(at));
             let outer = Column::from(alias.schema.qualified_field(at));
-            Some((outer, renamed(flat.outputs.get(&inner)?.clone())?))
+            Some((outer, renamed(graph.outputs.get(&inner)?.clone())?))
         });
         let outputs = outputs.collect::<Option<_>>()?;
-        let pairs = flat.equal.iter().cloned();
+        let pairs = graph.equal.iter().cloned();
         let equal = pairs.map(|(a, b)| Some((renamed(a)?, renamed(b)?)));
-        let exists = flat.exists.iter().map(|exists| {
+        let exists = graph.exists.iter().map(|exists| {
             let on = exists.on.iter().cloned();
             let on = on.map(|(of_outer, of_inner)| Some((renamed(of_outer)?, of_inner)));
             Some(Exists {
@@ -171,15 +171,20 @@ impl Flat {
                 on: on.collect::<Option<_>>()?,
             })
         });
-        let parts = flat.parts.iter().enumerate().map(|(number, part)| {
+        let parts = graph.parts.iter().enumerate().map(|(number, part)| {
             let names: HashSet<&String> = part.schema().fields().iter().map(|field| field.name()).collect();
             (names.len() == part.schema().fields().len()).then_some(())?;
             let part = SubqueryAlias::try_new(part.clone().into(), name(number)).ok()?;
             Some(LogicalPlan::SubqueryAlias(part))
         });
-        Some(Flat {
+        Some(JoinGraph {
             equal: equal.collect::<Option<_>>()?,
-            filters: flat.filters.iter().cloned().map(renamed).collect::<Option<_>>()?,
+            filters: graph
+                .filters
+                .iter()
+                .cloned()
+                .map(renamed)
+                .collect::<Option<_>>()?,
             exists: exists.collect::<Option<_>>()?,
             parts: parts.collect::<Option<_>>()?,
             outputs,

@@ -39,7 +39,7 @@ pub(super) struct DimensionScan {
 }
 
 /// Some rows of a segment.
-pub(super) struct Coded {
+pub(super) struct CodedRows {
     /// Keys one after the other.
     pub(super) keys: Vec<i64>,
     /// For each row the position of its attributes among those found; empty if there are none.
@@ -114,7 +114,7 @@ impl DimensionScan {
     pub(super) fn for_each(
         &self,
         interrupted: &AtomicBool,
-        mut each: impl FnMut(Coded) -> Result<()>,
+        mut each: impl FnMut(CodedRows) -> Result<()>,
     ) -> Result<()> {
         let matched = MetricBuilder::new(&self.metrics).global_counter("rows_matched");
         for (segment, conditions) in self.open.table.segments().iter().zip(&self.conditions) {
@@ -134,10 +134,10 @@ impl DimensionScan {
         conditions: &[(usize, CodePredicate)],
         interrupted: &AtomicBool,
         matched: &Count,
-    ) -> Result<Coded> {
+    ) -> Result<CodedRows> {
         let mut columns = Vec::with_capacity(self.keys.len());
         for &column in &self.keys {
-            columns.push(Column::of(segment, column)?);
+            columns.push(KeyColumn::of(segment, column)?);
         }
         let mut combinations = Combinations::of(segment, &self.attributes)?;
         let (mut keys, mut found) = (Vec::new(), Vec::new());
@@ -199,7 +199,7 @@ impl DimensionScan {
         });
         selected.map_err(external)?;
         result?;
-        Ok(Coded {
+        Ok(CodedRows {
             keys,
             found,
             attributes: combinations.decode()?,
@@ -208,7 +208,7 @@ impl DimensionScan {
 }
 
 /// A column of keys in one segment.
-struct Column<'a> {
+struct KeyColumn<'a> {
     reader: CodeReader<'a, u64>,
     /// What to add to a code to get its value.
     base: i64,
@@ -216,12 +216,12 @@ struct Column<'a> {
     has_null: bool,
 }
 
-impl<'a> Column<'a> {
+impl<'a> KeyColumn<'a> {
     fn of(segment: &'a Segment, column: usize) -> Result<Self> {
         let column = segment.column(column);
         let space = column.code_space();
         let base = space.and_then(|space| space.integer_base());
-        Ok(Column {
+        Ok(KeyColumn {
             reader: column.code_reader().map_err(external)?,
             base: base.unwrap_or_default(),
             has_null: space.is_some_and(|space| space.has_null()),
@@ -234,13 +234,13 @@ struct Combinations<'a> {
     segment: &'a Segment,
     columns: &'a [usize],
     readers: Vec<CodeReader<'a, u64>>,
-    numbers: Numbers,
+    numbers: CombinationNumbers,
     /// The codes of the combinations in the order of their numbers, one after the other: of each a code per column.
     found: Vec<u64>,
 }
 
-/// Numbers of combinations: those of the first kind plus one, 0 if there is none.
-enum Numbers {
+/// CombinationNumbers of combinations: those of the first kind plus one, 0 if there is none.
+enum CombinationNumbers {
     /// By the rank of a combination among all there can be. Holds how many codes each column has.
     Dense(Vec<u64>, Vec<u32>),
     /// By the same rank, hashed.
@@ -250,17 +250,17 @@ enum Numbers {
     Wide(HashMap<Box<[u64]>, u32>),
 }
 
-impl Numbers {
+impl CombinationNumbers {
     /// For columns whose codes end at these.
     fn of(max_codes: &[u64]) -> Self {
         let sizes = max_codes.iter().map(|max| max.checked_add(1));
         let Some(sizes) = sizes.collect::<Option<Vec<u64>>>() else {
-            return Numbers::Wide(HashMap::new());
+            return CombinationNumbers::Wide(HashMap::new());
         };
         match sizes.iter().try_fold(1_u64, |all, size| all.checked_mul(*size)) {
-            Some(all) if all <= DENSE => Numbers::Dense(sizes, vec![0; all as usize]),
-            Some(_) => Numbers::Sparse(sizes, HashMap::new()),
-            None => Numbers::Wide(HashMap::new()),
+            Some(all) if all <= DENSE => CombinationNumbers::Dense(sizes, vec![0; all as usize]),
+            Some(_) => CombinationNumbers::Sparse(sizes, HashMap::new()),
+            None => CombinationNumbers::Wide(HashMap::new()),
         }
     }
 
@@ -271,9 +271,9 @@ impl Numbers {
             digits.fold(0, |rank, (size, code)| rank * size + code)
         };
         match self {
-            Numbers::Dense(sizes, numbers) => &mut numbers[rank(sizes) as usize],
-            Numbers::Sparse(sizes, numbers) => numbers.entry(rank(sizes)).or_insert(0),
-            Numbers::Wide(numbers) => {
+            CombinationNumbers::Dense(sizes, numbers) => &mut numbers[rank(sizes) as usize],
+            CombinationNumbers::Sparse(sizes, numbers) => numbers.entry(rank(sizes)).or_insert(0),
+            CombinationNumbers::Wide(numbers) => {
                 if !numbers.contains_key(codes) {
                     numbers.insert(codes.into(), 0);
                 }
@@ -295,7 +295,7 @@ impl<'a> Combinations<'a> {
             segment,
             columns,
             readers,
-            numbers: Numbers::of(&max_codes),
+            numbers: CombinationNumbers::of(&max_codes),
             found: Vec::new(),
         })
     }
