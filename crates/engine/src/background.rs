@@ -1,7 +1,9 @@
-//! State of the background compaction, through which sessions and the thread in `compaction_thread.rs` coordinate.
+//! State of the background compaction, through which sessions and the thread in `compaction_thread.rs`
+//! coordinate.
 //!
-//! Invariant: a writer that waits for the lock ends a merge that yields, whichever of them comes first: the writer counts
-//! itself before it looks for a merge, and the merge announces itself before it looks for writers.
+//! Invariant: a writer that waits for the lock ends a merge that yields, whichever of them comes first: the
+//! writer counts itself before it looks for a merge, and the merge announces itself before it looks for
+//! writers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -66,8 +68,8 @@ impl Background {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a version was published, which may be worth a merge. Calls `spawn` to start the thread of the compaction
-    /// if there is none yet.
+    /// Notes that a version was published, which may be worth a merge. Calls `spawn` to start the thread of
+    /// the compaction if there is none yet.
     pub(crate) fn published(&self, spawn: impl FnOnce() -> io::Result<JoinHandle<()>>) {
         let mut state = self.state();
         if state.mode == Compaction::Off || state.over {
@@ -97,15 +99,16 @@ impl Background {
         &self.cancel
     }
 
-    /// Returns true if a merge of this table has met damage and its segments are still the same: another merge would meet
-    /// it again.
+    /// Returns true if a merge of this table has met damage and its segments are still the same: another
+    /// merge would meet it again.
     pub(crate) fn is_damaged(&self, table: &Table) -> bool {
         let state = self.state();
         let segments = state.damaged.get(&table.uid());
         segments.is_some_and(|segments| *segments == ids(table))
     }
 
-    /// Records that a merge of this table has met damage. The table is left alone until its segments are others.
+    /// Records that a merge of this table has met damage. The table is left alone until its segments are
+    /// others.
     pub(crate) fn note_damaged(&self, table: &Table) {
         self.state().damaged.insert(table.uid(), ids(table));
     }
@@ -119,7 +122,8 @@ impl Background {
         WaitingWriter(self)
     }
 
-    /// Waits for a publish and then until nobody has published for `quiet`. Returns false if the database is being closed.
+    /// Waits for a publish and then until nobody has published for `quiet`. Returns false if the database is
+    /// being closed.
     pub(crate) fn wait(&self, quiet: Duration) -> bool {
         let mut state = self.state();
         let mut disturbances = 0;
@@ -151,7 +155,8 @@ impl Background {
     pub(crate) fn enter(&self, yields: bool) -> bool {
         self.cancel.store(false, Ordering::SeqCst);
         self.yields.store(yields, Ordering::SeqCst);
-        // A writer that comes after this store sees that the merge yields; one that came before is counted below.
+        // A writer that comes after this store sees that the merge yields; one that came before is counted
+        // below.
         let state = self.state();
         !state.over && state.mode == Compaction::Auto && !(yields && self.waiting.load(Ordering::SeqCst) > 0)
     }

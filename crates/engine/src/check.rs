@@ -107,7 +107,7 @@ pub(crate) fn check(
     })
 }
 
-/// The pool reports from several threads; the caller's callback runs on its own.
+/// Checks the pool. The pool reports progress from several threads; the caller's callback runs on its own.
 fn check_pool(
     engine: &EngineContext,
     progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),

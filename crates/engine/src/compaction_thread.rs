@@ -1,13 +1,13 @@
-//! The thread of the background compaction: merges segments when nobody has published for a moment, and returns unused
-//! space to the file system when there is nothing to merge.
+//! The thread of the background compaction: merges segments when nobody has published for a moment, and
+//! returns unused space to the file system when there is nothing to merge.
 //!
 //! Invariants:
-//! - each group of segments is merged in a transaction of its own of at most [`MAX_ROWS`] rows, which bounds the time that
-//!   the writer's lock is held;
-//! - a writer of this database that waits for the lock ends the merge, which leaves nothing behind and is tried again
-//!   later; after [`PATIENCE`] merges that were ended in a row, the next one is let through;
-//! - a table in which a merge meets damage is reported and left alone as long as it has the same segments: no merge hides
-//!   the damage, and none is repeated without end;
+//! - each group of segments is merged in a transaction of its own of at most [`MAX_ROWS`] rows, which bounds
+//!   the time that the writer's lock is held;
+//! - a writer of this database that waits for the lock ends the merge, which leaves nothing behind and is
+//!   tried again later; after [`PATIENCE`] merges that were ended in a row, the next one is let through;
+//! - a table in which a merge meets damage is reported and left alone as long as it has the same segments: no
+//!   merge hides the damage, and none is repeated without end;
 //! - the thread ends, within a batch of rows, before the last handle of the database is gone.
 
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::context::EngineContext;
 use crate::statement::{CompactOptions, WHEN_QUIET, compact_group, give_back};
 use crate::{Compaction, EngineError};
 
-/// Most live rows in a merged segment, unless they must be sorted: merging 16 columns of them takes less than a second.
+/// Most live rows in a merged segment, unless they must be sorted: merging 16 columns of them takes less than
+/// a second.
 const MAX_ROWS: u64 = 1 << 20;
 /// Write bandwidth of merges in bytes per second.
 const BANDWIDTH: u64 = 128 << 20;

@@ -1,4 +1,4 @@
-//! SessionSettings of a session: `SET halocline.index = …`.
+//! Settings of a session: `SET halocline.index = …`.
 
 use std::any::Any;
 use std::fmt;
@@ -15,18 +15,18 @@ use crate::advise::SelectionRecorder;
 use crate::duration::parse_duration;
 use crate::size;
 
-/// How long a statement waits for another writer unless told otherwise.
+/// Default time that a writing statement waits for another writer.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// When a selection goes through an index.
+/// `halocline.index`: when selections use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexMode {
     /// Never.
     Off,
-    /// Where the estimate says that it is cheaper than a scan.
+    /// If the index is estimated to be cheaper than a scan.
     #[default]
     Auto,
-    /// Wherever a condition stands on one of its columns.
+    /// Whenever one of its columns has a condition.
     Force,
 }
 
@@ -56,10 +56,10 @@ impl FromStr for IndexMode {
     }
 }
 
-/// When segments are merged without being asked.
+/// `halocline.compaction`: when segments are merged automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compaction {
-    /// Never; `VACUUM` and compaction do it.
+    /// Never; `VACUUM` merges them.
     #[default]
     Off,
     /// In the background, after a moment without changes.
@@ -89,7 +89,7 @@ impl FromStr for Compaction {
     }
 }
 
-/// `halocline.verify`: when what is read is compared with its checksums.
+/// `halocline.verify`: when data is verified by its checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct VerifySetting(pub(crate) VerifyMode);
 
@@ -141,11 +141,11 @@ fn write_rate(rate: Option<u64>) -> String {
     rate.map_or_else(|| "off".into(), |rate| format!("{}/s", size::exact(rate)))
 }
 
-/// Bytes of a unit of the medium that the pool is on; an extension of a session's configuration.
+/// Access unit of the medium of the pool in bytes; an extension of the configuration of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MediumUnit(pub(crate) u64);
 
-/// Whether something is done: it is, unless it is switched off.
+/// A setting that is on unless it is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OnOff(pub(crate) bool);
 
@@ -175,7 +175,7 @@ impl FromStr for OnOff {
     }
 }
 
-/// How long a statement that writes waits for another writer.
+/// `halocline.lock_wait`: time that a writing statement waits for another writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LockWait(pub(crate) Duration);
 
@@ -221,7 +221,7 @@ pub(crate) struct SessionSettings {
     pub(crate) scrub: Option<u64>,
     /// `halocline.lock_wait`.
     pub(crate) lock_wait: LockWait,
-    /// Notes what is asked of an index, where statements are only planned.
+    /// Records the selections of statements that are only planned.
     pub(crate) recorder: Option<Arc<SelectionRecorder>>,
 }
 

@@ -19,7 +19,7 @@ use crate::scrub::{DamageLog, Scrub};
 use crate::threads::{MOST_THREADS, SelectionThreads};
 use crate::tuning::Tuning;
 
-/// What all sessions of an open pool share.
+/// The state that all sessions of an open pool share.
 pub(crate) struct EngineContext {
     pub(crate) pool: Pool,
     pub(crate) cache: CatalogCache,
@@ -28,18 +28,18 @@ pub(crate) struct EngineContext {
     pub(crate) tuning: Tuning,
     pub(crate) background: Background,
     pub(crate) scrub: Scrub,
-    /// What was found damaged in the background.
+    /// Damage found in the background.
     pub(crate) damage: DamageLog,
-    /// What the sessions' queries run with.
+    /// Memory pool, temporary files and object stores of all queries.
     pub(crate) runtime: Arc<RuntimeEnv>,
-    /// What of the indexes is in DRAM.
+    /// Copies of indexes in DRAM.
     pub(crate) placements: Arc<Placements>,
-    /// Who looks through them.
+    /// Threads that share large selections through an index.
     pub(crate) threads: Arc<SelectionThreads>,
 }
 
 impl EngineContext {
-    /// The newest version of the database.
+    /// Returns the newest version of the database.
     ///
     /// # Errors
     /// The pool or its log cannot be read.
@@ -47,19 +47,19 @@ impl EngineContext {
         self.cache.newest(&self.pool, &self.tuning)
     }
 
-    /// DRAM for the copies of all placed indexes; none: no limit.
+    /// Returns the DRAM budget for the copies of all placed indexes; none if there is no limit.
     pub(crate) fn dram_budget(&self) -> Option<u64> {
         Some(self.placements.budget().limit()).filter(|limit| *limit < u64::MAX)
     }
 
-    /// What it is unless it is changed.
+    /// Returns the budget that applies unless a session changes it.
     pub(crate) fn default_dram_budget(&self) -> Option<u64> {
         let half = self.options.memory.map(|bytes| bytes as u64 / 2);
         self.options.dram_budget.or(half)
     }
 
-    /// Changes that; what was placed is placed anew within it. Volatile indexes that do not stay are built by the next
-    /// queries that have a use for them.
+    /// Sets this budget and places the placed indexes anew within it. Volatile indexes that are dropped are
+    /// built by the next queries that can use them.
     ///
     /// # Errors
     /// The pool or its log cannot be read.
@@ -76,29 +76,29 @@ impl EngineContext {
         Ok(())
     }
 
-    /// How long a statement that writes waits for another writer, unless its session is set otherwise.
+    /// Returns how long a writing statement waits for another writer unless its session sets another time.
     pub(crate) fn lock_wait(&self) -> Duration {
         self.options.lock_wait.unwrap_or(LOCK_WAIT)
     }
 
-    /// The DRAM there is.
+    /// Returns the DRAM budget of the database.
     pub(crate) fn budget(&self) -> MemoryBudget {
         MemoryBudget::new(self.options.memory)
     }
 
-    /// How tables are written.
+    /// Returns the options for writing tables.
     pub(crate) fn table_options(&self) -> TableOptions {
         let mut options = TableOptions::default();
         options.memory = self.budget().storing();
         options
     }
 
-    /// What a table writer has beside the query that feeds it.
+    /// Reserves memory for a table writer that runs beside the query feeding it.
     pub(crate) fn writer_share(&self) -> WriterShare {
         WriterShare::take(self.budget(), &self.runtime.memory_pool)
     }
 
-    /// How indexes are built.
+    /// Returns the options for building indexes.
     pub(crate) fn index_options(&self) -> IndexOptions {
         index_options(&self.options)
     }

@@ -30,11 +30,11 @@ use crate::statement::{
 use crate::tuning::Tuning;
 use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
-/// Bytes of DRAM below which it counts what the allocator keeps of freed memory.
+/// Budget in bytes below which the allocator is set to return freed memory at once.
 const SMALL_MEMORY: usize = 1 << 30;
-/// Bytes of a file that are copied at once.
+/// Number of bytes of a file copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
-/// Bytes of a new pool in DRAM; it grows as it is filled.
+/// Initial size of a pool in DRAM in bytes.
 const DRAM_BYTES: u64 = 1 << 20;
 
 /// A guard that ends the compaction and the scrub with the last handle of a database.
@@ -47,8 +47,8 @@ impl Drop for BackgroundThreads {
     }
 }
 
-/// A pool seen as a SQL catalog. Cheap to clone; clones share settings and an open transaction, [`Database::session`]
-/// gives independent ones.
+/// A pool seen as a SQL catalog. Cheap to clone; clones share settings and an open transaction,
+/// [`Database::session`] gives independent ones.
 #[derive(Clone)]
 pub struct Database {
     pub(crate) session: Arc<DatabaseSession>,
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Database {
 }
 
 impl Database {
-    /// Makes a new pool at `path`.
+    /// Creates a pool at `path`.
     ///
     /// # Errors
     /// The file exists, or cannot be made.
@@ -91,10 +91,11 @@ impl Database {
         }
     }
 
-    /// As [`open`](Self::open) with a [medium](DatabaseOptions::medium), on a device that there is already.
+    /// Opens a pool as [`open`](Self::open) does with a [medium](DatabaseOptions::medium), on an existing
+    /// device.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub fn open_emulated(
         path: &Path,
         options: &DatabaseOptions,
@@ -111,14 +112,14 @@ impl Database {
         })
     }
 
-    /// The emulated device that the pool lies on, if the options asked for one: it knows what it was asked for, and what of
-    /// real time is its own ([`Watch`](halocline_media::Watch)).
+    /// Returns the emulated device of the pool, if the options demand one. It has the counts of accesses, and
+    /// the part of real time that the emulation costs ([`Watch`](halocline_media::Watch)).
     #[must_use]
     pub fn device(&self) -> Option<&Arc<Device>> {
         self.device.as_ref()
     }
 
-    /// A pool in DRAM that ends with the process.
+    /// Creates a pool in DRAM, which ends with the process.
     ///
     /// # Errors
     /// No address space or memory.
@@ -135,8 +136,8 @@ impl Database {
         })
     }
 
-    /// A copy in DRAM of the pool at `path`, which nobody may write to meanwhile, on the [medium](DatabaseOptions::medium)
-    /// that the options ask for. It ends with the process; the file stays as it is.
+    /// Copies the pool at `path` to DRAM, on the [medium](DatabaseOptions::medium) of the options. The file
+    /// must not be written to meanwhile and is not changed. The copy ends with the process.
     ///
     /// # Errors
     /// No such file, not a pool, no address space or memory.
@@ -153,7 +154,7 @@ impl Database {
         })
     }
 
-    /// Makes a new pool on a medium: one that records what is done to it, for crash tests.
+    /// Creates a pool on a medium, for example one that records stores for crash tests.
     ///
     /// # Errors
     /// The medium is too small.
@@ -203,7 +204,8 @@ impl Database {
         }
     }
 
-    /// Another session on the same pool: its own settings (`SET …`), external tables and transaction.
+    /// Opens another session on the same pool, with its own settings (`SET …`), external tables and
+    /// transaction.
     #[must_use]
     pub fn session(&self) -> Self {
         let session = Arc::new(DatabaseSession::new(&self.engine));
@@ -215,18 +217,18 @@ impl Database {
         }
     }
 
-    /// Has the session a transaction that its next statement would be part of.
+    /// Returns true if the session has an open transaction, which its next statement would be part of.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
         self.session.slot().must_be_idle("").is_err()
     }
 
-    /// Runs one statement. Statements that write have done so on return, or, between BEGIN and COMMIT, become part of the
-    /// session's transaction; rows stream as they are asked for. Needs a tokio runtime.
+    /// Runs one statement. Statements that write have done so on return, or, between BEGIN and COMMIT, become
+    /// part of the session's transaction; rows are computed as they are polled. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The statement cannot be parsed, planned, is not supported, or failed; the pool (or the transaction) is then as it
-    /// was.
+    /// The statement cannot be parsed, planned, is not supported, or failed; the pool (or the transaction) is
+    /// then as it was.
     pub async fn sql(&self, text: &str) -> Result<QueryResult, EngineError> {
         let stack = StackSize::for_text(text);
         let run = async {
@@ -236,8 +238,8 @@ impl Database {
         OnLargeStack::new(stack, run).await
     }
 
-    /// Returns a function that names the directories of temporary files that queries have made, for a program that ends
-    /// without dropping what runs. It does not keep the pool open.
+    /// Returns a function that names the directories of temporary files that queries have made, for a program
+    /// that ends without dropping what runs. It does not keep the pool open.
     pub fn spill_directories(&self) -> impl Fn() -> Vec<PathBuf> + Send + use<> {
         let runtime = Arc::clone(&self.engine.runtime);
         move || runtime.disk_manager.temp_dir_paths()
@@ -251,8 +253,9 @@ impl Database {
         statement::split(script)
     }
 
-    /// Imports files into a new table, or into one there is ([`ImportOptions::append`]), all or nothing. Blocks; `progress` is called after every batch from this
-    /// thread; setting `cancel` ends the import with [`EngineError::Cancelled`].
+    /// Imports files into a new table, or into one there is ([`ImportOptions::append`]), all or nothing.
+    /// Blocks; `progress` is called after every batch from this thread; setting `cancel` ends the import with
+    /// [`EngineError::Cancelled`].
     ///
     /// # Errors
     /// A malformed file names itself and the place; the table exists; the pool cannot be written.
@@ -270,8 +273,9 @@ impl Database {
             })
     }
 
-    /// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. A few rows become a
-    /// record of the log, which takes some tens of microseconds and one flush of the medium. Blocks; gives the number of rows.
+    /// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. A few
+    /// rows become a record of the log, which takes some tens of microseconds and one flush of the medium.
+    /// Blocks; returns the number of rows.
     ///
     /// # Errors
     /// No such table or column; a value does not fit; the pool cannot be written.
@@ -282,7 +286,7 @@ impl Database {
             })
     }
 
-    /// Builds an Elf over columns of a table. Blocks.
+    /// Builds an Elf index over columns of a table. Blocks.
     ///
     /// # Errors
     /// No such table or column, the name is taken, the pool cannot be written.
@@ -294,9 +298,9 @@ impl Database {
             })
     }
 
-    /// Decides what of an index is in DRAM from now on, and puts it there (within a transaction: when a query first uses it
-    /// after COMMIT). The choice is kept with the index. A volatile index loses what is stored of it but its definition; one
-    /// that was volatile is built and stored. Blocks.
+    /// Decides what of an index is in DRAM from now on, and puts it there (within a transaction: when a query
+    /// first uses it after COMMIT). The choice is kept with the index. A volatile index loses what is stored
+    /// of it but its definition; one that was volatile is built and stored. Blocks.
     ///
     /// # Errors
     /// No such index; it cannot be placed so; the pool cannot be written.
@@ -317,16 +321,17 @@ impl Database {
         }
     }
 
-    /// Volatile indexes that are being built now, for whichever query or statement. Waits for nobody.
+    /// Returns the names of the volatile indexes that are being built at the moment. Does not block.
     #[must_use]
     pub fn building(&self) -> Vec<String> {
         self.engine.placements.building()
     }
 
-    /// Predicts what each placement of an index would cost within `dram` bytes, and picks one: for these statements, which are
-    /// planned and not run, or, if there are none, for what the index answered lately. `medium` is what the pool is thought
-    /// to lie on, its own medium by default; a page-cache file is taken for DRAM. Times of a medium that is not absolute
-    /// need this host's DRAM measured, which takes two seconds once. Needs a tokio runtime.
+    /// Predicts what each placement of an index would cost within `dram` bytes, and picks one: for these
+    /// statements, which are planned and not run, or, if there are none, for what the index answered lately.
+    /// `medium` is what the pool is thought to lie on, its own medium by default; a page-cache file is taken
+    /// for DRAM. Times of a medium that is not absolute need this host's DRAM measured, which takes two
+    /// seconds once. Needs a tokio runtime.
     ///
     /// # Errors
     /// No such index; a statement cannot be planned; none of them has a condition on the index's columns.
@@ -340,10 +345,10 @@ impl Database {
         advise::advise(&self.session, &self.engine, index, statements, dram, medium).await
     }
 
-    /// Drops a table (with its indexes) or, if there is none of that name, an index. Says what was dropped.
+    /// Drops a table with its indexes or, if there is no table of that name, an index. Returns a message.
     ///
     /// # Errors
-    /// There is neither; the pool cannot be written.
+    /// Neither exists; the pool cannot be written.
     pub fn drop(&self, name: &str) -> Result<String, EngineError> {
         let names = [name.to_string()];
         let catalog = self.session.peek(&self.engine)?;
@@ -357,7 +362,7 @@ impl Database {
         }
     }
 
-    /// Builds an index anew by its definition: one that is damaged can be used again. Reads nothing of what it was.
+    /// Rebuilds an index from its definition, for example a damaged one. Reads no data of the old index.
     ///
     /// # Errors
     /// There is none of this name; its table is damaged; the pool cannot be written.
@@ -368,10 +373,11 @@ impl Database {
             })
     }
 
-    /// Merges segments of a table, or of all, where that is worth it, and drops deleted rows from them: queries on many
-    /// segments are slower. Fine beside readers; other writers get their turn after each merge. Blocks; `progress` is
-    /// called now and then; setting `cancel` ends it with [`EngineError::Cancelled`], what was merged before stays. The
-    /// space is used again by later writes; `VACUUM` gives it back to the file system.
+    /// Merges segments of a table, or of all, where that is worth it, and drops deleted rows from them:
+    /// queries on many segments are slower. Fine beside readers; other writers get their turn after each
+    /// merge. Blocks; `progress` is called now and then; setting `cancel` ends it with
+    /// [`EngineError::Cancelled`], what was merged before stays. The space is used again by later writes;
+    /// `VACUUM` returns it to the file system.
     ///
     /// # Errors
     /// No such table; a transaction is open; the pool cannot be written.
@@ -387,7 +393,7 @@ impl Database {
         statement::compact(&self.engine, table, options, progress, wait, cancel)
     }
 
-    /// What is in the pool.
+    /// Describes the contents of the pool.
     ///
     /// # Errors
     /// A table cannot be read.
@@ -395,10 +401,10 @@ impl Database {
         crate::info::info(&self.engine)
     }
 
-    /// Verifies every checksum and invariant; reads everything.
+    /// Verifies all checksums and invariants. Reads the whole pool.
     ///
     /// # Errors
-    /// The pool cannot be read at all; what is wrong inside it is in the report.
+    /// The pool cannot be read at all; damage inside it is part of the report.
     pub fn check(
         &self,
         progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),
@@ -406,7 +412,7 @@ impl Database {
         crate::check::check(&self.engine, progress)
     }
 
-    /// Makes all that was published survive power loss.
+    /// Makes all published changes survive power loss.
     ///
     /// # Errors
     /// The medium reports a failure.
@@ -415,7 +421,7 @@ impl Database {
     }
 }
 
-/// The bytes of a file in DRAM.
+/// Copies a file into DRAM.
 fn in_dram(path: &Path) -> Result<Dram, EngineError> {
     let failed = |source| PoolError::Io {
         action: "read",
@@ -446,7 +452,7 @@ fn in_dram(path: &Path) -> Result<Dram, EngineError> {
     }
 }
 
-/// The device that the options ask for.
+/// Returns the emulated device that the options demand.
 fn device(options: &DatabaseOptions) -> Result<Option<Arc<Device>>, EngineError> {
     let device = options.medium.as_ref().map(Device::new).transpose();
     Ok(device.map_err(PoolError::from)?)

@@ -1,13 +1,14 @@
 //! SQL over a pool, through DataFusion.
 //!
-//! A [`Database`] is a pool seen as a SQL catalog: its tables answer queries, its Elf indexes answer selections, and
-//! what changes it (a statement, or all from `BEGIN` to `COMMIT`) becomes visible and durable at once: by a record of
-//! the pool's log if it is small, else by publishing a generation.
+//! A [`Database`] is a pool seen as a SQL catalog: its tables answer queries, its Elf indexes answer
+//! selections, and what changes it (a statement, or all from `BEGIN` to `COMMIT`) becomes visible and durable
+//! at once: by a record of the pool's log if it is small, else by publishing a generation.
 //!
 //! Invariants:
-//! - a statement sees one version of the database, taken when it starts, and nothing of a statement beside it;
+//! - a statement sees one version of the database, taken when it starts, and no concurrent changes;
 //! - a statement that fails leaves the pool as it was;
-//! - an answer does not depend on the way to it: `halocline.index = off | auto | force` give the same rows.
+//! - a result does not depend on the access path: `halocline.index = off | auto | force` return the same
+//!   rows.
 
 mod advise;
 mod background;

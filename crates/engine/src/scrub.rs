@@ -1,4 +1,5 @@
-//! State of the scrub, and [`DamageLog`], the list of the damage that the scrub or a merge in the background has found.
+//! State of the scrub, and [`DamageLog`], the list of the damage that the scrub or a merge in the background
+//! has found.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -57,7 +58,8 @@ impl Scrub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the rate in bytes per second; none switches the scrub off. Calls `spawn` to start the thread if there is none yet.
+    /// Sets the rate in bytes per second; none switches the scrub off. Calls `spawn` to start the thread if
+    /// there is none yet.
     pub(crate) fn set(&self, rate: Option<u64>, spawn: impl FnOnce() -> io::Result<JoinHandle<()>>) {
         let mut state = self.state();
         state.rate = rate;

@@ -1,8 +1,9 @@
-//! The thread of the scrub: reads data that queries may not read for long and compares it with its checksums, so that damage
-//! is found while there is a copy to restore from.
+//! The thread of the scrub: reads data that queries may not read for long and compares it with its checksums,
+//! so that damage is found while there is a copy to restore from.
 //!
-//! Invariants: it keeps to the set rate; it pins a generation for one step only, so that writers can reuse space; it verifies
-//! again what was verified before; queries do not wait for it; it ends before the last handle of the database is gone.
+//! Invariants: it keeps to the set rate; it pins a generation for one step only, so that writers can reuse
+//! space; it verifies again what was verified before; queries do not wait for it; it ends before the last
+//! handle of the database is gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use crate::context::EngineContext;
 /// Rest after a pass over everything.
 const REST: Duration = Duration::from_secs(60);
 
-/// Sets the rate in bytes per second, and starts the thread if it does not run yet; none switches the scrub off.
+/// Sets the rate in bytes per second, and starts the thread if it does not run yet; none switches the scrub
+/// off.
 pub(crate) fn set_scrub(engine: &Arc<EngineContext>, rate: Option<u64>) {
     engine.scrub.set(rate, || {
         let engine = Arc::clone(engine);
@@ -40,8 +42,8 @@ fn run(engine: &Arc<EngineContext>) {
     }
 }
 
-/// Verifies all extents of the newest generation, skipping those that are gone when their turn comes. Returns false if the
-/// scrub was ended.
+/// Verifies all extents of the newest generation, skipping those that are gone when their turn comes. Returns
+/// false if the scrub was ended.
 fn pass(engine: &EngineContext) -> Result<bool, PoolError> {
     let snapshot = engine.pool.snapshot()?;
     let immutable = |kind| kind != ObjectKind::LOG && kind != ObjectKind::SLAB;

@@ -1,5 +1,5 @@
-//! Thresholds, which tests make small, and faults that tests inject to prove that they would notice them. In a build without
-//! tests the thresholds are fixed and no fault can be injected.
+//! Thresholds, which tests make small, and faults that tests inject to prove that they would notice them. In
+//! a build without tests the thresholds are fixed and no fault can be injected.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub(crate) enum EngineFault {
     ForgetLog,
     /// A publish makes segments of added rows that were deleted again, too.
     FoldGoneRows,
-    /// A publish does not mark the rows of segments that the log says are deleted.
+    /// A publish does not mark the rows of segments that the log has deleted.
     ForgetDeletions,
     /// Changes of a damaged table, which cannot be folded, are left out of the next log.
     ForgetUnfolded,
@@ -28,11 +28,11 @@ pub(crate) enum EngineFault {
     KeepFailed,
     /// The statements of a transaction become records one by one.
     CommitEarly,
-    /// TRUNCATE keeps what the log says of the table.
+    /// TRUNCATE keeps the changes of the table in the log.
     TruncateSegmentsOnly,
     /// A statement is acknowledged before its record is durable.
     AcknowledgeEarly,
-    /// A compaction loses what the log says of the table.
+    /// A compaction loses the changes of the table in the log.
     CompactWithoutLog,
 }
 

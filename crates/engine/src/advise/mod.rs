@@ -1,4 +1,5 @@
-//! Advice on the placement of an index: for given queries, for the running workload, and for `placement = 'auto'`.
+//! Advice on the placement of an index: for given queries, for the running workload, and for `placement =
+//! 'auto'`.
 
 mod auto;
 mod selections;
@@ -36,8 +37,8 @@ pub struct IndexAdvice {
     pub statement: String,
 }
 
-/// Returns the medium that predictions assume for a pool: the emulated one if there is one, persistent memory for DAX, and
-/// otherwise DRAM, since a page-cache file is as fast once it has been read.
+/// Returns the medium that predictions assume for a pool: the emulated one if there is one, persistent memory
+/// for DAX, and otherwise DRAM, since a page-cache file is as fast once it has been read.
 pub(crate) fn medium_of(kind: MediumKind, emulated: Option<&EmulatedSpec>) -> EmulatedSpec {
     let profile = match (emulated, kind) {
         (Some(spec), _) => return spec.clone(),
@@ -51,8 +52,8 @@ pub(crate) fn medium_of(kind: MediumKind, emulated: Option<&EmulatedSpec>) -> Em
     }
 }
 
-/// Advises on an index with `dram` bytes for the given statements. Without any, for the recent queries of this process, or
-/// for synthetic ones.
+/// Advises on an index with `dram` bytes for the given statements. Without any, for the recent queries of
+/// this process, or for synthetic ones.
 ///
 /// # Errors
 /// No such index; a statement cannot be planned; none of them has a condition on the index's columns.
@@ -153,8 +154,8 @@ async fn record(
     Ok(recorder)
 }
 
-/// Returns the selections for which the planner chose the index, or, if there are none, all that the index could answer;
-/// and a description of them.
+/// Returns the selections for which the planner chose the index, or, if there are none, all that the index
+/// could answer; and a description of them.
 fn of_statements(
     recorder: &SelectionRecorder,
     index: &TableIndex,

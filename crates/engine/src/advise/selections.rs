@@ -1,4 +1,5 @@
-//! Selections through an index, kept as conditions on values so that they can be translated for later versions of the index.
+//! Selections through an index, kept as conditions on values so that they can be translated for later
+//! versions of the index.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! The newest version, kept between statements so that nothing is opened or read twice.
+//! A cache of the newest version, so that statements do not open or read anything twice.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::delta::Delta;
 use crate::placements::Placements;
 use crate::tuning::{EngineFault, Tuning};
 
-/// Keeps the newest version that a statement asked for.
+/// The newest version that a statement has requested.
 #[derive(Debug)]
 pub(crate) struct CatalogCache {
     kept: Mutex<Option<Arc<Catalog>>>,
@@ -18,7 +18,7 @@ pub(crate) struct CatalogCache {
 }
 
 impl CatalogCache {
-    /// Of nothing yet.
+    /// Returns an empty cache.
     pub(crate) fn new(placements: Arc<Placements>) -> Self {
         Self {
             kept: Mutex::default(),
@@ -26,7 +26,7 @@ impl CatalogCache {
         }
     }
 
-    /// The newest version: of the newest generation, with all that its log holds. O(records since the last call).
+    /// Returns the newest version: the newest generation with its whole log. O(records since the last call).
     ///
     /// # Errors
     /// The pool or its log cannot be read.
@@ -50,13 +50,13 @@ impl CatalogCache {
         Ok(newest)
     }
 
-    /// Lets the snapshot go, so that a writer may use the space that it frees.
+    /// Drops the snapshot, so that a writer may reuse the space that it pins.
     pub(crate) fn forget(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
-/// The version after the records that have been appended since, if there are any.
+/// Returns the version that includes the records appended since, if there are any.
 fn extended(known: &Catalog, tuning: &Tuning) -> Result<Option<Arc<Catalog>>, EngineError> {
     let Some(snapshot) = known.objects.snapshot() else {
         return Ok(None);

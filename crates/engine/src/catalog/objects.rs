@@ -1,6 +1,6 @@
-//! The tables and indexes that one state of the pool's objects holds, opened when first asked for.
+//! The tables and indexes in one state of the pool's objects, opened on first use.
 //!
-//! The state is that of a snapshot, or that of a transaction; the latter is asked only while the transaction's
+//! The state is that of a snapshot, or that of a transaction; the latter is read only while the transaction's
 //! statement is planned, and never keeps the transaction from ending.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::EngineError;
 use crate::error::known_names;
 use crate::placements::{IndexPlacement, Placements};
 
-/// Whose objects.
+/// Where the objects are read.
 enum ObjectSource {
     Snapshot(Snapshot),
     Transaction(Weak<Txn>),
@@ -77,12 +77,12 @@ impl CatalogObjects {
         }
     }
 
-    /// Number of the published state that it is, or that lies under it.
+    /// Returns the generation that this state is, or is based on.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The snapshot, if it is one.
+    /// Returns the snapshot if this is the state of one.
     pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
         match &self.source {
             ObjectSource::Snapshot(snapshot) => Some(snapshot),
@@ -90,22 +90,22 @@ impl CatalogObjects {
         }
     }
 
-    /// Names of the tables, sorted.
+    /// Returns the sorted names of the tables.
     pub(crate) fn table_names(&self) -> Vec<String> {
         self.tables.keys().cloned().collect()
     }
 
-    /// Is there a table of this name.
+    /// Returns true if there is a table of this name.
     pub(crate) fn has_table(&self, name: &str) -> bool {
         self.tables.contains_key(name)
     }
 
-    /// Is there an index of this name.
+    /// Returns true if there is an index of this name.
     pub(crate) fn has_index(&self, name: &str) -> bool {
         self.index_names.iter().any(|other| other == name)
     }
 
-    /// All indexes, opened.
+    /// Opens all indexes and returns them.
     pub(crate) fn indexes(&self) -> &[OpenIndex] {
         self.indexes.get_or_init(|| {
             self.index_names
@@ -146,7 +146,7 @@ impl CatalogObjects {
         }
     }
 
-    /// A table as its segments are, without what the log says of it; opened once.
+    /// Returns a table without its delta; opens it on the first call.
     ///
     /// # Errors
     /// There is none; its bytes are damaged; the transaction has ended.
@@ -166,14 +166,14 @@ impl CatalogObjects {
                 Table::open_in(&txn, name)?
             }
         };
-        // One that cannot be read may be on any table.
+        // An unreadable index may belong to any table.
         let on_table = |index: &&OpenIndex| index.table.as_ref().is_none_or(|table| table == name);
         let indexes = self.indexes().iter().filter(on_table).cloned().collect();
         let open = Arc::new(OpenTable::new(table, indexes));
         Ok(Arc::clone(slot.get_or_init(|| open)))
     }
 
-    /// The object of this name in the pool.
+    /// Returns the object of this name in the pool.
     fn object(&self, name: &str) -> Option<Object> {
         match &self.source {
             ObjectSource::Snapshot(snapshot) => snapshot.get(name),
@@ -181,7 +181,7 @@ impl CatalogObjects {
         }
     }
 
-    /// The definition of a table and the number of its stored rows, which are there even if the table is damaged.
+    /// Returns the definition of a table and the number of its stored rows, even if the table is damaged.
     ///
     /// # Errors
     /// There is none, or its metadata cannot be read.
@@ -192,7 +192,7 @@ impl CatalogObjects {
         Ok(TableHead::of_object(self.object(&table_object(name)), name)?)
     }
 
-    /// Name and columns of the table of this uid, which may be damaged.
+    /// Returns name and columns of the table of this uid, which may be damaged.
     ///
     /// # Errors
     /// There is none.
@@ -209,7 +209,7 @@ impl CatalogObjects {
         })
     }
 
-    /// The table of this uid.
+    /// Returns the table of this uid.
     ///
     /// # Errors
     /// There is none, or it cannot be read.
@@ -218,7 +218,7 @@ impl CatalogObjects {
         self.table(name)
     }
 
-    /// The error for a table that is not there.
+    /// Returns the error for a table that does not exist.
     pub(crate) fn no_table(&self, name: &str) -> EngineError {
         EngineError::NoTable {
             name: name.to_string(),
@@ -226,7 +226,7 @@ impl CatalogObjects {
         }
     }
 
-    /// The error for an index that is not there.
+    /// Returns the error for an index that does not exist.
     pub(crate) fn no_index(&self, name: &str) -> EngineError {
         EngineError::NoIndex {
             name: name.to_string(),

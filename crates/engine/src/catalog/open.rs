@@ -35,14 +35,16 @@ pub(crate) struct OpenIndex {
     pub(crate) table: Option<String>,
     /// The stored index, or the reason why it cannot be used.
     pub(crate) index: Result<Arc<TableIndex>, String>,
-    /// The stored part of an index that cannot be used because it does not cover rows of the open transaction.
+    /// The stored part of an index that cannot be used because it does not cover rows of the open
+    /// transaction.
     pub(crate) incomplete: Option<Arc<TableIndex>>,
     /// Its copies in DRAM.
     pub(crate) placement: IndexPlacement,
 }
 
 impl OpenIndex {
-    /// Returns the index with its present copies in DRAM; none if it cannot be used, or is volatile and not built.
+    /// Returns the index with its present copies in DRAM; none if it cannot be used, or is volatile and not
+    /// built.
     pub(crate) fn now(&self) -> Option<Arc<TableIndex>> {
         let index = self.index.as_ref().ok()?;
         let now = self.placement.placed().unwrap_or_else(|| Arc::clone(index));
@@ -67,8 +69,8 @@ impl OpenIndex {
             .is_ok_and(|index| self.placement.is_due(index))
     }
 
-    /// Makes the missing copies in DRAM and returns the index with them; see [`IndexPlacement::place`]. None if it cannot be
-    /// used even then.
+    /// Makes the missing copies in DRAM and returns the index with them; see [`IndexPlacement::place`]. None
+    /// if it cannot be used even then.
     pub(crate) fn place(
         &self,
         table: &Table,
@@ -80,7 +82,8 @@ impl OpenIndex {
         placed.is_complete().then_some(placed)
     }
 
-    /// Does the same as [`place`](Self::place), waiting for other threads; the trees of a volatile index are not built.
+    /// Does the same as [`place`](Self::place), waiting for other threads; the trees of a volatile index are
+    /// not built.
     pub(crate) fn place_again(&self, table: &Table) {
         match &self.index {
             Ok(index) if index.is_volatile() => drop(self.placement.attach(index, table)),
@@ -148,8 +151,8 @@ impl OpenTable {
         self.table.live_rows() + added as u64
     }
 
-    /// Returns row and value statistics. The row count is always exact. The others are exact only while no row is deleted and
-    /// none is in the log, because DataFusion answers queries from exact statistics.
+    /// Returns row and value statistics. The row count is always exact. The others are exact only while no
+    /// row is deleted and none is in the log, because DataFusion answers queries from exact statistics.
     ///
     /// # Errors
     /// The zone maps cannot be read.

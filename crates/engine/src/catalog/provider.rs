@@ -1,5 +1,5 @@
-//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables at one snapshot, the
-//! session's external tables beside them, and files by their paths.
+//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables at one
+//! snapshot, the session's external tables beside them, and files by their paths.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -38,7 +38,7 @@ impl MissingTables {
     }
 }
 
-/// Tables that a session has made from files, in place.
+/// The external tables of a session. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Externals(Arc<RwLock<BTreeMap<String, Arc<dyn TableProvider>>>>);
 
@@ -67,12 +67,12 @@ impl Externals {
             .insert(name, table)
     }
 
-    /// Is there one of this name.
+    /// Returns true if there is a table of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Forgets one; tells whether it was there.
+    /// Removes a table and returns it if it was there.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         self.0
             .write()
@@ -81,7 +81,7 @@ impl Externals {
     }
 }
 
-/// The list of catalogs: one.
+/// The list of catalogs, which has one entry.
 #[derive(Debug)]
 pub(crate) struct PoolCatalogList(Arc<PoolCatalog>);
 

@@ -1,6 +1,6 @@
 //! Log records: small changes as bytes, and back. The bytes are described in `docs/format.md`.
 //!
-//! A record holds the changes of one statement, or of one transaction of several, in their order: whoever reads it
+//! A record holds the changes of one statement, or of one transaction of several, in order: a reader
 //! sees all of them or none.
 
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ use roaring::RoaringBitmap;
 use crate::EngineError;
 use crate::import::{check_batch_in, guarded};
 
-/// The newest version of records that this program reads: that of records with decimals of more than 64 bits, which
-/// programs that know version 1 cannot fold into tables.
+/// The newest version of records that this program reads: that of records with decimals of more than 64 bits,
+/// which programs that know version 1 cannot fold into tables.
 pub(crate) const RECORD_VERSION: u32 = 2;
 /// Version of all other records.
 const PLAIN: u32 = 1;
@@ -33,7 +33,7 @@ pub(crate) const KIND_DELETE: u32 = 2;
 /// A change that deletes rows of the delta.
 pub(crate) const KIND_DELETE_ADDED: u32 = 3;
 
-/// One change of one table.
+/// A change of one table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TableChange {
     /// Rows are added behind all others; their columns are exactly the table's.
@@ -44,10 +44,10 @@ pub(crate) enum TableChange {
     DeleteAdded(RoaringBitmap),
 }
 
-/// TableChanges in their order, each with the uid of its table.
+/// Changes in order, each with the uid of its table.
 pub(crate) type TableChanges = Vec<(u64, TableChange)>;
 
-/// The changes as a record.
+/// Returns the changes as a record.
 ///
 /// # Errors
 /// Arrow cannot encode a batch.
@@ -92,7 +92,7 @@ pub(crate) fn encode(changes: &[(u64, TableChange)]) -> Result<Vec<u8>, EngineEr
     Ok(bytes)
 }
 
-/// The changes of a record; `schema_of` gives the columns of a table by its uid.
+/// Decodes the changes of a record; `schema_of` returns the columns of a table by its uid.
 ///
 /// # Errors
 /// The record is newer than this program or not well-formed, or names a table that is not there.
@@ -131,7 +131,7 @@ pub(crate) fn decode(
     Ok(changes)
 }
 
-/// About how many bytes a change takes in a record.
+/// Returns the approximate number of bytes of a change in a record.
 pub(crate) fn size(change: &TableChange) -> usize {
     match change {
         TableChange::Insert(batch) => batch.get_array_memory_size(),
@@ -139,7 +139,8 @@ pub(crate) fn size(change: &TableChange) -> usize {
     }
 }
 
-/// A batch that holds on to nothing but its own rows: views of text otherwise keep, and write, whole buffers.
+/// Returns a batch that holds on to nothing but its own rows: views of text otherwise keep, and write, whole
+/// buffers.
 pub(crate) fn compact(batch: &RecordBatch) -> RecordBatch {
     let own = |column: &ArrayRef| -> ArrayRef {
         if let Some(text) = column.as_any().downcast_ref::<StringViewArray>() {
@@ -173,14 +174,14 @@ fn put_bitmap(rows: &RoaringBitmap, bytes: &mut Vec<u8>) {
     let _ = rows.serialize_into(bytes);
 }
 
-/// What a reader says of a record whose checksum was right and whose content is not.
+/// Returns the error for a record with an intact checksum and invalid content.
 pub(crate) fn unusable(reason: &str) -> EngineError {
     EngineError::Log {
         reason: reason.to_string(),
     }
 }
 
-/// The bytes of a record that are still to be read.
+/// The unread bytes of a record.
 struct RecordCursor<'a>(&'a [u8]);
 
 impl<'a> RecordCursor<'a> {
@@ -322,7 +323,7 @@ mod tests {
             format!(
                 "| 0 | 4 | `version` | {PLAIN}, or {RECORD_VERSION} if it adds decimals of more than 64 bits |"
             ),
-            format!("### TableChange ({CHANGE_HEADER} bytes)"),
+            format!("### Change ({CHANGE_HEADER} bytes)"),
             format!(
                 "{KIND_INSERT} insert, {KIND_DELETE} delete rows of a segment, {KIND_DELETE_ADDED} delete added rows |"
             ),

@@ -1,8 +1,8 @@
-//! What the log says of one table: rows that were added, and rows that are gone.
+//! The changes of one table in the log: added rows and deleted rows.
 //!
-//! Invariants: added rows are numbered in the order of their arrival and keep their numbers; batches are never empty
-//! and, like the digits of a binary counter, each has more rows than the one behind it, so that n insertions of one row
-//! leave O(log n) batches and copy O(n log n) rows in all.
+//! Invariants: added rows are numbered in the order of their arrival and keep their numbers; batches are
+//! never empty and, like the digits of a binary counter, each has more rows than the one behind it, so that n
+//! insertions of one row leave O(log n) batches and copy O(n log n) rows in all.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(crate) struct TableDelta {
 }
 
 impl TableDelta {
-    /// Takes in one change.
+    /// Applies a change.
     ///
     /// # Errors
     /// A batch has other columns than those before it; a deleted row was never added.
@@ -65,42 +65,43 @@ impl TableDelta {
         Ok(())
     }
 
-    /// The added rows in their order, deleted ones included: of each batch the number of its first row.
+    /// Returns the added rows in order, including deleted ones, as batches with the number of their first
+    /// row.
     pub(crate) fn batches(&self) -> &[(usize, Arc<RecordBatch>)] {
         &self.batches
     }
 
-    /// Added rows, deleted ones included.
+    /// Returns the number of added rows, including deleted ones.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Which of the added rows are deleted.
+    /// Returns the numbers of the added rows that are deleted.
     pub(crate) fn gone(&self) -> &RoaringBitmap {
         &self.gone
     }
 
-    /// Is the added row deleted.
+    /// Returns true if the added row is deleted.
     pub(crate) fn is_gone(&self, row: usize) -> bool {
         self.gone.contains(row as u32)
     }
 
-    /// Are all of these added rows there.
+    /// Returns true if none of these added rows is deleted.
     pub(crate) fn are_live(&self, rows: &Range<usize>) -> bool {
         self.gone.range_cardinality(rows.start as u32..rows.end as u32) == 0
     }
 
-    /// Added rows that are there.
+    /// Returns the number of added rows that are not deleted.
     pub(crate) fn live_rows(&self) -> usize {
         self.rows - self.gone.len() as usize
     }
 
-    /// Deleted rows of segments, by the segment's id.
+    /// Returns the deleted rows of segments, by segment id.
     pub(crate) fn deleted(&self) -> &BTreeMap<u64, RoaringBitmap> {
         &self.deleted
     }
 
-    /// The changes that lead to it from an empty one.
+    /// Returns the changes that lead from an empty delta to this one.
     pub(crate) fn changes(&self) -> impl Iterator<Item = TableChange> {
         let added = self
             .batches
@@ -114,7 +115,7 @@ impl TableDelta {
         added.chain(gone).chain(deleted)
     }
 
-    /// About how many bytes of DRAM the rows take.
+    /// Returns the approximate number of bytes of DRAM that the rows occupy.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -12,7 +12,7 @@ use super::probe;
 use super::truth::{self, Truth};
 use crate::semantics::without_sign_of_zero;
 
-/// The truth of a condition that is no AND, OR or NOT.
+/// Evaluates the truth of a condition other than AND, OR and NOT.
 pub(crate) fn of(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     direct(expr, codes).or_else(|| probe::every_code(expr, codes))
 }
@@ -38,7 +38,7 @@ fn direct(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     }
 }
 
-/// `value op literal`, where the value is the column or a monotone function of it.
+/// Evaluates `value op literal`, where the value is the column or a monotone function of it.
 fn side(value: &Expr, op: Operator, literal: &ScalarValue, codes: &CodeDomain<'_>) -> Option<Truth> {
     match column_or(value) {
         Expr::Column(_) => compare(op, literal, codes),
@@ -46,7 +46,8 @@ fn side(value: &Expr, op: Operator, literal: &ScalarValue, codes: &CodeDomain<'_
     }
 }
 
-/// The column itself where its zeros are made one, as they are among codes; else the expression.
+/// Returns the column below a function that only unifies the zeros of floats, as codes do; otherwise the
+/// expression.
 fn column_or(value: &Expr) -> &Expr {
     match without_sign_of_zero(value) {
         column @ Expr::Column(_) => column,
@@ -54,7 +55,7 @@ fn column_or(value: &Expr) -> &Expr {
     }
 }
 
-/// `column op literal`.
+/// Evaluates `column op literal`.
 fn compare(op: Operator, literal: &ScalarValue, codes: &CodeDomain<'_>) -> Option<Truth> {
     if literal.is_null() {
         return match op {
@@ -137,7 +138,7 @@ fn in_list(list: &InList, codes: &CodeDomain<'_>) -> Option<Truth> {
     Some(if list.negated { matching.not() } else { matching })
 }
 
-/// `function(column) IN (…)` as an OR, for as many values as may be bisected for.
+/// Evaluates `function(column) IN (…)` as an OR, for few values, since each needs a bisection.
 fn one_of_few(list: &InList, codes: &CodeDomain<'_>) -> Option<Truth> {
     const FEW: usize = 32;
     if list.list.len() > FEW {
@@ -187,7 +188,8 @@ enum Pattern {
     Whole(String),
 }
 
-/// A LIKE pattern that is a text, or a text followed by `%`; a backslash takes the next character as it is.
+/// Reads a LIKE pattern that is a text, or a text followed by `%`; a backslash takes the next character as it
+/// is.
 fn read_pattern(pattern: &str) -> Option<Pattern> {
     let mut text = String::new();
     let mut characters = pattern.chars();

@@ -13,7 +13,7 @@ pub(crate) struct CodeDomain<'a> {
     pub(crate) field: &'a Field,
     /// Its codes.
     pub(crate) space: &'a CodeSpace,
-    /// CodeDomain of values.
+    /// Codes of values.
     pub(crate) values: Intervals,
     /// The code of NULL, if there are NULLs.
     pub(crate) nulls: Intervals,
@@ -34,12 +34,12 @@ impl<'a> CodeDomain<'a> {
         }
     }
 
-    /// The set of codes that match `predicate`.
+    /// Returns the set of codes that match `predicate`.
     pub(crate) fn set(&self, predicate: &CodePredicate) -> Intervals {
         Intervals::of(predicate, self.space.max_code())
     }
 
-    /// A literal as an array of the column's type, if nothing is lost on the way.
+    /// Casts a literal to the type of the column; none if the cast is lossy.
     pub(crate) fn literal(&self, value: &ScalarValue) -> Option<ScalarValue> {
         let (from, to) = (value.data_type(), self.space.data_type());
         if from == *to {
@@ -50,7 +50,7 @@ impl<'a> CodeDomain<'a> {
         (back == *value).then_some(cast)
     }
 
-    /// A literal as an array of one value of the column's type.
+    /// Returns a literal as an array of one value of the column's type.
     pub(crate) fn array(&self, value: &ScalarValue) -> Option<ArrayRef> {
         self.literal(value)?.to_array().ok()
     }

@@ -1,5 +1,6 @@
-//! Conditions decided by evaluating them on values of the column: all of them when they are few, or by bisection when
-//! the condition compares a monotone function of the column (a widening cast, the year of a date) with a literal.
+//! Conditions decided by evaluating them on values of the column: all of them when they are few, or by
+//! bisection when the condition compares a monotone function of the column (a widening cast, the year of a
+//! date) with a literal.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ const MAX_PROBES: u64 = 1024;
 /// Probes per round of the bisection.
 const FANOUT: u64 = 64;
 
-/// A condition ready to be evaluated on codes.
+/// A condition that can be evaluated on codes.
 struct CodeProbe<'a> {
     codes: &'a CodeDomain<'a>,
     schema: Arc<Schema>,
@@ -43,7 +44,7 @@ impl<'a> CodeProbe<'a> {
         })
     }
 
-    /// The condition's value at each code; `None` if it fails there or is not boolean.
+    /// Evaluates the condition at each code; `None` if that fails or the result is not boolean.
     fn at(&self, codes: &[u64]) -> Option<BooleanArray> {
         let values = self.codes.space.decode(codes).ok()?;
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), vec![values]).ok()?;
@@ -57,7 +58,7 @@ impl<'a> CodeProbe<'a> {
     }
 }
 
-/// The truth of any condition over a column of few codes.
+/// Evaluates a condition on every code of a column that has few codes.
 pub(crate) fn every_code(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     let max = codes.space.max_code();
     if max >= MAX_PROBES {
@@ -79,7 +80,7 @@ pub(crate) fn every_code(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     })
 }
 
-/// The truth of `function op literal`, if the function is known to be monotone over the column.
+/// Bisects for the truth of `function op literal` if the function is known to be monotone over the column.
 pub(crate) fn monotone(
     function: &Expr,
     op: Operator,
@@ -135,8 +136,9 @@ pub(crate) fn monotone(
     })
 }
 
-/// The first code of a value for which `condition`, false up to somewhere and true from there, is true. The outer
-/// `None` says that it is not such a condition (it fails or is NULL at a probe), the inner one that it is true nowhere.
+/// The first code of a value for which `condition`, false up to somewhere and true from there, is true. The
+/// outer The outer `None` means that the condition is not monotone (it fails or is NULL at a probe), the
+/// inner one that it is never true.
 #[expect(
     clippy::option_option,
     reason = "two different absences, and used in this file only"
@@ -179,7 +181,8 @@ fn first(condition: &BinaryExpr, codes: &CodeDomain<'_>) -> Option<Option<u64>> 
     Some(Some(hi))
 }
 
-/// Does `expr` sort its results like the column's values. Its definedness is checked at the ends of the domain.
+/// Returns true if `expr` is monotone over the values of the column. Whether it is defined is checked at the
+/// ends of the domain.
 fn is_monotone(expr: &Expr, column: &DataType) -> bool {
     match expr {
         Expr::Column(_) => is_ordered(column),
@@ -201,8 +204,8 @@ fn is_monotone(expr: &Expr, column: &DataType) -> bool {
     }
 }
 
-/// Casts between numbers, and between dates and timestamps, keep the order; casts between the two kinds are left out, and
-/// so are those that wrap where the result is outside of its type instead of failing there.
+/// Casts between numbers, and between dates and timestamps, keep the order; casts between the two kinds are
+/// left out, and so are those that wrap where the result is outside of its type instead of failing there.
 fn keeps_order(inner: &Expr, to: &DataType, column: &DataType) -> bool {
     let from = match inner {
         Expr::Cast(cast) => cast.field.data_type(),

@@ -7,7 +7,7 @@ use super::atom;
 use super::codes::CodeDomain;
 use super::intervals::Intervals;
 
-/// For which codes an expression is true and for which it is false; for the others it is NULL.
+/// The codes for which an expression is true, and those for which it is false; it is NULL for the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Truth {
     pub(crate) yes: Intervals,
@@ -15,7 +15,7 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// NULL everywhere.
+    /// Returns the truth of an expression that is always NULL.
     pub(crate) fn unknown() -> Self {
         Self {
             yes: Intervals::empty(),
@@ -23,7 +23,7 @@ impl Truth {
         }
     }
 
-    /// True on `yes`, false on all other values, NULL on NULL.
+    /// Returns the truth of an expression that is true on `yes`, false on all other values, and NULL on NULL.
     pub(crate) fn strict(yes: Intervals, codes: &CodeDomain<'_>) -> Self {
         let yes = yes.intersect(&codes.values);
         Self {
@@ -32,7 +32,7 @@ impl Truth {
         }
     }
 
-    /// True on `yes`, false on all other codes, NULL's included.
+    /// Returns the truth of an expression that is true on `yes` and false on all other codes, including NULL.
     pub(crate) fn total(yes: Intervals, codes: &CodeDomain<'_>) -> Self {
         Self {
             no: yes.complement(&codes.values.union(&codes.nulls)),
@@ -61,7 +61,7 @@ impl Truth {
         }
     }
 
-    /// CodeDomain for which the expression is NULL.
+    /// Returns the codes for which the expression is NULL.
     fn null(&self, codes: &CodeDomain<'_>) -> Intervals {
         self.yes
             .union(&self.no)
@@ -69,7 +69,7 @@ impl Truth {
     }
 }
 
-/// The truth of `expr`, exactly, or `None`.
+/// Returns the truth of `expr`, exactly, or `None`.
 pub(crate) fn of(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     match expr {
         Expr::Alias(alias) => of(&alias.expr, codes),

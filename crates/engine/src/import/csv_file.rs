@@ -11,7 +11,7 @@ use super::options::{ImportFormat, ImportOptions};
 
 /// Rows of a batch, as queries have them.
 const BATCH_ROWS: usize = 8192;
-/// BytesRead of a batch, about.
+/// Bytes of a batch, about.
 const BATCH_BYTES: usize = 16 << 20;
 
 /// CSV files with the same columns, inferred from all of their values.
@@ -22,7 +22,7 @@ pub(crate) struct CsvSource {
 }
 
 impl CsvSource {
-    /// Infers the columns of some files, read as the options say.
+    /// Infers the columns of some files, read with these options.
     ///
     /// # Errors
     /// A file cannot be read, is malformed, or has other columns than the first one.
@@ -39,12 +39,12 @@ impl CsvSource {
         Ok(Self { files, count })
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.files.schema
     }
 
-    /// The number of files.
+    /// Returns the number of files.
     pub(crate) fn count(&self) -> usize {
         self.count
     }

@@ -1,9 +1,9 @@
-//! Where an input file is wrong, and how.
+//! Errors in input files.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A place in an input file.
+/// A location in an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceLocation {
     /// The file as a whole (its header, footer or schema).
@@ -27,7 +27,7 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// What is wrong there.
+/// The kind of an error in an input file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportFault {
@@ -64,7 +64,7 @@ pub enum ImportFault {
     /// An empty or NULL value in a NOT NULL column.
     #[error("is NULL in a NOT NULL column")]
     UnexpectedNull,
-    /// BytesRead that are not UTF-8.
+    /// Bytes that are not UTF-8.
     #[error("is not valid UTF-8 (import text files in UTF-8)")]
     InvalidUtf8,
     /// A quote that never closes.
@@ -110,11 +110,11 @@ pub enum ImportFault {
 pub struct ImportError {
     /// The file.
     pub file: PathBuf,
-    /// Where in it.
+    /// The location in the file.
     pub place: SourceLocation,
     /// The column, where one is to blame.
     pub column: Option<String>,
-    /// What is wrong.
+    /// The kind of the error.
     pub fault: ImportFault,
 }
 

@@ -15,7 +15,7 @@ use super::value::sql_name;
 use super::{ipc, parquet, text};
 use crate::storable::{storable_schema, storable_type, to_schema};
 
-/// How one file is to be read.
+/// A file to read, with its format.
 #[derive(Debug)]
 struct InputSource {
     path: PathBuf,
@@ -29,18 +29,18 @@ pub(crate) struct Files {
     sources: Vec<InputSource>,
     /// The columns of the table.
     pub(crate) schema: SchemaRef,
-    /// Were types inferred from a part of the values only.
+    /// True if types were inferred from a part of the values only.
     pub(crate) guessed: bool,
-    /// Which columns of text files have inferred types.
+    /// For each column of text files, whether its type was inferred.
     inferred: Arc<[bool]>,
     /// Columns of text files, and what decided their types.
     pub(crate) columns: Vec<InferredColumn>,
     batch: BatchSize,
-    /// BytesRead read so far.
+    /// Bytes read so far.
     pub(crate) bytes: BytesRead,
 }
 
-/// How large batches may be.
+/// Limits on the size of batches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchSize {
     rows: usize,
@@ -49,9 +49,9 @@ pub(crate) struct BatchSize {
 
 /// Rows of a batch, however long they are.
 const LEAST_ROWS: usize = 1;
-/// BytesRead of a page or an Arrow batch that are decompressed, however little memory there is.
+/// Bytes of a page or an Arrow batch that are decompressed, however little memory there is.
 const LEAST_PART: u64 = 16 << 20;
-/// BytesRead of such a part, however much memory there is.
+/// Bytes of such a part, however much memory there is.
 const MOST_PART: u64 = 1 << 30;
 /// Batches' worth of bytes that a page or an Arrow batch may have.
 const PART_BATCHES: usize = 6;
@@ -64,24 +64,24 @@ impl BatchSize {
         }
     }
 
-    /// BytesRead that a page of a file or a batch of its own may have when it is decompressed.
+    /// Returns the most bytes of a decompressed page or batch of a file.
     pub(crate) fn part_bytes(self) -> u64 {
         (self.bytes.saturating_mul(PART_BATCHES) as u64).clamp(LEAST_PART, MOST_PART)
     }
 
-    /// May a batch of so many rows and bytes take another row.
+    /// Returns true if a batch of `rows` rows and `bytes` bytes may take another row.
     pub(crate) fn has_room(self, rows: usize, bytes: usize) -> bool {
         rows < self.rows && bytes < self.bytes
     }
 
-    /// Rows of a batch if a row takes so many bytes.
+    /// Returns the number of rows of a batch if a row takes `bytes` bytes.
     pub(crate) fn rows(self, row_bytes: u64) -> usize {
         let row_bytes = usize::try_from(row_bytes).unwrap_or(usize::MAX).max(1);
         (self.bytes / row_bytes).max(LEAST_ROWS).min(self.rows)
     }
 }
 
-/// BytesRead of a row in Arrow's arrays, without the strings' own.
+/// Returns the bytes of a row in Arrow arrays, without those of strings.
 pub(crate) fn fixed_bytes(schema: &Schema) -> u64 {
     let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(16) as u64;
     schema.fields().iter().map(width).sum()
@@ -131,17 +131,17 @@ impl Files {
         })
     }
 
-    /// Number of files.
+    /// Returns the number of files.
     pub(crate) fn count(&self) -> usize {
         self.sources.len()
     }
 
-    /// The path of file `number`.
+    /// Returns the path of file `number`.
     pub(crate) fn path(&self, number: usize) -> &Path {
         &self.sources[number].path
     }
 
-    /// How the CSV files were split.
+    /// Returns the dialects of the CSV files.
     pub(crate) fn dialects(&self) -> Vec<DialectReport> {
         let csv = self
             .sources
@@ -198,7 +198,7 @@ impl Files {
     }
 }
 
-/// What was inferred from text files.
+/// Columns and dialects inferred from text files.
 #[derive(Default)]
 struct InferredText {
     guessed: bool,
@@ -230,7 +230,7 @@ impl InferredText {
     }
 }
 
-/// The columns that all files agree on.
+/// Returns the columns that all files agree on.
 fn common_schema(
     table: &str,
     sources: &[InputSource],
@@ -292,7 +292,7 @@ fn common_schema(
     Ok(common.unwrap_or_else(|| Arc::new(Schema::empty())))
 }
 
-/// The schema of both, which differ at most in what may be NULL.
+/// Returns the schema of both, which differ at most in what may be NULL.
 fn merge(path: &Path, first: &SchemaRef, own: &SchemaRef) -> Result<SchemaRef, ImportError> {
     check_names(path, own, first)?;
     let mut fields = Vec::new();

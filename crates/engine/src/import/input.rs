@@ -12,7 +12,7 @@ use arrow_schema::SchemaRef;
 use super::error::{ImportError, ImportFault, SourceLocation};
 use super::options::ImportFormat;
 
-/// Batches of a file as they are decoded; the first error ends them.
+/// The batches of a file, decoded on demand; the first error ends them.
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ImportError>> + Send>;
 
 /// A file that is being read.
@@ -23,7 +23,7 @@ pub(crate) struct Input {
     pub(crate) batches: Batches,
 }
 
-/// BytesRead read so far, counted where they are read.
+/// A shared counter of the bytes read so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BytesRead(Arc<AtomicU64>);
 
@@ -37,7 +37,7 @@ impl BytesRead {
     }
 }
 
-/// A reader that counts.
+/// A reader that counts the bytes it reads.
 pub(crate) struct CountingReader<R> {
     inner: R,
     bytes: BytesRead,
@@ -57,7 +57,7 @@ impl<R: Read> Read for CountingReader<R> {
     }
 }
 
-/// An error about a file.
+/// Returns an error about a file.
 pub(crate) fn fault(file: &Path, place: SourceLocation, fault: ImportFault) -> ImportError {
     ImportError {
         file: file.to_path_buf(),
@@ -88,10 +88,10 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> ImportError {
     )
 }
 
-/// The format of a file: by its first bytes, then by its name.
+/// Returns the format of a file: by its first bytes, then by its name.
 ///
 /// # Errors
-/// The file cannot be read, or nothing tells its format.
+/// The file cannot be read, or its format cannot be detected.
 pub(crate) fn detect(path: &Path) -> Result<ImportFormat, ImportError> {
     let mut head = [0u8; 8];
     let mut read = 0;
@@ -126,12 +126,12 @@ pub(crate) fn detect(path: &Path) -> Result<ImportFormat, ImportError> {
     }
 }
 
-/// Length of a file in bytes, 0 if it cannot be told.
+/// Returns the length of a file in bytes; 0 if it is unknown.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |meta| meta.len())
 }
 
-/// Total length of files.
+/// Returns total length of files.
 pub(crate) fn total_length(files: &[PathBuf]) -> u64 {
     files.iter().map(|file| length(file)).sum()
 }

@@ -16,7 +16,7 @@ use super::ipc_bounds::IpcBounds;
 use crate::storable::{storable_schema, to_schema};
 
 const FILE_MAGIC: &[u8] = b"ARROW1";
-/// What a finished stream ends in: the continuation marker and an empty message.
+/// The end of a finished stream: the continuation marker and an empty message.
 const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// Opens an Arrow IPC file or stream.
@@ -109,7 +109,7 @@ fn begins_with(file: &mut File, magic: &[u8]) -> std::io::Result<bool> {
     Ok(head == magic)
 }
 
-/// The last `count` bytes, fewer if the file is shorter.
+/// Returns the last `count` bytes, fewer if the file is shorter.
 fn tail(file: &mut File, count: usize) -> std::io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(count as u64)))?;

@@ -66,7 +66,8 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: BytesRead) -> Result<In
     })
 }
 
-/// Reads the footer. Texts are decoded as views, which share the bytes of a dictionary however often it is used.
+/// Reads the footer. Texts are decoded as views, which share the bytes of a dictionary however often it is
+/// used.
 fn load(file: &File) -> Result<ArrowReaderMetadata, String> {
     let loaded = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|e| e.to_string())?;
     let view = |field: &FieldRef| match field.data_type() {
@@ -87,7 +88,8 @@ fn load(file: &File) -> Result<ArrowReaderMetadata, String> {
     Ok(ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options).unwrap_or(loaded))
 }
 
-/// A Parquet file begins and ends with `PAR1`; one that only begins so was cut off.
+/// Checks the file for truncation: a Parquet file begins and ends with `PAR1`; one that only begins so was
+/// cut off.
 fn check_ends(path: &Path, file: &mut File) -> Result<(), ImportError> {
     let length = file.metadata().map_err(|e| unreadable(path, &e))?.len();
     let mut word = [0u8; 4];
@@ -155,7 +157,7 @@ impl RowGroupReader {
             .map_err(|e| e.to_string())
     }
 
-    /// BytesRead of a row of the group, about.
+    /// Returns the approximate number of bytes of a row of the group.
     fn row_bytes(&self) -> u64 {
         let group = self.metadata.metadata().row_group(self.group);
         let strings = group

@@ -1,20 +1,21 @@
-//! Checks the sizes that a Parquet file declares against its length and the memory for an import, because the decoder
-//! allocates what they say: a page of a few kilobytes may decompress to gigabytes.
+//! Checks the sizes that a Parquet file declares against its length and the memory for an import, because the
+//! decoder allocates the size that they state: a page of a few kilobytes may decompress to gigabytes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
-/// BytesRead of a page header that are read at once; more if it is longer.
+/// Bytes of a page header that are read at once; more if it is longer.
 const WINDOWS: [usize; 3] = [512, 64 << 10, 16 << 20];
 /// Structures within structures that a page header may have.
 const DEPTH: usize = 16;
 
-/// Checks the columns of a row group: their bytes are in the file, and no page is larger than `limit` when decompressed.
+/// Checks the columns of a row group: their bytes are in the file, and no page is larger than `limit` when
+/// decompressed.
 ///
 /// # Errors
-/// A size is wrong or too large, in words.
+/// A size is wrong or too large; the text is the reason.
 pub(crate) fn check_row_group(
     file: &File,
     length: u64,
@@ -44,7 +45,7 @@ fn range(column: &ColumnChunkMetaData) -> Option<(u64, u64)> {
     Some((start, u64::try_from(column.compressed_size()).ok()?))
 }
 
-/// Walks over the page headers of a column. What is malformed otherwise, the decoder says.
+/// Checks the page headers of a column. The decoder reports other errors of format.
 fn check_pages(file: &File, mut at: u64, end: u64, limit: u64) -> Result<(), String> {
     while at < end {
         let Some(page) = page_at(file, at, end).map_err(|e| e.to_string())? else {
@@ -68,13 +69,13 @@ fn check_pages(file: &File, mut at: u64, end: u64, limit: u64) -> Result<(), Str
 }
 
 struct PageHeader {
-    /// BytesRead of its header.
+    /// Bytes of its header.
     header: u64,
     uncompressed: i32,
     compressed: i32,
 }
 
-/// The page at a place; none if there is no header that can be read.
+/// Returns the page at a place; none if there is no header that can be read.
 fn page_at(file: &File, at: u64, end: u64) -> std::io::Result<Option<PageHeader>> {
     for window in WINDOWS {
         let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(window);

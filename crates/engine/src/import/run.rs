@@ -21,7 +21,8 @@ use crate::transaction::Transaction;
 /// Batches between the decoder and the encoder.
 const QUEUE: usize = 4;
 
-/// Batches in DRAM: those in the queue, one at each end of it, and as much again for what the decoder needs for itself.
+/// Batches in DRAM: those in the queue, one at each end of it, and as much again for what the decoder needs
+/// for itself.
 const IN_FLIGHT: usize = 2 * (QUEUE + 2);
 
 /// Imports files into a new table, or into one there is.
@@ -97,7 +98,7 @@ pub(crate) fn run(
     })
 }
 
-/// Properties asked for must be those of the table that there is.
+/// Checks that the requested properties are those of an existing table.
 fn stays_as_it_is(open: &Table, options: &ImportOptions) -> Result<(), EngineError> {
     let (name, cluster) = (open.name(), open.cluster().unwrap_or_default());
     if !options.cluster.is_empty() && options.cluster != cluster {
@@ -127,7 +128,7 @@ fn if_taken(error: EngineError, instead: &'static str) -> EngineError {
     }
 }
 
-/// What the columns of the files make impossible.
+/// Returns the error if the columns of the files cannot be imported.
 fn own_fault(files: &Files, error: EngineError) -> EngineError {
     match error {
         EngineError::Columns(error) => column_fault(files, 0, error),
@@ -176,7 +177,7 @@ fn store(
 /// A batch, or why there is none, with the number of its file.
 type Decoded = (usize, Result<RecordBatch, ImportError>);
 
-/// Sends all batches of all files, up to the first error or until nobody listens.
+/// Sends all batches of all files, up to the first error or until the receiver is dropped.
 fn decode(files: &Files, sender: &SyncSender<Decoded>) {
     for number in 0..files.count() {
         let input = match files.read(number) {
@@ -195,7 +196,7 @@ fn decode(files: &Files, sender: &SyncSender<Decoded>) {
     }
 }
 
-/// What the table writer refuses is a fault of the file where it names a column.
+/// Converts an error of the table writer to one of the file where it names a column.
 fn column_fault(files: &Files, number: usize, error: ColumnsError) -> EngineError {
     let (column, what) = match &error {
         ColumnsError::UnsupportedType { column, data_type } => {

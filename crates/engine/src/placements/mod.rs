@@ -1,12 +1,12 @@
-//! Copies of indexes in DRAM, made by the first query that uses an index and kept across versions of the database. This file
-//! has the copies of stored indexes; trees.rs has the trees of volatile ones.
+//! Copies of indexes in DRAM, made by the first query that uses an index and kept across versions of the
+//! database. This file has the copies of stored indexes; trees.rs has the trees of volatile ones.
 //!
 //! Invariants:
 //! - opening an index copies nothing;
 //! - a query never waits for copies that another query makes: it reads the slow tier meanwhile;
 //! - copies do not reference the bytes they were made of, so they keep no version alive;
-//! - all copies together, including those that running queries still read, stay within the budget that applied when they
-//!   were made.
+//! - all copies together, including those that running queries still read, stay within the budget that
+//!   applied when they were made.
 
 mod trees;
 
@@ -53,8 +53,8 @@ impl Placements {
         &self.budget
     }
 
-    /// Sets the limit of the budget. Drops all copies, and the trees unless all of them fit. The caller then drops the handles
-    /// on them by [`IndexPlacement::forget`], and indexes can be placed anew.
+    /// Sets the limit of the budget. Drops all copies, and the trees unless all of them fit. The caller then
+    /// drops the handles on them by [`IndexPlacement::forget`], and indexes can be placed anew.
     pub(crate) fn set_limit(&self, bytes: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clear();
@@ -98,7 +98,7 @@ impl Placements {
 struct PlacementStatus {
     epoch: u64,
     index: Arc<TableIndex>,
-    /// Why the index could not be placed at all.
+    /// The reason why the index could not be placed at all.
     failed: Option<String>,
     /// Set if the budget left too little: placing is worth another try once more bytes than this are free.
     more_than: Option<u64>,
@@ -114,7 +114,8 @@ pub(crate) struct IndexPlacement {
 }
 
 impl IndexPlacement {
-    /// Returns the placement of an index of a published version, which may make copies, or of one that a transaction changes.
+    /// Returns the placement of an index of a published version, which may make copies, or of one that a
+    /// transaction changes.
     pub(crate) fn new(placements: &Arc<Placements>, published: bool) -> Self {
         Self {
             placements: Arc::clone(placements),
@@ -164,7 +165,8 @@ impl IndexPlacement {
         self.placements.advisor.sample(index, table)
     }
 
-    /// Drops the handle on the copies, and returns true if there was one. Running queries keep the copies until they end.
+    /// Drops the handle on the copies, and returns true if there was one. Running queries keep the copies
+    /// until they end.
     pub(crate) fn forget(&self) -> bool {
         self.slot().take().is_some()
     }
@@ -186,9 +188,10 @@ impl IndexPlacement {
         }
     }
 
-    /// Makes the missing copies of the index, which may take long, and returns the index with them. If another thread is
-    /// making copies, waits for it if `wait`, and otherwise returns the index with its present copies. Setting `cancel` ends
-    /// the build of a volatile index, which then lacks its trees, as it does when they do not fit the budget.
+    /// Makes the missing copies of the index, which may take long, and returns the index with them. If
+    /// another thread is making copies, waits for it if `wait`, and otherwise returns the index with its
+    /// present copies. Setting `cancel` ends the build of a volatile index, which then lacks its trees, as it
+    /// does when they do not fit the budget.
     pub(crate) fn place(
         &self,
         index: &Arc<TableIndex>,
@@ -228,7 +231,7 @@ impl IndexPlacement {
         answer
     }
 
-    /// Does the same as [`is_due`](Self::is_due) for a caller that has the lock on the copies.
+    /// Returns the same as [`is_due`](Self::is_due), for a caller that has the lock on the copies.
     fn is_due_with(&self, index: &TableIndex, kept: &BTreeMap<String, KeptCopies>) -> bool {
         match index.wanted() {
             Ok(wanted) if wanted.placement != Placement::SlowOnly => self.is_due(index),

@@ -1,7 +1,8 @@
-//! The trees of volatile indexes, built by the first query that can use an index and kept across versions of the database.
+//! The trees of volatile indexes, built by the first query that can use an index and kept across versions of
+//! the database.
 //!
-//! Invariants: only a statement that places an index waits for a build; a build that is no longer needed is cancelled; an
-//! index is used with all of its trees or not at all.
+//! Invariants: only a statement that places an index waits for a build; a build that is no longer needed is
+//! cancelled; an index is used with all of its trees or not at all.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -163,7 +164,8 @@ impl VolatileTreeStore {
         });
     }
 
-    /// Applies another limit: cancels the running builds, and drops all trees if together they exceed the limit.
+    /// Applies another limit: cancels the running builds, and drops all trees if together they exceed the
+    /// limit.
     pub(super) fn limit(&self, bytes: u64) {
         let entries: Vec<_> = lock(&self.entries).values().cloned().collect();
         let mut taken = 0;
@@ -197,8 +199,9 @@ impl IndexPlacement {
         });
     }
 
-    /// Builds the missing trees of a volatile index, which may take long, and returns the index with them. It lacks them if
-    /// another thread is building them and `wait` is false, if they do not fit the budget, and if `cancel` is set.
+    /// Builds the missing trees of a volatile index, which may take long, and returns the index with them. It
+    /// lacks them if another thread is building them and `wait` is false, if they do not fit the budget, and
+    /// if `cancel` is set.
     pub(super) fn build(
         &self,
         index: &Arc<TableIndex>,

@@ -10,7 +10,7 @@ use crate::EngineError;
 use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::IndexMode;
 
-/// How the rows of a table reference are located.
+/// The method by which the rows of a table reference are located.
 pub(crate) enum AccessPath {
     /// Through an index.
     Index {
@@ -22,19 +22,19 @@ pub(crate) enum AccessPath {
         pushdown: IndexPushdown,
         /// Estimated number of rows that it yields.
         rows: f64,
-        /// Why it was chosen.
+        /// The reason for the choice.
         reason: String,
     },
     /// By the scan kernels.
     Scan {
         /// Estimated number of matching rows.
         rows: f64,
-        /// Why no index is used.
+        /// The reason for not using an index.
         reason: String,
     },
 }
 
-/// What a query requests of a scan, apart from the filters.
+/// The request for a scan, apart from its filters.
 pub(crate) struct ScanRequest<'a> {
     /// Columns of the output.
     pub(crate) projection: &'a [usize],

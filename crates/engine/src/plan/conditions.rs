@@ -18,7 +18,8 @@ pub(crate) type PerSegment = Vec<CodePredicate>;
 pub(crate) struct Translation {
     /// On the column of the table; none if the column of a segment has no codes or no set of codes is exact.
     pub(crate) scan: Option<PerSegment>,
-    /// On the dimension of each index of the table, by position among its indexes; none where the column is no dimension.
+    /// On the dimension of each index of the table, by position among its indexes; none where the column is
+    /// no dimension.
     pub(crate) indexes: Vec<Option<PerSegment>>,
     /// True if no scan can answer the condition, but a volatile index may do so once it is built.
     pub(crate) pending_volatile: bool,
@@ -42,8 +43,9 @@ impl TranslationCache {
 }
 
 impl Translation {
-    /// Returns true if the scan or an index can answer the condition without evaluating an expression. That counts volatile
-    /// indexes that are not built yet; if the build fails, the scan evaluates the condition as an expression after all.
+    /// Returns true if the scan or an index can answer the condition without evaluating an expression. That
+    /// counts volatile indexes that are not built yet; if the build fails, the scan evaluates the condition
+    /// as an expression after all.
     pub(crate) fn is_exact(&self) -> bool {
         self.scan.is_some() || self.pending_volatile || self.indexes.iter().any(Option::is_some)
     }

@@ -3,8 +3,9 @@
 use halocline_columns::{CodePredicate, CodeSpace, Segment};
 use halocline_elf::Estimate;
 
-/// Costs in nanoseconds on one thread of a 2-core x86 machine, TPC-H lineitem in the page cache. `halocline bench
-/// elf-selections` reports the estimated number of lists next to the time a selection took. Only the ratios matter.
+/// Costs in nanoseconds on one thread of a 2-core x86 machine, TPC-H lineitem in the page cache. `halocline
+/// bench elf-selections` reports the estimated number of lists next to the time a selection took. Only the
+/// ratios matter.
 pub(crate) mod nanoseconds {
     /// Per code compared by a scan kernel (0.2 for narrow codes, 0.7 for wide ones).
     pub(crate) const SCAN_CODE: f64 = 0.5;
@@ -24,7 +25,8 @@ pub(crate) mod nanoseconds {
     pub(crate) const ELF_START: f64 = 2_000.0;
 }
 
-/// Estimates the share of the rows of a column that a predicate matches, assuming uniformly distributed values.
+/// Estimates the share of the rows of a column that a predicate matches, assuming uniformly distributed
+/// values.
 pub(crate) fn selectivity(predicate: &CodePredicate, space: &CodeSpace) -> f64 {
     let codes = space.max_code() as f64 + 1.0;
     let values = (space.distinct_estimate() + u64::from(space.has_null())).max(1) as f64;
@@ -78,12 +80,13 @@ fn surviving_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> (
 /// Estimates the cost of locating rows by scanning a segment.
 pub(crate) fn scan_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> f64 {
     let (rows, chunks) = surviving_rows(segment, predicates);
-    // A kernel skips rows that its predecessors have ruled out, but mostly processes whole blocks, so all rows count.
+    // A kernel skips rows that its predecessors have ruled out, but mostly processes whole blocks, so all
+    // rows count.
     rows as f64 * predicates.len() as f64 * nanoseconds::SCAN_CODE + chunks as f64 * nanoseconds::ZONE
 }
 
-/// Estimates the cost of fetching columns of `rows` sorted rows of a segment. The share `adjacent` of these rows directly
-/// follows the row before it.
+/// Estimates the cost of fetching columns of `rows` sorted rows of a segment. The share `adjacent` of these
+/// rows directly follows the row before it.
 pub(crate) fn fetch(
     segment: &Segment,
     columns: impl Iterator<Item = usize>,

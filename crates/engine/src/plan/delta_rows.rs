@@ -1,4 +1,5 @@
-//! Rows of the delta: added by the log and in no segment yet, so that every condition is evaluated on their values.
+//! Rows of the delta: added by the log and in no segment yet, so that every condition is evaluated on their
+//! values.
 
 use std::ops::Range;
 use std::sync::Arc;

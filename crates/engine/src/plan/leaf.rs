@@ -40,8 +40,8 @@ pub(crate) trait LeafScan: DisplayAs + fmt::Debug + Send + Sync + Sized + 'stati
         None
     }
 
-    /// Returns the same scan without any state of earlier executions, which stops after `fetch` rows; none if a scan of this
-    /// kind keeps no such state and cannot stop early.
+    /// Returns the same scan without any state of earlier executions, which stops after `fetch` rows; none if
+    /// a scan of this kind keeps no such state and cannot stop early.
     fn fresh_execution(&self, _fetch: Option<usize>) -> Option<Self> {
         None
     }

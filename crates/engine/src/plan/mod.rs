@@ -1,5 +1,5 @@
-//! Planning and execution of table references: which filters an index answers, which ones the scan kernels, which ones
-//! remain for an expression, and which access path is cheaper.
+//! Planning and execution of table references: which filters an index answers, which ones the scan kernels,
+//! which ones remain for an expression, and which access path is cheaper.
 
 mod access_path;
 mod conditions;

@@ -33,7 +33,8 @@ pub(crate) enum ScanMorsel {
     },
 }
 
-/// The morsels of one execution, which its partitions take one by one, and the number of rows that it still has to return.
+/// The morsels of one execution, which its partitions take one by one, and the number of rows that it still
+/// has to return.
 #[derive(Debug)]
 pub(crate) struct MorselQueue {
     morsels: Arc<[ScanMorsel]>,
@@ -76,8 +77,8 @@ impl MorselQueue {
     }
 }
 
-/// The executions of a plan, each with its own [`MorselQueue`]. An execution is identified by its task context; a partition
-/// that starts a second time in the same context starts a new execution.
+/// The executions of a plan, each with its own [`MorselQueue`]. An execution is identified by its task
+/// context; a partition that starts a second time in the same context starts a new execution.
 #[derive(Debug)]
 pub(crate) struct Executions {
     morsels: Arc<[ScanMorsel]>,
@@ -137,8 +138,8 @@ impl Executions {
     }
 }
 
-/// Splits a selection into about `parts` disjoint selections whose union is the original: along the first dimension that is
-/// not restricted to one code.
+/// Splits a selection into about `parts` disjoint selections whose union is the original: along the first
+/// dimension that is not restricted to one code.
 pub(crate) fn split(
     predicates: &[CodePredicate],
     max_codes: &[u64],

@@ -11,11 +11,13 @@ use roaring::RoaringBitmap;
 use super::spec::{ScanSpec, external};
 use super::worker::{PendingRows, keep, span};
 
-/// Average number of rows per range from which ranges are scanned rather than their rows fetched. A scan unpacks the blocks of
-/// codes of each range anew: with 5 rows per range it takes three times as long as a fetch, with 22 as long.
+/// Average number of rows per range from which ranges are scanned rather than their rows fetched. A scan
+/// unpacks the blocks of codes of each range anew: with 5 rows per range it takes three times as long as a
+/// fetch, with 22 as long.
 const WIDE: usize = 32;
 
-/// Locates the rows of a segment that a selection through a clustered index yields and that match the kernels' predicates.
+/// Locates the rows of a segment that a selection through a clustered index yields and that match the
+/// kernels' predicates.
 pub(super) fn select_ranges(
     spec: &ScanSpec,
     number: usize,
@@ -82,7 +84,8 @@ pub(super) fn rows_of(ranges: &[Range<usize>]) -> Vec<RowId> {
     ranges.iter().flat_map(span).collect()
 }
 
-/// Takes up to `rows` rows from the ranges that start at `from`, and moves `from` and the start of that range behind them.
+/// Takes up to `rows` rows from the ranges that start at `from`, and moves `from` and the start of that range
+/// behind them.
 pub(super) fn take_rows(ranges: &mut [Range<usize>], from: &mut usize, rows: usize) -> Vec<Range<usize>> {
     let (mut taken, mut missing) = (Vec::new(), rows);
     while let Some(range) = ranges.get_mut(*from).filter(|_| missing > 0) {

@@ -1,5 +1,5 @@
-//! The scan of a pool's table in the physical plan, along either access path: `ElfScan` finds rows through an index,
-//! `PoolScan` by the scan kernels with zone maps. Values are decoded only for rows that match.
+//! The scan of a pool's table in the physical plan, along either access path: `ElfScan` finds rows through an
+//! index, `PoolScan` by the scan kernels with zone maps. Values are decoded only for rows that match.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct PoolScan {
     spec: Arc<ScanSpec>,
     /// The index that finds the rows; none if the kernels do.
     index: Option<Arc<IndexLookup>>,
-    /// Why this access path was chosen, for EXPLAIN.
+    /// The reason for the access path, for EXPLAIN.
     reason: Arc<str>,
     fetch: Option<usize>,
     executions: Executions,
@@ -40,7 +40,8 @@ pub(crate) struct IndexLookup {
     pub(crate) index: Arc<TableIndex>,
     /// Conditions on the dimensions of the index, for EXPLAIN.
     pub(crate) on: String,
-    /// True if all threads share each large selection, because there are too few selections to give each thread its own.
+    /// True if all threads share each large selection, because there are too few selections to give each
+    /// thread its own.
     pub(crate) shared_selections: bool,
 }
 

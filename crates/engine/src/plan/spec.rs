@@ -236,8 +236,8 @@ pub(crate) fn with_address(mut statistics: Statistics) -> Statistics {
     statistics
 }
 
-/// Returns the addresses of rows: the position of their segment (that of the delta follows the last segment) in the upper 32
-/// bits, the row number in the lower ones.
+/// Returns the addresses of rows: the position of their segment (that of the delta follows the last segment)
+/// in the upper 32 bits, the row number in the lower ones.
 pub(crate) fn addresses(segment: usize, rows: impl Iterator<Item = usize>) -> ArrayRef {
     let address = |row: usize| (segment as u64) << 32 | row as u64;
     Arc::new(UInt64Array::from_iter_values(rows.map(address)))

@@ -200,7 +200,8 @@ impl PoolTable {
         Ok(Filters::read(filters, &self.open, &self.translations))
     }
 
-    /// Records the selection for a statement that is only planned, or for the workload of the index that answers it.
+    /// Records the selection for a statement that is only planned, or for the workload of the index that
+    /// answers it.
     fn record_selection(&self, filters: &Filters, path: &AccessPath, recorder: Option<&SelectionRecorder>) {
         let chosen = match path {
             AccessPath::Index { number, .. } => Some(*number),
@@ -255,7 +256,8 @@ impl PoolTable {
         PoolScan::new(spec, None, reason, limit, morsels, partitions)
     }
 
-    /// Returns the scan through an index, whose selection on each segment is given as predicates per dimension.
+    /// Returns the scan through an index, whose selection on each segment is given as predicates per
+    /// dimension.
     fn index_scan(
         &self,
         spec: ScanSpec,
@@ -285,8 +287,8 @@ impl PoolTable {
     }
 }
 
-/// Builds the volatile indexes that could answer one of the filters: the first query that can use such an index builds it, and
-/// dropping the query cancels the build. Returns true if there was something to build.
+/// Builds the volatile indexes that could answer one of the filters: the first query that can use such an
+/// index builds it, and dropping the query cancels the build. Returns true if there was something to build.
 ///
 /// # Errors
 /// The building thread panicked.

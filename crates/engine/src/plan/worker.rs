@@ -14,7 +14,8 @@ use super::morsels::{MorselQueue, ScanMorsel};
 use super::ranges::{rows_of, select_ranges, take_rows};
 use super::spec::{ScanSpec, external};
 
-/// The span of the candidate rows is scanned instead of testing single rows if at least one row in this many is a candidate.
+/// The span of the candidate rows is scanned instead of testing single rows if at least one row in this many
+/// is a candidate.
 const DENSE: usize = 16;
 
 /// Row numbers are sorted by comparison if fewer than one row of the segment in this many is among them.
@@ -273,7 +274,8 @@ fn sort(rows: &mut Vec<RowId>, of: usize) {
     }
 }
 
-/// Returns the sorted rows that match all conditions: scans their span if they are dense in it, else tests them one by one.
+/// Returns the sorted rows that match all conditions: scans their span if they are dense in it, else tests
+/// them one by one.
 pub(super) fn keep(
     segment: &Segment,
     kernels: &[(usize, CodePredicate)],

@@ -1,8 +1,9 @@
-//! Arithmetic of integers that fails where the result is outside of its type, in place of DataFusion's, which wraps. `x
-//! << n` is x times 2^n, and `x >> n` x divided by that, rounded down; DataFusion takes n modulo the width of the type.
+//! Arithmetic of integers that fails where the result is outside of its type, in place of DataFusion's, which
+//! wraps. `x << n` is x times 2^n, and `x >> n` x divided by that, rounded down; DataFusion takes n modulo
+//! the width of the type.
 //!
-//! Each operation is a function that takes the place of an expression and has its name, so that columns are called what
-//! they were, and constants are folded by the same rules.
+//! Each operation is a function that takes the place of an expression and has its name, so that columns are
+//! called what they were, and constants are folded by the same rules.
 
 use std::sync::{Arc, LazyLock};
 
@@ -59,7 +60,8 @@ fn function(operation: ArithmeticOperation) -> Arc<ScalarUDF> {
     }))
 }
 
-/// `left op right` of integers of one type, checked; none if it cannot overflow silently, or is another operation.
+/// Makes `left op right` of integers of one type checked; none if it cannot overflow silently, or is another
+/// operation.
 pub(super) fn checked(binary: &BinaryExpr) -> Option<Expr> {
     let function = match binary.op {
         Operator::Plus => &ADD,
@@ -76,12 +78,12 @@ pub(super) fn checked(binary: &BinaryExpr) -> Option<Expr> {
     )))
 }
 
-/// `-value` of an integer, checked.
+/// Returns the checked `-value` of an integer.
 pub(super) fn negated(value: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&NEGATE), vec![value]))
 }
 
-/// The operands and the operator of an arithmetic expression with two, checked or not.
+/// Returns the operands and the operator of an arithmetic expression with two, checked or not.
 pub(crate) fn arithmetic(expr: &Expr) -> Option<(&Expr, Operator, &Expr)> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => Some((left, *op, right)),
@@ -121,7 +123,7 @@ impl ScalarUDFImpl for CheckedArithmetic {
         }
     }
 
-    /// The name of the expression that it stands for.
+    /// Returns the name of the expression that it stands for.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(match (self.operator(), args) {
             (Some(op), [left, right]) => format!("{} {op} {}", left.schema_name(), right.schema_name()),
@@ -174,7 +176,7 @@ impl ScalarUDFImpl for CheckedArithmetic {
     }
 }
 
-/// `x * 2^n`; none for a negative `n` or a result of more than 128 bits.
+/// Returns `x * 2^n`; none for a negative `n` or a result of more than 128 bits.
 fn shifted_left(x: i128, n: i128) -> Option<i128> {
     match (x, u32::try_from(n).ok()?) {
         (0, _) => Some(0),
@@ -184,7 +186,7 @@ fn shifted_left(x: i128, n: i128) -> Option<i128> {
     }
 }
 
-/// `x / 2^n`, rounded down; none for a negative `n`.
+/// Returns `x / 2^n`, rounded down; none for a negative `n`.
 fn shifted_right(x: i128, n: i128) -> Option<i128> {
     u32::try_from(n).ok().map(|n| x >> n.min(127))
 }
@@ -229,7 +231,7 @@ where
             _ => shifted_right(x, n),
         };
         let fitting = shifted.and_then(|value| T::Native::try_from(value).ok());
-        // As the other kernels say it.
+        // The text of the other kernels.
         let text = || format!("Overflow happened on: {x} {sign} {n}");
         fitting
             .map(Some)
@@ -242,7 +244,7 @@ where
     Ok(Arc::new(values.into_iter().collect::<PrimitiveArray<T>>()))
 }
 
-/// The error for a result outside of its type; others as they are.
+/// Returns the error for a result outside of its type; others as they are.
 fn overflow(error: DataFusionError, data_type: &DataType) -> DataFusionError {
     let DataFusionError::ArrowError(inner, _) = &error else {
         return error;

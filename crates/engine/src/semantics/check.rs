@@ -1,7 +1,7 @@
 //! Clauses that the parser knows and planning would drop without a word: refused by name.
 //!
-//! Nodes of the syntax tree are destructured field by field, so that a field that a new version of the parser adds fails to
-//! compile until it is handled.
+//! Nodes of the syntax tree are destructured field by field, so that a field that a new version of the parser
+//! adds fails to compile until it is handled.
 
 use std::ops::ControlFlow;
 
@@ -28,7 +28,7 @@ struct DroppedClauses;
 
 type CheckFlow = ControlFlow<EngineError>;
 
-/// Stops if the clause is there.
+/// Stops with an error if the clause is present.
 fn refuse(is_there: bool, what: &str, instead: &str) -> CheckFlow {
     match is_there {
         true => ControlFlow::Break(EngineError::Unsupported {
@@ -208,7 +208,7 @@ fn set_expression(body: &SetExpr) -> CheckFlow {
 fn select(select: &Select) -> CheckFlow {
     let Select {
         select_token: _,
-        // Comments to whoever parses them otherwise: they ask for no other rows.
+        // Hints are comments to most parsers, and do not change the rows.
         optimizer_hints: _,
         distinct: _,
         select_modifiers,

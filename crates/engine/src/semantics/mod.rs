@@ -1,8 +1,9 @@
 //! Corrections of DataFusion's defaults that would lose or alter values: literals with a point are decimals,
 //! integers do not wrap, zeros are equal whatever their sign.
 //!
-//! A statement passes through twice: as parsed ([`check`], [`refine`]), and as a logical plan (two analyzer rules, one before and
-//! one after DataFusion's coercion of types). Names of columns stay what DataFusion makes them.
+//! A statement passes through twice: as parsed ([`check`], [`refine`]), and as a logical plan (two analyzer
+//! rules, one before and one after DataFusion's coercion of types). Names of columns stay what DataFusion
+//! makes them.
 
 mod arithmetic;
 mod check;
@@ -28,7 +29,7 @@ pub(crate) use numbers::decimals_to_floats;
 
 use crate::EngineError;
 
-/// Sets what a session's configuration must say.
+/// Sets the options that the configuration of a session must have.
 pub(crate) fn configure(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
 }
@@ -41,7 +42,7 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_analyzer_rules(rules)
 }
 
-/// The state with our functions in the place of those of DataFusion that they build upon.
+/// Replaces functions of DataFusion by corrected ones that wrap them.
 pub(crate) fn register(mut state: SessionState) -> SessionState {
     if let Ok(inner) = state.udaf("sum") {
         // Registering fails only for what cannot be replaced.

@@ -31,10 +31,10 @@ use crate::statement::{AFTER_LARGE, drop_tables, give_back};
 use crate::threads::MOST_THREADS;
 use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
 
-/// SessionSettings, external tables and the open transaction. Statements of one session may run at the same time, those of one
-/// transaction one after the other.
+/// Settings, external tables and the open transaction. Statements of one session may run at the same time,
+/// those of one transaction one after the other.
 pub(crate) struct DatabaseSession {
-    /// Holds the settings; its own catalog is never asked.
+    /// Holds the settings; its own catalog is never used.
     context: SessionContext,
     files: Arc<FileTables>,
     externals: Externals,
@@ -86,7 +86,7 @@ impl DatabaseSession {
         }
     }
 
-    /// What the session's next statement sees.
+    /// Returns the version that the next statement of the session sees.
     ///
     /// # Errors
     /// The pool cannot be read; a statement of the open transaction is running, or was interrupted.
@@ -97,10 +97,11 @@ impl DatabaseSession {
         }
     }
 
-    /// As [`catalog`](Self::catalog), for names that are looked up again by a statement that writes.
+    /// Returns the same as [`catalog`](Self::catalog), for names that a writing statement looks up again
+    /// under the lock.
     ///
     /// # Errors
-    /// As [`catalog`](Self::catalog).
+    /// Those of [`catalog`](Self::catalog).
     pub(crate) fn peek(&self, engine: &EngineContext) -> Result<Arc<Catalog>, EngineError> {
         match self.slot.peek(engine)? {
             Some(catalog) => Ok(catalog),
@@ -108,7 +109,7 @@ impl DatabaseSession {
         }
     }
 
-    /// How long a statement that writes waits for another writer.
+    /// Returns how long a writing statement waits for another writer.
     pub(crate) fn lock_wait(&self) -> Duration {
         let state = self.context.state_ref();
         let state = state.read();
@@ -116,8 +117,8 @@ impl DatabaseSession {
         settings.map_or_else(Duration::default, |settings| settings.lock_wait.0)
     }
 
-    /// Runs a change in the open transaction, or else in one of its own. While it waits for another writer, and when it
-    /// commits, it hears `cancel`. Blocks.
+    /// Runs a change in the open transaction, or else in one of its own. `cancel` is polled while the change
+    /// waits for another writer and when it commits. Blocks.
     ///
     /// # Errors
     /// Those of the change, of begin and commit.
@@ -133,11 +134,11 @@ impl DatabaseSession {
         held.finish(result, cancel)
     }
 
-    /// As [`change`](Self::change) for one that writes a good deal more than it leaves: outside of a transaction, what
-    /// is unused then goes back to the file system.
+    /// Runs a change as [`change`](Self::change) does that writes much more than it retains: outside of a
+    /// transaction, the unused space is then returned to the file system.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// Those of [`change`](Self::change).
     pub(crate) fn change_large<T>(
         &self,
         engine: &Arc<EngineContext>,
@@ -152,10 +153,11 @@ impl DatabaseSession {
         Ok(value)
     }
 
-    /// Drops tables with their indexes, all of them or none. External tables of the session are only forgotten. Blocks.
+    /// Drops tables with their indexes, all of them or none; removes external tables from the session.
+    /// Blocks.
     ///
     /// # Errors
-    /// One is not there (unless `if_exists`), or the pool cannot be written.
+    /// A table does not exist (unless `if_exists`), or the pool cannot be written.
     pub(crate) fn drop_tables(
         &self,
         engine: &Arc<EngineContext>,
@@ -243,7 +245,8 @@ impl DatabaseSession {
         Ok(files.publish_with(rows))
     }
 
-    /// Plans a statement that returns rows without running it, and records the selections that an index could answer.
+    /// Plans a statement that returns rows without running it, and records the selections that an index could
+    /// answer.
     ///
     /// # Errors
     /// It cannot be planned.
@@ -260,7 +263,7 @@ impl DatabaseSession {
         Ok(())
     }
 
-    /// Remembers a table over files.
+    /// Adds an external table to the session.
     ///
     /// # Errors
     /// Its name is taken; the files cannot be read.

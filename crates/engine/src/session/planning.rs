@@ -59,7 +59,7 @@ impl StatementPlanner {
         &self.state
     }
 
-    /// Has scans record the selections that an index could answer; the plans must not be run.
+    /// Makes scans record the selections that an index could answer. The plans must not be run.
     pub(super) fn record(&mut self, recorder: &Arc<SelectionRecorder>) {
         let extensions = &mut self.state.config_mut().options_mut().extensions;
         if let Some(settings) = extensions.get_mut::<SessionSettings>() {
@@ -89,7 +89,8 @@ impl StatementPlanner {
         stack::execute(physical, Arc::new(TaskContext::from(&self.state)))
     }
 
-    /// Plans SQL expressions over the columns of `schema`; their subqueries read the tables of the statement's version.
+    /// Plans SQL expressions over the columns of `schema`; their subqueries read the tables of the
+    /// statement's version.
     ///
     /// # Errors
     /// One of them cannot be planned.
@@ -112,8 +113,8 @@ impl StatementPlanner {
         Ok(planned?)
     }
 
-    /// Returns the tables that subqueries of the expressions name, as far as there are such tables: names of common table
-    /// expressions are among them, too.
+    /// Returns the tables that subqueries of the expressions name, as far as there are such tables: names of
+    /// common table expressions are among them, too.
     async fn tables_of(
         &self,
         expressions: &Vec<ast::Expr>,

@@ -31,7 +31,8 @@ impl DatabaseSession {
             LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => set.variable.clone(),
             LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)) => {
                 let variable = reset.variable.clone();
-                // DataFusion resets its own settings; it does not know with which values the database was opened.
+                // DataFusion resets its own settings; it does not know with which values the database was
+                // opened.
                 if let Some(value) = default_value(&variable, engine) {
                     let variable = variable.clone();
                     let set = PlannedStatement::SetVariable(SetVariable { variable, value });
@@ -87,7 +88,8 @@ impl DatabaseSession {
     }
 }
 
-/// Returns the value that a setting of the engine had when the database was opened; none for the settings of DataFusion.
+/// Returns the value that a setting of the engine had when the database was opened; none for the settings of
+/// DataFusion.
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
     Some(match setting.strip_prefix(PREFIX)? {
         "index" => IndexMode::default().to_string(),

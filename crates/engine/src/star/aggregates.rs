@@ -1,4 +1,4 @@
-//! Aggregates of SQL as those of the star join, and their results as arrays.
+//! Aggregates of SQL, translated to those of the star join, and their results as arrays.
 
 use std::sync::Arc;
 
@@ -14,32 +14,33 @@ use super::measures::{MeasureReader, TypedMeasure};
 use crate::EngineError;
 use crate::catalog::OpenTable;
 
-/// How a column of the answer comes from the join's aggregates, by number.
+/// A column of the result, computed from the aggregates of the join, which are given by position.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum AggregateOutput {
     /// Rows of the group.
     Rows,
     /// Values that are not NULL.
     Count(usize),
-    /// A sum, least or greatest, of a type.
+    /// A sum, minimum or maximum of this type.
     Value(usize, DataType),
-    /// A sum over how many there are.
+    /// A sum divided by the count.
     Average(usize),
-    /// The same of decimals, with this precision and scale, and so many digits more behind the point.
+    /// The average of decimals: sum, precision, scale, and the number of additional digits behind the point.
     DecimalAverage(usize, u8, i8, u32),
 }
 
 /// The aggregates of a query.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Aggregates {
-    /// Columns of the fact table that are read for them.
+    /// Columns of the fact table that they read.
     pub(super) measured: Vec<usize>,
     pub(super) aggregates: Vec<Aggregate>,
     pub(super) outputs: Vec<AggregateOutput>,
 }
 
 impl Aggregates {
-    /// Reads an aggregate over columns of the fact table whose values are of a type; false if it is not one of those that are known.
+    /// Adds an aggregate over columns of the fact table with a result of type `to`. Returns false if the join
+    /// does not support it.
     pub(super) fn add(&mut self, expr: &Expr, to: &DataType, open: &OpenTable) -> bool {
         self.read(expr, to, open).is_some_and(|output| {
             self.outputs.push(output);
@@ -105,7 +106,8 @@ impl Aggregates {
                 let DataType::Decimal128(_, of) = data_type else {
                     return None;
                 };
-                // DataFusion sums those of many digits in 256 bits. Here 128 are enough, since values have 64.
+                // DataFusion sums those of many digits in 256 bits. Here 128 are enough, since values have
+                // 64.
                 let more = u32::try_from(scale.checked_sub(of)?).ok()?;
                 let sum = self.aggregate(Function::Sum, measure);
                 AggregateOutput::DecimalAverage(sum, *precision, *scale, more)
@@ -124,7 +126,7 @@ impl Aggregates {
     }
 }
 
-/// Whether values of the type are whole numbers to the star join, and come back as what they were.
+/// Returns true if values of the type convert to integers of the star join and back without loss.
 pub(super) fn is_whole(data_type: &DataType) -> bool {
     use DataType as D;
     matches!(
@@ -133,7 +135,7 @@ pub(super) fn is_whole(data_type: &DataType) -> bool {
     )
 }
 
-/// Whether all values of a type of whole numbers are values of another one.
+/// Returns true if all values of an integer type are values of another type.
 pub(super) fn widens(from: &DataType, to: &DataType) -> bool {
     use DataType as D;
     let range = |data_type: &DataType| {
@@ -155,7 +157,7 @@ pub(super) fn widens(from: &DataType, to: &DataType) -> bool {
 }
 
 impl AggregateOutput {
-    /// The column of these groups.
+    /// Returns the column of these groups.
     ///
     /// # Errors
     /// A sum is outside of its type; an average of decimals has more digits than its type.
@@ -205,7 +207,7 @@ impl AggregateOutput {
                     let fits = average.filter(|average| {
                         Decimal128Type::validate_decimal_precision(*average, *precision, *scale).is_ok()
                     });
-                    // As DataFusion says it.
+                    // The text of DataFusion.
                     let overflow =
                         || DataFusionError::Execution("Arithmetic Overflow in AvgAccumulator".into());
                     fits.map(Some).ok_or_else(overflow)
@@ -217,7 +219,7 @@ impl AggregateOutput {
     }
 }
 
-/// The error for a sum of more than 64 bits.
+/// Returns the error for a sum of more than 64 bits.
 fn outside(sum: i128) -> DataFusionError {
     DataFusionError::External(Box::new(EngineError::Overflow {
         operation: format!("the sum {sum}"),

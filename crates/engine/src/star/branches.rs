@@ -1,4 +1,5 @@
-//! The dimensions of a star query: each a part, or a tree of parts that are joined to each other, of which one is joined to the fact table.
+//! The branches of a star query. A branch is a dimension: a part, or a tree of joined parts of which one is
+//! joined to the fact table.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder};
@@ -7,35 +8,35 @@ use super::aggregates::is_whole;
 use super::fact::{FactTable, pool_table};
 use super::join_graph::JoinGraph;
 
-/// A dimension.
+/// A dimension of a star query.
 #[derive(Debug, Clone)]
 pub(super) struct Branch {
     /// The columns of the fact table that hold its keys.
     pub(super) columns: Vec<usize>,
-    /// Its keys, then the attributes that are grouped by.
+    /// Its keys, followed by the grouping attributes.
     pub(super) plan: LogicalPlan,
-    /// Whether a key may come more than once: its rows are only looked for.
+    /// True if keys may repeat, because the join only tests for their existence.
     pub(super) exists: bool,
-    /// If it has more rows than these, a key comes twice.
+    /// Number of rows above which a key must repeat.
     pub(super) most_rows: Option<u64>,
-    /// In words.
+    /// The join condition, for EXPLAIN.
     pub(super) on: String,
 }
 
-/// Dimensions on their way.
+/// All dimensions of a star query under construction.
 pub(super) struct Branches<'a> {
     graph: &'a JoinGraph,
     fact: &'a FactTable,
-    /// For each part the least of the parts that it is joined to in some way; the fact table stands alone.
+    /// For each part, the smallest part of its tree of joined parts; the fact table is a tree of its own.
     root: Vec<usize>,
     /// The parts, semi joins with them included.
     parts: Vec<LogicalPlan>,
     builders: Vec<BranchBuilder>,
-    /// The fact table's own conditions.
+    /// Conditions on the fact table alone.
     pub(super) own: Vec<Expr>,
 }
 
-/// What is known of a dimension.
+/// A dimension under construction.
 #[derive(Default)]
 struct BranchBuilder {
     /// The part that is joined to the fact table, and the root of its tree.
@@ -47,7 +48,7 @@ struct BranchBuilder {
 }
 
 impl<'a> Branches<'a> {
-    /// Sorts what is joined; none if it is no star.
+    /// Assigns the parts to branches; none if the join graph is no star.
     pub(super) fn of(graph: &'a JoinGraph, fact: &'a FactTable) -> Option<Branches<'a>> {
         let mut branches = Branches {
             graph,
@@ -91,7 +92,7 @@ impl<'a> Branches<'a> {
             .for_each(|root| *root = one);
     }
 
-    /// A part is joined to the fact table: the one part of its tree that is.
+    /// Records that a part is joined to the fact table; none if another part of its tree is as well.
     fn link(&mut self, of_fact: &Expr, key: &Expr, part: usize) -> Option<()> {
         let column = self.fact.key(of_fact)?;
         let root = self.root[part];
@@ -106,13 +107,13 @@ impl<'a> Branches<'a> {
         (builder.part == part).then(|| builder.keys.push((column, key.clone())))
     }
 
-    /// The dimension that a part belongs to.
+    /// Returns the dimension that a part belongs to.
     fn builder_of(&mut self, part: usize) -> Option<&mut BranchBuilder> {
         let root = self.root[part];
         self.builders.iter_mut().find(|builder| builder.root == root)
     }
 
-    /// The tree that all columns of an expression are of.
+    /// Returns the tree that all columns of an expression belong to.
     fn tree_of(&self, expr: &Expr) -> Option<usize> {
         let parts = self.graph.parts_of(expr)?;
         let mut roots = parts.iter().map(|part| self.root[*part]);
@@ -120,7 +121,8 @@ impl<'a> Branches<'a> {
         roots.all(|root| root == first).then_some(first)
     }
 
-    /// Has an expression computed for each row of a dimension: which dimension, and which of its attributes.
+    /// Adds an expression as attribute of a dimension. Returns the positions of the dimension and of the
+    /// attribute.
     pub(super) fn attribute(&mut self, expr: Expr) -> Option<(usize, usize)> {
         let root = self.tree_of(&expr)?;
         let (root, expr) = if root == self.fact.part {
@@ -134,7 +136,7 @@ impl<'a> Branches<'a> {
         Some((branch, attributes.len() - 1))
     }
 
-    /// The key of a dimension that is equal to a column of the fact table.
+    /// Returns the key of a dimension that is joined to a column of the fact table.
     fn key_like(&self, expr: &Expr) -> Option<(usize, Expr)> {
         let Expr::Column(_) = expr else { return None };
         let column = self.fact.key(expr)?;
@@ -146,7 +148,7 @@ impl<'a> Branches<'a> {
         })
     }
 
-    /// The dimensions, those that are only looked for at the end.
+    /// Returns the dimensions, those of existence tests at the end, and the conditions on the fact table.
     pub(super) fn finish(mut self) -> Option<(Vec<Branch>, Vec<Expr>)> {
         let mut existence = Vec::new();
         for exists in &self.graph.exists {
@@ -183,7 +185,7 @@ impl<'a> Branches<'a> {
         Some((branches, self.own))
     }
 
-    /// The rows of a dimension: its parts joined, one after the other, and filtered.
+    /// Returns the plan of a dimension: its parts, joined one after the other and filtered.
     fn tree(&self, builder: &BranchBuilder) -> Option<LogicalPlan> {
         let (several, single): (Vec<&Expr>, Vec<&Expr>) = builder
             .filters
@@ -253,7 +255,7 @@ impl<'a> Branches<'a> {
     }
 }
 
-/// Keys and attributes of a plan's rows.
+/// Projects a plan to keys and attributes.
 fn reduced(plan: LogicalPlan, keys: Vec<(usize, Expr)>, attributes: Vec<Expr>) -> Result<LogicalPlan> {
     let keys = keys.into_iter().enumerate();
     let keys = keys.map(|(number, (_, key))| key.alias(format!("key {number}")));

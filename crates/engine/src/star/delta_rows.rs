@@ -1,4 +1,4 @@
-//! Rows of the fact table that the log has added and that are in no segment, as values for the join.
+//! Rows of the fact table in the delta, decoded for the join.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use halocline_joins::star::{DecodedRows, MeasureValues};
 use super::shape::StarShape;
 use crate::plan::DeltaRows;
 
-/// Rows that a thread takes at a time.
+/// Number of rows in a morsel.
 const ROWS: usize = 8_192;
 
-/// The rows that match, column by column as `shape` wants them.
+/// Returns the matching rows with the columns that `shape` needs.
 ///
 /// # Errors
 /// The condition cannot be evaluated.
@@ -47,13 +47,13 @@ fn values(array: &ArrayRef) -> Result<MeasureValues> {
     ))
 }
 
-/// Whole numbers of any type as those of 64 bits, decimals without their point.
+/// Converts integers of any type to 64 bits, and decimals to their unscaled values.
 ///
 /// # Errors
-/// They are neither.
+/// The values are neither.
 pub(super) fn integers(array: &ArrayRef) -> Result<ArrayRef> {
     if let Some(decimals) = array.as_primitive_opt::<Decimal128Type>() {
-        // Those that have more bits are in no plan with a star join.
+        // The star join is not planned for decimals of more bits.
         return Ok(Arc::new(decimals.unary::<_, Int64Type>(|value| value as i64)));
     }
     let days;

@@ -1,4 +1,5 @@
-//! The rows of a dimension as what the join probes, and the attributes of its groups.
+//! Loading of a dimension: the hash table or bit vector that the join probes, and the attributes of its
+//! groups.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -24,19 +25,19 @@ use super::dimension_scan::{CodedRows, DimensionScan};
 use crate::cancel::CancelOnDrop;
 use crate::plan::{LeafExec, external};
 
-/// A dimension that has been read.
+/// A loaded dimension.
 pub(super) struct LoadedDimension {
     pub(super) dimension: Dimension,
-    /// The attributes of each group, a value for each of its numbers; none if nothing is grouped by.
+    /// The grouping attributes, with one value per group; empty if there are none.
     pub(super) attributes: Vec<ArrayRef>,
-    /// What it takes of the memory pool.
+    /// Its memory reservation.
     pub(super) memory: MemoryReservation,
-    /// The most that it took on the way.
+    /// Peak memory of loading it in bytes.
     pub(super) peak: usize,
 }
 
-/// Reads a dimension from a plan of its keys and attributes. None if it is no dimension after all: two rows have the same key, or there are more groups
-/// than a join keeps. O(rows).
+/// Loads a dimension from a plan of its keys and attributes. None if the join cannot use it: two rows have
+/// the same key, or there are more groups than a join supports. O(rows).
 ///
 /// # Errors
 /// The plan fails, or the memory pool has not enough left.
@@ -72,7 +73,8 @@ pub(super) async fn read(
     rows.finish()
 }
 
-/// The scan that a plan is, below what DataFusion puts around a leaf to have it yield (this one runs on a thread of its own).
+/// Returns the dimension scan of a plan, below the node by which DataFusion makes leaves yield (this scan
+/// runs on a thread of its own).
 fn coded(plan: &Arc<dyn ExecutionPlan>) -> Option<&DimensionScan> {
     let plan = plan.as_ref() as &dyn Any;
     match plan.downcast_ref::<CooperativeExec>() {
@@ -81,9 +83,9 @@ fn coded(plan: &Arc<dyn ExecutionPlan>) -> Option<&DimensionScan> {
     }
 }
 
-/// DimensionRows that have been read.
+/// The rows read so far.
 struct DimensionRows {
-    /// Of the key.
+    /// Number of columns of the key.
     columns: usize,
     builder: DimensionBuilder,
     most: u64,
@@ -117,7 +119,7 @@ impl DimensionRows {
         })
     }
 
-    /// Adds rows; false if they cannot be those of a dimension.
+    /// Adds rows. Returns false if they cannot be those of a dimension.
     fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
         let (keys, attributes) = batch.columns().split_at(self.columns);
         let keys = keys.iter().map(integers).collect::<Result<Vec<_>>>()?;
@@ -139,7 +141,7 @@ impl DimensionRows {
         self.check()
     }
 
-    /// Adds rows of a segment; false if they cannot be those of a dimension.
+    /// Adds the coded rows of a segment. Returns false if they cannot be those of a dimension.
     fn add_coded(&mut self, coded: &CodedRows) -> Result<bool> {
         self.numbers.clear();
         if let Some(groups) = &mut self.groups {
@@ -155,7 +157,7 @@ impl DimensionRows {
         self.check()
     }
 
-    /// Whether this may still be a dimension.
+    /// Updates the memory reservation. Returns false if the rows cannot be those of a dimension.
     fn check(&mut self) -> Result<bool> {
         let bytes = self.builder.bytes() + self.groups.as_ref().map_or(0, |groups| groups.size());
         self.peak = self.peak.max(bytes);
@@ -177,7 +179,7 @@ impl DimensionRows {
         };
         let of_attributes = attributes.iter().map(|array| array.get_array_memory_size());
         let takes = dimension.bytes() + of_attributes.sum::<usize>();
-        // For a moment there was both what it is made of and what it became.
+        // Input and result coexist for a moment.
         self.memory.try_resize(made_of + takes)?;
         self.memory.try_resize(takes)?;
         Ok(Some(LoadedDimension {

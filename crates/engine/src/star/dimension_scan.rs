@@ -1,5 +1,5 @@
-//! Dimensions that are one of the pool's tables are read as codes: keys go straight into the dimension, and of the attributes only those of
-//! different groups are decoded.
+//! A scan that reads a dimension in the pool as codes: keys go directly into the join, and attributes are
+//! decoded only once per group.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,36 +20,37 @@ use super::fact::pool_table;
 use crate::catalog::OpenTable;
 use crate::plan::{LeafScan, PoolTable, external};
 
-/// Combinations of codes up to which their numbers lie in an array.
+/// Most combinations of codes that are numbered by an array.
 const DENSE: u64 = 1 << 20;
 
-/// Reads keys and attributes of a table's rows as codes.
+/// A scan of keys and attributes of a table as codes.
 #[derive(Debug, Clone)]
 pub(super) struct DimensionScan {
     open: Arc<OpenTable>,
-    /// On codes, by segment.
+    /// Predicates on codes, per segment.
     conditions: Vec<Vec<(usize, CodePredicate)>>,
     filter: String,
     keys: Vec<usize>,
     attributes: Vec<usize>,
-    /// What gives the same rows as values.
+    /// The plan that returns the same rows as values.
     values: Arc<dyn ExecutionPlan>,
     statistics: Arc<Statistics>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Some rows of a segment.
+/// Rows of a segment.
 pub(super) struct CodedRows {
-    /// Keys one after the other.
+    /// The keys, row by row.
     pub(super) keys: Vec<i64>,
-    /// For each row the position of its attributes among those found; empty if there are none.
+    /// For each row, the position of its combination of attributes; empty if there are no attributes.
     pub(super) found: Vec<u32>,
-    /// Combinations of attributes, all different.
+    /// The distinct combinations of attributes.
     pub(super) attributes: Vec<ArrayRef>,
 }
 
 impl DimensionScan {
-    /// For a dimension's plan, planned as `values`; none if it is more than columns of one table with codes and conditions on them.
+    /// Returns the scan for the logical plan of a dimension, whose physical plan is `values`; none unless the
+    /// plan is a projection of coded columns of one table with conditions on codes.
     pub(super) fn of(
         plan: &LogicalPlan,
         keys: usize,
@@ -107,7 +108,7 @@ impl DimensionScan {
         })
     }
 
-    /// Calls `each` with the rows of each segment.
+    /// Calls `each` with the matching rows of each segment.
     ///
     /// # Errors
     /// The table is damaged, or `each` fails; `interrupted` is set.
@@ -207,12 +208,12 @@ impl DimensionScan {
     }
 }
 
-/// A column of keys in one segment.
+/// A key column of a segment.
 struct KeyColumn<'a> {
     reader: CodeReader<'a, u64>,
-    /// What to add to a code to get its value.
+    /// Offset from a code to its value.
     base: i64,
-    /// Whether code 0 is NULL.
+    /// True if code 0 is NULL.
     has_null: bool,
 }
 
@@ -229,29 +230,30 @@ impl<'a> KeyColumn<'a> {
     }
 }
 
-/// Combinations of attributes that were found in a segment.
+/// The distinct combinations of attributes in a segment.
 struct Combinations<'a> {
     segment: &'a Segment,
     columns: &'a [usize],
     readers: Vec<CodeReader<'a, u64>>,
     numbers: CombinationNumbers,
-    /// The codes of the combinations in the order of their numbers, one after the other: of each a code per column.
+    /// The codes of the combinations in the order of their numbers, one code per column each.
     found: Vec<u64>,
 }
 
-/// CombinationNumbers of combinations: those of the first kind plus one, 0 if there is none.
+/// The numbers of combinations of codes, plus one; 0 for a combination without a number.
 enum CombinationNumbers {
-    /// By the rank of a combination among all there can be. Holds how many codes each column has.
+    /// Numbered by an array, indexed by the rank of a combination among all possible ones. Holds the number
+    /// of codes per column.
     Dense(Vec<u64>, Vec<u32>),
-    /// By the same rank, hashed.
+    /// Numbered by a hash map with the same rank as key.
     Sparse(Vec<u64>, HashMap<u64, u32>),
-    /// By the codes themselves, where 64 bits cannot rank the combinations: a column with codes up to 2^64 - 1, or several
-    /// with many.
+    /// Numbered by a hash map with the codes as key, if 64 bits cannot rank the combinations: a column with
+    /// codes up to 2^64 - 1, or several with many.
     Wide(HashMap<Box<[u64]>, u32>),
 }
 
 impl CombinationNumbers {
-    /// For columns whose codes end at these.
+    /// Returns an empty numbering for columns with these largest codes.
     fn of(max_codes: &[u64]) -> Self {
         let sizes = max_codes.iter().map(|max| max.checked_add(1));
         let Some(sizes) = sizes.collect::<Option<Vec<u64>>>() else {
@@ -264,7 +266,7 @@ impl CombinationNumbers {
         }
     }
 
-    /// The number of a combination, plus one; 0 where it has none yet.
+    /// Returns the entry of a combination: its number plus one, or 0 if it has none yet.
     fn entry(&mut self, codes: &[u64]) -> &mut u32 {
         let rank = |sizes: &[u64]| {
             let digits = sizes.iter().zip(codes);
@@ -300,7 +302,7 @@ impl<'a> Combinations<'a> {
         })
     }
 
-    /// Appends the number of each row's combination.
+    /// Appends the number of the combination of each row.
     fn read(
         &mut self,
         (chunk, block): (usize, usize),
@@ -330,7 +332,7 @@ impl<'a> Combinations<'a> {
         Ok(())
     }
 
-    /// The values of the combinations that were found.
+    /// Returns the values of the combinations that were found.
     fn decode(self) -> Result<Vec<ArrayRef>> {
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (at, column) in self.columns.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A star query in the physical plan.
+//! A star query in the physical plan, with estimates of the order of its probes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
+use halocline_joins::star::ProbeCost;
 
-use super::estimate::ProbeEstimates;
 use super::node::StarNode;
 use super::run::StarExecution;
 use super::shape::StarShape;
@@ -28,7 +29,7 @@ pub(super) struct StarExec {
     /// Rows of the fact table that are in no segment.
     pub(super) added: Arc<DeltaRows>,
     pub(super) dimensions: Vec<Arc<dyn ExecutionPlan>>,
-    /// What was replaced.
+    /// The plan that the star join replaces.
     pub(super) replaced: Arc<LogicalPlan>,
     pub(super) state: Arc<SessionState>,
     estimates: Arc<ProbeEstimates>,
@@ -37,6 +38,8 @@ pub(super) struct StarExec {
 }
 
 impl StarExec {
+    /// Creates the node.
+    ///
     /// # Errors
     /// DataFusion cannot plan the fact table's conditions.
     pub(super) fn new(
@@ -121,5 +124,52 @@ impl ExecutionPlan for StarExec {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+}
+
+/// The probes in their estimated order, with the share of rows that each is estimated to keep.
+#[derive(Debug)]
+struct ProbeEstimates(Vec<(usize, Option<f64>)>);
+
+impl ProbeEstimates {
+    /// Estimates by the statistics of the dimensions and of the largest segment of the fact table.
+    fn of(shape: &StarShape, dimensions: &[Arc<dyn ExecutionPlan>]) -> Self {
+        let context = StatisticsContext::new();
+        let segments = shape.fact.table.segments();
+        let largest = segments.iter().max_by_key(|segment| segment.rows());
+        let costs = shape.branches.iter().zip(dimensions).map(|(branch, plan)| {
+            let statistics = context.compute(plan.as_ref(), &StatisticsArgs::new());
+            let rows = statistics
+                .ok()
+                .and_then(|known| known.num_rows.get_value().copied());
+            let columns: Option<Vec<_>> = largest.map(|segment| {
+                branch
+                    .columns
+                    .iter()
+                    .map(|column| segment.column(*column))
+                    .collect()
+            });
+            ProbeCost::estimated(&columns.unwrap_or_default(), rows)
+        });
+        let costs: Vec<ProbeCost> = costs.collect();
+        let order = ProbeCost::order(&costs);
+        Self(
+            order
+                .into_iter()
+                .map(|probe| (probe, costs[probe].share))
+                .collect(),
+        )
+    }
+
+    /// Describes the probes. Their final order is decided once the dimensions are loaded.
+    fn describe(&self, shape: &StarShape) -> String {
+        let probes = self.0.iter().map(|(probe, share)| {
+            let on = &shape.branches[*probe].on;
+            match share {
+                Some(share) => format!("{on} (keeps about {:.3}%)", share * 100.0),
+                None => format!("{on} (what it keeps shows when it is read)"),
+            }
+        });
+        probes.collect::<Vec<_>>().join(", ")
     }
 }

@@ -15,7 +15,7 @@ use crate::plan::PoolTable;
 
 /// The fact table.
 pub(super) struct FactTable {
-    /// Which part it is.
+    /// Its position among the parts of the join graph.
     pub(super) part: usize,
     pub(super) open: Arc<OpenTable>,
     /// The conditions that have been pushed down to it.
@@ -23,7 +23,7 @@ pub(super) struct FactTable {
 }
 
 impl FactTable {
-    /// The largest of the pool's tables among the parts; none if another part reads a larger one.
+    /// Returns the largest table of the pool among the parts; none if another part reads a larger one.
     pub(super) fn of(graph: &JoinGraph) -> Option<FactTable> {
         let tables = graph.parts.iter().enumerate().filter_map(|(part, plan)| {
             let (open, filters) = pool_table(plan)?;
@@ -34,7 +34,8 @@ impl FactTable {
         graph.parts.iter().all(smaller).then_some(fact)
     }
 
-    /// The column that an expression over the fact table has the values of: itself, or cast to a type with room for all of them.
+    /// Returns the column whose values an expression over the fact table has: a plain column, or one cast to
+    /// a wider type.
     pub(super) fn key(&self, expr: &Expr) -> Option<usize> {
         let schema = self.open.table.schema();
         let column_of = |column: &Column| schema.index_of(&column.name).ok();
@@ -51,7 +52,7 @@ impl FactTable {
         }
     }
 
-    /// Whether the keys and measures of all segments can be read as whole numbers.
+    /// Returns true if the keys and measures of all segments can be read as integers.
     pub(super) fn is_readable(&self, branches: &[Branch], aggregates: &Aggregates) -> bool {
         let schema = self.open.table.schema();
         let keys = branches.iter().flat_map(|branch| &branch.columns);
@@ -66,7 +67,7 @@ impl FactTable {
     }
 }
 
-/// A reference to one of the pool's tables, with its conditions.
+/// Returns the table that a plan references, and the conditions pushed down to it.
 pub(super) fn pool_table(plan: &LogicalPlan) -> Option<(Arc<OpenTable>, Vec<Expr>)> {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => pool_table(&alias.input),
@@ -81,7 +82,7 @@ fn provider(scan: &TableScan) -> Option<Arc<OpenTable>> {
     table.without_addresses()
 }
 
-/// Rows of the largest of the pool's tables in a plan.
+/// Returns the number of rows of the largest table of the pool in a plan.
 fn largest_in(plan: &LogicalPlan) -> Option<u64> {
     let mut largest = None;
     let walked = plan.apply(|node| {

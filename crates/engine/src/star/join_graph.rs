@@ -1,6 +1,6 @@
-//! A tree of joins as a list of parts, what is equal among them, and what is filtered.
+//! A tree of joins as a graph: its parts, the equalities between them, and the filters.
 //!
-//! Whatever is not understood is a part as it is. Columns of different parts have different names.
+//! A subplan of unknown form becomes a single part. Columns of different parts have different names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,15 +12,15 @@ use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, SubqueryAlias}
 /// A tree of inner and semi joins, flattened.
 #[derive(Debug, Default)]
 pub(super) struct JoinGraph {
-    /// What is joined.
+    /// The joined plans.
     pub(super) parts: Vec<LogicalPlan>,
     /// Expressions over columns of the parts that are equal.
     pub(super) equal: Vec<(Expr, Expr)>,
     /// Conditions on columns of the parts.
     pub(super) filters: Vec<Expr>,
-    /// What must have a row that matches.
+    /// The semi joins.
     pub(super) exists: Vec<Exists>,
-    /// What the columns of the whole are, by columns of the parts.
+    /// The columns of the whole as expressions over columns of the parts.
     outputs: HashMap<Column, Expr>,
 }
 
@@ -67,7 +67,7 @@ impl JoinGraph {
         tree.unwrap_or_else(|| JoinGraph::part(plan))
     }
 
-    /// A plan as one part.
+    /// Returns a plan as one part.
     fn part(plan: &LogicalPlan) -> JoinGraph {
         let outputs = plan.schema().columns().into_iter();
         JoinGraph {
@@ -125,7 +125,7 @@ impl JoinGraph {
         Some(graph)
     }
 
-    /// A tree under another name: its parts get names of their own, which begin with it.
+    /// Flattens an aliased tree: its parts get names that begin with the alias.
     fn alias(alias: &SubqueryAlias) -> Option<JoinGraph> {
         use LogicalPlan as P;
         if !matches!(
@@ -191,7 +191,7 @@ impl JoinGraph {
         })
     }
 
-    /// An expression over the columns of the whole as one over those of the parts; none if it is another one each time.
+    /// Rewrites an expression over the columns of the whole to columns of the parts; none if it is volatile.
     pub(super) fn resolve(&self, expr: Expr) -> Option<Expr> {
         let mut known = !expr.is_volatile();
         let resolved = expr
@@ -212,7 +212,8 @@ impl JoinGraph {
         known.then_some(resolved)
     }
 
-    /// The parts that the columns of an expression are of, each once; none if a column is of no part.
+    /// Returns the parts that an expression refers to, without duplicates; none if a column belongs to no
+    /// part.
     pub(super) fn parts_of(&self, expr: &Expr) -> Option<Vec<usize>> {
         let columns = expr.column_refs().into_iter();
         let mut parts = columns
@@ -223,7 +224,7 @@ impl JoinGraph {
         Some(parts)
     }
 
-    /// The one part that all columns of an expression are of; none if there are several, or no column.
+    /// Returns the only part that an expression refers to; none if there are several or none.
     pub(super) fn part_of(&self, expr: &Expr) -> Option<usize> {
         match self.parts_of(expr)?.as_slice() {
             [part] => Some(*part),
@@ -231,7 +232,7 @@ impl JoinGraph {
         }
     }
 
-    /// The part that has a column; none if several have one of that name.
+    /// Returns the part that has a column; none if several have one of that name.
     fn part_with(&self, column: &Column) -> Option<usize> {
         let parts = self.parts.iter().enumerate();
         let mut parts = parts.filter(|(_, part)| part.schema().has_column(column));

@@ -1,7 +1,8 @@
-//! What is aggregated: expressions over the fact table's columns as those of the star join.
+//! Measures: aggregated expressions over columns of the fact table, translated for the star join.
 //!
-//! Whole numbers that leave their width are an error, in SQL here and there. Decimals are whole numbers without their point, of 128 bits in SQL and of 64 in the
-//! join: an expression is taken only if no value on its way can leave 64 bits, which the least and greatest values of the columns tell.
+//! Integer overflow is an error both in SQL and in the join. Decimals are unscaled integers, of 128 bits in
+//! SQL and of 64 bits in the join: an expression is accepted only if the bounds of its columns prove that no
+//! intermediate value exceeds 64 bits.
 
 use arrow_array::{cast::AsArray, types::Decimal128Type};
 use arrow_schema::DataType;
@@ -13,7 +14,7 @@ use super::aggregates::{is_whole, widens};
 use crate::catalog::OpenTable;
 use crate::semantics::arithmetic;
 
-/// An expression, its type, and the least and greatest value that it may have.
+/// An expression with its type and the bounds of its values.
 pub(super) struct TypedMeasure {
     pub(super) measure: Measure,
     /// Float64 if a column of at most 32 bits was cast to that.
@@ -22,7 +23,7 @@ pub(super) struct TypedMeasure {
     high: i128,
 }
 
-/// Reads expressions.
+/// A translator of expressions.
 pub(super) struct MeasureReader<'a> {
     pub(super) open: &'a OpenTable,
     /// Columns that they measure.
@@ -30,7 +31,7 @@ pub(super) struct MeasureReader<'a> {
 }
 
 impl MeasureReader<'_> {
-    /// An expression over the fact table; none if it is not one of those that are known.
+    /// Translates an expression over the fact table; none if the join does not support it.
     pub(super) fn read(&mut self, expr: &Expr) -> Option<TypedMeasure> {
         match expr {
             Expr::Alias(alias) => self.read(&alias.expr),
@@ -74,7 +75,8 @@ impl MeasureReader<'_> {
     }
 }
 
-/// What the values of a column lie between, by what is known of its segments and by looking at what is in none. Where there is no value both are 0.
+/// Returns bounds of the values of a column, by the code spaces of its segments and the rows of the delta; 0
+/// and 0 if there are no values.
 fn bounds(open: &OpenTable, column: usize) -> Option<(i128, i128)> {
     let mut bounds: Option<(i128, i128)> = None;
     let mut note = |low: i128, high: i128| {
@@ -122,7 +124,7 @@ fn literal(value: &ScalarValue) -> Option<TypedMeasure> {
 }
 
 impl TypedMeasure {
-    /// Itself, if all its values have 64 bits.
+    /// Returns the expression if its bounds fit 64 bits.
     fn within_64_bits(self) -> Option<TypedMeasure> {
         (self.low >= i64::MIN.into() && self.high <= i64::MAX.into()).then_some(self)
     }
@@ -153,7 +155,7 @@ impl TypedMeasure {
         })
     }
 
-    /// Times a power of ten.
+    /// Multiplies by a power of ten.
     fn times(self, power: i8) -> Option<TypedMeasure> {
         if power == 0 {
             return Some(self);
@@ -172,7 +174,7 @@ impl TypedMeasure {
         .within_64_bits()
     }
 
-    /// An operation on whole numbers of a type, checked where a result may be outside of it.
+    /// Combines two integers of a type, with overflow checks unless the bounds exclude an overflow.
     fn checked(self, op: Operator, other: TypedMeasure, width: Width) -> Option<TypedMeasure> {
         let (least, most) = match width {
             Width::W32 => (i32::MIN.into(), i32::MAX.into()),
@@ -193,7 +195,7 @@ impl TypedMeasure {
         })
     }
 
-    /// An operation on decimals, with the type that SQL gives it here.
+    /// Combines two decimals, with the result type that SQL defines.
     fn decimals(self, op: Operator, other: TypedMeasure) -> Option<TypedMeasure> {
         let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) =
             (&self.data_type, &other.data_type)

@@ -1,25 +1,23 @@
 //! Star queries: an aggregate over the joins of one fact table with its dimensions becomes one fused pipeline
 //! ([`halocline_joins::star`]), planned on the logical plan.
 //!
-//! [`StarRule`] recognises the shape, [`StarNode`](node::StarNode) stands in the logical plan, [`StarQueryPlanner`] makes a [`StarExec`](exec::StarExec) of it. What is not
-//! understood to the last detail stays as it is; what shows only when the dimensions have been read (two rows of one key, too many groups) is answered by
-//! the plan that was replaced.
+//! [`StarRule`] recognises the shape, [`StarNode`](node::StarNode) represents it in the logical plan,
+//! [`StarQueryPlanner`] makes a [`StarExec`](exec::StarExec) of it. A query with any unsupported part is left
+//! unchanged. If loading the dimensions shows that the join cannot run (a repeated key, too many groups), the
+//! query is answered by the replaced plan.
 
 mod aggregates;
 mod branches;
 mod delta_rows;
 mod dimension;
 mod dimension_scan;
-mod estimate;
 mod exec;
 mod fact;
 mod join_graph;
 mod measures;
 mod node;
 mod planner;
-mod rule;
 mod run;
 mod shape;
 
-pub(crate) use planner::StarQueryPlanner;
-pub(crate) use rule::StarRule;
+pub(crate) use planner::{StarQueryPlanner, StarRule};

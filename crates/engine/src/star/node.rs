@@ -17,7 +17,7 @@ pub(super) struct StarNode {
     pub(super) shape: Arc<StarShape>,
     pub(super) dimensions: Vec<LogicalPlan>,
     pub(super) schema: DFSchemaRef,
-    /// What was replaced.
+    /// The plan that the star join replaces.
     pub(super) replaced: Arc<LogicalPlan>,
 }
 
@@ -69,7 +69,7 @@ impl UserDefinedLogicalNodeCore for StarNode {
         })
     }
 
-    /// Of each dimension all: its key and what is grouped by.
+    /// Returns all columns of each dimension: keys and grouping attributes.
     fn necessary_children_exprs(&self, _: &[usize]) -> Option<Vec<Vec<usize>>> {
         let all = |plan: &LogicalPlan| (0..plan.schema().fields().len()).collect();
         Some(self.dimensions.iter().map(all).collect())
@@ -85,7 +85,7 @@ impl fmt::Display for StarShape {
 }
 
 impl StarShape {
-    /// The fact table's own conditions in words.
+    /// Writes the conditions on the fact table.
     pub(super) fn fmt_filter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let filter: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
         match filter.as_slice() {

@@ -1,23 +1,27 @@
-//! From a star query in the logical plan to its execution.
+//! The integration of star queries into DataFusion: the optimizer rule that recognises them, and their physical planning.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use super::dimension_scan::DimensionScan;
 use super::exec::StarExec;
 use super::node::StarNode;
+use super::shape::StarShape;
+use crate::config::SessionSettings;
 use crate::plan::LeafExec;
 
-/// DataFusion's planner, which knows star queries too.
+/// DataFusion's planner with support for star queries.
 #[derive(Debug)]
 pub(crate) struct StarQueryPlanner;
 
@@ -62,5 +66,42 @@ impl ExtensionPlanner for StarPlanner {
         });
         let exec = StarExec::new(node, dimensions.collect(), state)?;
         Ok(Some(Arc::new(exec)))
+    }
+}
+
+/// Replaces aggregates over star joins, unless `halocline.star_join` is off.
+#[derive(Debug)]
+pub(crate) struct StarRule;
+
+impl OptimizerRule for StarRule {
+    fn name(&self) -> &'static str {
+        "star_join"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let options = config.options();
+        let wanted = options
+            .extensions
+            .get::<SessionSettings>()
+            .is_some_and(|settings| settings.star_join.0);
+        let LogicalPlan::Aggregate(aggregate) = &plan else {
+            return Ok(Transformed::no(plan));
+        };
+        let Some(shape) = wanted.then(|| StarShape::of(aggregate)).flatten() else {
+            return Ok(Transformed::no(plan));
+        };
+        let node = StarNode {
+            dimensions: shape.branches.iter().map(|branch| branch.plan.clone()).collect(),
+            shape: Arc::new(shape),
+            schema: Arc::clone(&aggregate.schema),
+            replaced: Arc::new(plan),
+        };
+        Ok(Transformed::yes(LogicalPlan::Extension(Extension {
+            node: Arc::new(node),
+        })))
     }
 }

@@ -1,4 +1,4 @@
-//! Running a star query: dimensions first, side by side, then the join on all threads.
+//! Execution of a star query: loads the dimensions concurrently, then joins on all threads.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::cancel::CancelOnDrop;
 use crate::config::MediumUnit;
 use crate::plan::external;
 
-/// One execution.
+/// An execution of a star query.
 pub(super) struct StarExecution {
     exec: StarExec,
     metrics: ExecutionPlanMetricsSet,
@@ -38,7 +38,7 @@ impl StarExecution {
         }
     }
 
-    /// The answer.
+    /// Runs the query and returns its result.
     ///
     /// # Errors
     /// A dimension or the fact table cannot be read; the memory pool has not enough left.
@@ -98,7 +98,7 @@ impl StarExecution {
         Ok(vec![self.answer(&found, &groups, &attributes)?])
     }
 
-    /// The dimensions, read side by side; none if the plan that was replaced is to answer.
+    /// Loads the dimensions concurrently; none if the replaced plan must answer the query.
     async fn dimensions(&self) -> Result<Option<Vec<LoadedDimension>>> {
         let branches = self.exec.dimensions.iter().enumerate();
         let reading: Vec<_> = branches
@@ -121,14 +121,15 @@ impl StarExecution {
                 Err(error) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
                     return Err(error);
                 }
-                // Of a row, maybe, that joins with nothing: the plan that was replaced would not have met it.
+                // The error may be caused by a row without a match, which the replaced plan would not
+                // evaluate.
                 Err(_) => return Ok(None),
             }
         }
         Ok(Some(dimensions))
     }
 
-    /// What the join has done, for EXPLAIN ANALYZE.
+    /// Records the statistics of the join, for EXPLAIN ANALYZE.
     fn note(&self, stats: &StarStats, dram_peak: usize) {
         let count = |name: String, number: u64| {
             MetricBuilder::new(&self.metrics)
@@ -148,7 +149,7 @@ impl StarExecution {
             .set(dram_peak);
     }
 
-    /// GroupStates that have rows, or the one of all rows.
+    /// Returns the groups that have rows, or the only group if there is no GROUP BY.
     fn answer(
         &self,
         states: &GroupStates,
@@ -167,7 +168,7 @@ impl StarExecution {
             let rows: UInt32Array = numbers.iter().map(|group| Some(of_branch(group))).collect();
             let values = match attributes[*branch].get(*attribute) {
                 Some(values) => arrow_select::take::take(values, &rows, None)?,
-                // The dimension is empty, and so is the answer.
+                // The dimension is empty, and so is the result.
                 None => arrow_array::new_empty_array(self.exec.schema().field(columns.len()).data_type()),
             };
             columns.push(values);
@@ -183,7 +184,7 @@ impl StarExecution {
         )?)
     }
 
-    /// The answer of the plan that was replaced.
+    /// Runs the replaced plan.
     async fn replaced(&self) -> Result<Vec<RecordBatch>> {
         let plan = StarQueryPlanner
             .create_physical_plan(&self.exec.replaced, self.exec.state.as_ref())

@@ -1,4 +1,4 @@
-//! What a star query consists of: recognised from an aggregate.
+//! The shape of a star query, recognised from an aggregate.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use super::join_graph::JoinGraph;
 use crate::catalog::OpenTable;
 use crate::plan::PoolTable;
 
-/// A star query.
+/// The shape of a star query.
 #[derive(Debug)]
 pub(super) struct StarShape {
     pub(super) fact: Arc<OpenTable>,
     /// The fact table's own conditions.
     pub(super) filters: Vec<Expr>,
-    /// The same on codes, by segment.
+    /// The same conditions as predicates on codes, per segment.
     pub(super) conditions: Vec<Vec<(usize, CodePredicate)>>,
     pub(super) branches: Vec<Branch>,
-    /// For each expression that is grouped by: which branch, and which of its attributes.
+    /// For each grouping expression, the branch and the attribute of the branch.
     pub(super) groups: Vec<(usize, usize)>,
     pub(super) aggregates: Aggregates,
 }
 
 impl StarShape {
-    /// Recognises a star query; none if it is another one, or not understood to the last detail.
+    /// Recognises a star query; none if the query has any part that the star join cannot run.
     pub(super) fn of(aggregate: &Aggregate) -> Option<StarShape> {
         if has_subqueries(&aggregate.input) {
             return None;
@@ -65,7 +65,8 @@ impl StarShape {
     }
 }
 
-/// Whether an expression of a plan has a query in it, whose answer DataFusion hands to the plan that it belongs to.
+/// Returns true if an expression of a plan contains a subquery, whose result DataFusion passes to the plan
+/// that contains it.
 fn has_subqueries(plan: &LogicalPlan) -> bool {
     let within = |expr: &Expr| {
         expr.exists(|node| {

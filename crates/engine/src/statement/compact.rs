@@ -1,7 +1,7 @@
 //! Compaction and `VACUUM`.
 //!
-//! Each group of segments is merged in a transaction of its own, so that other writers get their turn in between;
-//! readers are not affected. What was merged before an error or a cancellation stays merged.
+//! Each group of segments is merged in a transaction of its own, so that other writers get their turn in
+//! between; readers are not affected. What was merged before an error or a cancellation stays merged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,21 +18,22 @@ use crate::memory::MemoryBudget;
 use crate::transaction::Transaction;
 use crate::tuning::EngineFault;
 
-/// How many times longer a merge takes that sorts its rows, about.
+/// Approximate factor by which sorting the rows slows down a merge.
 const SORTING: u64 = 4;
 
-/// How tables are compacted.
+/// Options of a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactOptions {
     /// DRAM it may use, in bytes; by default what the database may use.
     pub memory: Option<usize>,
     /// Bytes it may write per second on average, to leave the medium to others; by default as fast as it can.
     pub bandwidth: Option<u64>,
-    /// Write all segments anew, also those that are good as they are: sorts the rows of a table after `CLUSTER BY`.
+    /// Write all segments anew, also those that are good as they are: sorts the rows of a table after
+    /// `CLUSTER BY`.
     pub full: bool,
 }
 
-/// How far a compaction is.
+/// Progress of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactProgress {
     /// The table.
@@ -43,7 +44,7 @@ pub struct CompactProgress {
     pub total: u64,
 }
 
-/// What a compaction did.
+/// Result of a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Segments that were merged.
@@ -56,12 +57,12 @@ pub struct CompactReport {
     pub dropped: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Tables that were left as they are because they are damaged, with the reason; empty if one table was asked for,
+    /// Tables that were skipped because they are damaged, with the reason; empty if one table was named,
     /// whose damage is an error.
     pub skipped: Vec<String>,
 }
 
-/// ProgressCallback on its way to the caller.
+/// The callback for progress, shared by threads.
 type ProgressCallback<'a> = Mutex<&'a mut (dyn FnMut(&CompactProgress) + Send)>;
 
 /// Compacts a table, or all; waits up to `wait` for each other writer.
@@ -112,7 +113,8 @@ pub(crate) fn compact(
     Ok(report)
 }
 
-/// Merges the first group of segments of any table that is worth it; false if there is none. Does not wait for writers.
+/// Merges the first group of segments of any table that is worth it; false if there is none. Does not wait
+/// for writers.
 ///
 /// # Errors
 /// A writer has the lock; the pool cannot be written, or the caller wants the end.
@@ -175,7 +177,7 @@ pub(crate) fn compact_group(
     Ok(false)
 }
 
-/// The first segments that are worth merging and are not too many rows.
+/// Returns the first segments that are worth merging and are not too many rows.
 fn group_of(table: &Table, policy: &CompactionPolicy) -> Option<Vec<u64>> {
     let rows_of = |id: &u64| {
         let segments = table.segments().iter();
@@ -193,7 +195,7 @@ struct SegmentGroup {
     transaction: Transaction,
 }
 
-/// The next segments of a table that are worth merging; none if there are none.
+/// Returns the next segments of a table that are worth merging; none if there are none.
 fn next_group(
     mut transaction: Transaction,
     name: &str,
@@ -214,7 +216,7 @@ fn next_group(
     if worth(&open).is_none_or(|group: Vec<u64>| group.is_empty() && open.delta.is_none()) {
         return Ok(None);
     }
-    // What the log says of the table goes into segments now, and changes what is worth merging.
+    // Folding the delta into segments changes which segments are worth merging.
     let stored = catalog.objects().table(name)?;
     match transaction
         .engine()
@@ -283,7 +285,7 @@ fn merge_group(
     Ok(())
 }
 
-/// `VACUUM`: compacts a table, or all, and gives space back to the file system. Says what was done.
+/// Runs `VACUUM`: compacts a table, or all, and returns space to the file system. Returns a message.
 ///
 /// # Errors
 /// Those of [`compact`], and of giving space back.

@@ -7,7 +7,8 @@ use halocline_elf::{IndexOptions, define_index, index_table, rebuild_index};
 use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec};
 
-/// Builds an index, or, if it is `volatile`, defines it; false if it is there already and may be.
+/// Builds an index or, if it is `volatile`, defines it. Returns false if it exists already and
+/// `if_not_exists`.
 ///
 /// # Errors
 /// No such table or column, the name is taken, the pool cannot be written, or the caller wants the end.
@@ -30,7 +31,7 @@ pub(crate) fn build_index(
             instead,
         });
     }
-    // An index is on segments: what the log says of the table goes into them first.
+    // An index covers segments, so the delta of the table is folded into segments first.
     let open = catalog.objects().table(&spec.table)?;
     transaction.fold(&open)?;
     let open = transaction.catalog().objects().table(&spec.table)?;

@@ -1,4 +1,4 @@
-//! Defaults: as `CREATE TABLE` and `ALTER TABLE` give them, and in place of the word DEFAULT.
+//! Default values: in `CREATE TABLE` and `ALTER TABLE`, and in place of the word DEFAULT.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::EngineError;
 use crate::storable::storable_type;
 use crate::write::{BatchFitter, arrange, is_default, literals};
 
-/// The default of a column as an array of one value of the type that a table keeps.
+/// Returns the default of a column as an array of one value of the type that a table keeps.
 ///
 /// # Errors
 /// It is no literal, none of the column's type, or NULL for a NOT NULL column.
@@ -35,8 +35,8 @@ pub(crate) fn default_of(table: &str, field: &Field, expr: &Expr) -> Result<Arra
     }
 }
 
-/// The source of an `INSERT` into `columns` of a table (all, if none is named), with the defaults in place of the words
-/// DEFAULT among its `VALUES`.
+/// Returns the source of an `INSERT` into `columns` of a table (all, if none is named), with the defaults in
+/// place of the words DEFAULT among its `VALUES`.
 ///
 /// # Errors
 /// No such column.
@@ -60,7 +60,7 @@ pub(crate) fn spelled_out(
     Ok(query)
 }
 
-/// SQL that means the value, and its type.
+/// Returns a SQL expression with the value and the type of a default.
 fn expression(default: Option<&ArrayRef>) -> Result<Expr, EngineError> {
     let wrong = |error: &dyn std::fmt::Display| EngineError::Query(error.to_string());
     let sql = match default {

@@ -10,7 +10,7 @@ use crate::delta::TableChange;
 use crate::transaction::Transaction;
 use crate::write::{BatchFitter, StoredRows, arrange, inserts, literals, store};
 
-/// Inserts rows of literals into columns of a table (all, if none is named); gives their number.
+/// Inserts rows of literals into columns of a table (all, if none is named), and returns their number.
 ///
 /// # Errors
 /// No such table or column; a value does not fit.
@@ -20,7 +20,7 @@ pub(crate) fn insert_literals(
     columns: &[String],
     rows: &[Vec<Expr>],
 ) -> Result<u64, EngineError> {
-    // The columns of a table are the same with and without what the log says of it.
+    // The columns of a table are the same with and without its delta.
     let open = transaction.catalog().objects().table(table)?;
     let schema = open.table.schema();
     let statement = format!("INSERT INTO {table}");
@@ -41,8 +41,8 @@ pub(crate) fn insert_literals(
     Ok(rows.len() as u64)
 }
 
-/// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. Gives the number of
-/// rows.
+/// Inserts a batch by column names; columns of the table that it lacks take their default. Returns the number
+/// of rows.
 ///
 /// # Errors
 /// No such table or column; a value does not fit.
@@ -70,7 +70,7 @@ pub(crate) fn insert_batch(
     Ok(rows)
 }
 
-/// Inserts the rows of a query; gives their number.
+/// Inserts the rows of a query, and returns their number.
 ///
 /// # Errors
 /// No such table or column; as many columns as values there must be; the query fails; a value does not fit.

@@ -1,4 +1,4 @@
-//! Statements: which are ours, which are DataFusion's, and which are not offered.
+//! Statements: parsing, and execution of those that DataFusion does not run.
 
 mod alter;
 mod compact;

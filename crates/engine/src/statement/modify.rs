@@ -1,5 +1,5 @@
-//! `DELETE` and `UPDATE`: a query finds the addresses of the rows (and their new values), which then are deleted (and
-//! inserted again).
+//! `DELETE` and `UPDATE`: a query returns the addresses of the rows (and their new values), which are then
+//! deleted (and inserted again).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,8 +38,9 @@ pub(crate) async fn plan_delete(
     plan_rows(planner, open, &delete.alias, &[], delete.selection.as_ref()).await
 }
 
-/// Plans the query for the addresses of the rows that an UPDATE selects and for their new values. Returns with it, for each
-/// column of the table, the column of the query that has its values; none where it takes its default.
+/// Plans the query for the addresses of the rows that an UPDATE selects and for their new values. Returns
+/// with it, for each column of the table, the column of the query that has its values; none where it takes
+/// its default.
 ///
 /// # Errors
 /// The table lacks a column; an expression cannot be planned.
@@ -123,7 +124,7 @@ async fn plan_rows(
     Ok(rows.project(columns)?.build()?)
 }
 
-/// Deletes the rows that a query gives the addresses of; gives their number.
+/// Deletes the rows whose addresses a query returns, and returns their number.
 ///
 /// # Errors
 /// The query fails.
@@ -141,7 +142,7 @@ pub(crate) async fn delete_rows(
     Ok(count)
 }
 
-/// Deletes all rows of a table; gives their number.
+/// Deletes all rows of a table, and returns their number.
 ///
 /// # Errors
 /// The deleted rows of a segment cannot be read.
@@ -165,8 +166,8 @@ pub(crate) fn delete_all(transaction: &mut Transaction, open: &OpenTable) -> Res
     Ok(count)
 }
 
-/// Deletes the rows that a query gives the addresses of, and inserts the values it gives with them, `from` its columns;
-/// gives their number.
+/// Deletes the rows whose addresses a query returns, and inserts the new values from the columns `from` of
+/// the query. Returns the number of rows.
 ///
 /// # Errors
 /// The query fails, or a value does not fit.
@@ -192,7 +193,8 @@ pub(crate) async fn update_rows(
     Ok(count)
 }
 
-/// Addresses of rows, by their place: a segment by its position, or behind all segments the delta.
+/// Addresses of rows by segment, given by position; the position behind the last segment stands for the
+/// delta.
 #[derive(Default)]
 struct Addresses {
     places: BTreeMap<usize, RoaringBitmap>,
@@ -200,7 +202,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// Takes in the first column of a batch.
+    /// Adds the addresses in the first column of a batch.
     fn add(&mut self, batch: &RecordBatch) -> Result<(), EngineError> {
         for address in batch.column(0).as_primitive::<UInt64Type>().values() {
             let rows = self.places.entry((address >> 32) as usize).or_default();

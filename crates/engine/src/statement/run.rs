@@ -1,7 +1,8 @@
-//! The way of each statement through the session: what it sees, whose transaction it writes in, what it says.
+//! Execution of statements: the version that each one sees, the transaction that it writes in, and its
+//! message.
 //!
-//! Invariant: what a statement that writes reads is what it is published over: the writer's lock comes first, the
-//! version that the statement sees after that.
+//! Invariant: a writing statement reads the version that its changes are published over: it takes the
+//! writer's lock first, and the version that it sees after that.
 
 use std::sync::Arc;
 
@@ -146,18 +147,18 @@ pub(crate) async fn run(
     message.map(QueryResult::done)
 }
 
-/// A statement on its way.
+/// The execution of a statement.
 struct StatementRun<'a> {
     session: &'a Arc<DatabaseSession>,
     engine: &'a Arc<EngineContext>,
-    /// The stack that the statement's trees need.
+    /// The stack size that the trees of the statement need.
     stack: StackSize,
-    /// Ends what runs on other threads when the statement's future is dropped.
+    /// Cancels work on other threads when the future of the statement is dropped.
     cancel: CancelOnDrop,
 }
 
 impl StatementRun<'_> {
-    /// Runs something on a thread that may block.
+    /// Runs `work` on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DatabaseSession, &Arc<EngineContext>) -> Result<T, EngineError> + Send + 'static,
@@ -182,7 +183,7 @@ impl StatementRun<'_> {
             .await
     }
 
-    /// As [`change`](Self::change) for one that writes a good deal more than it leaves.
+    /// Runs a change as [`change`](Self::change) does that writes much more than it retains.
     async fn change_large(
         &self,
         what: &'static str,
@@ -228,7 +229,7 @@ impl StatementRun<'_> {
         .await
     }
 
-    /// Fills a new table; none if there is one and that is enough.
+    /// Creates and fills a table; none if an existing one suffices.
     async fn fill(
         &self,
         transaction: &mut Transaction,
@@ -317,7 +318,7 @@ impl StatementRun<'_> {
         update_rows(transaction, &open, from, rows).await
     }
 
-    /// Stores what of an index is to be in DRAM, and puts it there unless a transaction is open.
+    /// Stores the placement of an index, and makes its copies in DRAM unless a transaction is open.
     async fn place_index(
         &self,
         name: String,

@@ -1,4 +1,4 @@
-//! Space that is not used any more, back to the file system.
+//! Return of unused space to the file system.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -10,14 +10,15 @@ use crate::EngineError;
 use crate::context::EngineContext;
 use crate::transaction::LOOK_AT_CANCEL;
 
-/// Bytes of blocks that may be unused before they are given back unasked.
+/// Least number of unused bytes that are returned automatically.
 const LEAST: u64 = 16 << 20;
-/// How much may be unused, as a part of what is used, after a statement that writes more than it leaves.
+/// Divisor of the used space that may be unused after a statement that writes much more than it retains.
 pub(crate) const AFTER_LARGE: u64 = 8;
-/// The same while nobody writes: later statements use what an earlier one has let go.
+/// The same divisor while nothing is written: later statements can reuse the space.
 pub(crate) const WHEN_QUIET: u64 = 2;
 
-/// Gives back all that can be, and shortens the file; waits up to `wait` for another writer.
+/// Gives all unused space back to the file system and shortens the file; waits up to `wait` for another
+/// writer.
 ///
 /// # Errors
 /// Another writer keeps the lock; the caller wants the end; the pool cannot be written.
@@ -26,7 +27,7 @@ pub(crate) fn vacuum_file(
     wait: Duration,
     cancel: &AtomicBool,
 ) -> Result<VacuumReport, EngineError> {
-    // What the cache keeps would keep the space that merges have freed.
+    // A cached version would pin the space that merges have freed.
     engine.cache.forget();
     let _waiting = engine.background.announce_writer();
     let start = Instant::now();
@@ -49,7 +50,8 @@ pub(crate) fn vacuum_file(
     }
 }
 
-/// Gives unused space back if it is more than this part of what is used, and nobody is writing.
+/// Gives unused space back to the file system if it exceeds this part of the used space and no other writer
+/// is active.
 pub(crate) fn give_back(engine: &EngineContext, part: u64) {
     let unused = engine.pool.free_with_blocks();
     if unused < LEAST {
@@ -60,7 +62,7 @@ pub(crate) fn give_back(engine: &EngineContext, part: u64) {
     let result = given.and_then(|worth| worth.then(|| engine.pool.give_back()).transpose());
     match result {
         Ok(_) | Err(PoolError::Locked { .. }) => {}
-        // What was written is safe all the same.
+        // The failure does not affect stored data.
         Err(error) => tracing::warn!("unused space of the pool stays as it is: {error}"),
     }
 }

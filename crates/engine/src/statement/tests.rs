@@ -1,4 +1,4 @@
-//! Which statement is whose, and what is refused with which words.
+//! Tests of the classification of statements, and of the errors for unsupported ones.
 
 use halocline_columns::TableEncoding;
 

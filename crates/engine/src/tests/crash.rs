@@ -1,5 +1,5 @@
-//! Death at any moment of a statement, of a transaction, of a compaction: each is there wholly or not at all, and an
-//! acknowledged one is there.
+//! Death at any moment of a statement, of a transaction, of a compaction: each is there wholly or not at all,
+//! and an acknowledged one is there.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{Compaction, Database};
 /// Images tried per fence, about.
 const IMAGES: usize = 16;
 
-/// What happens, one after the other; all statements of a step are acknowledged, and must appear, at once.
+/// The steps in order; all statements of a step are acknowledged, and must appear, at once.
 pub(super) const STEPS: &[&[&str]] = &[
     // Records of the log.
     &["INSERT INTO t VALUES (1000, 'one more'), (1001, NULL)"],
@@ -94,7 +94,7 @@ fn statements_are_all_or_nothing() {
     );
 }
 
-/// What a crash in these steps leaves, for a database with these tuning.
+/// Explores crashes in these steps, for a database with this tuning.
 ///
 /// # Errors
 /// It leaves what it must not.

@@ -1,4 +1,5 @@
-//! Damaged bytes under a database: queries, statements that copy, merges and the scrub find it, and nothing hides it.
+//! Damaged bytes under a database: queries, statements that copy, merges and the scrub find it, and nothing
+//! hides it.
 
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ fn generation(db: &Database) -> u64 {
     db.info().unwrap().pool.generation
 }
 
-/// What a query answers, or its error.
+/// Returns the result of a query, or its error.
 async fn answer(db: &Database, sql: &str) -> Result<Vec<String>, String> {
     rows(db, sql).await.map(|rows| sorted(&rows))
 }

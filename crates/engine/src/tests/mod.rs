@@ -93,7 +93,7 @@ pub(crate) fn sorted(batches: &[RecordBatch]) -> Vec<String> {
     lines
 }
 
-/// What `check` finds wrong.
+/// Returns the problems that `check` finds.
 ///
 /// # Errors
 /// There is something, as text.

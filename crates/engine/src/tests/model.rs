@@ -1,8 +1,9 @@
-//! Random sequences of statements beside a model: plain DataFusion over a table in memory that gets the same ones.
+//! Random sequences of statements beside a model: plain DataFusion over a table in memory that gets the same
+//! ones.
 //!
 //! Few rows make a segment here and few records fill the log, so that short sequences come everywhere.
-//! `HALOCLINE_SEQUENCES` says how many sequences are tried, `HALOCLINE_SEED` which one is the first. One that fails is
-//! made as short as possible, and printed.
+//! `HALOCLINE_SEQUENCES` says how many sequences are tried, `HALOCLINE_SEED` which one is the first. One that
+//! fails is made as short as possible, and printed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -259,14 +260,14 @@ impl Game {
         check(self.db()?)
     }
 
-    /// How many columns the table has.
+    /// Number of columns of the table.
     fn columns(&self) -> Result<usize, String> {
         let info = self.db()?.info().map_err(|error| error.to_string())?;
         let table = info.tables.iter().find(|table| table.name == "t");
         Ok(table.map_or(0, |table| table.columns.len()))
     }
 
-    /// Has the session a transaction.
+    /// True while the session has a transaction.
     fn is_open(&self) -> bool {
         self.db.as_ref().is_some_and(Database::in_transaction)
     }

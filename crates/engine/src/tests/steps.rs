@@ -19,7 +19,8 @@ pub(crate) enum Step {
     Rollback,
     /// The database is closed and opened again.
     Reopen,
-    /// The power fails at a moment of the step inside, or of COMMIT in a transaction; the number draws what is left.
+    /// The power fails at a moment of the step inside, or of COMMIT in a transaction; the number draws what
+    /// is left.
     Crash(Box<Step>, u64),
     /// A query; both must agree on its rows.
     Compare(String),

@@ -1,4 +1,5 @@
-//! A table whose deleted rows are damaged keeps nobody from publishing, and loses nothing that the log says of it.
+//! A table whose deleted rows are damaged keeps nobody from publishing, and loses nothing that the log says
+//! of it.
 
 use std::sync::Arc;
 
@@ -40,8 +41,8 @@ async fn run(db: &Database, statements: &[&str]) {
     }
 }
 
-/// Publishes beside a damaged table, undoes the damage, and returns the rows of the table before and after its changes
-/// are published. An injected injected may have rewritten the table, so that reads of it fail.
+/// Publishes beside a damaged table, undoes the damage, and returns the rows of the table before and after
+/// its changes are published. An injected injected may have rewritten the table, so that reads of it fail.
 fn published_beside(injected: Option<EngineFault>) -> [Result<Vec<String>, String>; 2] {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let db = create(&medium, Compaction::Off, tuning(injected));

@@ -1,4 +1,5 @@
-//! Volatile indexes: defined, built by the first query that has a use for one, kept up with their table, let go, stored again.
+//! Volatile indexes: defined, built by the first query that has a use for one, kept up with their table, let
+//! go, stored again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ async fn shown(db: &Database, text: &str) -> Vec<String> {
     sorted(&rows(db, text).await.unwrap())
 }
 
-/// Why the plan is as it is.
+/// Returns the reason in the plan.
 async fn explained(db: &Database) -> String {
     shown(db, "EXPLAIN SELECT count(*) FROM t WHERE a = 5")
         .await
@@ -98,7 +99,8 @@ fn nothing_of_it_is_stored() {
         let text = defined.placement_text();
         assert!(text.starts_with("volatile: not built, up to about "), "{text}");
         check(&db).unwrap();
-        // A query that has no use for it builds nothing; one on strings that only the index has codes for does.
+        // A query that has no use for it builds nothing; one on strings that only the index has codes for
+        // does.
         shown(&db, "SELECT count(*) FROM t WHERE b < 100").await;
         assert_eq!(index(&db).dram_bytes, None);
         shown(&db, "SELECT count(*) FROM t WHERE s = 'string number 7919'").await;

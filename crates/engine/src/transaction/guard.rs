@@ -1,9 +1,9 @@
-//! Whose transaction a statement runs in: the session's, if BEGIN has opened one, or one of its own.
+//! The transaction of a statement: that of the session if BEGIN has opened one, or one of its own.
 //!
-//! BEGIN takes no lock. The transaction sees the version of the database that its first statement saw, and takes the
-//! writer's lock for its first statement that writes. Invariant: all that it has read is still so in the newest
-//! version; if another writer has changed rows or objects in between, the statement fails, as what it would write may
-//! rest on what was changed. A compaction of this process in between changes neither.
+//! BEGIN takes no lock. The transaction sees the version of the database that its first statement saw, and
+//! takes the writer's lock for its first statement that writes. Invariant: all that it has read is still so
+//! in the newest version; if another writer has changed rows or objects in between, the statement fails, as
+//! what it would write may rest on what was changed. A compaction of this process in between changes neither.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,15 +24,15 @@ enum SlotState {
     /// There is none.
     #[default]
     Idle,
-    /// BEGIN was said, and nothing has been read or written.
+    /// BEGIN was run, and nothing has been read or written.
     Begun,
     /// It has read this version and written nothing; it holds no lock.
     Reading(Arc<Catalog>),
-    /// It has written, and waits for the next statement.
+    /// It has written and waits for the next statement.
     Open(Box<Transaction>),
-    /// A statement has it.
+    /// A statement is running in it.
     Running,
-    /// The statement that had it was interrupted; it is gone.
+    /// It was rolled back because a statement in it was interrupted.
     Lost,
 }
 
@@ -57,8 +57,8 @@ impl TransactionSlot {
         }
     }
 
-    /// Returns the version that the session's next query sees, which the open transaction keeps from then on; none if no
-    /// transaction is open.
+    /// Returns the version that the session's next query sees, which the open transaction keeps from then on;
+    /// none if no transaction is open.
     ///
     /// # Errors
     /// A statement of the transaction is running, or was interrupted; the pool cannot be read.
@@ -78,11 +78,11 @@ impl TransactionSlot {
         }
     }
 
-    /// As [`catalog`](Self::catalog) for what is looked up again once the lock is held: the transaction does not count as
-    /// one that has read.
+    /// Returns the same as [`catalog`](Self::catalog), for names that are looked up again under the lock: the
+    /// transaction does not count as one that has read.
     ///
     /// # Errors
-    /// As [`catalog`](Self::catalog).
+    /// Those of [`catalog`](Self::catalog).
     pub(crate) fn peek(&self, engine: &EngineContext) -> Result<Option<Arc<Catalog>>, EngineError> {
         if matches!(&*self.state(), SlotState::Begun) {
             return Ok(None);
@@ -90,7 +90,7 @@ impl TransactionSlot {
         self.catalog(engine)
     }
 
-    /// Is no transaction open.
+    /// Fails if a transaction is open.
     ///
     /// # Errors
     /// One is; `what` cannot be done inside.
@@ -101,7 +101,7 @@ impl TransactionSlot {
         }
     }
 
-    /// `BEGIN`.
+    /// Runs `BEGIN`.
     ///
     /// # Errors
     /// A transaction is open.
@@ -113,11 +113,11 @@ impl TransactionSlot {
         Ok(())
     }
 
-    /// `COMMIT`.
+    /// Runs `COMMIT`.
     ///
     /// # Errors
-    /// There is none; a statement of it is running, or was interrupted; the pool cannot be written; the caller wants the
-    /// end. In the last three cases the transaction is over, and nothing of it is stored.
+    /// There is none; a statement of it is running, or was interrupted; the pool cannot be written; the
+    /// caller wants the end. In the last three cases the transaction is over, and nothing of it is stored.
     pub(crate) fn commit(&self, cancel: &AtomicBool) -> Result<(), EngineError> {
         match self.take(SlotState::Idle) {
             Ok(SlotState::Open(transaction)) => transaction.commit(cancel),
@@ -131,7 +131,7 @@ impl TransactionSlot {
         }
     }
 
-    /// `ROLLBACK`.
+    /// Runs `ROLLBACK`.
     ///
     /// # Errors
     /// There is none; a statement of it is running.
@@ -151,14 +151,14 @@ impl TransactionSlot {
     }
 }
 
-/// A transaction while a statement runs in it.
+/// A guard on the transaction that a statement runs in.
 pub(crate) struct TransactionGuard {
     pub(crate) transaction: Transaction,
-    /// Of the session's transaction.
+    /// Set for the transaction of the session: the mark in its slot, and the state before the statement.
     within: Option<(RunningStatement, Savepoint)>,
 }
 
-/// Says that the session's transaction is lost unless it is given back.
+/// A mark that declares the transaction of the session lost on drop, unless the transaction was returned.
 struct RunningStatement(Option<Arc<TransactionSlot>>);
 
 impl Drop for RunningStatement {
@@ -170,11 +170,12 @@ impl Drop for RunningStatement {
 }
 
 impl TransactionGuard {
-    /// Returns the session's open transaction, or a new one, with the writer's lock, for which it waits up to `wait`.
+    /// Returns the session's open transaction, or a new one, with the writer's lock, for which it waits up to
+    /// `wait`.
     ///
     /// # Errors
-    /// A statement of the open transaction is running, or was interrupted; another writer keeps the lock, or has changed
-    /// what the open transaction has read; `cancel` was set; the pool is open for reading only.
+    /// A statement of the open transaction is running, or was interrupted; another writer keeps the lock, or
+    /// has changed what the open transaction has read; `cancel` was set; the pool is open for reading only.
     pub(crate) fn take(
         slot: &Arc<TransactionSlot>,
         engine: &Arc<EngineContext>,
@@ -197,8 +198,8 @@ impl TransactionGuard {
         Ok(Self { transaction, within })
     }
 
-    /// Takes the lock for the first statement of the open transaction that writes. After an error the transaction is what
-    /// it was.
+    /// Takes the lock for the first statement of the open transaction that writes. After an error the
+    /// transaction is what it was.
     fn lock_for(
         slot: &Arc<TransactionSlot>,
         engine: &Arc<EngineContext>,
@@ -223,8 +224,8 @@ impl TransactionGuard {
         locked
     }
 
-    /// The end of the statement. A transaction of its own is committed, or dropped after an error; that of the session
-    /// is given back, after an error as it was before.
+    /// Ends the statement. A transaction of its own is committed, or dropped after an error; that of the
+    /// session is returned to it, after an error in its state before the statement.
     ///
     /// # Errors
     /// The statement's own, or that of the commit.

@@ -1,13 +1,13 @@
 //! Transactions: the changes of one statement, or of all from BEGIN to COMMIT.
 //!
-//! A [`Transaction`] holds the writer's lock of the pool from its begin to its end; that of a session begins with the first
-//! statement that writes. Its changes are of two kinds: small
-//! ones, kept in DRAM as they would be logged, and changed objects (new segments, tables, indexes). If there are only
-//! small ones and not too many, committing appends one record to the log. Otherwise it publishes a generation, into
-//! which everything is folded that the log holds and the transaction has added.
+//! A [`Transaction`] holds the writer's lock of the pool from its begin to its end; that of a session begins
+//! with the first statement that writes. Its changes are of two kinds: small ones, kept in DRAM as they would
+//! be logged, and changed objects (new segments, tables, indexes). If there are only small ones and not too
+//! many, committing appends one record to the log. Otherwise it publishes a generation, into which everything
+//! is folded that the log holds and the transaction has added.
 //!
-//! Invariants: until `commit` nobody else sees anything of it; dropping it leaves nothing; a statement inside that fails
-//! is undone, and the transaction goes on without it.
+//! Invariants: until `commit` the changes are visible only inside; dropping it leaves nothing; a statement
+//! inside that fails is undone, and the transaction continues without it.
 
 mod guard;
 mod publish;
@@ -34,17 +34,17 @@ const SMALL_BYTES: usize = 256 << 10;
 /// Bytes of new rows that a transaction keeps in DRAM at most before it makes segments of them.
 const DELTA_BYTES: usize = 64 << 20;
 
-/// How long a statement that waits for another writer does not notice that it was cancelled.
+/// Interval at which a statement that waits for another writer polls its cancellation flag.
 pub(crate) const LOOK_AT_CANCEL: Duration = Duration::from_millis(100);
 
-/// A transaction under way.
+/// An active transaction.
 pub(crate) struct Transaction {
     engine: Arc<EngineContext>,
-    /// The objects as they are now; none after a change until somebody asks. Dropped before `txn`, which gives its space
-    /// back at once only if nobody reads what it has written.
+    /// The present objects; none after a change until they are needed. Dropped before `txn`, which frees its
+    /// space at once only if there are no readers of its objects.
     objects: Option<Arc<CatalogObjects>>,
     txn: Arc<Txn>,
-    /// What lies under it: the newest version when it began.
+    /// The version it is based on: the newest one when it began.
     base: Arc<Catalog>,
     /// Small changes: those of the log, then its own.
     delta: Delta,
@@ -52,15 +52,15 @@ pub(crate) struct Transaction {
     pending: TableChanges,
     pending_rows: u64,
     pending_bytes: usize,
-    /// Is there more than a record can hold.
+    /// Set if there are more changes than a record can hold.
     publishes: bool,
     /// Tables that got or lost segments, by uid: their indexes are brought up to date at the end.
     touched: BTreeSet<u64>,
-    /// Counts changes of objects.
+    /// Number of changes of objects.
     steps: u64,
-    /// Was there no log, or no room in it, for what it would have held.
+    /// Set if there was no log, or no room in it, for a record.
     wants_log: bool,
-    /// Were stored rows only written anew.
+    /// Set if stored rows were only rewritten.
     only_rewrites: bool,
 }
 
@@ -89,10 +89,11 @@ impl Transaction {
         }
     }
 
-    /// As [`begin`](Self::begin) without `cancel`, and a compaction in the background is not told to make way.
+    /// Does the same as [`begin`](Self::begin) without `cancel` and without ending a compaction in the
+    /// background.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin).
+    /// Those of [`begin`](Self::begin).
     pub(crate) fn begin_quietly(
         engine: &Arc<EngineContext>,
         what: &str,
@@ -124,22 +125,23 @@ impl Transaction {
         })
     }
 
-    /// The version that was the newest one when the lock was taken.
+    /// Returns the version that was the newest one when the lock was taken.
     pub(crate) fn base(&self) -> &Catalog {
         &self.base
     }
 
-    /// What all sessions share.
+    /// Returns the state that all sessions share.
     pub(crate) fn engine(&self) -> &EngineContext {
         &self.engine
     }
 
-    /// The pool's transaction beneath, for changes of objects; tell them by [`changed`](Self::changed).
+    /// Returns the underlying transaction of the pool, for changes of objects; [`changed`](Self::changed)
+    /// must follow.
     pub(crate) fn txn(&self) -> &Arc<Txn> {
         &self.txn
     }
 
-    /// The database as the transaction sees it now.
+    /// Returns the database as the transaction sees it now.
     pub(crate) fn catalog(&mut self) -> Arc<Catalog> {
         let objects = Arc::clone(self.objects());
         Arc::new(Catalog::new(objects, self.delta.clone(), 0))
@@ -151,7 +153,7 @@ impl Transaction {
             .get_or_insert_with(|| Arc::new(CatalogObjects::of_transaction(txn, placements)))
     }
 
-    /// CatalogObjects were changed; `touched` are tables whose segments are others now.
+    /// Notes that objects were changed; `touched` are the tables whose segments have changed.
     pub(crate) fn changed(&mut self, touched: impl IntoIterator<Item = u64>) {
         self.touched.extend(touched);
         self.objects = None;
@@ -164,8 +166,8 @@ impl Transaction {
         self.pending = Vec::new();
     }
 
-    /// Takes in small changes of a table, given as `rows` rows changed. A few rows too many are no error: they are
-    /// folded at the end.
+    /// Applies small changes of a table, which change `rows` rows. Exceeding the limit is no error: the
+    /// changes are folded at the end.
     ///
     /// # Errors
     /// Rows have other columns than the table.
@@ -197,7 +199,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The table is gone, or all its rows are: forgets what the log said of it.
+    /// Removes the changes of a table that was dropped or emptied.
     pub(crate) fn forget(&mut self, uid: u64) {
         if !self.engine.tuning.injected(EngineFault::TruncateSegmentsOnly) {
             self.delta.forget(uid);
@@ -205,12 +207,12 @@ impl Transaction {
         self.changed([]);
     }
 
-    /// Makes the transaction's changes those of the database, all at once. `cancel` is heard up to the moment in which a
-    /// generation is published; a record of the log is quicker than that.
+    /// Makes the transaction's changes those of the database, all at once. `cancel` is heard up to the moment
+    /// in which a generation is published; a record of the log is quicker than that.
     ///
     /// # Errors
-    /// The pool cannot be written, an index not be brought up to date, or the caller wants the end; then nothing has
-    /// changed.
+    /// The pool cannot be written, an index not be brought up to date, or the caller wants the end; then
+    /// nothing has changed.
     pub(crate) fn commit(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         if !self.publishes {
             if self.pending.is_empty() {
@@ -224,8 +226,8 @@ impl Transaction {
         self.publish(cancel)
     }
 
-    /// Makes the pending changes a record of the log, not durable yet; gives its end, or nothing if there is no log or no
-    /// room in it.
+    /// Stores the pending changes as a record of the log, not durable yet. Returns its end; none if there is
+    /// no log or no room in it.
     ///
     /// # Errors
     /// The pool cannot be written.
@@ -241,8 +243,8 @@ impl Transaction {
         }
     }
 
-    /// Ends the transaction and makes its record durable. Other writers get their turn meanwhile; records that they store
-    /// share the next fence.
+    /// Ends the transaction and makes its record durable. Other writers get their turn meanwhile; records
+    /// that they store share the next fence.
     ///
     /// # Errors
     /// The medium reports a failure.
@@ -263,11 +265,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// As [`commit`](Self::commit) for a transaction that has only written stored rows anew: the version that it
-    /// publishes holds the same rows as the one before.
+    /// Does the same as [`commit`](Self::commit) for a transaction that has only rewritten stored rows: the
+    /// version that it publishes holds the same rows as the one before.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Those of [`commit`](Self::commit).
     pub(crate) fn commit_rewritten(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         self.only_rewrites = true;
         self.commit(cancel)
@@ -285,7 +287,7 @@ impl Transaction {
         }
     }
 
-    /// Takes back what was done since; objects first, which can fail.
+    /// Undoes all changes since the savepoint; objects first, because that can fail.
     fn undo(&mut self, savepoint: Savepoint) -> Result<(), EngineError> {
         if self.engine.tuning.injected(EngineFault::KeepFailed) {
             return Ok(());

@@ -1,4 +1,5 @@
-//! The end of a transaction that is too much for the log: everything becomes segments, and one generation is published.
+//! Commit of a transaction that is too large for the log: all changes become segments, and a generation is
+//! published.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -27,7 +28,7 @@ impl Transaction {
         self.fold_named(open.table.uid(), open.table.name())
     }
 
-    /// As [`fold`](Self::fold); reads nothing of the table but its metadata and its deleted rows.
+    /// Does the same as [`fold`](Self::fold); reads only metadata and deleted rows of the table.
     fn fold_named(&mut self, uid: u64, name: &str) -> Result<(), EngineError> {
         let Some(delta) = self.delta.of(uid).cloned() else {
             return Ok(());
@@ -53,7 +54,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Folds every table. One that is damaged keeps the changes that the log held before, and nobody else from publishing.
+    /// Folds every table. A damaged table keeps the changes that the log held before, and does not prevent
+    /// others from publishing.
     ///
     /// # Errors
     /// The pool cannot be written; the transaction has changed a table that is damaged.
@@ -77,7 +79,7 @@ impl Transaction {
         }
     }
 
-    /// The changes of tables that are damaged as the first record of the next log.
+    /// Returns the changes of tables that are damaged as the first record of the next log.
     fn unfolded(&self) -> Result<Vec<Vec<u8>>, EngineError> {
         let changes: TableChanges = self
             .delta
@@ -102,7 +104,7 @@ impl Transaction {
         }
         let log = self.txn.get(LOG_OBJECT).map(|log| log.bytes());
         if log.is_some() || self.wants_log {
-            // It was full if it is there and wanted all the same.
+            // A log that exists although a record found no room was full.
             let factor = if self.wants_log { 2 } else { 1 };
             let least = self.engine.tuning.log_bytes;
             let bytes = log.map_or(least, |bytes| (bytes * factor).clamp(least, LOG_MAX_BYTES));
@@ -136,7 +138,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Brings the indexes of all touched tables up to date: new segments get an Elf, those of gone segments go.
+    /// Brings the indexes of all touched tables up to date: new segments get an Elf, those of gone segments
+    /// go.
     fn refresh_indexes(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         let options = self.engine.index_options();
         for uid in std::mem::take(&mut self.touched) {
@@ -157,7 +160,7 @@ impl Transaction {
     }
 }
 
-/// The rows of a batch of the delta that are not deleted.
+/// Returns the rows of a batch of the delta that are not deleted.
 fn live_rows(delta: &TableDelta, start: usize, batch: &RecordBatch) -> Result<RecordBatch, EngineError> {
     let rows = start..start + batch.num_rows();
     if delta.are_live(&rows) {

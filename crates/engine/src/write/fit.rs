@@ -27,7 +27,8 @@ pub(crate) struct BatchFitter {
 }
 
 impl BatchFitter {
-    /// For a statement, named as errors shall name it, and a table; `from` as [`arrange`] gives it.
+    /// Creates a fitter for a statement, with the name for errors, and a table; `from` is the result of
+    /// [`arrange`].
     pub(crate) fn new(statement: impl Into<String>, schema: &SchemaRef, from: Vec<Option<usize>>) -> Self {
         Self {
             statement: statement.into(),
@@ -38,7 +39,7 @@ impl BatchFitter {
         }
     }
 
-    /// Columns that the batches do not have take the defaults of the table instead of NULL.
+    /// Fills columns that the batches lack with the defaults of the table instead of NULL.
     pub(crate) fn with_defaults(mut self, table: &Table) -> Self {
         let default = |(column, from): (usize, &Option<usize>)| match from {
             Some(_) => None,
@@ -48,10 +49,11 @@ impl BatchFitter {
         self
     }
 
-    /// The batch with the table's columns and types.
+    /// Returns the batch with the table's columns and types.
     ///
     /// # Errors
-    /// A value that is none of its column's type, or NULL in a NOT NULL column; the error names column and row.
+    /// A value that is none of its column's type, or NULL in a NOT NULL column; the error names column and
+    /// row.
     pub(crate) fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch, EngineError> {
         let rows = batch.num_rows();
         let column = |(column, field): (usize, &Arc<Field>)| match self.from[column] {
@@ -66,7 +68,7 @@ impl BatchFitter {
             .map_err(|error| EngineError::Query(error.to_string()))
     }
 
-    /// The values of a column that the batches do not have.
+    /// Returns the values of a column that the batches lack.
     fn left_out(&self, column: usize, data_type: &DataType, rows: usize) -> Result<ArrayRef, EngineError> {
         match self.defaults.get(column).and_then(Option::as_ref) {
             None => Ok(new_null_array(data_type, rows)),
@@ -84,7 +86,7 @@ impl BatchFitter {
             reason,
         };
         let fitted = cast(values, field.data_type()).map_err(|error| {
-            // The kernels do not say which row it was.
+            // The kernels do not report the row.
             let fails = |row: &usize| cast(&values.slice(*row, 1), field.data_type()).is_err();
             match (0..values.len()).find(fails) {
                 Some(row) => wrong(row, no_value(&values.slice(row, 1), field, &error)),
@@ -101,7 +103,8 @@ impl BatchFitter {
     }
 }
 
-/// Where each column of a table comes from when a statement gives `columns`, or all in their order if it names none.
+/// Maps each column of a table to its position among the `columns` of a statement, which are all in order if
+/// none is named.
 ///
 /// # Errors
 /// A column that the table does not have, or one named twice.
@@ -141,7 +144,7 @@ fn cast(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     cast_with_options(values, to, &strict)
 }
 
-/// What to say of a value that cannot be cast.
+/// Returns the reason why a value cannot be cast.
 fn no_value(value: &ArrayRef, field: &Field, error: &ArrowError) -> String {
     match arrow_cast::display::array_value_to_string(value, 0) {
         Ok(text) => format!("'{text}' is not a value of type {}", sql_name(field.data_type())),

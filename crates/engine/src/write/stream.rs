@@ -11,15 +11,16 @@ use crate::catalog::OpenTable;
 use crate::delta::TableChange;
 use crate::transaction::Transaction;
 
-/// What has become of the rows of a query.
+/// The rows of a query after [`store`].
 pub(crate) enum StoredRows {
-    /// Not stored yet: small changes for [`Transaction::apply`].
+    /// Few rows that are not stored yet, for [`Transaction::apply`], and their number.
     Few(Vec<RecordBatch>, u64),
-    /// So many rows are in new segments.
+    /// Number of rows stored in new segments.
     Many(u64),
 }
 
-/// Fits the rows of a query to a table and stores them, if they are many. `look` sees every batch before it is fitted.
+/// Fits the rows of a query to a table and stores them, if they are many. `look` sees every batch before it
+/// is fitted.
 ///
 /// # Errors
 /// The query fails, or a value does not fit; then nothing is stored.
@@ -30,7 +31,7 @@ pub(crate) async fn store(
     mut rows: SendableRecordBatchStream,
     mut look: impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send,
 ) -> Result<StoredRows, EngineError> {
-    // Before the query starts, which else might take all.
+    // Reserved before the query starts, which might otherwise take all of the memory.
     let share = transaction.engine().writer_share();
     let (mut few, mut count) = (Vec::new(), 0);
     while count <= transaction.engine().tuning.small_rows {
@@ -72,7 +73,7 @@ async fn feed(
     Ok(())
 }
 
-/// Batches as changes.
+/// Converts batches to changes.
 pub(crate) fn inserts(batches: Vec<RecordBatch>) -> Vec<TableChange> {
     batches.into_iter().map(TableChange::Insert).collect()
 }

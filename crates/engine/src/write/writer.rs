@@ -1,7 +1,7 @@
 //! A table writer on a thread of its own, fed with batches through a queue of a few batches and bytes.
 //!
-//! Invariant: the writer puts the table into the transaction only when it is told that all batches have come, so that
-//! a failed query or a dropped future leaves nothing.
+//! Invariant: the writer puts the table into the transaction only once it is notified that all batches were
+//! sent, so that a failed query or a dropped future leaves nothing.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use tokio::task::JoinHandle;
 use crate::EngineError;
 use crate::memory::WriterShare;
 
-/// Batches between the query and the writer.
+/// Most batches queued between the query and the writer.
 const QUEUE: usize = 4;
 
-/// A writer at work.
+/// A table writer on a thread of its own.
 pub(crate) struct TableWriteTask {
     batches: mpsc::Sender<(RecordBatch, OwnedSemaphorePermit)>,
-    /// KiB that may still be on their way.
+    /// KiB that may still be queued.
     room: Arc<Semaphore>,
     room_in_all: u32,
     complete: oneshot::Sender<()>,
@@ -44,7 +44,7 @@ impl TableWriteTask {
         }
     }
 
-    /// Hands over a batch; false if the writer has failed, which [`finish`](Self::finish) will tell.
+    /// Queues a batch. Returns false if the writer has failed; [`finish`](Self::finish) returns its error.
     pub(crate) async fn send(&self, batch: RecordBatch) -> bool {
         let bytes = batch.get_array_memory_size();
         // A batch larger than the queue waits until it is empty.
@@ -55,10 +55,10 @@ impl TableWriteTask {
         }
     }
 
-    /// Waits for the writer: it puts the table into the transaction if there was no error so far.
+    /// Waits for the writer, which puts the table into the transaction if there was no error.
     ///
     /// # Errors
-    /// The one given, or else the writer's.
+    /// The given error, or else that of the writer.
     pub(crate) async fn finish(self, fed: Result<(), EngineError>) -> Result<TableStats, EngineError> {
         let Self {
             batches,

@@ -1,36 +1,36 @@
-//! Aggregates, one state for each group in a dense array.
+//! Aggregates, with one state per group in a dense array.
 //!
-//! Sums are kept in 128 bits, in which nothing overflows: whoever asks for one checks that it fits its type.
+//! Sums have 128 bits, which cannot overflow; the caller checks that a sum fits its type.
 
 use super::measure::{Measure, MeasureValues};
 use crate::{JoinError, Result};
 
-/// So many groups an aggregate keeps at most: 16 bytes each, and as many for counts, by thread.
+/// Most groups of a join. Each takes 16 bytes per aggregate, and as many for counts, on each thread.
 pub const MOST_GROUPS: usize = 1 << 20;
 
-/// What is computed of a measure.
+/// An aggregate function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Function {
     /// The sum of its values.
     Sum,
-    /// How many are not NULL.
+    /// The number of values that are not NULL.
     Count,
-    /// The least.
+    /// The minimum.
     Min,
-    /// The greatest.
+    /// The maximum.
     Max,
 }
 
 /// A function of a measure. An average is a sum and a count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Aggregate {
-    /// What is computed.
+    /// The function.
     pub function: Function,
-    /// Of what.
+    /// Its argument.
     pub measure: Measure,
 }
 
-/// The states of all groups.
+/// The aggregate states of all groups.
 #[derive(Debug, Clone)]
 pub struct GroupStates {
     functions: Vec<Function>,
@@ -41,12 +41,12 @@ pub struct GroupStates {
 #[derive(Debug, Clone, Copy, Default)]
 struct AggregateState {
     value: i128,
-    /// MeasureValues that were not NULL.
+    /// Values that were not NULL.
     count: u64,
 }
 
 impl GroupStates {
-    /// Of so many groups.
+    /// Creates empty states.
     ///
     /// # Errors
     /// [`JoinError::TooManyGroups`].
@@ -65,7 +65,7 @@ impl GroupStates {
         })
     }
 
-    /// Bytes of DRAM that so many groups take.
+    /// Returns the number of bytes of DRAM that `groups` groups occupy.
     pub(super) fn bytes_of(groups: u128, aggregates: &[Aggregate]) -> usize {
         groups as usize * (size_of::<u64>() + aggregates.len() * size_of::<AggregateState>())
     }
@@ -117,7 +117,7 @@ impl GroupStates {
         }
     }
 
-    /// Adds those of another thread.
+    /// Merges the states of another thread into these.
     pub(super) fn merge(&mut self, other: &GroupStates) {
         for (rows, more) in self.rows.iter_mut().zip(&other.rows) {
             *rows += more;
@@ -128,33 +128,34 @@ impl GroupStates {
         }
     }
 
-    /// GroupStates, also those without rows.
+    /// Returns the number of groups, including those without rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no group.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Rows of a group.
+    /// Returns the number of rows of a group.
     pub fn rows(&self, group: usize) -> u64 {
         self.rows[group]
     }
 
-    /// The sum, least or greatest value of an aggregate; `None` if there was none but NULL. Of a count, nothing that means something.
+    /// Returns the sum, minimum or maximum of an aggregate; `None` if all values were NULL. Undefined for a
+    /// count.
     pub fn value(&self, group: usize, aggregate: usize) -> Option<i128> {
         let state = &self.states[group * self.functions.len() + aggregate];
         (state.count > 0).then_some(state.value)
     }
 
-    /// MeasureValues of an aggregate that were not NULL.
+    /// Returns the number of values of an aggregate that were not NULL.
     pub fn count(&self, group: usize, aggregate: usize) -> u64 {
         self.states[group * self.functions.len() + aggregate].count
     }
 
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.rows) + size_of_val(&*self.states)
     }

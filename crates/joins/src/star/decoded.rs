@@ -1,24 +1,24 @@
-//! Rows that lie in no segment yet, as decoded values: what was inserted and is not encoded. They take the same way as those of a
-//! segment, a column at a time, without zones and packed codes.
+//! Decoded rows: inserted rows that are in no segment yet. They are joined like those of a
+//! segment, column by column, but without zones and packed codes.
 
 use super::aggregate::GroupStates;
 use super::measure::MeasureValues;
 use super::run::{StarJoin, StarStats};
 use crate::Result;
 
-/// Rows of the fact table that match its own conditions, as values.
+/// Decoded rows of the fact table that match the conditions on it.
 #[derive(Debug, Default, Clone)]
 pub struct DecodedRows {
-    /// How many there are.
+    /// Number of rows.
     pub rows: usize,
-    /// For each probe the columns of its keys.
+    /// The key columns of each probe.
     pub keys: Vec<Vec<MeasureValues>>,
-    /// For each column that is measured its values.
+    /// The values of each column that measures refer to.
     pub measured: Vec<MeasureValues>,
 }
 
 impl DecodedRows {
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub fn bytes(&self) -> usize {
         self.keys
             .iter()
@@ -36,7 +36,7 @@ impl StarJoin {
     /// [`JoinError::Overflow`](crate::JoinError::Overflow).
     ///
     /// # Panics
-    /// If a column is missing, or has not as many values as there are rows.
+    /// If a column is missing or has another number of values.
     pub(super) fn decoded(
         &self,
         rows: &DecodedRows,

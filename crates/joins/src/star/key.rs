@@ -1,21 +1,22 @@
-//! KeyLookup of several columns as one of 64 bits: the distances from each column's least value as the digits of a number.
+//! Keys of several columns, combined to 64 bits: the offsets from the least value of each column are the
+//! digits of a number.
 
 use crate::{JoinError, Result};
 
-/// What a column adds to a key.
+/// The contribution of a column to a combined key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyDigit {
-    /// The least and the greatest value in the dimension; if it has no row the least is greater.
+    /// The least and the greatest value in the dimension; the least is greater if it has no row.
     pub(super) low: i64,
     pub(super) high: i64,
-    /// What value counts for nothing.
+    /// The value that contributes 0.
     origin: i64,
-    /// How many keys there are to each value.
+    /// The factor of the distance from that value.
     place: i64,
 }
 
 impl KeyDigit {
-    /// What a value adds to a key; none if the dimension has no such value.
+    /// Returns the contribution of a value; none if it is out of the range of the dimension.
     #[inline]
     pub(super) fn of(&self, value: i64) -> Option<i64> {
         (self.low..=self.high)
@@ -24,10 +25,12 @@ impl KeyDigit {
     }
 }
 
-/// The digits of keys of so many columns, which follow each other in `keys`. KeyLookup of a single column stay as they are.
+/// Computes the digits for keys of `columns` columns, stored row by row. Keys of a single column stay
+/// unchanged.
 ///
 /// # Errors
-/// [`JoinError::KeyTooWide`] if 63 bits cannot number the combinations of values between the least and the greatest.
+/// [`JoinError::KeyTooWide`] if 63 bits cannot number the combinations of values between the least and the
+/// greatest.
 pub(super) fn digits(keys: &[i64], columns: usize) -> Result<Vec<KeyDigit>> {
     let mut digits = Vec::with_capacity(columns);
     let mut place = 1_i64;

@@ -1,17 +1,17 @@
-//! What is aggregated: expressions over integer columns of the fact table.
+//! Measures: the aggregated expressions over integer columns of the fact table.
 //!
-//! A result outside of the expression's type is an error; a NULL operand makes a NULL.
+//! A result outside of the type of the expression is an error; a NULL operand yields NULL.
 
 use crate::{JoinError, Result};
 
-/// The type an expression is of, which its results are checked against.
+/// The type of an expression, for overflow checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Width {
     /// 32 bits.
     W32,
     /// 64 bits.
     W64,
-    /// Of which the caller knows that no result can leave 64 bits: these are not checked, which is quicker.
+    /// 64 bits without checks, for expressions that the caller knows not to overflow.
     Fits,
 }
 
@@ -42,7 +42,7 @@ impl MeasureOperation {
         }
     }
 
-    /// The result, and whether it is outside of its type.
+    /// Returns the result and true if it overflows.
     #[inline(always)]
     fn overflowing(self, width: Width, a: i64, b: i64) -> (i64, bool) {
         let (value, outside) = match self {
@@ -68,7 +68,7 @@ impl MeasureOperation {
 /// An expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// A column, by its number in the list of [`StarJoin::measured`](super::StarJoin::measured).
+    /// A column, by its position in [`StarJoin::measured`](super::StarJoin::measured).
     Column(usize),
     /// A constant.
     Literal(i64),
@@ -80,7 +80,8 @@ pub enum Measure {
     Multiply(Width, Box<Measure>, Box<Measure>),
 }
 
-/// MeasureValues of a column or of an expression, one for each selected row; where `valid` is not empty, whether it is not NULL.
+/// The values of a column or an expression for the selected rows. If `valid` is not empty, it is false for
+/// NULL.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct MeasureValues {
     pub(super) values: Vec<i64>,
@@ -88,10 +89,10 @@ pub struct MeasureValues {
 }
 
 impl MeasureValues {
-    /// MeasureValues; `valid` says which are not NULL, and is empty if all are.
+    /// Wraps values; `valid` is false for NULL, and empty if there is no NULL.
     ///
     /// # Panics
-    /// If it is of another length, and not empty.
+    /// If `valid` has another length and is not empty.
     pub fn new(values: Vec<i64>, valid: Vec<bool>) -> MeasureValues {
         assert!(
             valid.is_empty() || valid.len() == values.len(),
@@ -100,7 +101,7 @@ impl MeasureValues {
         MeasureValues { values, valid }
     }
 
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.values) + size_of_val(&*self.valid)
     }
@@ -110,7 +111,7 @@ impl MeasureValues {
         self.valid.clone_from(&other.valid);
     }
 
-    /// Makes them those of codes, which are numbers less `base`; 0 is NULL, if there is one.
+    /// Replaces the values by those of codes, which are offset by `base`; code 0 is NULL if `has_null`.
     pub(super) fn set_codes(&mut self, codes: impl Iterator<Item = u64> + Clone, base: i64, has_null: bool) {
         self.valid.clear();
         if has_null {
@@ -121,13 +122,13 @@ impl MeasureValues {
             .extend(codes.map(|code| (code as i64).wrapping_add(base)));
     }
 
-    /// The value of a row, unless it is NULL.
+    /// Returns the value of a row, unless it is NULL.
     pub(super) fn get(&self, row: usize) -> Option<i64> {
         let valid = self.valid.get(row).is_none_or(|valid| *valid);
         valid.then(|| self.values[row])
     }
 
-    /// Those of some rows.
+    /// Returns the values of some rows.
     pub(super) fn of(&self, rows: &[usize]) -> MeasureValues {
         let valid = rows.iter().filter_map(|row| self.valid.get(*row).copied());
         MeasureValues {
@@ -138,7 +139,7 @@ impl MeasureValues {
 }
 
 impl Measure {
-    /// Its values for rows whose columns are these. `room` lends what it needs in between.
+    /// Evaluates the measure for rows with these columns. `room` holds reusable buffers.
     ///
     /// # Errors
     /// [`JoinError::Overflow`].
@@ -173,7 +174,7 @@ impl Measure {
                 &lent
             }
         };
-        // A place of its own for each operation keeps its loop free of branches.
+        // A separate call for each operation keeps its loop free of branches.
         match operation {
             MeasureOperation::Add => combine(MeasureOperation::Add, width, out, right),
             MeasureOperation::Subtract => combine(MeasureOperation::Subtract, width, out, right),
@@ -211,7 +212,7 @@ fn combine(
             any |= operation.overflowing(width, *left, *right).1;
         }
     } else {
-        // What stands in the place of a NULL is no value.
+        // The value stored for a NULL is undefined and must not count as overflow.
         for ((left, right), valid) in out.values.iter().zip(&right.values).zip(&out.valid) {
             any |= *valid && operation.overflowing(width, *left, *right).1;
         }
@@ -224,7 +225,7 @@ fn combine(
     Ok(())
 }
 
-/// The error for the first row whose result is outside of its type.
+/// Returns the error for the first row whose result overflows.
 #[cold]
 fn overflow(
     operation: MeasureOperation,

@@ -1,8 +1,8 @@
 //! The pipeline over one segment: from stripes of some blocks to aggregates.
 //!
-//! What is left of a stripe is a bit mask for each block while it is much, and one selection vector for all of them then, which
-//! the stripes behind join if they leave little too: what is done once for each pass over rows is done for many, and their lines
-//! are fetched side by side.
+//! The remaining rows of a stripe are a bit mask per block while they are many, and then one selection vector
+//! for all blocks, which the next stripes share if few of their rows remain: fixed costs per pass are shared
+//! by many rows, and their lines are fetched concurrently.
 
 use std::collections::BTreeMap;
 
@@ -16,33 +16,33 @@ use super::stripe::{PendingSelection, STRIPE, Stripe};
 use super::wide::WideProbe;
 use crate::Result;
 
-/// Rows in a selection from which on it gets no more: enough that what waits for memory waits for many.
+/// Number of rows from which a selection is processed: enough to overlap many accesses to memory.
 const ENOUGH: usize = 1024;
 
-/// A probe in one segment.
+/// A probe of one segment.
 enum SegmentProbe<'a> {
-    /// Of one column, whose codes have 32 bits.
+    /// A single column with codes of 32 bits.
     Narrow(Box<NarrowProbe<'a>>),
     Wide(WideProbe<'a>),
 }
 
-/// A column that is measured.
+/// A column that measures refer to.
 struct MeasuredColumn<'a> {
     reader: ValueReader<'a>,
     base: i64,
     has_null: bool,
 }
 
-/// By the bits that codes need.
+/// A reader by the width of the codes.
 enum ValueReader<'a> {
     Narrow(CodeReader<'a, u32>),
     Wide(CodeReader<'a, u64>),
 }
 
-/// What the caller has made sure of by [`StarJoin::can_read`].
+/// The precondition that the caller ensures by [`StarJoin::can_read`].
 pub(super) const READABLE: &str = "a star join reads whole numbers";
 
-/// The pipeline, with room for a block.
+/// The pipeline over one segment, with its buffers.
 pub(super) struct Pipeline<'a> {
     join: &'a StarJoin,
     segment: &'a Segment,
@@ -50,21 +50,21 @@ pub(super) struct Pipeline<'a> {
     probes: Vec<SegmentProbe<'a>>,
     measured: Vec<MeasuredColumn<'a>>,
     stripe: Stripe,
-    /// Rows that are left of stripes, and what they are.
+    /// Remaining rows of stripes, and where they are.
     selection: Selection,
     few: PendingSelection,
-    /// Codes of the rows that are left.
+    /// Codes of the remaining rows.
     codes: (Vec<u32>, Vec<u64>),
     groups: Vec<u32>,
     columns: Vec<MeasureValues>,
-    /// Blocks of the chunk that each probe has read something of, in order, and those that the measures have.
+    /// Number of blocks of the chunk that each probe has read, in order, followed by that of the measures.
     blocks_read: Vec<u64>,
     values: MeasureValues,
     room: Vec<MeasureValues>,
 }
 
 impl<'a> Pipeline<'a> {
-    /// Of a segment; nothing if no row of it can take part.
+    /// Returns the pipeline over a segment; none if no row of it can match.
     ///
     /// # Panics
     /// If it [cannot be read](StarJoin::can_read).
@@ -168,8 +168,8 @@ impl<'a> Pipeline<'a> {
         self.count_reads(chunk, stats)
     }
 
-    /// Counts what was read of a chunk: columns with a condition that its zone does not decide, and blocks that the pipeline got to
-    /// of the others.
+    /// Counts what was read of a chunk: columns with a condition that its zone does not decide, and blocks
+    /// that the pipeline got to of the others.
     fn count_reads(&mut self, chunk: usize, stats: &mut StarStats) -> Result<()> {
         let mut blocks_of: BTreeMap<usize, u64> = BTreeMap::new();
         for (number, codes) in &self.conditions {
@@ -205,8 +205,8 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Runs over what is selected of the stripe at hand, and empties it: by masks while many rows of it are left, then the rows that
-    /// are go to the others in the selection.
+    /// Processes the selected rows of the current stripe and empties it: by masks while many rows remain;
+    /// then the rows that remain join the others in the selection.
     fn stripe(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> Result<()> {
         let mut left = self.stripe.rows();
         stats.selected += left as u64;
@@ -248,7 +248,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Runs over the rows in the selection, and empties it.
+    /// Processes the rows in the selection and empties it.
     fn few(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> Result<()> {
         let PendingSelection {
             chunk, block, place, ..
@@ -277,7 +277,7 @@ impl<'a> Pipeline<'a> {
         aggregated
     }
 
-    /// Adds the rows in the selection, from a block on, to the aggregates.
+    /// Adds the rows in the selection, which are relative to a block, to the aggregates.
     fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut GroupStates) -> Result<()> {
         let rows = self.selection.rows();
         self.groups.clear();
@@ -305,13 +305,13 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// What to add to a code of a column to get its value, and whether code 0 is NULL.
+/// Returns the offset from a code of a column to its value, and whether code 0 is NULL.
 pub(super) fn integers(column: &Column) -> Option<(i64, bool)> {
     let space = column.code_space()?;
     Some((space.integer_base()?, space.has_null()))
 }
 
-/// The codes of a column of whole numbers between two.
+/// Returns the codes of an integer column between two values.
 pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> CodePredicate {
     let Some(space) = column.code_space() else {
         return CodePredicate::Any;

@@ -1,4 +1,4 @@
-//! Probes whose keys are no codes of 32 bits: of one column with larger codes, or of several columns.
+//! Probes of a column with codes of more than 32 bits, or of several columns.
 
 use halocline_columns::{CodePredicate, CodeReader, Column, Segment, Selection};
 
@@ -9,13 +9,13 @@ use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
 use crate::Result;
 
-/// Such a probe, in one segment.
+/// The probe of one segment.
 pub(super) struct WideProbe<'a> {
     columns: Vec<WideColumn<'a>>,
     dimension: &'a Dimension,
-    /// What a group of this dimension counts for in the number of the whole.
+    /// Factor of the group of this dimension in the number of the combined group.
     stride: u32,
-    /// What the groups of the rows in the selection count for, by position.
+    /// The contributions of the groups of the selected rows, by position.
     groups: Vec<u32>,
     codes: Vec<u64>,
     keys: Vec<Option<i64>>,
@@ -24,15 +24,15 @@ pub(super) struct WideProbe<'a> {
 struct WideColumn<'a> {
     reader: CodeReader<'a, u64>,
     column: &'a Column,
-    /// What to add to a code to get its value.
+    /// Offset from a code to its value.
     base: i64,
-    /// Whether code 0 is NULL.
+    /// True if code 0 is NULL.
     has_null: bool,
     digit: KeyDigit,
 }
 
 impl<'a> WideProbe<'a> {
-    /// In a segment, with the conditions that its bounds make.
+    /// Creates the probe for a segment, and adds the conditions that its bounds imply.
     pub(super) fn of(
         probe: &'a Probe,
         stride: u32,
@@ -65,7 +65,7 @@ impl<'a> WideProbe<'a> {
         })
     }
 
-    /// Whether a row of a chunk can be in the dimension.
+    /// Returns true if a row of a chunk can be in the dimension.
     pub(super) fn may_match(&self, chunk: usize) -> Result<bool> {
         for column in &self.columns {
             let (low, high) = column.column.zone(chunk)?;
@@ -111,7 +111,8 @@ impl<'a> WideProbe<'a> {
 }
 
 impl WideColumn<'_> {
-    /// What a code counts for in the whole key; none if it is NULL or outside of the dimension's keys.
+    /// Returns the contribution of a code to the combined key; none if it is NULL or out of the range of the
+    /// dimension.
     #[inline]
     fn digit(&self, code: u64) -> Option<i64> {
         if self.has_null && code == 0 {

@@ -1,8 +1,8 @@
 //! Decodes the fields of one column into an Arrow array.
 //!
-//! An inferred type takes only texts that print the same again; a later value that does not makes the import infer anew. A
-//! type that the user gave takes every text of such a value (`007` as 7), but none that would lose digits (`1.55` as
-//! `decimal(9,1)`).
+//! An inferred type takes only texts that print the same again; a later value that does not makes the import
+//! infer anew. A type that the user gave takes every text of such a value (`007` as 7), but none that would
+//! lose digits (`1.55` as `decimal(9,1)`).
 
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ fn parsed<T: Parser>(data_type: &DataType) -> Box<dyn ColumnDecoder> {
     primitive::<T>(data_type, T::parse)
 }
 
-/// A decoder for a column, whose type was inferred or given; none if text cannot be of the type.
+/// Returns a decoder for a column, whose type was inferred or given; none if text cannot be of the type.
 pub(crate) fn decoder(field: &Field, inferred: bool) -> Option<Box<dyn ColumnDecoder>> {
     let data_type = field.data_type();
     if inferred && let Some(decoder) = canonical_decoder(data_type) {
@@ -169,7 +169,7 @@ pub(crate) fn decoder(field: &Field, inferred: bool) -> Option<Box<dyn ColumnDec
     })
 }
 
-/// A decoder that takes canonical texts only, for the types that inference gives.
+/// Returns a decoder that takes canonical texts only, for the types that inference gives.
 fn canonical_decoder(data_type: &DataType) -> Option<Box<dyn ColumnDecoder>> {
     Some(match data_type {
         DataType::Boolean => Box::new(BooleanDecoder {

@@ -11,20 +11,20 @@ use crate::import::input::{fault, open, unreadable};
 /// The shape of a text file.
 #[derive(Debug, Clone)]
 pub(crate) struct Dialect {
-    /// What separates its fields.
+    /// The separator and the quote of its fields.
     pub(crate) separators: Separators,
-    /// Does the first line name the columns.
+    /// True if the first line names the columns.
     pub(crate) header: bool,
-    /// Why it is taken for a header, or not.
+    /// The reason for this decision about the header.
     pub(crate) header_reason: String,
-    /// Do lines end in a delimiter, as TPC's generators write them.
+    /// True if lines end in a delimiter, as the generators of the TPC write them.
     pub(crate) trailing: bool,
     /// The texts for NULL.
     pub(crate) nulls: Vec<String>,
 }
 
 impl Dialect {
-    /// The dialect of a tbl file.
+    /// Returns the dialect of a tbl file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -43,7 +43,7 @@ impl Dialect {
         })
     }
 
-    /// Does the field stand for NULL. A quoted field never does.
+    /// Returns true if the field stands for NULL. A quoted field never does.
     pub(crate) fn is_null(&self, field: FieldText<'_>) -> bool {
         !field.quoted && self.nulls.iter().any(|null| null.as_bytes() == field.bytes)
     }
@@ -69,7 +69,8 @@ impl Dialect {
         Ok(rows)
     }
 
-    /// How many of a record's fields belong to the table: a trailing delimiter is followed by none.
+    /// Returns the number of fields of a record that belong to the table; a trailing delimiter is followed by
+    /// none.
     pub(crate) fn columns(&self, record: &TextRecord) -> usize {
         match record.len() {
             0 => 0,
@@ -78,7 +79,7 @@ impl Dialect {
         }
     }
 
-    /// The first record; none in an empty file.
+    /// Returns the first record; none in an empty file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -130,5 +131,5 @@ fn first_line_ends_in(path: &Path, delimiter: u8) -> Result<bool, ImportError> {
     Ok(line.last().is_none_or(|last| *last == delimiter))
 }
 
-/// BytesRead of a first line that are looked at.
+/// Bytes of a first line that are looked at.
 const MAX_FIRST_LINE: usize = 16 << 20;

@@ -1,6 +1,7 @@
 //! Column types of text files from their values, and the values that decided them.
 //!
-//! A type is inferred only if every value prints as the same text again ([`super::canonical`]); else the column is text.
+//! A type is inferred only if every value prints as the same text again ([`super::canonical`]); else the
+//! column is text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ const CANDIDATES: [TypeCandidate; 9] = [
 const NARROW: u8 = 18;
 /// Digits of a decimal, at most.
 const MAX_PRECISION: u8 = 38;
-/// BytesRead of a deciding value that are kept.
+/// Bytes of a deciding value that are kept.
 const SHOWN: usize = 60;
 
 /// The types that the values of a column can all have.
@@ -95,7 +96,7 @@ impl Inference {
             }
         }
         if self.quoted_empty && self.null {
-            // Only text tells a quoted empty value from a missing one.
+            // Only text distinguishes a quoted empty value from a missing one.
             self.possible.clear();
         }
         if (self.chosen(), self.seen) != before {
@@ -151,7 +152,7 @@ impl Inference {
             .filter(|first| self.seen && (*first != TypeCandidate::Double || self.number))
     }
 
-    /// The type of the column so far; text if nothing is known.
+    /// Returns the type of the column so far; text if nothing is known.
     pub(crate) fn data_type(&self) -> DataType {
         match self.chosen() {
             None => DataType::Utf8View,
@@ -173,7 +174,7 @@ impl Inference {
         }
     }
 
-    /// Is the column's type another one than text.
+    /// Returns true if the column has another type than text.
     pub(crate) fn is_typed(&self) -> bool {
         self.chosen().is_some()
     }
@@ -188,24 +189,25 @@ pub(crate) struct InferredColumns {
 }
 
 impl InferredColumns {
-    /// The columns as a schema; every one may be NULL.
+    /// Returns the columns as a schema; every one may be NULL.
     pub(crate) fn schema(&self) -> SchemaRef {
         let fields = self.names.iter().zip(&self.columns);
         let fields = fields.map(|(name, column)| Field::new(name, column.data_type(), true));
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
-    /// The value that decided the type of column `i`; none if the column has no value.
+    /// Returns the value that decided the type of column `i`; none if the column has no value.
     pub(crate) fn decided(&self, i: usize) -> Option<&DecidingValue> {
         self.columns[i].decided.as_ref()
     }
 }
 
-/// Infers the columns of text files that share their names: names from the header line (`c1`, `c2`, … without one), types
-/// from the first `sample` rows of each file (all if none).
+/// Infers the columns of text files that share their names: names from the header line (`c1`, `c2`, … without
+/// one), types from the first `sample` rows of each file (all if none).
 ///
 /// # Errors
-/// A file is empty, cannot be read, is malformed within the sample, or names other columns than the first one.
+/// A file is empty, cannot be read, is malformed within the sample, or names other columns than the first
+/// one.
 pub(crate) fn infer(
     files: &[(&Path, &Dialect)],
     sample: Option<usize>,
@@ -230,7 +232,7 @@ pub(crate) fn infer(
         let mut left = sample.unwrap_or(usize::MAX);
         while left > 0 && records.read(&mut record)? {
             left -= 1;
-            // TextBatches of a wrong shape are found, with their place, when the file is decoded.
+            // Lines of a wrong shape are found, with their place, when the file is decoded.
             for (field, column) in record.fields().zip(&mut known.columns) {
                 column.see(field, dialect, (path, record.line()));
             }
@@ -239,7 +241,7 @@ pub(crate) fn infer(
     Ok(inferred.unwrap_or_default())
 }
 
-/// The names of a file's columns.
+/// Returns the names of a file's columns.
 pub(crate) fn column_names(path: &Path, dialect: &Dialect) -> Result<Vec<String>, ImportError> {
     let Some(record) = dialect.first_record(path)? else {
         let reason = "is empty: there is no line that tells its columns; give a schema".into();

@@ -35,7 +35,7 @@ const SHOWN: usize = 60;
 pub(crate) struct TextColumns {
     /// Names and types.
     pub(crate) schema: SchemaRef,
-    /// Which types were inferred from values rather than given.
+    /// For each column, whether its type was inferred from values.
     pub(crate) inferred: Arc<[bool]>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn read(
     })
 }
 
-/// The header line must name the columns of the schema, in their order.
+/// Returns the header line must name the columns of the schema, in their order.
 fn check_header(path: &Path, dialect: &Dialect, schema: &SchemaRef) -> Result<(), ImportError> {
     let names = column_names(path, dialect)?;
     let same = names.len() == schema.fields().len()

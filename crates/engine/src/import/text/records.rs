@@ -1,8 +1,9 @@
 //! Splits text into records and fields.
 //!
-//! Unlike a lenient CSV reader it changes nothing silently: text after a closing quote, a quote that never closes, and (while
-//! the quote was detected rather than given) a quoted field that swallows whole records are faults with a line number.
-//! A field knows whether it was quoted, which tells an empty text from a missing value.
+//! Unlike a lenient CSV reader it changes nothing silently: text after a closing quote, a quote that never
+//! closes, and (while the quote was detected rather than given) a quoted field that swallows whole records
+//! are faults with a line number. A field records whether it was quoted, which distinguishes an empty text
+//! from a missing value.
 
 use std::io::Read;
 
@@ -10,7 +11,7 @@ use memchr::{memchr, memchr2};
 
 use crate::import::error::ImportFault;
 
-/// BytesRead read from a file at a time.
+/// Bytes read from a file at a time.
 const BUFFER: usize = 64 << 10;
 /// Longest record in bytes.
 const MAX_RECORD: usize = 64 << 20;
@@ -41,7 +42,7 @@ impl LineEnding {
     }
 }
 
-/// BytesRead that separate and quote fields.
+/// Bytes that separate and quote fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Separators {
     /// Ends a field.
@@ -73,22 +74,22 @@ pub(crate) struct TextRecord {
 }
 
 impl TextRecord {
-    /// Number of fields.
+    /// Returns the number of fields.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// BytesRead of all fields.
+    /// Returns the number of bytes of all fields.
     pub(crate) fn byte_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Line of the file on which the record begins, from 1.
+    /// Returns the line of the file on which the record begins, from 1.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// Field `i`.
+    /// Returns field `i`.
     pub(crate) fn field(&self, i: usize) -> FieldText<'_> {
         let start = if i == 0 { 0 } else { self.ends[i - 1].0 };
         let (end, quoted) = self.ends[i];
@@ -98,7 +99,7 @@ impl TextRecord {
         }
     }
 
-    /// All fields.
+    /// Returns all fields.
     pub(crate) fn fields(&self) -> impl Iterator<Item = FieldText<'_>> {
         (0..self.len()).map(|i| self.field(i))
     }
@@ -108,7 +109,7 @@ impl TextRecord {
     }
 }
 
-/// Why a file cannot be split.
+/// An error in the record structure of a file.
 #[derive(Debug)]
 pub(crate) enum RecordError {
     /// The file cannot be read.
@@ -168,8 +169,8 @@ impl SwallowedLines {
         }
     }
 
-    /// Do the lines look like records that a stray quote swallowed: the first one completes the record that holds field `i`,
-    /// the last one begins another up to its field `i`, those between are whole.
+    /// Returns true if the lines look like records that a stray quote swallowed: the first one completes the
+    /// record that holds field `i`, the last one begins another up to its field `i`, those between are whole.
     fn are_records(&self, i: usize, separators: &Separators, columns: usize) -> bool {
         if self.breaks == 0 || columns < 2 {
             return false;
@@ -200,8 +201,8 @@ impl<R: Read> RecordReader<R> {
         self.columns = columns;
     }
 
-    /// Reads the next record; false at the end of the text. Blank lines are skipped, except in a table of one column, where
-    /// they are values.
+    /// Reads the next record; false at the end of the text. Blank lines are skipped, except in a table of one
+    /// column, where they are values.
     ///
     /// # Errors
     /// The file cannot be read, or is malformed; nothing more is read then.
@@ -370,7 +371,7 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Is there another byte at `at`; fills the buffer if it is used up.
+    /// Returns true if there is a byte at `at`; refills the buffer if it is exhausted.
     #[inline]
     fn has_more(&mut self) -> Result<bool, RecordError> {
         if self.at < self.filled {
@@ -411,7 +412,7 @@ impl<R: Read> RecordReader<R> {
     }
 }
 
-/// The line ending of a text by its first lines.
+/// Returns the line ending of a text by its first lines.
 pub(crate) fn line_ending(sample: &[u8]) -> LineEnding {
     match memchr(b'\r', sample) {
         Some(_) if memchr(b'\n', sample).is_none() => LineEnding::Cr,

@@ -13,7 +13,7 @@ use crate::import::error::ImportError;
 use crate::import::input::{open, unreadable};
 use crate::import::options::{ImportOptions, QuoteOption};
 
-/// BytesRead of a file that are looked at.
+/// Bytes of a file that are looked at.
 const SAMPLE: u64 = 256 << 10;
 /// Delimiters that are tried.
 const DELIMITERS: [u8; 7] = [b',', b';', b'\t', b'|', b'^', b'~', 0x1f];
@@ -26,7 +26,7 @@ struct DialectTrial {
     records: Vec<TextRecord>,
     /// Fields that most records have.
     columns: usize,
-    /// Records that have so many.
+    /// Number of records with that number of fields.
     agreeing: usize,
     malformed: bool,
 }
@@ -65,12 +65,12 @@ impl DialectTrial {
         }
     }
 
-    /// All records have the same number of fields, more than one.
+    /// Returns true if all records have the same number of fields, which is more than one.
     fn is_regular(&self) -> bool {
         !self.malformed && self.columns > 1 && self.agreeing == self.records.len()
     }
 
-    /// Share of columns whose values have another type than text, in thousandths.
+    /// Returns the share of columns whose values have another type than text, in thousandths.
     fn typed(&self, dialect: &Dialect) -> usize {
         let mut columns = vec![Inference::default(); self.columns];
         for record in self.records.iter().skip(1) {
@@ -92,8 +92,8 @@ impl DialectTrial {
     }
 }
 
-/// Detects the dialect of a CSV file, as far as `options` leave it open. `schema` holds the columns of the table if they are
-/// known.
+/// Detects the dialect of a CSV file, as far as `options` leave it open. `schema` holds the columns of the
+/// table if they are known.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -155,7 +155,7 @@ struct DialectTrials<'a> {
 }
 
 impl DialectTrials<'_> {
-    /// The best delimiter for a given quote.
+    /// Returns the best delimiter for a given quote.
     fn best(&self, quote: Option<u8>) -> DialectTrial {
         let split = |delimiter: &u8| {
             let separators = Separators {

@@ -1,5 +1,5 @@
-//! `COPY … FROM 'file'` with its options, read token by token: DataFusion's parser knows `COPY … TO` only, and the options of
-//! its SQL parser take no `QUOTE none`.
+//! `COPY … FROM 'file'` with its options, read token by token: DataFusion's parser knows `COPY … TO` only,
+//! and the options of its SQL parser take no `QUOTE none`.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub(crate) struct CopyFrom {
     pub(crate) table: String,
     /// The file.
     pub(crate) file: PathBuf,
-    /// How it is read.
+    /// Options for reading it.
     pub(crate) options: ImportOptions,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct CopyFrom {
 /// # Errors
 /// Something in it is not offered.
 pub(super) fn copy_from(text: &str) -> Result<Option<Statement>, EngineError> {
-    // A text that has no tokens is not one of these; whoever reads it says what is wrong with it.
+    // A text that cannot be tokenized is no such statement; the parser reports its error.
     let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
         return Ok(None);
     };

@@ -118,13 +118,13 @@ pub(super) fn create(create: &CreateIndex) -> Result<Statement, EngineError> {
     })
 }
 
-/// Reads `ALTER INDEX name SET (placement = 'hybrid', dram = '1GiB')`, with or without the parentheses; the parser knows
-/// only `RENAME`. None for any other statement.
+/// Reads `ALTER INDEX name SET (placement = 'hybrid', dram = '1GiB')`, with or without the parentheses; the
+/// parser knows only `RENAME`. None for any other statement.
 ///
 /// # Errors
 /// It is one, and wrong.
 pub(super) fn alter(text: &str) -> Result<Option<Statement>, EngineError> {
-    // A text that has no tokens is not one of these; what is wrong with it is told by who reads it.
+    // A text that cannot be tokenized is none of these statements; the parser reports its error.
     let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
         return Ok(None);
     };
