@@ -147,21 +147,21 @@ pub(crate) struct MediumUnit(pub(crate) u64);
 
 /// A setting that is on unless it is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OnOff(pub(crate) bool);
+pub(crate) struct SwitchSetting(pub(crate) bool);
 
-impl Default for OnOff {
+impl Default for SwitchSetting {
     fn default() -> Self {
         Self(true)
     }
 }
 
-impl fmt::Display for OnOff {
+impl fmt::Display for SwitchSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0 { "on" } else { "off" })
     }
 }
 
-impl FromStr for OnOff {
+impl FromStr for SwitchSetting {
     type Err = DataFusionError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -214,7 +214,7 @@ pub(crate) struct SessionSettings {
     /// `halocline.dram_budget`, of all sessions of the database; none: no limit.
     pub(crate) dram_budget: Option<u64>,
     /// `halocline.star_join`.
-    pub(crate) star_join: OnOff,
+    pub(crate) star_join: SwitchSetting,
     /// `halocline.verify`, of all sessions of the database.
     pub(crate) verify: VerifySetting,
     /// `halocline.scrub`, of all sessions of the database: bytes in a second; none: off.

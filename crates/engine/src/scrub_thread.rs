@@ -65,9 +65,9 @@ fn pass(engine: &EngineContext) -> Result<bool, PoolError> {
                 false => extent.len as usize,
             };
             match verify(&engine.pool, name, *index, extent, at..end)? {
-                ExtentState::Intact => {}
-                ExtentState::Gone => break,
-                ExtentState::Damaged(what) => engine.damage.add(what),
+                ScrubOutcome::Intact => {}
+                ScrubOutcome::Gone => break,
+                ScrubOutcome::Damaged(what) => engine.damage.add(what),
             }
             if !engine.scrub.throttle((end - at) as u64) {
                 return Ok(false);
@@ -79,7 +79,7 @@ fn pass(engine: &EngineContext) -> Result<bool, PoolError> {
 }
 
 /// Result of verifying a part of an extent.
-enum ExtentState {
+enum ScrubOutcome {
     Intact,
     /// The extent no longer belongs to the object.
     Gone,
@@ -93,18 +93,18 @@ fn verify(
     index: usize,
     extent: &ExtentRef,
     range: std::ops::Range<usize>,
-) -> Result<ExtentState, PoolError> {
+) -> Result<ScrubOutcome, PoolError> {
     let snapshot = pool.snapshot()?;
     let object = snapshot.get(name);
     let same = |object: &halocline_pool::Object| {
         index < object.extent_count() && object.extent_ref(index) == *extent
     };
     let Some(object) = object.filter(same) else {
-        return Ok(ExtentState::Gone);
+        return Ok(ScrubOutcome::Gone);
     };
     let damaged = |what: String| {
         let advice = "run `halocline check` for all damage, and restore the object from a copy";
-        ExtentState::Damaged(format!("scrub: {what}; {advice}"))
+        ScrubOutcome::Damaged(format!("scrub: {what}; {advice}"))
     };
     let found = match extent.sums {
         true => match object.extent(index) {
@@ -126,5 +126,5 @@ fn verify(
             Err(error) => return Err(error),
         },
     };
-    Ok(found.map_or_else(damaged, |()| ExtentState::Intact))
+    Ok(found.map_or_else(damaged, |()| ScrubOutcome::Intact))
 }

@@ -47,4 +47,4 @@ pub enum JoinError {
 }
 
 /// The result type of this crate.
-pub type Result<T, E = JoinError> = std::result::Result<T, E>;
+pub type JoinResult<T> = Result<T, JoinError>;

@@ -8,4 +8,4 @@
 mod error;
 pub mod star;
 
-pub use error::{JoinError, Result};
+pub use error::{JoinError, JoinResult};

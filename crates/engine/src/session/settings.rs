@@ -8,7 +8,7 @@ use datafusion::sql::parser::Statement as Parsed;
 use super::DatabaseSession;
 use crate::EngineError;
 use crate::compaction_thread::set_compaction;
-use crate::config::{IndexMode, LockWait, OnOff, SessionSettings, VerifySetting, write_limit};
+use crate::config::{IndexMode, LockWait, SessionSettings, SwitchSetting, VerifySetting, write_limit};
 use crate::context::EngineContext;
 use crate::scrub_thread::set_scrub;
 use crate::threads::MOST_THREADS;
@@ -93,7 +93,7 @@ impl DatabaseSession {
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
     Some(match setting.strip_prefix(PREFIX)? {
         "index" => IndexMode::default().to_string(),
-        "star_join" => OnOff::default().to_string(),
+        "star_join" => SwitchSetting::default().to_string(),
         "compaction" => engine.options.compaction.to_string(),
         "verify" => VerifySetting::default().to_string(),
         "scrub" => "off".into(),

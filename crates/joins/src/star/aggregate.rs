@@ -3,7 +3,7 @@
 //! Sums have 128 bits, which cannot overflow; the caller checks that a sum fits its type.
 
 use super::measure::{Measure, MeasureValues};
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
 /// Most groups of a join. Each takes 16 bytes per aggregate, and as many for counts, on each thread.
 pub const MOST_GROUPS: usize = 1 << 20;
@@ -50,7 +50,7 @@ impl GroupStates {
     ///
     /// # Errors
     /// [`JoinError::TooManyGroups`].
-    pub(super) fn new(groups: u128, aggregates: &[Aggregate]) -> Result<GroupStates> {
+    pub(super) fn new(groups: u128, aggregates: &[Aggregate]) -> JoinResult<GroupStates> {
         if groups > MOST_GROUPS as u128 {
             return Err(JoinError::TooManyGroups {
                 groups,

@@ -4,7 +4,7 @@
 use super::aggregate::GroupStates;
 use super::measure::MeasureValues;
 use super::run::{StarJoin, StarStats};
-use crate::Result;
+use crate::JoinResult;
 
 /// Decoded rows of the fact table that match the conditions on it.
 #[derive(Debug, Default, Clone)]
@@ -43,7 +43,7 @@ impl StarJoin {
         order: &[usize],
         groups: &mut GroupStates,
         stats: &mut StarStats,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         stats.rows += rows.rows as u64;
         stats.selected += rows.rows as u64;
         let mut left: Vec<usize> = (0..rows.rows).collect();

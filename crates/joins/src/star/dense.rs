@@ -3,7 +3,7 @@
 use halocline_columns::PlaceBits;
 
 use super::sparse::HashedKeys;
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
 /// Most slots per key of a dense dimension.
 pub(super) const SPARSE: u128 = 64;
@@ -46,7 +46,7 @@ impl DenseKeys {
         (low, places): (i64, u32),
         (count, groups): (usize, u32),
         exists: bool,
-    ) -> Result<(DenseKeys, usize)> {
+    ) -> JoinResult<(DenseKeys, usize)> {
         let mut different = 0;
         let mut present = PlaceBits::new(places);
         let rows = rows.map(|(key, group)| (key.wrapping_sub(low) as u32, group));

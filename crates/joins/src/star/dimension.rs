@@ -6,7 +6,7 @@
 use super::dense::{DenseKeys, SPARSE};
 use super::key::{KeyDigit, digits};
 use super::sparse::HashedKeys;
-use crate::Result;
+use crate::JoinResult;
 
 /// Number of slots (1 MiB of bits) below which dimensions always use a bit vector.
 const SMALL: u128 = 1 << 23;
@@ -112,7 +112,7 @@ impl DimensionBuilder {
     /// # Errors
     /// [`JoinError::DuplicateKey`](crate::JoinError::DuplicateKey);
     /// [`JoinError::KeyTooWide`](crate::JoinError::KeyTooWide).
-    pub fn finish(self) -> Result<Dimension> {
+    pub fn finish(self) -> JoinResult<Dimension> {
         let digits = digits(&self.keys, self.columns)?;
         let of_rows = self.groups.iter().copied().chain(std::iter::repeat(0));
         let count = self.rows();
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use crate::JoinError;
 
-    fn of(rows: &[(i64, u32)]) -> Result<Dimension> {
+    fn of(rows: &[(i64, u32)]) -> JoinResult<Dimension> {
         let mut builder = DimensionBuilder::default();
         rows.iter().for_each(|&(key, group)| builder.push(&[key], group));
         builder.finish()

@@ -1,7 +1,7 @@
 //! Keys of several columns, combined to 64 bits: the offsets from the least value of each column are the
 //! digits of a number.
 
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
 /// The contribution of a column to a combined key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl KeyDigit {
 /// # Errors
 /// [`JoinError::KeyTooWide`] if 63 bits cannot number the combinations of values between the least and the
 /// greatest.
-pub(super) fn digits(keys: &[i64], columns: usize) -> Result<Vec<KeyDigit>> {
+pub(super) fn digits(keys: &[i64], columns: usize) -> JoinResult<Vec<KeyDigit>> {
     let mut digits = Vec::with_capacity(columns);
     let mut place = 1_i64;
     for column in 0..columns {

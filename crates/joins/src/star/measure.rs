@@ -2,7 +2,7 @@
 //!
 //! A result outside of the type of the expression is an error; a NULL operand yields NULL.
 
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
 /// The type of an expression, for overflow checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,7 +149,7 @@ impl Measure {
         rows: usize,
         out: &mut MeasureValues,
         room: &mut Vec<MeasureValues>,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         let (operation, width, left, right) = match self {
             Measure::Column(number) => {
                 out.set(&columns[*number]);
@@ -192,7 +192,7 @@ fn combine(
     width: Width,
     out: &mut MeasureValues,
     right: &MeasureValues,
-) -> Result<()> {
+) -> JoinResult<()> {
     if out.valid.is_empty() {
         out.valid.clone_from(&right.valid);
     } else {

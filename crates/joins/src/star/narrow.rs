@@ -15,7 +15,7 @@ use super::dimension::{Dimension, KeyLookup};
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
 use super::sparse::HashedKeys;
-use crate::Result;
+use crate::JoinResult;
 
 /// Number of remaining rows of a block from which all of its rows are probed.
 const MOST: usize = 160;
@@ -60,7 +60,7 @@ impl<'a> NarrowProbe<'a> {
         stride: u32,
         segment: &'a Segment,
         conditions: &mut Vec<(usize, CodePredicate)>,
-    ) -> Result<Option<Self>> {
+    ) -> JoinResult<Option<Self>> {
         let column = segment.column(probe.columns[0]);
         let (base, has_null) = integers(column).expect(READABLE);
         let keys = match &probe.dimension.keys {
@@ -98,7 +98,7 @@ impl<'a> NarrowProbe<'a> {
     }
 
     /// Returns true if the keys of a chunk can be in the dimension, by its zone.
-    pub(super) fn may_match(&self, chunk: usize) -> Result<bool> {
+    pub(super) fn may_match(&self, chunk: usize) -> JoinResult<bool> {
         let (low, high) = self.column.zone(chunk)?;
         Ok(match &self.keys {
             KeyReader::DenseKeys(_, dense, _) => {
@@ -111,7 +111,7 @@ impl<'a> NarrowProbe<'a> {
     }
 
     /// Estimates the share of rows that pass, by a few blocks spread over a non-empty segment.
-    pub(super) fn sample(&mut self, segment: &Segment) -> Result<f64> {
+    pub(super) fn sample(&mut self, segment: &Segment) -> JoinResult<f64> {
         let (size, rows) = (segment.chunk_rows(), segment.rows());
         let (mut selection, mut room) = (Selection::default(), Vec::new());
         let (mut seen, mut kept) = (0, 0);
@@ -129,7 +129,7 @@ impl<'a> NarrowProbe<'a> {
     }
 
     /// Returns true if probing all rows is cheaper for blocks with this average number of remaining rows.
-    pub(super) fn looks_all_up(&mut self, chunk: usize, left: usize) -> Result<bool> {
+    pub(super) fn looks_all_up(&mut self, chunk: usize, left: usize) -> JoinResult<bool> {
         Ok(match &mut self.keys {
             KeyReader::DenseKeys(filter, ..) => {
                 left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?
@@ -140,7 +140,7 @@ impl<'a> NarrowProbe<'a> {
     }
 
     /// Returns true if probing all rows yields only candidates.
-    pub(super) fn is_rough(&mut self, chunk: usize) -> Result<bool> {
+    pub(super) fn is_rough(&mut self, chunk: usize) -> JoinResult<bool> {
         Ok(match &mut self.keys {
             KeyReader::DenseKeys(.., Some(rough)) => rough.by_rows(chunk)?,
             _ => false,
@@ -148,7 +148,7 @@ impl<'a> NarrowProbe<'a> {
     }
 
     /// Announces the blocks that [`keep`](Self::keep) will be called for.
-    pub(super) fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> Result<()> {
+    pub(super) fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> JoinResult<()> {
         match &mut self.keys {
             KeyReader::DenseKeys(filter, ..) => Ok(filter.reads(chunk, blocks)?),
             KeyReader::Whole | KeyReader::HashedKeys(..) => Ok(()),
@@ -160,7 +160,7 @@ impl<'a> NarrowProbe<'a> {
     ///
     /// # Panics
     /// If it does not [probe all rows](Self::looks_all_up).
-    pub(super) fn keep(&mut self, chunk: usize, block: usize, mask: &mut BlockMask) -> Result<()> {
+    pub(super) fn keep(&mut self, chunk: usize, block: usize, mask: &mut BlockMask) -> JoinResult<()> {
         let is_rough = self.is_rough(chunk)?;
         match &mut self.keys {
             KeyReader::Whole => Ok(()),
@@ -177,7 +177,7 @@ impl<'a> NarrowProbe<'a> {
         block: usize,
         selection: &mut Selection,
         room: &mut Vec<u32>,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         let codes = in_room(room, selection.len());
         match &mut self.keys {
             KeyReader::Whole => {}
@@ -205,7 +205,7 @@ impl<'a> NarrowProbe<'a> {
         rows: &[u16],
         groups: &mut [u32],
         room: &mut Vec<u32>,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         if self.dimension.groups() <= 1 {
             return Ok(());
         }

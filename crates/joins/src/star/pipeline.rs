@@ -14,7 +14,7 @@ use super::narrow::{NarrowProbe, in_room};
 use super::run::{StarJoin, StarStats};
 use super::stripe::{PendingSelection, STRIPE, Stripe};
 use super::wide::WideProbe;
-use crate::Result;
+use crate::JoinResult;
 
 /// Number of rows from which a selection is processed: enough to overlap many accesses to memory.
 const ENOUGH: usize = 1024;
@@ -73,7 +73,7 @@ impl<'a> Pipeline<'a> {
         segment: &'a Segment,
         conditions: &[(usize, CodePredicate)],
         order: &[usize],
-    ) -> Result<Option<Self>> {
+    ) -> JoinResult<Option<Self>> {
         let mut conditions = conditions.to_vec();
         if conditions
             .iter()
@@ -135,7 +135,7 @@ impl<'a> Pipeline<'a> {
         chunk: usize,
         groups: &mut GroupStates,
         stats: &mut StarStats,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         let size = self.segment.chunk_rows();
         let rows = chunk * size..((chunk + 1) * size).min(self.segment.rows());
         stats.rows += rows.len() as u64;
@@ -170,7 +170,7 @@ impl<'a> Pipeline<'a> {
 
     /// Counts what was read of a chunk: columns with a condition that its zone does not decide, and blocks
     /// that the pipeline got to of the others.
-    fn count_reads(&mut self, chunk: usize, stats: &mut StarStats) -> Result<()> {
+    fn count_reads(&mut self, chunk: usize, stats: &mut StarStats) -> JoinResult<()> {
         let mut blocks_of: BTreeMap<usize, u64> = BTreeMap::new();
         for (number, codes) in &self.conditions {
             let (low, high) = self.segment.column(*number).zone(chunk)?;
@@ -207,7 +207,7 @@ impl<'a> Pipeline<'a> {
 
     /// Processes the selected rows of the current stripe and empties it: by masks while many rows remain;
     /// then the rows that remain join the others in the selection.
-    fn stripe(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> Result<()> {
+    fn stripe(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> JoinResult<()> {
         let mut left = self.stripe.rows();
         stats.selected += left as u64;
         let (chunk, block) = (self.stripe.chunk, self.stripe.block);
@@ -249,7 +249,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Processes the rows in the selection and empties it.
-    fn few(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> Result<()> {
+    fn few(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> JoinResult<()> {
         let PendingSelection {
             chunk, block, place, ..
         } = self.few;
@@ -278,7 +278,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Adds the rows in the selection, which are relative to a block, to the aggregates.
-    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut GroupStates) -> Result<()> {
+    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut GroupStates) -> JoinResult<()> {
         let rows = self.selection.rows();
         self.groups.clear();
         self.groups.resize(rows.len(), 0);
@@ -334,7 +334,7 @@ impl MeasuredColumn<'_> {
         rows: &[u16],
         room: &mut (Vec<u32>, Vec<u64>),
         values: &mut MeasureValues,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         match &mut self.reader {
             ValueReader::Narrow(reader) => {
                 let codes = in_room(&mut room.0, rows.len());

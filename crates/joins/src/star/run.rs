@@ -11,7 +11,7 @@ use super::dimension::Dimension;
 use super::narrow::NarrowProbe;
 use super::order::ProbeCost;
 use super::pipeline::{Pipeline, integers};
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
 /// A dimension and the columns of the fact table that are looked up in it.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ impl StarJoin {
     ///
     /// # Panics
     /// If the number of columns of a probe differs from that of the keys of its dimension.
-    pub fn new(probes: Vec<Probe>, measured: Vec<usize>, aggregates: Vec<Aggregate>) -> Result<StarJoin> {
+    pub fn new(probes: Vec<Probe>, measured: Vec<usize>, aggregates: Vec<Aggregate>) -> JoinResult<StarJoin> {
         let mut groups = 1_u128;
         let mut strides = Vec::with_capacity(probes.len());
         for probe in &probes {
@@ -128,7 +128,7 @@ impl StarJoin {
         decoded: &[DecodedRows],
         threads: usize,
         interrupted: &AtomicBool,
-    ) -> Result<(GroupStates, StarStats)> {
+    ) -> JoinResult<(GroupStates, StarStats)> {
         let order = self.order(segments)?;
         let chunks = segments.iter().enumerate().flat_map(|(number, (segment, _))| {
             (0..segment.rows().div_ceil(segment.chunk_rows().max(1)))
@@ -136,7 +136,7 @@ impl StarJoin {
         });
         let morsels: Vec<StarMorsel<'_>> = chunks.chain(decoded.iter().map(StarMorsel::Decoded)).collect();
         let next = AtomicUsize::new(0);
-        let work = || -> Result<(GroupStates, StarStats)> {
+        let work = || -> JoinResult<(GroupStates, StarStats)> {
             let mut groups = GroupStates::new(self.groups, &self.aggregates)?;
             let mut stats = StarStats {
                 passed: vec![0; order.len()],
@@ -166,7 +166,7 @@ impl StarJoin {
             Ok((groups, stats))
         };
         let threads = threads.clamp(1, morsels.len().max(1));
-        let results: Vec<Result<(GroupStates, StarStats)>> = std::thread::scope(|scope| {
+        let results: Vec<JoinResult<(GroupStates, StarStats)>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut results = vec![work()];
             for other in others {
@@ -202,7 +202,7 @@ impl StarJoin {
     /// Returns the order of the probes, by a sample of blocks of the largest segment. Bounds of the keys
     /// would not suffice: a date as a number leaves most numbers between the first day and the last one
     /// unused.
-    fn order(&self, segments: &[(&Segment, Vec<(usize, CodePredicate)>)]) -> Result<Vec<usize>> {
+    fn order(&self, segments: &[(&Segment, Vec<(usize, CodePredicate)>)]) -> JoinResult<Vec<usize>> {
         let largest = segments.iter().max_by_key(|(segment, _)| segment.rows());
         let mut costs = Vec::with_capacity(self.probes.len());
         for probe in &self.probes {
@@ -222,7 +222,7 @@ impl StarJoin {
 
 /// Returns the share of the rows of a segment that pass a probe, in a sample; `None` for probes that are not
 /// sampled.
-fn sampled(probe: &Probe, segment: &Segment) -> Result<Option<f64>> {
+fn sampled(probe: &Probe, segment: &Segment) -> JoinResult<Option<f64>> {
     let [column] = probe.columns[..] else {
         return Ok(None);
     };

@@ -1,6 +1,6 @@
 //! Keys and groups of a dimension in a hash table (linear probing).
 
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
 /// The group number of a free slot.
 const FREE: u32 = u32::MAX;
@@ -18,7 +18,7 @@ impl HashedKeys {
         rows: impl Iterator<Item = (i64, u32)>,
         most: usize,
         exists: bool,
-    ) -> Result<(HashedKeys, usize)> {
+    ) -> JoinResult<(HashedKeys, usize)> {
         let mut different = 0;
         let size = (most * 2).next_power_of_two().max(2);
         let mut sparse = HashedKeys {

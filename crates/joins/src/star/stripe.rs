@@ -2,7 +2,7 @@
 
 use halocline_columns::{BlockMask, Selection, rows_in};
 
-use crate::Result;
+use crate::JoinResult;
 
 /// Number of blocks of a stripe.
 pub(super) const STRIPE: usize = 8;
@@ -32,7 +32,10 @@ impl Stripe {
     }
 
     /// Filters every block that has rows.
-    pub(super) fn keep(&mut self, mut filter: impl FnMut(usize, &mut BlockMask) -> Result<()>) -> Result<()> {
+    pub(super) fn keep(
+        &mut self,
+        mut filter: impl FnMut(usize, &mut BlockMask) -> JoinResult<()>,
+    ) -> JoinResult<()> {
         for at in self.blocks() {
             filter(self.block + at, &mut self.masks[at])?;
             let is_empty = self.masks[at].iter().fold(0, |all, word| all | word) == 0;

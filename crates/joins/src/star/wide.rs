@@ -7,7 +7,7 @@ use super::key::KeyDigit;
 use super::narrow::in_room;
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
-use crate::Result;
+use crate::JoinResult;
 
 /// The probe of one segment.
 pub(super) struct WideProbe<'a> {
@@ -38,7 +38,7 @@ impl<'a> WideProbe<'a> {
         stride: u32,
         segment: &'a Segment,
         conditions: &mut Vec<(usize, CodePredicate)>,
-    ) -> Result<Self> {
+    ) -> JoinResult<Self> {
         let mut columns = Vec::with_capacity(probe.columns.len());
         for (&number, &digit) in probe.columns.iter().zip(&probe.dimension.digits) {
             let column = segment.column(number);
@@ -66,7 +66,7 @@ impl<'a> WideProbe<'a> {
     }
 
     /// Returns true if a row of a chunk can be in the dimension.
-    pub(super) fn may_match(&self, chunk: usize) -> Result<bool> {
+    pub(super) fn may_match(&self, chunk: usize) -> JoinResult<bool> {
         for column in &self.columns {
             let (low, high) = column.column.zone(chunk)?;
             let value = |code: u64| i128::from(code) + i128::from(column.base);
@@ -78,7 +78,7 @@ impl<'a> WideProbe<'a> {
     }
 
     /// Keeps those of the selected rows, from a block on, that are in the dimension.
-    pub(super) fn pass(&mut self, chunk: usize, block: usize, selection: &mut Selection) -> Result<()> {
+    pub(super) fn pass(&mut self, chunk: usize, block: usize, selection: &mut Selection) -> JoinResult<()> {
         let rows = selection.rows();
         self.keys.clear();
         self.keys.resize(rows.len(), Some(0));
