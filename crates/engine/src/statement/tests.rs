@@ -202,7 +202,7 @@ fn what_is_not_offered_says_what_to_do() {
         ),
         (
             "CREATE TABLE t (a int) WITH (sort = 'a', cluster = 'a')",
-            "give it once",
+            "name it once",
         ),
         (
             "CREATE TABLE t (a int) WITH (encoding = 'best')",
