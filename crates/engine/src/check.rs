@@ -115,10 +115,10 @@ fn check_pool(
     let (sender, receiver) = channel::<(u64, u64)>();
     std::thread::scope(|scope| {
         let checking = scope.spawn(move || {
-            let told = std::sync::Mutex::new(sender);
+            let sender = std::sync::Mutex::new(sender);
             engine.pool.check(|at| {
-                if let Ok(told) = told.lock() {
-                    let _ = told.send((at.done, at.total));
+                if let Ok(sender) = sender.lock() {
+                    let _ = sender.send((at.done, at.total));
                 }
             })
         });

@@ -100,7 +100,7 @@ fn exact_sum(values: &dyn Array) -> Option<i128> {
 /// Returns the sum of numbers by their halves, which a vector unit adds.
 fn sum_of_signed(values: &[i64]) -> i128 {
     const SIGN: u64 = 1 << 63;
-    // So many lower halves have no more than 63 bits.
+    // The sum of this many lower halves has no more than 63 bits.
     const CHUNK: usize = 1 << 30;
     let chunk = |values: &[i64]| {
         let (mut low, mut high) = (0_u64, 0_u64);

@@ -1,4 +1,4 @@
-//! The integration of star queries into DataFusion: the optimizer rule that recognises them, and their physical planning.
+//! Star queries in DataFusion: the optimizer rule that recognises them, and their physical planning.
 
 use std::sync::Arc;
 

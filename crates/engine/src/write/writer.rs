@@ -32,9 +32,9 @@ impl TableWriteTask {
     pub(crate) fn start(txn: &Arc<Txn>, name: &str, share: WriterShare) -> Self {
         let room_in_all = u32::try_from(share.queue / 1024).unwrap_or(u32::MAX / 2).max(1);
         let (batches, receiver) = mpsc::channel(QUEUE);
-        let (complete, told) = oneshot::channel();
+        let (complete, completed) = oneshot::channel();
         let (txn, name) = (Arc::clone(txn), name.to_string());
-        let writer = tokio::task::spawn_blocking(move || write(&txn, &name, share, receiver, told));
+        let writer = tokio::task::spawn_blocking(move || write(&txn, &name, share, receiver, completed));
         Self {
             batches,
             room: Arc::new(Semaphore::new(room_in_all as usize)),
