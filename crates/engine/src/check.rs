@@ -3,9 +3,10 @@
 use std::sync::mpsc::channel;
 
 use crate::EngineError;
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::info::{
-    CheckProgress, CheckReport, DamagedKind, DamagedObject, damaged_index, damaged_table, readable,
+    DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, damaged_index, damaged_table,
+    readable,
 };
 
 /// Checks everything there is.
@@ -13,10 +14,10 @@ use crate::info::{
 /// # Errors
 /// The pool cannot be read at all.
 pub(crate) fn check(
-    shared: &Shared,
-    progress: &mut dyn FnMut(CheckProgress<'_>),
-) -> Result<CheckReport, EngineError> {
-    let pool = check_pool(shared, progress)?;
+    engine: &EngineContext,
+    progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),
+) -> Result<DatabaseCheckReport, EngineError> {
+    let pool = check_pool(engine, progress)?;
     let mut problems: Vec<String> = pool.problems.iter().map(ToString::to_string).collect();
     problems.extend(pool.damaged_sums.iter().map(|(object, extent)| {
         format!(
@@ -24,13 +25,13 @@ pub(crate) fn check(
              write it anew (VACUUM FULL for a table; drop an index and create it again)"
         )
     }));
-    let (catalog, log) = readable(shared)?;
+    let (catalog, log) = readable(engine)?;
     let mut damaged: Vec<DamagedObject> = log.into_iter().collect();
     let (tables, indexes) = (catalog.table_names(), catalog.indexes());
     let total = (tables.len() + indexes.len()) as u64;
     let mut done = 0;
     let mut step = |part: String| {
-        progress(CheckProgress {
+        progress(DatabaseCheckProgress {
             part: &part,
             done,
             total,
@@ -97,7 +98,7 @@ pub(crate) fn check(
             }
         }
     }
-    Ok(CheckReport {
+    Ok(DatabaseCheckReport {
         bytes: pool.bytes,
         tables: tables.len(),
         indexes: indexes.len(),
@@ -106,23 +107,23 @@ pub(crate) fn check(
     })
 }
 
-/// The pool reports from several threads; the caller's callback runs on its own.
+/// Checks the pool. The pool reports progress from several threads; the caller's callback runs on its own.
 fn check_pool(
-    shared: &Shared,
-    progress: &mut dyn FnMut(CheckProgress<'_>),
+    engine: &EngineContext,
+    progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),
 ) -> Result<halocline_pool::CheckReport, EngineError> {
     let (sender, receiver) = channel::<(u64, u64)>();
     std::thread::scope(|scope| {
         let checking = scope.spawn(move || {
-            let told = std::sync::Mutex::new(sender);
-            shared.pool.check(|at| {
-                if let Ok(told) = told.lock() {
-                    let _ = told.send((at.done, at.total));
+            let sender = std::sync::Mutex::new(sender);
+            engine.pool.check(|at| {
+                if let Ok(sender) = sender.lock() {
+                    let _ = sender.send((at.done, at.total));
                 }
             })
         });
         for (done, total) in receiver {
-            progress(CheckProgress {
+            progress(DatabaseCheckProgress {
                 part: "pool",
                 done,
                 total,

@@ -11,22 +11,22 @@ use datafusion::error::{DataFusionError, Result};
 
 use halocline_pool::VerifyMode;
 
-use crate::advise::Recorder;
+use crate::advise::SelectionRecorder;
 use crate::duration::parse_duration;
 use crate::size;
 
-/// How long a statement waits for another writer unless told otherwise.
+/// Default time that a writing statement waits for another writer.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// When a selection goes through an index.
+/// `halocline.index`: when selections use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexMode {
     /// Never.
     Off,
-    /// Where the estimate says that it is cheaper than a scan.
+    /// If the index is estimated to be cheaper than a scan.
     #[default]
     Auto,
-    /// Wherever a condition stands on one of its columns.
+    /// Whenever one of its columns has a condition.
     Force,
 }
 
@@ -56,10 +56,10 @@ impl FromStr for IndexMode {
     }
 }
 
-/// When segments are merged without being asked.
+/// `halocline.compaction`: when segments are merged automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compaction {
-    /// Never; `VACUUM` and compaction do it.
+    /// Never; `VACUUM` merges them.
     #[default]
     Off,
     /// In the background, after a moment without changes.
@@ -89,11 +89,11 @@ impl FromStr for Compaction {
     }
 }
 
-/// `halocline.verify`: when what is read is compared with its checksums.
+/// `halocline.verify`: when data is verified by its checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Verify(pub(crate) VerifyMode);
+pub(crate) struct VerifySetting(pub(crate) VerifyMode);
 
-impl fmt::Display for Verify {
+impl fmt::Display for VerifySetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             VerifyMode::Lazy => "lazy",
@@ -103,7 +103,7 @@ impl fmt::Display for Verify {
     }
 }
 
-impl FromStr for Verify {
+impl FromStr for VerifySetting {
     type Err = DataFusionError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -141,27 +141,27 @@ fn write_rate(rate: Option<u64>) -> String {
     rate.map_or_else(|| "off".into(), |rate| format!("{}/s", size::exact(rate)))
 }
 
-/// Bytes of a unit of the medium that the pool is on; an extension of a session's configuration.
+/// Access unit of the medium of the pool in bytes; an extension of the configuration of a session.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unit(pub(crate) u64);
+pub(crate) struct MediumUnit(pub(crate) u64);
 
-/// Whether something is done: it is, unless it is switched off.
+/// A setting that is on unless it is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Switch(pub(crate) bool);
+pub(crate) struct SwitchSetting(pub(crate) bool);
 
-impl Default for Switch {
+impl Default for SwitchSetting {
     fn default() -> Self {
         Self(true)
     }
 }
 
-impl fmt::Display for Switch {
+impl fmt::Display for SwitchSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0 { "on" } else { "off" })
     }
 }
 
-impl FromStr for Switch {
+impl FromStr for SwitchSetting {
     type Err = DataFusionError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -175,7 +175,7 @@ impl FromStr for Switch {
     }
 }
 
-/// How long a statement that writes waits for another writer.
+/// `halocline.lock_wait`: time that a writing statement waits for another writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LockWait(pub(crate) Duration);
 
@@ -206,7 +206,7 @@ impl FromStr for LockWait {
 
 /// The settings under `halocline.`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Settings {
+pub(crate) struct SessionSettings {
     /// `halocline.index`.
     pub(crate) index: IndexMode,
     /// `halocline.compaction`, of all sessions of the database.
@@ -214,15 +214,15 @@ pub(crate) struct Settings {
     /// `halocline.dram_budget`, of all sessions of the database; none: no limit.
     pub(crate) dram_budget: Option<u64>,
     /// `halocline.star_join`.
-    pub(crate) star_join: Switch,
+    pub(crate) star_join: SwitchSetting,
     /// `halocline.verify`, of all sessions of the database.
-    pub(crate) verify: Verify,
+    pub(crate) verify: VerifySetting,
     /// `halocline.scrub`, of all sessions of the database: bytes in a second; none: off.
     pub(crate) scrub: Option<u64>,
     /// `halocline.lock_wait`.
     pub(crate) lock_wait: LockWait,
-    /// Notes what is asked of an index, where statements are only planned.
-    pub(crate) recorder: Option<Arc<Recorder>>,
+    /// Records the selections of statements that are only planned.
+    pub(crate) recorder: Option<Arc<SelectionRecorder>>,
 }
 
 /// Reads a number of bytes, or `unlimited`.
@@ -244,7 +244,7 @@ pub(crate) fn write_limit(limit: Option<u64>) -> String {
     limit.map_or_else(|| "unlimited".into(), size::exact)
 }
 
-impl ExtensionOptions for Settings {
+impl ExtensionOptions for SessionSettings {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -322,7 +322,7 @@ impl ExtensionOptions for Settings {
     }
 }
 
-impl ConfigExtension for Settings {
+impl ConfigExtension for SessionSettings {
     const PREFIX: &'static str = "halocline";
 }
 
@@ -343,7 +343,10 @@ mod tests {
             );
         }
         for mode in [VerifyMode::Lazy, VerifyMode::Off, VerifyMode::Always] {
-            assert_eq!(Verify(mode).to_string().parse::<Verify>().unwrap(), Verify(mode));
+            assert_eq!(
+                VerifySetting(mode).to_string().parse::<VerifySetting>().unwrap(),
+                VerifySetting(mode)
+            );
         }
     }
 

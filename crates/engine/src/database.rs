@@ -5,217 +5,70 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use datafusion::execution::runtime_env::RuntimeEnv;
-use halocline_columns::TableOptions;
-use halocline_elf::{IndexOptions, Layout, Order, PlaceOptions};
+use halocline_elf::PlaceOptions;
 use halocline_emulator::{Device, EmulatedSpec};
 use halocline_media::{Dram, Medium, MediumAccess, MediumBackend, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::advise::{self, IndexAdvice, medium_of};
-use crate::background::{Background, Owner};
-use crate::catalog::{Catalog, CatalogCache, Rewrites};
-use crate::config::LOCK_WAIT;
+use crate::background::Background;
+use crate::cancel::NEVER;
+use crate::catalog::CatalogCache;
+use crate::context::{EngineContext, index_options};
 use crate::import::{ImportOptions, ImportProgress, ImportReport};
-use crate::info::{CheckProgress, CheckReport, IndexInfo, Info};
-use crate::memory::{Budget, WriterShare};
+use crate::info::{DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo, IndexInfo};
+use crate::memory::MemoryBudget;
+use crate::options::{DatabaseOptions, IndexSpec};
 use crate::placements::Placements;
-use crate::rules::Rules;
-use crate::scrub::{Damage, Scrub};
-use crate::session::Session;
+use crate::scrub::{DamageLog, Scrub};
+use crate::session::DatabaseSession;
 use crate::stack::{OnLargeStack, StackSize};
-use crate::statement::{self, Placed, build_index, drop_indexes, insert_batch, rebuild, set_placement};
-use crate::threads::{MOST_THREADS, SelectionThreads};
-use crate::transaction::NEVER;
-use crate::{CompactOptions, CompactProgress, CompactReport, Compaction, EngineError, QueryResult};
+use crate::statement::{
+    self, PlacementSpec, build_index, drop_indexes, insert_batch, place_now, rebuild, set_placement,
+};
+use crate::tuning::Tuning;
+use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
-/// How a database is opened.
-#[derive(Debug, Clone, Default)]
-pub struct DatabaseOptions {
-    /// Open for reading only; a file that may not be written is opened so in any case.
-    pub read_only: bool,
-    /// Let statements write files (`COPY … TO`) although `read_only` is set: without this they are refused there.
-    /// Temporary files of queries are written in any case.
-    pub allow_writing_files: bool,
-    /// On a page-cache file: every published change survives power loss (an msync at each fence), not only the death
-    /// of the process.
-    pub strict: bool,
-    /// Take a file that cannot be mapped synchronously for persistent memory all the same (tests on tmpfs).
-    pub assume_dax: bool,
-    /// Threads a query may use, 1,024 at most, and one for each 16 MiB of `memory`; by default all.
-    pub threads: Option<usize>,
-    /// DRAM to use for imports, index builds, compaction and queries together, in bytes; by default a quarter of the
-    /// machine's. What does not fit is spilled: by queries to temporary files, by all else to the pool. A query that cannot
-    /// spill fails. Less than 1 GiB makes the C library's allocator keep little of what is freed, in the whole process.
-    pub memory: Option<usize>,
-    /// How long a statement that writes waits for another writer, of this process or another, before it fails; by
-    /// default 5 seconds. `SET halocline.lock_wait` changes it for a session.
-    pub lock_wait: Option<Duration>,
-    /// Whether segments are merged in the background; by default they are not, so that a library starts no threads
-    /// unasked. `SET halocline.compaction` changes it.
-    pub compaction: Compaction,
-    /// DRAM for the copies of all placed indexes together, in bytes, beside `memory`; `Some(0)` puts nothing in DRAM. By
-    /// default half of `memory` where that is given, else as much as the indexes' placements ask for.
-    /// `SET halocline.dram_budget` changes it.
-    pub dram_budget: Option<u64>,
-    /// Treat the pool as if it lay on this emulated medium: what is read and written is charged to it. For experiments; not
-    /// for [`Database::create_on`] and [`Database::open_on`], which are given a medium.
-    pub medium: Option<EmulatedSpec>,
-}
-
-/// An index to build.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexSpec {
-    /// Its name.
-    pub name: String,
-    /// The table.
-    pub table: String,
-    /// The columns.
-    pub columns: Vec<String>,
-    /// Layout of the tree.
-    pub layout: Layout,
-    /// Order of its dimensions.
-    pub order: Order,
-}
-
-/// Bytes of DRAM below which it counts what the allocator keeps of freed memory.
+/// Budget in bytes below which the allocator is set to return freed memory at once.
 const SMALL_MEMORY: usize = 1 << 30;
-/// Bytes of a file that are copied at once.
+/// Number of bytes of a file copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
-/// Bytes of a new pool in DRAM; it grows as it is filled.
+/// Initial size of a pool in DRAM in bytes.
 const DRAM_BYTES: u64 = 1 << 20;
 
-/// What all sessions of an open pool share.
-pub(crate) struct Shared {
-    pub(crate) pool: Pool,
-    pub(crate) cache: CatalogCache,
-    pub(crate) rewrites: Mutex<Rewrites>,
-    pub(crate) options: DatabaseOptions,
-    pub(crate) rules: Rules,
-    pub(crate) background: Background,
-    pub(crate) scrub: Scrub,
-    /// What was found damaged in the background.
-    pub(crate) damage: Damage,
-    /// What the sessions' queries run with.
-    pub(crate) runtime: Arc<RuntimeEnv>,
-    /// What of the indexes is in DRAM.
-    pub(crate) placements: Arc<Placements>,
-    /// Who looks through them.
-    pub(crate) threads: Arc<SelectionThreads>,
-}
+/// A guard that ends the compaction and the scrub with the last handle of a database.
+struct BackgroundThreads(Arc<EngineContext>);
 
-impl Shared {
-    /// The newest version of the database.
-    ///
-    /// # Errors
-    /// The pool or its log cannot be read.
-    pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, EngineError> {
-        self.cache.newest(&self.pool, &self.rules)
-    }
-
-    /// DRAM for the copies of all placed indexes; none: no limit.
-    pub(crate) fn dram_budget(&self) -> Option<u64> {
-        Some(self.placements.budget().limit()).filter(|limit| *limit < u64::MAX)
-    }
-
-    /// What it is unless it is changed.
-    pub(crate) fn default_dram_budget(&self) -> Option<u64> {
-        let half = self.options.memory.map(|bytes| bytes as u64 / 2);
-        self.options.dram_budget.or(half)
-    }
-
-    /// Changes that; what was placed is placed anew within it. Volatile indexes that do not stay are built by the next
-    /// queries that have a use for them.
-    ///
-    /// # Errors
-    /// The pool or its log cannot be read.
-    pub(crate) fn set_dram_budget(&self, limit: Option<u64>) -> Result<(), EngineError> {
-        let catalog = self.catalog()?;
-        self.placements.set_limit(limit.unwrap_or(u64::MAX));
-        let placed: Vec<_> = catalog.indexes().iter().filter(|index| index.forget()).collect();
-        for index in placed {
-            let table = index.table.as_ref().map(|name| catalog.table(name)).transpose()?;
-            if let Some(table) = table {
-                index.place_again(&table.table);
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts the copies of an index in DRAM that it is to have there, and says what came of it. Setting `cancel` ends the
-    /// build of a volatile one.
-    ///
-    /// # Errors
-    /// The pool or its log cannot be read; there is no such index.
-    pub(crate) fn place_now(&self, name: &str, cancel: &Arc<AtomicBool>) -> Result<IndexInfo, EngineError> {
-        let catalog = self.catalog()?;
-        let index = catalog.indexes().iter().find(|index| index.name == name);
-        let index = index.ok_or_else(|| catalog.no_index(name))?;
-        if let Some(table) = &index.table {
-            index.place(&catalog.table(table)?.table, true, cancel);
-        }
-        crate::info::index_info(&catalog, name)
-    }
-
-    /// How long a statement that writes waits for another writer, unless its session is set otherwise.
-    pub(crate) fn lock_wait(&self) -> Duration {
-        self.options.lock_wait.unwrap_or(LOCK_WAIT)
-    }
-
-    /// The DRAM there is.
-    pub(crate) fn budget(&self) -> Budget {
-        Budget::new(self.options.memory)
-    }
-
-    /// How tables are written.
-    pub(crate) fn table_options(&self) -> TableOptions {
-        let mut options = TableOptions::default();
-        options.memory = self.budget().storing();
-        options
-    }
-
-    /// What a table writer has beside the query that feeds it.
-    pub(crate) fn writer_share(&self) -> WriterShare {
-        WriterShare::take(self.budget(), &self.runtime.memory_pool)
-    }
-
-    /// How indexes are built.
-    pub(crate) fn index_options(&self) -> IndexOptions {
-        index_options(&self.options)
+impl Drop for BackgroundThreads {
+    fn drop(&mut self) {
+        self.0.background.end();
+        self.0.scrub.end();
     }
 }
 
-fn index_options(of: &DatabaseOptions) -> IndexOptions {
-    let mut options = IndexOptions::default();
-    options.threads = of.threads.unwrap_or(options.threads).min(MOST_THREADS);
-    options.memory = Budget::new(of.memory).work();
-    options
-}
-
-/// A pool seen as a SQL catalog. Cheap to clone; clones share settings and an open transaction, [`Database::session`]
-/// gives independent ones.
+/// A pool seen as a SQL catalog. Cheap to clone; clones share settings and an open transaction,
+/// [`Database::session`] gives independent ones.
 #[derive(Clone)]
 pub struct Database {
-    pub(crate) session: Arc<Session>,
-    /// Ends compaction in the background with the last clone, before the pool is let go.
-    owner: Arc<Owner>,
+    pub(crate) session: Arc<DatabaseSession>,
+    /// Ends the background threads with the last clone, before the pool is closed.
+    threads: Arc<BackgroundThreads>,
     device: Option<Arc<Device>>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) engine: Arc<EngineContext>,
 }
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Database")
-            .field("path", &self.shared.pool.path())
+            .field("path", &self.engine.pool.path())
             .finish_non_exhaustive()
     }
 }
 
 impl Database {
-    /// Makes a new pool at `path`.
+    /// Creates a pool at `path`.
     ///
     /// # Errors
     /// The file exists, or cannot be made.
@@ -239,10 +92,11 @@ impl Database {
         }
     }
 
-    /// As [`open`](Self::open) with a [medium](DatabaseOptions::medium), on a device that there is already.
+    /// Opens a pool as [`open`](Self::open) does with a [medium](DatabaseOptions::medium), on an existing
+    /// device.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub fn open_emulated(
         path: &Path,
         options: &DatabaseOptions,
@@ -259,14 +113,14 @@ impl Database {
         })
     }
 
-    /// The emulated device that the pool lies on, if the options asked for one: it knows what it was asked for, and what of
-    /// real time is its own ([`Watch`](halocline_emulator::Watch)).
+    /// Returns the emulated device of the pool, if the options demand one. It has the counts of accesses, and
+    /// the part of real time that the emulation costs ([`Watch`](halocline_emulator::Watch)).
     #[must_use]
     pub fn device(&self) -> Option<&Arc<Device>> {
         self.device.as_ref()
     }
 
-    /// A pool in DRAM that ends with the process.
+    /// Creates a pool in DRAM, which ends with the process.
     ///
     /// # Errors
     /// No address space or memory.
@@ -283,8 +137,8 @@ impl Database {
         })
     }
 
-    /// A copy in DRAM of the pool at `path`, which nobody may write to meanwhile, on the [medium](DatabaseOptions::medium)
-    /// that the options ask for. It ends with the process; the file stays as it is.
+    /// Copies the pool at `path` to DRAM, on the [medium](DatabaseOptions::medium) of the options. The file
+    /// must not be written to meanwhile and is not changed. The copy ends with the process.
     ///
     /// # Errors
     /// No such file, not a pool, no address space or memory.
@@ -301,7 +155,7 @@ impl Database {
         })
     }
 
-    /// Makes a new pool on a medium: one that records what is done to it, for crash tests.
+    /// Creates a pool on a medium, for example one that records stores for crash tests.
     ///
     /// # Errors
     /// The medium is too small.
@@ -318,76 +172,77 @@ impl Database {
     }
 
     fn over(pool: Pool, options: &DatabaseOptions) -> Self {
-        Self::with_rules(pool, options, Rules::default())
+        Self::with_tuning(pool, options, Tuning::default())
     }
 
-    pub(crate) fn with_rules(pool: Pool, options: &DatabaseOptions, rules: Rules) -> Self {
+    pub(crate) fn with_tuning(pool: Pool, options: &DatabaseOptions, tuning: Tuning) -> Self {
         if options.memory.is_some_and(|bytes| bytes < SMALL_MEMORY) {
             keep_little_heap();
         }
         let medium = medium_of(pool.kind(), options.medium.as_ref());
         let placements = Arc::new(Placements::new(u64::MAX, medium, index_options(options)));
-        let shared = Shared {
+        let engine = EngineContext {
             pool,
             cache: CatalogCache::new(Arc::clone(&placements)),
             rewrites: Mutex::default(),
             options: options.clone(),
-            rules,
+            tuning,
             background: Background::new(options.compaction),
             scrub: Scrub::default(),
-            damage: Damage::default(),
-            runtime: Budget::new(options.memory).runtime(),
+            damage: DamageLog::default(),
+            runtime: MemoryBudget::new(options.memory).runtime(),
             placements,
             threads: Arc::default(),
         };
-        let dram_budget = shared.default_dram_budget();
-        shared.placements.set_limit(dram_budget.unwrap_or(u64::MAX));
-        let shared = Arc::new(shared);
+        let dram_budget = engine.default_dram_budget();
+        engine.placements.set_limit(dram_budget.unwrap_or(u64::MAX));
+        let engine = Arc::new(engine);
         Self {
-            session: Arc::new(Session::new(&shared)),
-            owner: Arc::new(Owner::new(&shared)),
+            session: Arc::new(DatabaseSession::new(&engine)),
+            threads: Arc::new(BackgroundThreads(Arc::clone(&engine))),
             device: None,
-            shared,
+            engine,
         }
     }
 
-    /// Another session on the same pool: its own settings (`SET …`), external tables and transaction.
+    /// Opens another session on the same pool, with its own settings (`SET …`), external tables and
+    /// transaction.
     #[must_use]
     pub fn session(&self) -> Self {
-        let session = Arc::new(Session::new(&self.shared));
+        let session = Arc::new(DatabaseSession::new(&self.engine));
         Self {
-            owner: Arc::clone(&self.owner),
+            threads: Arc::clone(&self.threads),
             device: self.device.clone(),
-            shared: Arc::clone(&self.shared),
+            engine: Arc::clone(&self.engine),
             session,
         }
     }
 
-    /// Has the session a transaction that its next statement would be part of.
+    /// Returns true if the session has an open transaction, which its next statement would be part of.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
         self.session.slot().must_be_idle("").is_err()
     }
 
-    /// Runs one statement. Statements that write have done so on return, or, between BEGIN and COMMIT, become part of the
-    /// session's transaction; rows stream as they are asked for. Needs a tokio runtime.
+    /// Runs one statement. Statements that write have done so on return, or, between BEGIN and COMMIT, become
+    /// part of the session's transaction; rows are computed as they are polled. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The statement cannot be parsed, planned, is not supported, or failed; the pool (or the transaction) is then as it
-    /// was.
+    /// The statement cannot be parsed, planned, is not supported, or failed; the pool (or the transaction) is
+    /// then as it was.
     pub async fn sql(&self, text: &str) -> Result<QueryResult, EngineError> {
         let stack = StackSize::for_text(text);
         let run = async {
             let statement = statement::parse(text)?;
-            statement::run(&self.session, &self.shared, statement, stack).await
+            statement::run(&self.session, &self.engine, statement, stack).await
         };
         OnLargeStack::new(stack, run).await
     }
 
-    /// Returns a function that names the directories of temporary files that queries have made, for a program that ends
-    /// without dropping what runs. It does not keep the pool open.
+    /// Returns a function that names the directories of temporary files that queries have made, for a program
+    /// that ends without dropping what runs. It does not keep the pool open.
     pub fn spill_directories(&self) -> impl Fn() -> Vec<PathBuf> + Send + use<> {
-        let runtime = Arc::clone(&self.shared.runtime);
+        let runtime = Arc::clone(&self.engine.runtime);
         move || runtime.disk_manager.temp_dir_paths()
     }
 
@@ -399,8 +254,9 @@ impl Database {
         statement::split(script)
     }
 
-    /// Imports files into a new table, or into one there is ([`ImportOptions::append`]), all or nothing. Blocks; `progress` is called after every batch from this
-    /// thread; setting `cancel` ends the import with [`EngineError::Cancelled`].
+    /// Imports files into a new table, or into one there is ([`ImportOptions::append`]), all or nothing.
+    /// Blocks; `progress` is called after every batch from this thread; setting `cancel` ends the import with
+    /// [`EngineError::Cancelled`].
     ///
     /// # Errors
     /// A malformed file names itself and the place; the table exists; the pool cannot be written.
@@ -413,68 +269,70 @@ impl Database {
         cancel: &AtomicBool,
     ) -> Result<ImportReport, EngineError> {
         self.session
-            .change_large(&self.shared, "import", cancel, |transaction| {
+            .change_large(&self.engine, "import", cancel, |transaction| {
                 crate::import::run(transaction, table, files, options, progress, cancel)
             })
     }
 
-    /// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. A few rows become a
-    /// record of the log, which takes some tens of microseconds and one flush of the medium. Blocks; gives the number of rows.
+    /// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. A few
+    /// rows become a record of the log, which takes some tens of microseconds and one flush of the medium.
+    /// Blocks; returns the number of rows.
     ///
     /// # Errors
     /// No such table or column; a value does not fit; the pool cannot be written.
     pub fn insert(&self, table: &str, batch: &RecordBatch) -> Result<u64, EngineError> {
         self.session
-            .change(&self.shared, "insert", &NEVER, |transaction| {
+            .change(&self.engine, "insert", &NEVER, |transaction| {
                 insert_batch(transaction, table, batch)
             })
     }
 
-    /// Builds an Elf over columns of a table. Blocks.
+    /// Builds an Elf index over columns of a table. Blocks.
     ///
     /// # Errors
     /// No such table or column, the name is taken, the pool cannot be written.
     pub fn create_index(&self, spec: &IndexSpec) -> Result<IndexInfo, EngineError> {
         self.session
-            .change_large(&self.shared, "CREATE INDEX", &NEVER, |transaction| {
+            .change_large(&self.engine, "CREATE INDEX", &NEVER, |transaction| {
                 build_index(transaction, spec, false, false, &NEVER)?;
                 crate::info::index_info(&transaction.catalog(), &spec.name)
             })
     }
 
-    /// Decides what of an index is in DRAM from now on, and puts it there (within a transaction: when a query first uses it
-    /// after COMMIT). The choice is kept with the index. A volatile index loses what is stored of it but its definition; one
-    /// that was volatile is built and stored. Blocks.
+    /// Decides what of an index is in DRAM from now on, and puts it there (within a transaction: when a query
+    /// first uses it after COMMIT). The choice is kept with the index. A volatile index loses what is stored
+    /// of it but its definition; one that was volatile is built and stored. Blocks.
     ///
     /// # Errors
     /// No such index; it cannot be placed so; the pool cannot be written.
     pub fn place_index(&self, name: &str, options: &PlaceOptions) -> Result<IndexInfo, EngineError> {
-        let placed = Placed {
+        let placed = PlacementSpec {
             placement: Some(options.placement),
             dram: Some(options.dram),
         };
         let stored = self
             .session
-            .change(&self.shared, "ALTER INDEX", &NEVER, |transaction| {
+            .change(&self.engine, "ALTER INDEX", &NEVER, |transaction| {
                 set_placement(transaction, name, false, placed, &NEVER)?;
                 crate::info::index_info(&transaction.catalog(), name)
             })?;
         match self.in_transaction() {
             true => Ok(stored),
-            false => self.shared.place_now(name, &Arc::default()),
+            false => place_now(&self.engine, name, &Arc::default()),
         }
     }
 
-    /// Volatile indexes that are being built now, for whichever query or statement. Waits for nobody.
+    /// Returns the names of the volatile indexes that are being built at the moment. Does not block.
     #[must_use]
     pub fn building(&self) -> Vec<String> {
-        self.shared.placements.building()
+        self.engine.placements.building()
     }
 
-    /// Predicts what each placement of an index would cost within `dram` bytes, and picks one: for these statements, which are
-    /// planned and not run, or, if there are none, for what the index answered lately. `medium` is what the pool is thought
-    /// to lie on, its own medium by default; a page-cache file is taken for DRAM. Times of a medium that is not absolute
-    /// need this host's DRAM measured, which takes two seconds once. Needs a tokio runtime.
+    /// Predicts what each placement of an index would cost within `dram` bytes, and picks one: for these
+    /// statements, which are planned and not run, or, if there are none, for what the index answered lately.
+    /// `medium` is what the pool is thought to lie on, its own medium by default; a page-cache file is taken
+    /// for DRAM. Times of a medium that is not absolute need this host's DRAM measured, which takes two
+    /// seconds once. Needs a tokio runtime.
     ///
     /// # Errors
     /// No such index; a statement cannot be planned; none of them has a condition on the index's columns.
@@ -485,41 +343,42 @@ impl Database {
         dram: u64,
         medium: Option<&EmulatedSpec>,
     ) -> Result<IndexAdvice, EngineError> {
-        advise::advise(&self.session, &self.shared, index, statements, dram, medium).await
+        advise::advise(&self.session, &self.engine, index, statements, dram, medium).await
     }
 
-    /// Drops a table (with its indexes) or, if there is none of that name, an index. Says what was dropped.
+    /// Drops a table with its indexes or, if there is no table of that name, an index. Returns a message.
     ///
     /// # Errors
-    /// There is neither; the pool cannot be written.
+    /// Neither exists; the pool cannot be written.
     pub fn drop(&self, name: &str) -> Result<String, EngineError> {
         let names = [name.to_string()];
-        let catalog = self.session.peek(&self.shared)?;
+        let catalog = self.session.peek(&self.engine)?;
         match !catalog.has_table(name) && catalog.has_index(name) {
             true => self
                 .session
-                .change(&self.shared, "DROP INDEX", &NEVER, |transaction| {
+                .change(&self.engine, "DROP INDEX", &NEVER, |transaction| {
                     drop_indexes(transaction, &names, false)
                 }),
-            false => self.session.drop_tables(&self.shared, &names, false),
+            false => self.session.drop_tables(&self.engine, &names, false),
         }
     }
 
-    /// Builds an index anew by its definition: one that is damaged can be used again. Reads nothing of what it was.
+    /// Rebuilds an index from its definition, for example a damaged one. Reads no data of the old index.
     ///
     /// # Errors
     /// There is none of this name; its table is damaged; the pool cannot be written.
     pub fn rebuild_index(&self, name: &str) -> Result<(), EngineError> {
         self.session
-            .change_large(&self.shared, "REINDEX", &NEVER, |transaction| {
+            .change_large(&self.engine, "REINDEX", &NEVER, |transaction| {
                 rebuild(transaction, name, &NEVER)
             })
     }
 
-    /// Merges segments of a table, or of all, where that is worth it, and drops deleted rows from them: queries on many
-    /// segments are slower. Fine beside readers; other writers get their turn after each merge. Blocks; `progress` is
-    /// called now and then; setting `cancel` ends it with [`EngineError::Cancelled`], what was merged before stays. The
-    /// space is used again by later writes; `VACUUM` gives it back to the file system.
+    /// Merges segments of a table, or of all, where that is worth it, and drops deleted rows from them:
+    /// queries on many segments are slower. Fine beside readers; other writers get their turn after each
+    /// merge. Blocks; `progress` is called now and then; setting `cancel` ends it with
+    /// [`EngineError::Cancelled`], what was merged before stays. The space is used again by later writes;
+    /// `VACUUM` returns it to the file system.
     ///
     /// # Errors
     /// No such table; a transaction is open; the pool cannot be written.
@@ -532,35 +391,38 @@ impl Database {
     ) -> Result<CompactReport, EngineError> {
         self.session.slot().must_be_idle("compaction")?;
         let wait = self.session.lock_wait();
-        statement::compact(&self.shared, table, options, progress, wait, cancel)
+        statement::compact(&self.engine, table, options, progress, wait, cancel)
     }
 
-    /// What is in the pool.
+    /// Describes the contents of the pool.
     ///
     /// # Errors
     /// A table cannot be read.
-    pub fn info(&self) -> Result<Info, EngineError> {
-        crate::info::info(&self.shared)
+    pub fn info(&self) -> Result<DatabaseInfo, EngineError> {
+        crate::info::info(&self.engine)
     }
 
-    /// Verifies every checksum and invariant; reads everything.
+    /// Verifies all checksums and invariants. Reads the whole pool.
     ///
     /// # Errors
-    /// The pool cannot be read at all; what is wrong inside it is in the report.
-    pub fn check(&self, progress: &mut dyn FnMut(CheckProgress<'_>)) -> Result<CheckReport, EngineError> {
-        crate::check::check(&self.shared, progress)
+    /// The pool cannot be read at all; damage inside it is part of the report.
+    pub fn check(
+        &self,
+        progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),
+    ) -> Result<DatabaseCheckReport, EngineError> {
+        crate::check::check(&self.engine, progress)
     }
 
-    /// Makes all that was published survive power loss.
+    /// Makes all published changes survive power loss.
     ///
     /// # Errors
     /// The medium reports a failure.
     pub fn sync(&self) -> Result<(), EngineError> {
-        Ok(self.shared.pool.sync()?)
+        Ok(self.engine.pool.sync()?)
     }
 }
 
-/// The bytes of a file in DRAM.
+/// Copies a file into DRAM.
 fn in_dram(path: &Path) -> Result<Dram, EngineError> {
     let failed = |source| PoolError::Io {
         action: "read",
@@ -591,7 +453,7 @@ fn in_dram(path: &Path) -> Result<Dram, EngineError> {
     }
 }
 
-/// The device that the options ask for.
+/// Returns the emulated device that the options demand.
 fn device(options: &DatabaseOptions) -> Result<Option<Arc<Device>>, EngineError> {
     let device = options.medium.as_ref().map(Device::new).transpose();
     Ok(device.map_err(PoolError::from)?)

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Parses a number with a unit: `ms`, `s`, `min` or `h`. Zero needs no unit.
 ///
 /// # Errors
-/// It is no number, has no or another unit, or is too large; the text says so.
+/// It is no number, lacks a known unit, or is too large, as the text explains.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong =
         || format!("'{text}' is not a duration; write a number with ms, s, min or h, such as 500ms or 5s");

@@ -1,4 +1,4 @@
-//! What can go wrong above the pool, in words for the person at the keyboard.
+//! Errors of the engine, with texts for its users.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,8 @@ use halocline_pool::PoolError;
 
 use crate::import::ImportError;
 
-/// Any failure of the engine. `Display` gives the text to show a user; it says what to do next where that is known.
+/// Any failure of the engine. `Display` is the text for users, with a hint on what to do next where there is
+/// one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -40,33 +41,33 @@ pub enum EngineError {
     Unsupported {
         /// The statement or option, as the user wrote it in short.
         what: String,
-        /// What to do instead.
+        /// A hint on what to do instead.
         instead: String,
     },
     /// The statement nests too deeply to be planned or run safely.
     #[error("{what} has more than {limit} levels; {instead}")]
     TooDeep {
-        /// What of the statement.
+        /// The part of the statement.
         what: &'static str,
         /// The number of levels allowed.
         limit: usize,
-        /// What to do instead.
+        /// A hint on what to do instead.
         instead: &'static str,
     },
     /// No such table.
     #[error("there is no table '{name}' in the pool; {known}")]
     NoTable {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// A phrase naming the tables there are.
+        /// A phrase that lists the existing tables.
         known: String,
     },
     /// No such index.
     #[error("there is no index '{name}' in the pool; {known}")]
     NoIndex {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// A phrase naming the indexes there are.
+        /// A phrase that lists the existing indexes.
         known: String,
     },
     /// No such column.
@@ -74,9 +75,9 @@ pub enum EngineError {
     NoColumn {
         /// The table.
         table: String,
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The columns there are, separated by commas.
+        /// The existing columns, separated by commas.
         known: String,
     },
     /// The name is taken.
@@ -86,7 +87,7 @@ pub enum EngineError {
         kind: &'static str,
         /// The name.
         name: String,
-        /// What to do instead.
+        /// A hint on what to do instead.
         instead: &'static str,
     },
     /// A statement that writes met a pool opened for reading.
@@ -141,7 +142,7 @@ pub enum EngineError {
         row: u64,
         /// The column.
         column: String,
-        /// What is wrong, and what to do.
+        /// The reason, and what to do about it.
         reason: String,
     },
     /// An integer outside of its type.
@@ -161,13 +162,13 @@ pub enum EngineError {
         table: String,
         /// The column.
         column: String,
-        /// What is wrong, and what to do.
+        /// The reason, and what to do about it.
         reason: String,
     },
     /// The log of small changes holds a record that cannot be used.
     #[error("a record of the log cannot be used: {reason}")]
     Log {
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// The statement cannot run inside of a transaction.
@@ -199,16 +200,16 @@ pub enum EngineError {
          begin again"
     )]
     TransactionLost,
-    /// What belongs to a transaction was asked for after its end.
+    /// An object of a transaction was used after the end of the transaction.
     #[error("the transaction has ended; ask again")]
     TransactionOver,
-    /// The caller asked for the end; the pool is as it was before.
+    /// The caller cancelled the operation; the pool is unchanged.
     #[error("cancelled; the pool is as it was")]
     Cancelled,
 }
 
 impl EngineError {
-    /// A table has no such column.
+    /// Returns the error for a column that a table lacks.
     pub(crate) fn no_column(table: &str, schema: &Schema, name: &str) -> Self {
         let known: Vec<&str> = schema
             .fields()
@@ -249,10 +250,10 @@ impl EngineError {
         }
     }
 }
-/// Levels that the parser reads, its default.
+/// Recursion limit of the parser, its default.
 const PARSER_LEVELS: usize = 50;
 
-/// A phrase for error texts: which names there are.
+/// Returns a phrase for error texts that lists the existing names.
 pub(crate) fn known_names(kind: &str, names: &[String]) -> String {
     match names {
         [] => format!("it has no {kind} yet"),
@@ -317,8 +318,8 @@ fn from_datafusion(error: DataFusionError) -> EngineError {
     }
 }
 
-/// The error of temporary files, which are all that a query writes, if one of the system that is about them is the
-/// cause. What wraps it keeps its text only.
+/// Returns the error for temporary files, the only files that a query writes, if an error of the system about
+/// them is the cause. The wrappers of that error keep only its text.
 fn of_spill(error: &DataFusionError) -> Option<EngineError> {
     use io::ErrorKind as Kind;
     let text = error.to_string();

@@ -1,4 +1,4 @@
-//! What is in a pool, for people (`info`) and programs (it serialises).
+//! The contents of a pool, for people (`info`) and, serialised, for programs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,38 +12,40 @@ use serde::Serialize;
 
 use crate::EngineError;
 use crate::catalog::{Catalog, LOG_OBJECT, OpenIndex};
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::import::sql_name;
 use crate::size;
 
-/// Everything about a database that does not depend on a query.
+/// The contents of a database.
 #[derive(Debug, Clone, Serialize)]
-pub struct Info {
+pub struct DatabaseInfo {
     /// The file.
-    pub pool: PoolInfo,
+    pub pool: PoolFileInfo,
     /// Tables by name.
     pub tables: Vec<TableInfo>,
     /// Indexes by name.
     pub indexes: Vec<IndexInfo>,
     /// Tables, indexes and the log of small changes, if they cannot be read; the others are above.
     pub damaged: Vec<DamagedObject>,
-    /// DRAM this process holds for the open tables and indexes (dictionaries, headers), in bytes; mapped bytes of the
-    /// pool are not DRAM of the engine.
+    /// DRAM this process holds for the open tables and indexes (dictionaries, headers), in bytes; mapped
+    /// bytes of the pool are not DRAM of the engine.
     pub dram_bytes: u64,
-    /// Bytes of DRAM that the copies of all placed indexes take now, those that running queries still read among them.
+    /// Bytes of DRAM that the copies of all placed indexes take now, those that running queries still read
+    /// among them.
     pub placed_bytes: u64,
-    /// Bytes they may take; none if there is no limit.
+    /// Budget for these copies in bytes; none if there is no limit.
     pub dram_budget: Option<u64>,
-    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`), as sentences.
+    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`), as
+    /// sentences.
     pub damage: Vec<String>,
 }
 
 /// The pool file and the medium under it.
 #[derive(Debug, Clone, Serialize)]
-pub struct PoolInfo {
-    /// Where it is; none for a pool in DRAM.
+pub struct PoolFileInfo {
+    /// Path of the file; none for a pool in DRAM.
     pub path: Option<PathBuf>,
-    /// What it lies on, in words; an emulated medium first.
+    /// Description of the medium; an emulated one comes first.
     pub medium: String,
     /// Length of the file in bytes.
     pub bytes: u64,
@@ -68,7 +70,7 @@ pub struct PoolInfo {
 /// An object that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DamagedObject {
-    /// What it is.
+    /// Its kind.
     pub kind: DamagedKind,
     /// Its name.
     pub name: String,
@@ -76,7 +78,7 @@ pub struct DamagedObject {
     pub table: Option<String>,
     /// Rows that are stored in it, if that is known.
     pub rows: Option<u64>,
-    /// Why it cannot be read, and what to do.
+    /// The reason why it cannot be read, and what to do about it.
     pub reason: String,
 }
 
@@ -130,11 +132,11 @@ pub struct ColumnInfo {
     pub name: String,
     /// Its type as a SQL user writes it.
     pub r#type: String,
-    /// May it be NULL.
+    /// True if it may be NULL.
     pub nullable: bool,
-    /// What it takes where a statement gives no value, as text; none for NULL.
+    /// The value it takes where a statement gives none, as text; none for NULL.
     pub default: Option<String>,
-    /// How it is stored.
+    /// Description of its encoding.
     pub encoding: String,
     /// Bytes in the pool.
     pub bytes: u64,
@@ -155,20 +157,22 @@ pub struct IndexInfo {
     pub rows: u64,
     /// Bytes in the pool: none of a volatile one.
     pub bytes: u64,
-    /// What of it is to be in DRAM, as in `CREATE INDEX … WITH (placement = …)`; for `auto` with what was picked behind it.
+    /// Its placement, as in `CREATE INDEX … WITH (placement = …)`; `auto` is followed by the placement that
+    /// was chosen.
     pub placement: String,
-    /// Bytes of DRAM for that at most; none: as many as it takes.
+    /// Most bytes of DRAM for its copies; none if there is no limit.
     pub dram: Option<u64>,
-    /// Bytes of DRAM that its copies take; none if no query of this process has used it.
+    /// Bytes of DRAM that its copies occupy; none if no query of this process has used it.
     pub dram_bytes: Option<u64>,
-    /// About as many bytes of DRAM as its copies can take: its own, or what its budget and that of all indexes allow.
+    /// Estimated upper bound of the DRAM of its copies in bytes: its size, its limit, or the budget of all
+    /// indexes.
     pub dram_most: u64,
-    /// Why not all is in DRAM that should be.
+    /// The reason why less is in DRAM than the placement demands.
     pub fallback: Option<String>,
 }
 
 impl IndexInfo {
-    /// What of it is in DRAM, in words: `static, at most 64MiB of DRAM: 63.9 MiB in DRAM`.
+    /// Describes its placement: `static, at most 64MiB of DRAM: 63.9 MiB in DRAM`.
     #[must_use]
     pub fn placement_text(&self) -> String {
         let mut text = self.placement.clone();
@@ -194,10 +198,10 @@ impl IndexInfo {
     }
 }
 
-/// How far a check is.
+/// Progress of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CheckProgress<'a> {
-    /// What is being checked: `pool`, `table t`, `index i`.
+pub struct DatabaseCheckProgress<'a> {
+    /// The part being checked: `pool`, `table t`, `index i`.
     pub part: &'a str,
     /// Steps done in all, of `total`.
     pub done: u64,
@@ -205,16 +209,16 @@ pub struct CheckProgress<'a> {
     pub total: u64,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Clone, Serialize)]
-pub struct CheckReport {
+pub struct DatabaseCheckReport {
     /// Bytes whose checksums were verified.
     pub bytes: u64,
     /// Tables checked.
     pub tables: usize,
     /// Indexes checked.
     pub indexes: usize,
-    /// Everything that is wrong, one text each; empty means that all is well.
+    /// All problems, one sentence each; empty if the pool is intact.
     pub problems: Vec<String>,
     /// The objects that are damaged.
     pub damaged: Vec<DamagedObject>,
@@ -224,9 +228,9 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// The pool cannot be read.
-pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
-    let (catalog, log) = readable(shared)?;
-    let pool = shared.pool.info()?;
+pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> {
+    let (catalog, log) = readable(engine)?;
+    let pool = engine.pool.info()?;
     let mut damaged: Vec<DamagedObject> = log.into_iter().collect();
     let mut tables = Vec::new();
     for name in catalog.table_names() {
@@ -242,10 +246,10 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
             Err(error) => damaged.push(damaged_index(index, error.to_string())),
         }
     }
-    Ok(Info {
-        pool: PoolInfo {
+    Ok(DatabaseInfo {
+        pool: PoolFileInfo {
             path: (pool.kind != halocline_media::MediumKind::Dram).then_some(pool.path),
-            medium: match &shared.options.medium {
+            medium: match &engine.options.medium {
                 None => pool.kind.to_string(),
                 Some(spec) => format!("{spec} over {}", pool.kind),
             },
@@ -263,21 +267,21 @@ pub(crate) fn info(shared: &Shared) -> Result<Info, EngineError> {
         indexes,
         damaged,
         dram_bytes: dram_bytes(&catalog),
-        placed_bytes: shared.placements.budget().used(),
-        dram_budget: shared.dram_budget(),
-        damage: shared.damage.all(),
+        placed_bytes: engine.placements.budget().used(),
+        dram_budget: engine.dram_budget(),
+        damage: engine.damage.all(),
     })
 }
 
-/// The newest version, or, if the log is damaged, what is stored without it, and the damage.
+/// Returns the newest version. If the log is damaged, returns the version without it, and the damage.
 ///
 /// # Errors
 /// The pool cannot be read.
-pub(crate) fn readable(shared: &Shared) -> Result<(Arc<Catalog>, Option<DamagedObject>), EngineError> {
-    match shared.catalog() {
+pub(crate) fn readable(engine: &EngineContext) -> Result<(Arc<Catalog>, Option<DamagedObject>), EngineError> {
+    match engine.catalog() {
         Ok(catalog) => Ok((catalog, None)),
         Err(error @ (EngineError::Pool(PoolError::DamagedLog { .. }) | EngineError::Log { .. })) => {
-            let catalog = Catalog::without_log(shared.pool.snapshot()?, &shared.placements);
+            let catalog = Catalog::without_log(engine.pool.snapshot()?, &engine.placements);
             let log = DamagedObject {
                 kind: DamagedKind::Log,
                 name: LOG_OBJECT.to_string(),
@@ -291,7 +295,7 @@ pub(crate) fn readable(shared: &Shared) -> Result<(Arc<Catalog>, Option<DamagedO
     }
 }
 
-/// A table that cannot be read.
+/// Describes a table that cannot be read.
 pub(crate) fn damaged_table(catalog: &Catalog, name: &str, reason: String) -> DamagedObject {
     DamagedObject {
         kind: DamagedKind::Table,
@@ -302,7 +306,7 @@ pub(crate) fn damaged_table(catalog: &Catalog, name: &str, reason: String) -> Da
     }
 }
 
-/// An index that cannot be read.
+/// Describes an index that cannot be read.
 pub(crate) fn damaged_index(index: &OpenIndex, reason: String) -> DamagedObject {
     DamagedObject {
         kind: DamagedKind::Index,
@@ -347,7 +351,7 @@ fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
     })
 }
 
-/// How a column is stored, in words.
+/// Describes the encoding of a column.
 fn encoding(column: &Column, table: TableEncoding) -> &'static str {
     match column.code_space() {
         Some(space) if table == TableEncoding::Plain => match space.dictionary() {
@@ -361,7 +365,7 @@ fn encoding(column: &Column, table: TableEncoding) -> &'static str {
     }
 }
 
-/// One index.
+/// Returns the description of an index.
 ///
 /// # Errors
 /// There is none of this name, or it cannot be read.
@@ -382,13 +386,13 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
     };
     let table = catalog.table(index.table())?;
     let schema = table.table.schema();
-    let placed = open.placing.placed().map(|index| index.placed());
+    let placed = open.placement.placed().map(|index| index.placed());
     let (placement, dram, unknown) = match index.wanted() {
         Ok(wanted) => (wanted.placement, wanted.dram, None),
         Err(error) => (Placement::SlowOnly, None, Some(error.to_string())),
     };
     let picked = match placement {
-        Placement::Auto => open.placing.picked(name).map(|picked| picked.placement),
+        Placement::Auto => open.placement.choice(name).map(|picked| picked.placement),
         _ => None,
     };
     let all = match index.is_volatile() {
@@ -397,7 +401,7 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
     };
     let most = match picked.unwrap_or(placement) == Placement::SlowOnly {
         true => 0,
-        false => all.min(dram.unwrap_or(u64::MAX)).min(open.placing.limit()),
+        false => all.min(dram.unwrap_or(u64::MAX)).min(open.placement.limit()),
     };
     Ok(IndexInfo {
         name: name.to_string(),
@@ -416,12 +420,13 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
         dram_most: most,
         fallback: not_used
             .or(unknown)
-            .or_else(|| open.placing.failed())
+            .or_else(|| open.placement.failed())
             .or_else(|| placed.and_then(|placed| placed.fallback)),
     })
 }
 
-/// DRAM held for open tables and indexes: their handles. Dictionaries, chunks and lists are read where they lie.
+/// Returns the DRAM of the handles of open tables and indexes in bytes. Dictionaries, chunks and lists are
+/// read where they lie.
 fn dram_bytes(catalog: &Catalog) -> u64 {
     let tables = catalog.table_names();
     let columns: usize = tables

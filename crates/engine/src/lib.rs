@@ -1,19 +1,23 @@
 //! SQL over a pool, through DataFusion.
 //!
-//! A [`Database`] is a pool seen as a SQL catalog: its tables answer queries, its Elf indexes answer selections, and
-//! what changes it (a statement, or all from `BEGIN` to `COMMIT`) becomes visible and durable at once: by a record of
-//! the pool's log if it is small, else by publishing a generation.
+//! A [`Database`] is a pool seen as a SQL catalog: its tables answer queries, its Elf indexes answer
+//! selections, and what changes it (a statement, or all from `BEGIN` to `COMMIT`) becomes visible and durable
+//! at once: by a record of the pool's log if it is small, else by publishing a generation.
 //!
 //! Invariants:
-//! - a statement sees one version of the database, taken when it starts, and nothing of a statement beside it;
+//! - a statement sees one version of the database, taken when it starts, and no concurrent changes;
 //! - a statement that fails leaves the pool as it was;
-//! - an answer does not depend on the way to it: `halocline.index = off | auto | force` give the same rows.
+//! - a result does not depend on the access path: `halocline.index = off | auto | force` return the same
+//!   rows.
 
 mod advise;
 mod background;
+mod cancel;
 mod catalog;
 mod check;
+mod compaction_thread;
 mod config;
+mod context;
 mod copy_to;
 mod database;
 mod delta;
@@ -23,14 +27,16 @@ mod filter;
 mod import;
 mod info;
 mod memory;
+mod nesting;
+mod options;
 mod placements;
 mod plan;
 mod query_memory;
 #[doc(hidden)]
 pub mod reference;
 mod result;
-mod rules;
 mod scrub;
+mod scrub_thread;
 mod semantics;
 mod session;
 mod size;
@@ -42,11 +48,12 @@ mod storable;
 mod tests;
 mod threads;
 mod transaction;
+mod tuning;
 mod write;
 
 pub use advise::IndexAdvice;
 pub use config::{Compaction, IndexMode};
-pub use database::{Database, DatabaseOptions, IndexSpec};
+pub use database::Database;
 pub use duration::parse_duration;
 pub use error::EngineError;
 pub use halocline_cache::Placement;
@@ -54,12 +61,14 @@ pub use halocline_columns::TableEncoding;
 pub use halocline_elf::{Advice, Advised, Layout, Order, PlaceOptions};
 pub use halocline_emulator::EmulatedSpec;
 pub use import::{
-    DecidingValue, DialectReport, Format, ImportError, ImportFault, ImportOptions, ImportProgress,
-    ImportReport, InferredColumn, Place, QuoteOption,
+    DecidingValue, DialectReport, ImportError, ImportFault, ImportFormat, ImportOptions, ImportProgress,
+    ImportReport, InferredColumn, QuoteOption, SourceLocation,
 };
 pub use info::{
-    CheckProgress, CheckReport, ColumnInfo, DamagedKind, DamagedObject, IndexInfo, Info, PoolInfo, TableInfo,
+    ColumnInfo, DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo,
+    IndexInfo, PoolFileInfo, TableInfo,
 };
+pub use options::{DatabaseOptions, IndexSpec};
 pub use result::{BatchStream, QueryResult};
 pub use size::parse_size;
 pub use statement::{CompactOptions, CompactProgress, CompactReport};

@@ -1,9 +1,9 @@
-//! The DRAM that a database may use, and who gets how much of it.
+//! The DRAM budget of a database and its division.
 //!
-//! What a process needs in any case (code, planner, stacks, the allocator's gaps) is set aside. An import, an index build and
-//! a merge have all of the rest while they run: statements that write take turns. Queries get it through DataFusion's
-//! memory pool; what stores the rows of one takes its part from there. Mapped bytes of a pool are not DRAM in this sense: the
-//! system may drop them at any time.
+//! A fixed amount is set aside for the process itself (code, planner, stacks, fragmentation). An import, an
+//! index build and a merge have all of the rest while they run: statements that write take turns. Queries get
+//! it through DataFusion's memory pool; what stores the rows of one takes its part from there. Mapped bytes
+//! of a pool are not DRAM in this sense: the system may drop them at any time.
 //!
 //! The budget is a quarter of the machine's or container's DRAM by default, of which 24 MiB, at most a
 //! quarter, are set aside. An import uses a quarter of the rest for rows between file and table. A query has
@@ -22,51 +22,51 @@ use halocline_media::ram_bytes;
 
 use crate::query_memory::QueryMemory;
 
-/// What a process needs before it does anything, unless that is more than a quarter of the budget.
+/// Bytes set aside for the process itself, but at most a quarter of the budget.
 const PROCESS: usize = 24 << 20;
-/// The least memory of a query for each of its threads, in bytes: with less there are fewer threads.
+/// Least memory per thread of a query in bytes; a smaller budget reduces the number of threads.
 const OF_A_THREAD: usize = 16 << 20;
-/// Budgets of at least this many bytes have batches of [`MOST_ROWS`].
+/// Budget in bytes from which batches have [`MOST_ROWS`] rows.
 const LARGE: usize = 512 << 20;
-/// Rows of a batch between operators.
+/// Most rows of a batch between operators.
 const MOST_ROWS: usize = 8192;
-/// Rows of a batch that are worth the work of handing it on.
+/// Least rows of a batch between operators.
 const LEAST_ROWS: usize = 1024;
-/// The least that queries get.
+/// Least memory of all queries together in bytes.
 const LEAST_POOL: usize = 32 << 20;
 
 /// A budget of DRAM in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Budget(usize);
+pub(crate) struct MemoryBudget(usize);
 
-impl Budget {
-    /// As given; a quarter of the machine's DRAM if not.
+impl MemoryBudget {
+    /// Returns a budget of `bytes`; by default a quarter of the machine's DRAM.
     pub(crate) fn new(bytes: Option<usize>) -> Self {
         Self(bytes.unwrap_or_else(|| usize::try_from(ram_bytes() / 4).unwrap_or(usize::MAX)))
     }
 
-    /// What there is to work with.
+    /// Returns the bytes that are not set aside.
     pub(crate) fn work(self) -> usize {
         self.0 - PROCESS.min(self.0 / 4)
     }
 
-    /// Of an import, rows between file and table.
+    /// Returns the part for decoded rows of an import.
     pub(crate) fn decoding(self) -> usize {
         self.work() / 4
     }
 
-    /// Of an import, the table writer's.
+    /// Returns the part for the table writer of an import.
     pub(crate) fn storing(self) -> usize {
         self.work() - self.decoding()
     }
 
-    /// Rows of an open transaction that are not in segments yet.
+    /// Returns the part for rows of an open transaction that are in no segment yet.
     pub(crate) fn delta(self) -> usize {
         self.work() / 8
     }
 
-    /// Sets the sizes that DataFusion does not take from the memory there is: buffers of each thread, rows of a batch.
-    /// `threads` is the most that a query may have.
+    /// Sets the sizes that DataFusion does not take from the memory there is: buffers of each thread, rows of
+    /// a batch. `threads` is the most that a query may have.
     pub(crate) fn configure(self, config: SessionConfig, threads: usize) -> SessionConfig {
         let work = self.work().max(LEAST_POOL);
         let threads = threads.min(work / OF_A_THREAD).max(1);
@@ -82,7 +82,7 @@ impl Budget {
         config
     }
 
-    /// What queries run with.
+    /// Returns a runtime for queries within this budget.
     pub(crate) fn runtime(self) -> Arc<RuntimeEnv> {
         let pool = QueryMemory::new(self.work().max(LEAST_POOL));
         let builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
@@ -92,19 +92,20 @@ impl Budget {
     }
 }
 
-/// What a table writer beside a query has, until this is dropped.
+/// The memory of a table writer that runs beside a query, reserved until this is dropped.
 #[derive(Debug)]
 pub(crate) struct WriterShare {
     /// For the writer.
     pub(crate) options: TableOptions,
-    /// Bytes of batches on their way to it.
+    /// Bytes of batches queued for it.
     pub(crate) queue: usize,
     _reserved: MemoryReservation,
 }
 
 impl WriterShare {
-    /// Takes half of the budget out of the queries' pool, or what is left of it; an eighth in any case.
-    pub(crate) fn take(budget: Budget, pool: &Arc<dyn MemoryPool>) -> Self {
+    /// Reserves half of the budget in the memory pool of the queries, or less if less is free; at least an
+    /// eighth.
+    pub(crate) fn take(budget: MemoryBudget, pool: &Arc<dyn MemoryPool>) -> Self {
         let reserved = MemoryConsumer::new("table writer").register(pool);
         let mut bytes = budget.work() / 2;
         let least = bytes / 4;
@@ -129,16 +130,16 @@ mod tests {
     #[test]
     fn the_parts_are_the_whole() {
         for bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
-            let budget = Budget::new(Some(bytes));
+            let budget = MemoryBudget::new(Some(bytes));
             assert_eq!(budget.decoding() + budget.storing(), budget.work());
             assert!(budget.work() <= bytes && budget.work() >= bytes / 4 * 3);
         }
-        assert!(Budget::new(None).work() > 0);
+        assert!(MemoryBudget::new(None).work() > 0);
     }
 
     #[test]
     fn a_writer_takes_its_part_from_the_queries() {
-        let budget = Budget::new(Some(256 << 20));
+        let budget = MemoryBudget::new(Some(256 << 20));
         let pool = Arc::clone(&budget.runtime().memory_pool);
         let first = WriterShare::take(budget, &pool);
         assert_eq!(pool.reserved(), budget.work() / 2);

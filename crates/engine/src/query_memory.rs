@@ -1,17 +1,17 @@
 //! The memory pool of queries: operators that spill get shares, the rest is for those that cannot.
 //!
-//! An operator of DataFusion that spills reserves what it has collected, and needs as much again while it sorts and
-//! writes that: copies, and rows encoded for comparison. In its pools nothing is left for these where several operators
-//! have collected their shares; the query then takes more memory than it may have, or fails although it could have
-//! spilled.
+//! An operator of DataFusion that spills reserves what it has collected, and needs as much again while it
+//! sorts and writes that: copies, and rows encoded for comparison. In its pools nothing is left for these
+//! where several operators have collected their shares; the query then takes more memory than it may have, or
+//! fails although it could have spilled.
 //!
-//! Exchanges between partitions get all that they ask for: when one of DataFusion 55 spills batches of two inputs at
-//! once, its reader can wait for a file that never gets another batch, and the query does not end
-//! (<https://github.com/apache/datafusion/issues/24883>). They hold few batches, which count like memory that cannot be
-//! spilled.
+//! Exchanges between partitions get all that they ask for: when one of DataFusion 55 spills batches of two
+//! inputs at once, its reader can wait for a file that never gets another batch, and the query does not end
+//! (<https://github.com/apache/datafusion/issues/24883>). They hold few batches, which count like memory that
+//! cannot be spilled.
 //!
-//! Invariants: what can be spilled is at most [`COLLECTED`] of the whole, in equal shares; any other reservation than
-//! that of an exchange is refused rather than let the whole be exceeded.
+//! Invariants: what can be spilled is at most [`COLLECTED`] of the whole, in equal shares; any other
+//! reservation than that of an exchange is refused rather than let the whole be exceeded.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,11 +28,11 @@ const COLLECTED: (usize, usize) = (2, 5);
 #[derive(Debug)]
 pub(crate) struct QueryMemory {
     size: usize,
-    state: Mutex<State>,
+    state: Mutex<QueryMemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueryMemoryState {
     /// Operators that can spill.
     spillers: usize,
     /// Bytes that they have reserved.
@@ -52,7 +52,7 @@ fn spills(consumer: &MemoryConsumer) -> bool {
     consumer.can_spill() && !is_exchange(consumer)
 }
 
-impl State {
+impl QueryMemoryState {
     fn of(&mut self, reservation: &MemoryReservation) -> &mut usize {
         match spills(reservation.consumer()) {
             true => &mut self.spillable,
@@ -62,7 +62,7 @@ impl State {
 }
 
 impl QueryMemory {
-    /// A pool of `size` bytes.
+    /// Returns a pool of `size` bytes.
     pub(crate) fn new(size: usize) -> Self {
         Self {
             size,
@@ -70,12 +70,12 @@ impl QueryMemory {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueryMemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes by which a reservation can grow.
-    fn available(&self, state: &State, reservation: &MemoryReservation) -> usize {
+    /// Returns the number of bytes by which a reservation can grow.
+    fn available(&self, state: &QueryMemoryState, reservation: &MemoryReservation) -> usize {
         let free = self.size.saturating_sub(state.spillable + state.fixed);
         if !spills(reservation.consumer()) {
             return free;

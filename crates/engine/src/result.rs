@@ -1,4 +1,4 @@
-//! What a statement gives back: a message, or rows as a stream of Arrow batches.
+//! Results of statements: a message, or rows as a stream of Arrow batches.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt};
 
 use crate::EngineError;
 
-/// Rows on their way: a stream of batches (at most 8,192 rows each) that ends at the first error.
+/// A stream of batches (at most 8,192 rows each) that ends at the first error.
 pub struct BatchStream {
     schema: SchemaRef,
     inner: Option<SendableRecordBatchStream>,
@@ -31,7 +31,7 @@ impl BatchStream {
         }
     }
 
-    /// The columns of every batch.
+    /// Returns the columns of every batch.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
@@ -51,7 +51,7 @@ impl Stream for BatchStream {
     }
 }
 
-/// The answer to one statement.
+/// The result of a statement.
 pub struct QueryResult {
     message: Option<String>,
     stream: BatchStream,
@@ -72,22 +72,22 @@ impl QueryResult {
         }
     }
 
-    /// For statements that give no rows: what was done, in one line (`table t: 1000 rows`).
+    /// Returns the message of a statement without rows, in one line (`table t: 1000 rows`).
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }
 
-    /// The columns of the rows; no columns for a statement that gives none.
+    /// Returns the columns of the rows; empty for a statement without rows.
     pub fn schema(&self) -> SchemaRef {
         self.stream.schema()
     }
 
-    /// The rows as they come. Dropping the stream ends the query.
+    /// Returns the rows as they come. Dropping the stream ends the query.
     pub fn stream(self) -> BatchStream {
         self.stream
     }
 
-    /// All rows at once; memory grows with the answer.
+    /// Returns all rows at once; memory grows with the answer.
     ///
     /// # Errors
     /// The first error of the running query.

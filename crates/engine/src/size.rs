@@ -6,7 +6,7 @@ const ADDRESSED: u64 = 1 << 52;
 /// Reads `4096`, `512K`, `64M`, `2G`, `1T`, with an optional `iB` or `B`; the letters are powers of 1024.
 ///
 /// # Errors
-/// It is no size, or more than any machine has; the text says how one is written.
+/// It is no size, or larger than any memory; the text explains the syntax.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size; write 512M or 2G");
     let digits = text

@@ -1,11 +1,12 @@
 //! Stack space for statements that nest deeply.
 //!
-//! Parsing, planning, evaluating and dropping an expression of n levels takes n frames of a stack, and a thread of tokio
-//! has 2 MiB. Statements whose text is long enough to nest deeply are therefore parsed and planned on a larger stack,
-//! whose size follows from the length of the text, and plans that are deep run on threads with stacks of [`LARGEST`]
-//! bytes. Only the pages that are touched take memory, but all of it counts against the process's limits (`ulimit -d`,
-//! `ulimit -v`), so that short statements must not ask for the largest. How deep a statement may nest at all is bounded
-//! by `statement::nesting`: a larger stack alone would only move the overflow.
+//! Parsing, planning, evaluating and dropping an expression of n levels takes n frames of a stack, and a
+//! thread of tokio has 2 MiB. Statements whose text is long enough to nest deeply are therefore parsed and
+//! planned on a larger stack, whose size follows from the length of the text, and plans that are deep run on
+//! threads with stacks of [`LARGEST`] bytes. Only the pages that are touched take memory, but all of it
+//! counts against the process's limits (`ulimit -d`, `ulimit -v`), so that short statements must not ask for
+//! the largest. How deep a statement may nest at all is bounded by `nesting`: a larger stack alone would only
+//! move the overflow.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,7 +28,8 @@ use crate::EngineError;
 const LARGEST: usize = 256 << 20;
 /// Bytes of the smallest stack that is worth changing to.
 const SMALLEST: usize = 8 << 20;
-/// Bytes of stack that one level of a statement takes at most, in a debug build. A level takes at least a byte of text.
+/// Bytes of stack that one level of a statement takes at most, in a debug build. A level takes at least a
+/// byte of text.
 const PER_LEVEL: usize = 128 << 10;
 /// Bytes of a text that cannot nest deeply enough to need more than any thread's stack.
 const SHORT_TEXT: usize = 256;
@@ -42,7 +44,7 @@ pub(crate) struct StackSize(usize);
 
 impl StackSize {
     /// Returns a size that is enough for any statement of this text, however it nests within the limits of
-    /// `statement::nesting`.
+    /// `nesting`.
     pub(crate) fn for_text(text: &str) -> Self {
         match text.len() {
             short if short <= SHORT_TEXT => Self(0),
@@ -130,7 +132,8 @@ fn execute_on_large_stacks(
     Ok(builder.build())
 }
 
-/// The threads with large stacks; the process has one set of them, started by the first plan that needs them.
+/// Returns the threads with large stacks; the process has one set of them, started by the first plan that
+/// needs them.
 fn runtime() -> Result<&'static Runtime, EngineError> {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     if let Some(runtime) = RUNTIME.get() {
@@ -144,7 +147,8 @@ fn runtime() -> Result<&'static Runtime, EngineError> {
         .build();
     let started = started
         .map_err(|error| EngineError::Query(format!("cannot start threads for a deep plan: {error}")))?;
-    // Of two that were started at the same time, one ends again; it runs nothing yet, so that its end does not block.
+    // Of two that were started at the same time, one ends again; it runs nothing yet, so that its end does
+    // not block.
     if let Err(other) = RUNTIME.set(started) {
         other.shutdown_background();
     }

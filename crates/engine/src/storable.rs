@@ -1,5 +1,5 @@
-//! Types as tables keep them: dictionaries become their values, texts and bytes become views, which a table makes
-//! without copying what its dictionaries hold.
+//! Types as tables keep them: dictionaries become their values, texts and bytes become views, which a table
+//! makes without copying what its dictionaries hold.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-/// The type a table keeps for values of `data_type`; whether it can keep it at all is the table's to say.
+/// Returns the type in which a table stores values of `data_type`. The table checks whether it supports that
+/// type.
 pub(crate) fn storable_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => storable_type(values),
@@ -18,7 +19,7 @@ pub(crate) fn storable_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// The schema a table keeps for batches of `schema`: storable types, no metadata.
+/// Returns the schema in which a table stores batches of `schema`: storable types, no metadata.
 pub(crate) fn storable_schema(schema: &Schema) -> SchemaRef {
     let keep = |field: &Arc<Field>| {
         Field::new(
@@ -30,7 +31,7 @@ pub(crate) fn storable_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(keep).collect::<Vec<_>>()))
 }
 
-/// `batch` with the types (and nullability) of `schema`, which has as many columns.
+/// Casts `batch` to the types (and nullability) of `schema`, which has the same number of columns.
 ///
 /// # Errors
 /// A value does not fit the type.

@@ -1,14 +1,15 @@
 //! The threads that look through an index together when a selection is large.
 //!
-//! Invariants: none is started before such a selection comes, none with one thread for queries; the sessions of a database
-//! share them, so that large selections at the same time take turns on as many threads as one may have.
+//! Invariants: none is started before such a selection comes, none with one thread for queries; the sessions
+//! of a database share them, so that large selections at the same time take turns on as many threads as one
+//! may have.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use halocline_elf::Workers;
 
-/// The most threads that a query or an index build uses, whatever is asked for.
+/// Most threads that a query or an index build uses, regardless of the settings.
 pub(crate) const MOST_THREADS: usize = 1024;
 
 /// Made by the sessions of a database, in their configuration found by plans.
@@ -16,7 +17,7 @@ pub(crate) const MOST_THREADS: usize = 1024;
 pub(crate) struct SelectionThreads(Mutex<Option<Arc<Workers>>>);
 
 impl SelectionThreads {
-    /// So many threads; those of another number that were asked for before end when nobody uses them any more.
+    /// Returns `threads` threads. An earlier set of another size ends once it is no longer used.
     pub(crate) fn of(&self, threads: usize) -> Arc<Workers> {
         let mut workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*workers {

@@ -1,8 +1,8 @@
-//! Times the star joins of some queries of the Star Schema Benchmark over the `lineorder` of a pool, without SQL: dimensions
-//! are made up, with as many rows and groups as those of scale factor 10.
+//! Times the star joins of some queries of the Star Schema Benchmark over the `lineorder` of a pool, without
+//! SQL: dimensions are made up, with as many rows and groups as those of scale factor 10.
 //!
-//! `cargo run --release -p halocline-joins --example star_speed -- POOL [THREADS [QUERY|all [MEDIUM]]]`, where a medium is
-//! one of `emulated:PROFILE`: what the queries wait for it is shown then.
+//! `cargo run --release -p halocline-joins --example star_speed -- POOL [THREADS [QUERY|all [MEDIUM]]]`,
+//! where a medium is one of `emulated:PROFILE`: what the queries wait for it is shown then.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::sync::Arc;

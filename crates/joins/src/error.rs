@@ -2,7 +2,7 @@
 
 use halocline_columns::ColumnsError;
 
-/// What a join can fail with.
+/// An error of a join.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
@@ -20,15 +20,15 @@ pub enum JoinError {
         "the {columns} columns of a key range over more combinations than 63 bits can number; join by fewer of them"
     )]
     KeyTooWide {
-        /// Columns of the key.
+        /// Number of columns of the key.
         columns: usize,
     },
-    /// There are more groups than an aggregate keeps.
+    /// There are more groups than the limit.
     #[error("{groups} groups are more than the {most} that a star join keeps; join and group in two steps")]
     TooManyGroups {
-        /// As many as there may be.
+        /// The number of possible groups.
         groups: u128,
-        /// As many as are allowed.
+        /// The limit.
         most: usize,
     },
     /// A value that is aggregated is outside of its type.
@@ -41,10 +41,10 @@ pub enum JoinError {
         /// The type, as a SQL user writes it.
         data_type: &'static str,
     },
-    /// The caller wanted it to end.
+    /// The caller cancelled the join.
     #[error("the join was interrupted")]
     Interrupted,
 }
 
-/// Of this crate.
-pub type Result<T, E = JoinError> = std::result::Result<T, E>;
+/// The result type of this crate.
+pub type JoinResult<T> = Result<T, JoinError>;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use halocline_engine::{Format, ImportOptions, ImportReport};
+use halocline_engine::{ImportFormat, ImportOptions, ImportReport};
 
 use crate::args::{FileFormat, ImportArgs};
 use crate::error::CliError;
@@ -63,11 +63,11 @@ fn import_options(args: &ImportArgs) -> Result<ImportOptions, CliError> {
     let types = types.collect::<Result<_, _>>()?;
     Ok(ImportOptions {
         format: match args.format {
-            None => Format::Auto,
-            Some(FileFormat::Parquet) => Format::Parquet,
-            Some(FileFormat::Csv) => Format::Csv,
-            Some(FileFormat::Tbl) => Format::Tbl,
-            Some(FileFormat::Arrow) => Format::Arrow,
+            None => ImportFormat::Auto,
+            Some(FileFormat::Parquet) => ImportFormat::Parquet,
+            Some(FileFormat::Csv) => ImportFormat::Csv,
+            Some(FileFormat::Tbl) => ImportFormat::Tbl,
+            Some(FileFormat::Arrow) => ImportFormat::Arrow,
         },
         schema,
         types,

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use halocline_engine::{DatabaseOptions, Info, TableInfo};
+use halocline_engine::{DatabaseInfo, DatabaseOptions, TableInfo};
 use serde_json::{Value, json};
 
 use super::kv::{self, TreeInfo};
@@ -37,7 +37,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
     Ok(out.flush()?)
 }
 
-fn print(info: &Info, out: &mut impl Write) -> Result<(), CliError> {
+fn print(info: &DatabaseInfo, out: &mut impl Write) -> Result<(), CliError> {
     let pool = &info.pool;
     if let Some(path) = &pool.path {
         writeln!(out, "pool        {}", path.display())?;

@@ -1,6 +1,6 @@
-//! `placement = 'auto'`: what the running queries ask of each index, and what was picked for it.
+//! `placement = 'auto'`: the recent selections through each index, and the placement chosen for it.
 //!
-//! Invariant: a query never waits to be noted.
+//! Invariant: recording a selection never blocks a query.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -10,47 +10,47 @@ use halocline_columns::Table;
 use halocline_elf::{AdviseOptions, PlaceOptions, Query, TableIndex};
 use halocline_emulator::EmulatedSpec;
 
-use super::made_up;
-use super::noted::{self, Noted};
+use super::selections::{self, IndexSelection};
+use super::synthetic;
 use crate::{EngineError, Placement};
 
-/// Selections that are remembered of each index.
+/// Number of recent selections kept for each index.
 const KEPT: usize = 256;
-/// Selections that say enough of a workload.
+/// Least number of selections that represent a workload.
 const ENOUGH: usize = 16;
-/// How long a query that needs a pick may wait for it, about.
+/// Approximate time limit of the advice that a query waits for.
 const MOST: Duration = Duration::from_millis(500);
 
-/// What was picked for an index.
+/// The placement chosen for an index.
 #[derive(Debug, Clone)]
-pub(crate) struct Picked {
+pub(crate) struct PlacementChoice {
     pub(crate) placement: Placement,
     pub(crate) reason: String,
 }
 
-/// The picks for all indexes of a database, and what they are picked by.
+/// Chooses placements for the indexes of a database, by their workloads.
 #[derive(Debug)]
-pub(crate) struct Picks {
+pub(crate) struct PlacementAdvisor {
     medium: EmulatedSpec,
-    workloads: Mutex<BTreeMap<String, VecDeque<Noted>>>,
-    picked: Mutex<BTreeMap<String, Picked>>,
+    workloads: Mutex<BTreeMap<String, VecDeque<IndexSelection>>>,
+    choices: Mutex<BTreeMap<String, PlacementChoice>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Picks {
+impl PlacementAdvisor {
     pub(crate) fn new(medium: EmulatedSpec) -> Self {
         Self {
             medium,
             workloads: Mutex::default(),
-            picked: Mutex::default(),
+            choices: Mutex::default(),
         }
     }
 
-    /// A selection goes through an index.
-    pub(crate) fn note(&self, name: &str, selection: impl FnOnce() -> Option<Noted>) {
+    /// Records a selection through an index, unless another thread is recording.
+    pub(crate) fn record(&self, name: &str, selection: impl FnOnce() -> Option<IndexSelection>) {
         let mut workloads = match self.workloads.try_lock() {
             Ok(workloads) => workloads,
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
@@ -69,7 +69,7 @@ impl Picks {
         }
     }
 
-    /// Queries like those that the index answers, and what they are in words.
+    /// Returns queries like those that the index answers, and a description of them.
     ///
     /// # Errors
     /// The table's columns cannot be read.
@@ -78,19 +78,19 @@ impl Picks {
         index: &TableIndex,
         table: &Table,
     ) -> Result<(Vec<Vec<Query>>, String), EngineError> {
-        let noted = lock(&self.workloads)
+        let recorded = lock(&self.workloads)
             .get(index.name())
             .cloned()
             .unwrap_or_default();
-        if noted.len() < ENOUGH {
+        if recorded.len() < ENOUGH {
             let source = "made-up queries: rows of the table, and ranges of 2 % around them";
-            return Ok((made_up::sample(index, table)?, source.to_owned()));
+            return Ok((synthetic::sample(index, table)?, source.to_owned()));
         }
-        let source = format!("the last {} selections of this process", noted.len());
-        Ok((noted::sample(noted.iter(), index), source))
+        let source = format!("the last {} selections of this process", recorded.len());
+        Ok((selections::sample(recorded.iter(), index), source))
     }
 
-    /// How an index is to be placed that is to have the best placement, with `dram` bytes; picked when it is first asked for.
+    /// Returns the placement chosen for an index within `dram` bytes, and chooses it on the first call.
     ///
     /// # Errors
     /// The table's columns or the index cannot be read.
@@ -102,10 +102,10 @@ impl Picks {
         free: u64,
     ) -> Result<PlaceOptions, EngineError> {
         let options = |placement| PlaceOptions { placement, dram };
-        if let Some(picked) = self.picked(index.name()) {
+        if let Some(picked) = self.choice(index.name()) {
             return Ok(options(picked.placement));
         }
-        let picked = self.pick(index, table, dram.unwrap_or(u64::MAX).min(free))?;
+        let picked = self.choose(index, table, dram.unwrap_or(u64::MAX).min(free))?;
         tracing::info!(
             "index {}: picked {}: {}",
             index.name(),
@@ -113,13 +113,13 @@ impl Picks {
             picked.reason
         );
         let placement = picked.placement;
-        lock(&self.picked).insert(index.name().to_owned(), picked);
+        lock(&self.choices).insert(index.name().to_owned(), picked);
         Ok(options(placement))
     }
 
-    fn pick(&self, index: &TableIndex, table: &Table, dram: u64) -> Result<Picked, EngineError> {
+    fn choose(&self, index: &TableIndex, table: &Table, dram: u64) -> Result<PlacementChoice, EngineError> {
         if self.medium.profile.device == self.medium.profile.dram {
-            return Ok(Picked {
+            return Ok(PlacementChoice {
                 placement: Placement::SlowOnly,
                 reason: "the medium is as fast as DRAM".into(),
             });
@@ -127,34 +127,34 @@ impl Picks {
         let size: u64 = index.segments().iter().map(|segment| segment.elf().size()).sum();
         let options = AdviseOptions {
             most: MOST,
-            // No placement has a use for more.
+            // No placement can use more.
             ..AdviseOptions::new(dram.min(2 * size + (1 << 20)), self.medium.clone())
         };
         let (sample, _) = self.sample(index, table)?;
         let advice = index.advise(&sample, &options)?;
-        Ok(Picked {
+        Ok(PlacementChoice {
             placement: advice.picked().placement,
             reason: advice.reason,
         })
     }
 
-    /// What was picked for an index.
-    pub(crate) fn picked(&self, name: &str) -> Option<Picked> {
-        lock(&self.picked).get(name).cloned()
+    /// Returns the placement that was chosen for an index.
+    pub(crate) fn choice(&self, name: &str) -> Option<PlacementChoice> {
+        lock(&self.choices).get(name).cloned()
     }
 
-    /// The next one who asks picks anew for this index, or for all.
+    /// Forgets the choice for this index, or for all indexes, so that it is made anew.
     pub(crate) fn forget(&self, name: Option<&str>) {
-        let mut picked = lock(&self.picked);
+        let mut picked = lock(&self.choices);
         match name {
             Some(name) => drop(picked.remove(name)),
             None => picked.clear(),
         }
     }
 
-    /// Forgets indexes that are there no more.
+    /// Forgets indexes that no longer exist.
     pub(crate) fn retain(&self, is_there: impl Fn(&str) -> bool) {
-        lock(&self.picked).retain(|name, _| is_there(name));
+        lock(&self.choices).retain(|name, _| is_there(name));
         lock(&self.workloads).retain(|name, _| is_there(name));
     }
 }

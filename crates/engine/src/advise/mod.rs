@@ -1,12 +1,13 @@
-//! Which placement an index should have: asked for with queries, of the running workload, or by `placement = 'auto'`.
+//! Advice on the placement of an index: for given queries, for the running workload, and for `placement =
+//! 'auto'`.
 //!
 //! Statements are planned and not run; scans record the conditions that an index could answer, and whether
 //! the planner would choose it. Without statements, the sample is the last 256 selections of the process, or,
 //! with fewer than 16, generated ones: rows, and ranges of 2 % around them.
 
 mod auto;
-mod made_up;
-mod noted;
+mod selections;
+mod synthetic;
 
 use std::sync::Arc;
 
@@ -14,15 +15,16 @@ use halocline_elf::{Advice, AdviseOptions, Query, TableIndex};
 use halocline_emulator::{DeviceProfile, EmulatedSpec};
 use halocline_media::MediumKind;
 
+use crate::cancel::CancelOnDrop;
 use crate::catalog::{Catalog, OpenIndex};
-use crate::database::Shared;
-use crate::session::Session;
+use crate::context::EngineContext;
+use crate::session::DatabaseSession;
 use crate::stack::{OnLargeStack, StackSize};
-use crate::statement::{self, CancelOnDrop, Statement};
+use crate::statement::{self, Statement};
 use crate::{EngineError, Placement, size};
 
-pub(crate) use auto::{Picked, Picks};
-pub(crate) use noted::{Noted, Recorder};
+pub(crate) use auto::{PlacementAdvisor, PlacementChoice};
+pub(crate) use selections::{IndexSelection, SelectionRecorder};
 
 /// Advice on the placement of an index; see [`Database::advise`](crate::Database::advise).
 #[derive(Debug, Clone)]
@@ -30,45 +32,45 @@ pub(crate) use noted::{Noted, Recorder};
 pub struct IndexAdvice {
     /// The index.
     pub index: String,
-    /// What is predicted for each placement, and which one to choose.
+    /// The prediction for each placement, and the choice among them.
     pub advice: Advice,
-    /// What the queries were, in words.
+    /// A description of the queries.
     pub source: String,
-    /// What the index was thought to lie on, in words.
+    /// A description of the medium that the prediction assumes.
     pub medium: String,
     /// The statement that places the index as advised.
     pub statement: String,
 }
 
-/// What a pool lies on, as far as its speed goes, if it is not emulated: DAX is persistent memory, and all else is as fast
-/// as DRAM once it was read.
+/// Returns the medium that predictions assume for a pool: the emulated one if there is one, persistent memory
+/// for DAX, and otherwise DRAM, since a page-cache file is as fast once it has been read.
 pub(crate) fn medium_of(kind: MediumKind, emulated: Option<&EmulatedSpec>) -> EmulatedSpec {
     let profile = match (emulated, kind) {
         (Some(spec), _) => return spec.clone(),
         (None, MediumKind::Dax) => DeviceProfile::optane(),
         (None, _) => DeviceProfile::dram(),
     };
-    // Measuring the host is nothing that a statement does unasked.
+    // Relative times would require a measurement of the host, which no statement starts on its own.
     EmulatedSpec {
         absolute: true,
         ..EmulatedSpec::new(profile)
     }
 }
 
-/// Advises on an index with `dram` bytes for these statements; with none, for the queries it answered lately in this
-/// process, or made-up ones.
+/// Advises on an index with `dram` bytes for the given statements. Without any, for the recent queries of
+/// this process, or for synthetic ones.
 ///
 /// # Errors
 /// No such index; a statement cannot be planned; none of them has a condition on the index's columns.
 pub(crate) async fn advise(
-    session: &Session,
-    shared: &Arc<Shared>,
+    session: &DatabaseSession,
+    engine: &Arc<EngineContext>,
     name: &str,
     statements: &[String],
     dram: u64,
     medium: Option<&EmulatedSpec>,
 ) -> Result<IndexAdvice, EngineError> {
-    let catalog = session.catalog(shared)?;
+    let catalog = session.catalog(engine)?;
     let open = catalog.indexes().iter().find(|index| index.name == name);
     let open = open.ok_or_else(|| catalog.no_index(name))?;
     let index = match &open.index {
@@ -86,7 +88,7 @@ pub(crate) async fn advise(
     let (sample, source) = match statements {
         [] => {
             let table = catalog.table(index.table())?;
-            open.placing.sample(&index, &table.table)?
+            open.placement.sample(&index, &table.table)?
         }
         statements => {
             let longest = statements.iter().max_by_key(|statement| statement.len());
@@ -95,9 +97,9 @@ pub(crate) async fn advise(
             of_statements(&recorder, &index, statements.len())?
         }
     };
-    let kind = shared.pool.kind();
-    let spec = medium_of(kind, medium.or(shared.options.medium.as_ref()));
-    let described = match (medium, &shared.options.medium) {
+    let kind = engine.pool.kind();
+    let spec = medium_of(kind, medium.or(engine.options.medium.as_ref()));
+    let described = match (medium, &engine.options.medium) {
         (None, None) if kind != MediumKind::Dax => {
             format!("{kind}, as fast as DRAM; name the medium that is meant, if it is another")
         }
@@ -115,10 +117,10 @@ pub(crate) async fn advise(
     })
 }
 
-/// A volatile index with its trees: what is not there cannot be tried out.
+/// Returns a volatile index with its trees, which are built if necessary: the advice runs queries on them.
 ///
 /// # Errors
-/// They cannot be built, or others are building them.
+/// The trees cannot be built, or another thread is building them.
 async fn built(catalog: &Catalog, open: &OpenIndex) -> Result<Arc<TableIndex>, EngineError> {
     if let Some(table) = &open.table {
         let (index, table) = (open.clone(), catalog.table(table)?);
@@ -136,14 +138,14 @@ async fn built(catalog: &Catalog, open: &OpenIndex) -> Result<Arc<TableIndex>, E
     })
 }
 
-/// Plans the statements and notes what they would ask of the index.
+/// Plans the statements and records the selections that the index could answer.
 async fn record(
-    session: &Session,
+    session: &DatabaseSession,
     catalog: &Arc<Catalog>,
     name: &str,
     statements: &[String],
-) -> Result<Arc<Recorder>, EngineError> {
-    let recorder = Arc::new(Recorder::new(name));
+) -> Result<Arc<SelectionRecorder>, EngineError> {
+    let recorder = Arc::new(SelectionRecorder::new(name));
     for (number, text) in statements.iter().enumerate() {
         let wrong = |error: EngineError| EngineError::Query(format!("query {}: {error}", number + 1));
         recorder.next_statement();
@@ -157,19 +159,20 @@ async fn record(
     Ok(recorder)
 }
 
-/// The selections that the planner would have the index answer; if there are none, all that it could.
+/// Returns the selections for which the planner chose the index, or, if there are none, all that the index
+/// could answer; and a description of them.
 fn of_statements(
-    recorder: &Recorder,
+    recorder: &SelectionRecorder,
     index: &TableIndex,
     statements: usize,
 ) -> Result<(Vec<Vec<Query>>, String), EngineError> {
     let recorded = recorder.take();
-    let by_index = recorded.iter().filter(|noted| noted.chosen).count();
+    let by_index = recorded.iter().filter(|selection| selection.chosen).count();
     let used: Vec<_> = recorded
         .iter()
-        .filter(|noted| noted.chosen || by_index == 0)
+        .filter(|selection| selection.chosen || by_index == 0)
         .collect();
-    let mut with_any: Vec<usize> = used.iter().map(|noted| noted.statement).collect();
+    let mut with_any: Vec<usize> = used.iter().map(|selection| selection.statement).collect();
     with_any.dedup();
     let mut source = format!(
         "{} of {statements} queries use the index, in {} selections",
@@ -193,10 +196,10 @@ fn of_statements(
         return Err(EngineError::Query(text));
     }
     let selections = used.iter().map(|noted| &noted.selection);
-    Ok((noted::sample(selections, index), source))
+    Ok((selections::sample(selections, index), source))
 }
 
-/// The medium without its clock, which plays no part.
+/// Describes a medium without its clock, which does not affect the advice.
 fn describe(spec: &EmulatedSpec) -> String {
     let to = match spec.absolute {
         true => "times as in its profile",

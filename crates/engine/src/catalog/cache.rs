@@ -1,4 +1,4 @@
-//! The newest version, kept between statements so that nothing is opened or read twice.
+//! A cache of the newest version, so that statements do not open or read anything twice.
 //!
 //! The cache drops a generation when a newer one is there, so that a kept snapshot never holds freed space
 //! back from a writer.
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use halocline_pool::Pool;
 
-use super::{Catalog, LOG_OBJECT, Objects};
+use super::{Catalog, CatalogObjects, LOG_OBJECT};
 use crate::EngineError;
 use crate::delta::Delta;
 use crate::placements::Placements;
-use crate::rules::{Mistake, Rules};
+use crate::tuning::{EngineFault, Tuning};
 
-/// Keeps the newest version that a statement asked for.
+/// The newest version that a statement has requested.
 #[derive(Debug)]
 pub(crate) struct CatalogCache {
     kept: Mutex<Option<Arc<Catalog>>>,
@@ -21,7 +21,7 @@ pub(crate) struct CatalogCache {
 }
 
 impl CatalogCache {
-    /// Of nothing yet.
+    /// Returns an empty cache.
     pub(crate) fn new(placements: Arc<Placements>) -> Self {
         Self {
             kept: Mutex::default(),
@@ -29,38 +29,38 @@ impl CatalogCache {
         }
     }
 
-    /// The newest version: of the newest generation, with all that its log holds. O(records since the last call).
+    /// Returns the newest version: the newest generation with its whole log. O(records since the last call).
     ///
     /// # Errors
     /// The pool or its log cannot be read.
-    pub(crate) fn newest(&self, pool: &Pool, rules: &Rules) -> Result<Arc<Catalog>, EngineError> {
+    pub(crate) fn newest(&self, pool: &Pool, tuning: &Tuning) -> Result<Arc<Catalog>, EngineError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = pool.snapshot()?;
         let known = match kept.take() {
             Some(known) if known.objects.generation() == snapshot.generation() => known,
-            Some(known) if rules.broken(Mistake::MixVersions) => {
-                let objects = Objects::of_snapshot(snapshot, &self.placements);
+            Some(known) if tuning.injected(EngineFault::MixVersions) => {
+                let objects = CatalogObjects::of_snapshot(snapshot, &self.placements);
                 Arc::new(Catalog::new(Arc::new(objects), known.delta.clone(), 0))
             }
             _ => {
-                let objects = Objects::of_snapshot(snapshot, &self.placements);
+                let objects = CatalogObjects::of_snapshot(snapshot, &self.placements);
                 self.placements.retain(|name| objects.has_index(name));
                 Arc::new(Catalog::new(Arc::new(objects), Delta::default(), 0))
             }
         };
-        let newest = extended(&known, rules)?.unwrap_or(known);
+        let newest = extended(&known, tuning)?.unwrap_or(known);
         *kept = Some(Arc::clone(&newest));
         Ok(newest)
     }
 
-    /// Lets the snapshot go, so that a writer may use the space that it frees.
+    /// Drops the snapshot, so that a writer may reuse the space that it pins.
     pub(crate) fn forget(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
-/// The version after the records that have been appended since, if there are any.
-fn extended(known: &Catalog, rules: &Rules) -> Result<Option<Arc<Catalog>>, EngineError> {
+/// Returns the version that includes the records appended since, if there are any.
+fn extended(known: &Catalog, tuning: &Tuning) -> Result<Option<Arc<Catalog>>, EngineError> {
     let Some(snapshot) = known.objects.snapshot() else {
         return Ok(None);
     };
@@ -77,7 +77,7 @@ fn extended(known: &Catalog, rules: &Rules) -> Result<Option<Arc<Catalog>>, Engi
         delta.apply_record(record, schema_of)?;
     }
     let objects = Arc::clone(&known.objects);
-    let read = match rules.broken(Mistake::ReadRecordsTwice) {
+    let read = match tuning.injected(EngineFault::ReadRecordsTwice) {
         true => known.position,
         false => log.end,
     };

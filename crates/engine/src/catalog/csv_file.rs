@@ -1,8 +1,8 @@
 //! CSV files as tables of a query: read as an import reads them, so that a type never alters a value.
 //!
-//! That holds for paths in place of a table's name, with wildcards or not, and for external tables whose columns are
-//! not declared. Files that the reader of imports cannot read (compressed ones, or with options that it does not have)
-//! are left to DataFusion, with all columns as text.
+//! That holds for paths in place of a table's name, with wildcards or not, and for external tables whose
+//! columns are not declared. Files that the reader of imports cannot read (compressed ones, or with options
+//! that it does not have) are left to DataFusion, with all columns as text.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,8 +48,8 @@ impl UrlTableFactory for FileTables {
     }
 }
 
-/// Returns the provider of an external table over CSV files whose columns are to be inferred; none if DataFusion is to
-/// make it, whose options are then changed so that it infers nothing but text.
+/// Returns the provider of an external table over CSV files whose columns are to be inferred; none if
+/// DataFusion is to make it, whose options are then changed so that it infers nothing but text.
 ///
 /// # Errors
 /// A file cannot be read, is malformed, or has other columns than the first one.
@@ -75,7 +75,8 @@ pub(crate) async fn external_csv(create: &mut CreateExternalTable) -> Result<Opt
     Ok(None)
 }
 
-/// The options of an external table as those of an import; none if there is one that an import does not have.
+/// Returns the options of an external table as those of an import; none if there is one that an import does
+/// not have.
 fn import_options(create: &CreateExternalTable) -> Option<ImportOptions> {
     let mut options = ImportOptions::default();
     let one = |text: &str| <[u8; 1]>::try_from(text.as_bytes()).ok().map(|[byte]| byte);
@@ -96,7 +97,8 @@ fn is_text(path: &Path) -> bool {
     extension.is_some_and(|e| e.eq_ignore_ascii_case("csv") || e.eq_ignore_ascii_case("tsv"))
 }
 
-/// The files at a location of an external table: a file, all CSV files of a directory, or those that match a pattern.
+/// Returns the files at a location of an external table: a file, all CSV files of a directory, or those that
+/// match a pattern.
 fn files_at(location: &str) -> Vec<PathBuf> {
     let location = location.strip_prefix("file://").unwrap_or(location);
     match Path::new(location).is_dir() {
@@ -108,7 +110,7 @@ fn files_at(location: &str) -> Vec<PathBuf> {
     }
 }
 
-/// The file of this name, or else those that match it as a pattern, sorted.
+/// Returns the file of this name, or else those that match it as a pattern, sorted.
 fn matching(pattern: &str) -> Vec<PathBuf> {
     if Path::new(pattern).is_file() {
         return vec![pattern.into()];

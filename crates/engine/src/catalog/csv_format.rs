@@ -1,8 +1,8 @@
-//! CSV files as `COPY … TO` writes them: NULL is an empty field, an empty text a quoted one, as imports read them.
-//! DataFusion writes both as nothing. All else, reading included, is its own format.
+//! CSV files as `COPY … TO` writes them: NULL is an empty field, an empty text a quoted one, as imports read
+//! them. DataFusion writes both as nothing. All else, reading included, is its own format.
 //!
-//! Its writer has no such option, so empty texts (and in files of one column NULLs, which it would quote) go through it
-//! as markers that no value holds, and are replaced in what it has written.
+//! Its writer has no such option, so empty texts (and in files of one column NULLs, which it would quote) go
+//! through it as markers that no value holds, and are replaced in what it has written.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -176,7 +176,7 @@ impl FileSink for QuotedSink {
         files: DemuxedStreamReceiver,
         store: Arc<dyn ObjectStore>,
     ) -> Result<u64> {
-        let serializer = Arc::new(Quoted {
+        let serializer = Arc::new(QuotedSerializer {
             options: self.options.clone(),
         });
         spawn_writer_tasks_and_join(
@@ -193,11 +193,11 @@ impl FileSink for QuotedSink {
 }
 
 /// Turns batches into text.
-struct Quoted {
+struct QuotedSerializer {
     options: CsvWriterOptions,
 }
 
-impl BatchSerializer for Quoted {
+impl BatchSerializer for QuotedSerializer {
     fn serialize(&self, batch: RecordBatch, initial: bool) -> Result<Bytes> {
         let builder = self.options.writer_options.clone();
         let header = builder.header();
@@ -213,7 +213,7 @@ impl BatchSerializer for Quoted {
             true => batch.column(0).null_count(),
             false => 0,
         };
-        // Characters without a meaning of their own, so many in a row that no value has them.
+        // A run of private characters that is too long to occur in a value.
         for length in 4.. {
             let (of_empty, of_null) = ("\u{E000}".repeat(length), "\u{E001}".repeat(length));
             let columns = batch.columns().iter().map(|column| marked(column, &of_empty));
@@ -240,7 +240,7 @@ impl BatchSerializer for Quoted {
     }
 }
 
-/// Empty texts of a column.
+/// Returns the number of empty texts of a column.
 fn empty_texts(column: &ArrayRef) -> usize {
     let empty = |text: &Option<&str>| *text == Some("");
     match column.data_type() {
@@ -251,7 +251,7 @@ fn empty_texts(column: &ArrayRef) -> usize {
     }
 }
 
-/// A column with `marker` for empty texts.
+/// Returns a column with `marker` for empty texts.
 fn marked(column: &ArrayRef, marker: &str) -> ArrayRef {
     fn of<O: OffsetSizeTrait>(column: &ArrayRef, marker: &str) -> ArrayRef {
         let texts = column.as_string::<O>().iter().map(|text| mark(text, marker));
@@ -275,7 +275,7 @@ fn mark<'a>(text: Option<&'a str>, marker: &'a str) -> Option<&'a str> {
     }
 }
 
-/// `text` with other bytes in the places of a marker.
+/// Replaces a marker in `text` by other bytes.
 fn replaced(text: &[u8], marker: &[u8], by: &[u8]) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some(byte) = rest.first() {

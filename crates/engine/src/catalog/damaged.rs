@@ -1,4 +1,4 @@
-//! A table that cannot be opened, as DataFusion sees it: its columns can be listed, and reading it is an error.
+//! The table provider of a damaged table: its columns can be listed, and reading it fails.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::Catalog;
 use crate::EngineError;
 use crate::plan::{PoolTable, external};
 
-/// A damaged table with the columns that the directory says it has.
+/// A damaged table with the columns that its metadata lists.
 #[derive(Debug)]
 pub(super) struct DamagedTable {
     catalog: Arc<Catalog>,
@@ -22,10 +22,10 @@ pub(super) struct DamagedTable {
 }
 
 impl DamagedTable {
-    /// The table of this name.
+    /// Returns the provider of the damaged table of this name.
     ///
     /// # Errors
-    /// Its columns are not known either.
+    /// Its metadata cannot be read either.
     pub(super) fn new(catalog: &Arc<Catalog>, name: &str) -> Result<Self, EngineError> {
         Ok(Self {
             catalog: Arc::clone(catalog),

@@ -1,7 +1,7 @@
 //! The tables and indexes of one version of the database.
 //!
-//! A version is a generation of the pool and a position in its log, or the state of a transaction. Catalogs of the
-//! same generation share what they have opened.
+//! A version is a generation of the pool and a position in its log, or the state of a transaction. Catalogs
+//! of the same generation share what they have opened.
 
 mod cache;
 mod csv_file;
@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use cache::CatalogCache;
 pub(crate) use csv_file::{FileTables, external_csv};
 pub(crate) use csv_format::CsvFiles;
-pub(crate) use objects::Objects;
+pub(crate) use objects::CatalogObjects;
 pub(crate) use open::{OpenIndex, OpenTable};
-pub(crate) use provider::{ADDRESSED, CATALOG, Externals, PoolCatalogList, SCHEMA};
-pub(crate) use rewrites::{Rewrites, Version};
+pub(crate) use provider::{CATALOG, Externals, MissingTables, PoolCatalogList, SCHEMA};
+pub(crate) use rewrites::{CatalogVersion, Rewrites};
 
 use crate::EngineError;
 use crate::delta::Delta;
@@ -33,23 +33,23 @@ const INDEX_PREFIX: &str = "index/";
 /// Name of the pool's log of small changes.
 pub(crate) const LOG_OBJECT: &str = "log";
 
-/// Name of the pool's object for a table.
+/// Returns the name of the pool's object for a table.
 pub(crate) fn table_object(name: &str) -> String {
     format!("{TABLE_PREFIX}{name}")
 }
 
-/// Name of the pool's object for an index.
+/// Returns the name of the pool's object for an index.
 pub(crate) fn index_object(name: &str) -> String {
     format!("{INDEX_PREFIX}{name}")
 }
 
-/// One version. Cheap to share; a statement keeps it to its end, and with it the snapshot.
+/// One version of the database. A statement keeps it, and with it the snapshot, until it ends.
 pub(crate) struct Catalog {
-    objects: Arc<Objects>,
+    objects: Arc<CatalogObjects>,
     delta: Delta,
-    /// Up to where the log has been read.
+    /// Position up to which the log has been read.
     position: u64,
-    /// Tables with what the log says of them, by uid.
+    /// Tables with their deltas, by uid.
     changed: Mutex<BTreeMap<u64, Arc<OpenTable>>>,
 }
 
@@ -63,8 +63,8 @@ impl std::fmt::Debug for Catalog {
 }
 
 impl Catalog {
-    /// Objects, and the log up to a position.
-    pub(crate) fn new(objects: Arc<Objects>, delta: Delta, position: u64) -> Self {
+    /// Combines objects with the log up to a position.
+    pub(crate) fn new(objects: Arc<CatalogObjects>, delta: Delta, position: u64) -> Self {
         Self {
             objects,
             delta,
@@ -73,47 +73,47 @@ impl Catalog {
         }
     }
 
-    /// The objects.
-    pub(crate) fn objects(&self) -> &Arc<Objects> {
+    /// Returns the objects.
+    pub(crate) fn objects(&self) -> &Arc<CatalogObjects> {
         &self.objects
     }
 
-    /// What the log says.
+    /// Returns the changes that the log holds.
     pub(crate) fn delta(&self) -> &Delta {
         &self.delta
     }
 
-    /// Up to where the log has been read.
+    /// Returns the position up to which the log has been read.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The generation, and the position in its log.
-    pub(crate) fn version(&self) -> Version {
+    /// Returns the generation and the position in its log.
+    pub(crate) fn version(&self) -> CatalogVersion {
         (self.objects.generation(), self.position)
     }
 
-    /// Names of the tables, sorted.
+    /// Returns the sorted names of the tables.
     pub(crate) fn table_names(&self) -> Vec<String> {
         self.objects.table_names()
     }
 
-    /// Is there a table of this name.
+    /// Returns true if there is a table of this name.
     pub(crate) fn has_table(&self, name: &str) -> bool {
         self.objects.has_table(name)
     }
 
-    /// Is there an index of this name.
+    /// Returns true if there is an index of this name.
     pub(crate) fn has_index(&self, name: &str) -> bool {
         self.objects.has_index(name)
     }
 
-    /// All indexes, opened.
+    /// Opens all indexes and returns them.
     pub(crate) fn indexes(&self) -> &[OpenIndex] {
         self.objects.indexes()
     }
 
-    /// Names of the indexes of a table.
+    /// Returns the names of the indexes of a table.
     pub(crate) fn indexes_of(&self, table: &str) -> Vec<String> {
         let on_table = |index: &&OpenIndex| index.table.as_deref() == Some(table);
         self.indexes()
@@ -123,7 +123,7 @@ impl Catalog {
             .collect()
     }
 
-    /// A table, opened once.
+    /// Returns a table with its delta; opens it on the first call.
     ///
     /// # Errors
     /// There is none; its bytes are damaged.
@@ -142,18 +142,18 @@ impl Catalog {
         Ok(open)
     }
 
-    /// The objects of this version without what the log says: what can be known of a database whose log is damaged.
+    /// Returns the version without the log: the readable part of a database whose log is damaged.
     pub(crate) fn without_log(snapshot: halocline_pool::Snapshot, placements: &Arc<Placements>) -> Self {
-        let objects = Objects::of_snapshot(snapshot, placements);
+        let objects = CatalogObjects::of_snapshot(snapshot, placements);
         Self::new(Arc::new(objects), Delta::default(), 0)
     }
 
-    /// The error for a table that is not there.
+    /// Returns the error for a table that does not exist.
     pub(crate) fn no_table(&self, name: &str) -> EngineError {
         self.objects.no_table(name)
     }
 
-    /// The error for an index that is not there.
+    /// Returns the error for an index that does not exist.
     pub(crate) fn no_index(&self, name: &str) -> EngineError {
         self.objects.no_index(name)
     }

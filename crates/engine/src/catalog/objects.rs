@@ -1,6 +1,6 @@
-//! The tables and indexes that one state of the pool's objects holds, opened when first asked for.
+//! The tables and indexes in one state of the pool's objects, opened on first use.
 //!
-//! The state is that of a snapshot, or that of a transaction; the latter is asked only while the transaction's
+//! The state is that of a snapshot, or that of a transaction; the latter is read only while the transaction's
 //! statement is planned, and never keeps the transaction from ending.
 
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, index_object, table_object};
 use crate::EngineError;
 use crate::error::known_names;
-use crate::placements::{Placements, Placing};
+use crate::placements::{IndexPlacement, Placements};
 
-/// Whose objects.
-enum Source {
+/// Where the objects are read.
+enum ObjectSource {
     Snapshot(Snapshot),
     Transaction(Weak<Txn>),
 }
 
 /// One state of the pool's objects.
-pub(crate) struct Objects {
-    source: Source,
+pub(crate) struct CatalogObjects {
+    source: ObjectSource,
     generation: u64,
     tables: BTreeMap<String, OnceLock<Arc<OpenTable>>>,
     index_names: Vec<String>,
@@ -35,21 +35,21 @@ pub(crate) struct Objects {
     placements: Arc<Placements>,
 }
 
-impl Objects {
+impl CatalogObjects {
     /// Lists the objects of a snapshot; reads none of them.
     pub(crate) fn of_snapshot(snapshot: Snapshot, placements: &Arc<Placements>) -> Self {
         let objects: Vec<Object> = snapshot.objects().collect();
         let generation = snapshot.generation();
-        Self::new(Source::Snapshot(snapshot), generation, &objects, placements)
+        Self::new(ObjectSource::Snapshot(snapshot), generation, &objects, placements)
     }
 
     /// Lists the objects as a transaction has them now; reads none of them.
     pub(crate) fn of_transaction(txn: &Arc<Txn>, placements: &Arc<Placements>) -> Self {
-        let source = Source::Transaction(Arc::downgrade(txn));
+        let source = ObjectSource::Transaction(Arc::downgrade(txn));
         Self::new(source, txn.base_generation(), &txn.objects(), placements)
     }
 
-    fn new(source: Source, generation: u64, objects: &[Object], placements: &Arc<Placements>) -> Self {
+    fn new(source: ObjectSource, generation: u64, objects: &[Object], placements: &Arc<Placements>) -> Self {
         let (mut tables, mut index_names) = (BTreeMap::new(), Vec::new());
         for object in objects {
             match object.kind() {
@@ -77,35 +77,35 @@ impl Objects {
         }
     }
 
-    /// Number of the published state that it is, or that lies under it.
+    /// Returns the generation that this state is, or is based on.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The snapshot, if it is one.
+    /// Returns the snapshot if this is the state of one.
     pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
         match &self.source {
-            Source::Snapshot(snapshot) => Some(snapshot),
-            Source::Transaction(_) => None,
+            ObjectSource::Snapshot(snapshot) => Some(snapshot),
+            ObjectSource::Transaction(_) => None,
         }
     }
 
-    /// Names of the tables, sorted.
+    /// Returns the sorted names of the tables.
     pub(crate) fn table_names(&self) -> Vec<String> {
         self.tables.keys().cloned().collect()
     }
 
-    /// Is there a table of this name.
+    /// Returns true if there is a table of this name.
     pub(crate) fn has_table(&self, name: &str) -> bool {
         self.tables.contains_key(name)
     }
 
-    /// Is there an index of this name.
+    /// Returns true if there is an index of this name.
     pub(crate) fn has_index(&self, name: &str) -> bool {
         self.index_names.iter().any(|other| other == name)
     }
 
-    /// All indexes, opened.
+    /// Opens all indexes and returns them.
     pub(crate) fn indexes(&self) -> &[OpenIndex] {
         self.indexes.get_or_init(|| {
             self.index_names
@@ -117,8 +117,10 @@ impl Objects {
 
     fn open_index(&self, name: &str) -> OpenIndex {
         let opened = match &self.source {
-            Source::Snapshot(snapshot) => TableIndex::open(snapshot, name).map_err(|error| error.to_string()),
-            Source::Transaction(txn) => match txn.upgrade() {
+            ObjectSource::Snapshot(snapshot) => {
+                TableIndex::open(snapshot, name).map_err(|error| error.to_string())
+            }
+            ObjectSource::Transaction(txn) => match txn.upgrade() {
                 Some(txn) => TableIndex::open_in(&txn, name).map_err(|error| error.to_string()),
                 None => Err(EngineError::TransactionOver.to_string()),
             },
@@ -140,11 +142,11 @@ impl Objects {
             table,
             index,
             incomplete,
-            placing: Placing::new(&self.placements, self.snapshot().is_some()),
+            placement: IndexPlacement::new(&self.placements, self.snapshot().is_some()),
         }
     }
 
-    /// A table as its segments are, without what the log says of it; opened once.
+    /// Returns a table without its delta; opens it on the first call.
     ///
     /// # Errors
     /// There is none; its bytes are damaged; the transaction has ended.
@@ -158,28 +160,28 @@ impl Objects {
             return Ok(Arc::clone(open));
         }
         let table = match &self.source {
-            Source::Snapshot(snapshot) => Table::open(snapshot, name)?,
-            Source::Transaction(txn) => {
+            ObjectSource::Snapshot(snapshot) => Table::open(snapshot, name)?,
+            ObjectSource::Transaction(txn) => {
                 let txn = txn.upgrade().ok_or(EngineError::TransactionOver)?;
                 Table::open_in(&txn, name)?
             }
         };
-        // One that cannot be read may be on any table.
+        // An unreadable index may belong to any table.
         let on_table = |index: &&OpenIndex| index.table.as_ref().is_none_or(|table| table == name);
         let indexes = self.indexes().iter().filter(on_table).cloned().collect();
         let open = Arc::new(OpenTable::new(table, indexes));
         Ok(Arc::clone(slot.get_or_init(|| open)))
     }
 
-    /// The object of this name in the pool.
+    /// Returns the object of this name in the pool.
     fn object(&self, name: &str) -> Option<Object> {
         match &self.source {
-            Source::Snapshot(snapshot) => snapshot.get(name),
-            Source::Transaction(txn) => txn.upgrade()?.get(name),
+            ObjectSource::Snapshot(snapshot) => snapshot.get(name),
+            ObjectSource::Transaction(txn) => txn.upgrade()?.get(name),
         }
     }
 
-    /// The definition of a table and the number of its stored rows, which are there even if the table is damaged.
+    /// Returns the definition of a table and the number of its stored rows, even if the table is damaged.
     ///
     /// # Errors
     /// There is none, or its metadata cannot be read.
@@ -190,7 +192,7 @@ impl Objects {
         Ok(TableHead::of_object(self.object(&table_object(name)), name)?)
     }
 
-    /// Name and columns of the table of this uid, which may be damaged.
+    /// Returns name and columns of the table of this uid, which may be damaged.
     ///
     /// # Errors
     /// There is none.
@@ -207,7 +209,7 @@ impl Objects {
         })
     }
 
-    /// The table of this uid.
+    /// Returns the table of this uid.
     ///
     /// # Errors
     /// There is none, or it cannot be read.
@@ -216,7 +218,7 @@ impl Objects {
         self.table(name)
     }
 
-    /// The error for a table that is not there.
+    /// Returns the error for a table that does not exist.
     pub(crate) fn no_table(&self, name: &str) -> EngineError {
         EngineError::NoTable {
             name: name.to_string(),
@@ -224,7 +226,7 @@ impl Objects {
         }
     }
 
-    /// The error for an index that is not there.
+    /// Returns the error for an index that does not exist.
     pub(crate) fn no_index(&self, name: &str) -> EngineError {
         EngineError::NoIndex {
             name: name.to_string(),

@@ -1,4 +1,4 @@
-//! A table as one version of the database has it: segments, what the log says of them, and indexes.
+//! A table in one version of the database: its segments, its delta and its indexes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -12,61 +12,65 @@ use halocline_elf::TableIndex;
 use super::statistics::table_statistics;
 use crate::EngineError;
 use crate::delta::TableDelta;
-use crate::placements::Placing;
+use crate::placements::IndexPlacement;
 
 /// A table with its indexes.
 pub(crate) struct OpenTable {
-    /// Its segments; rows that the log says are deleted are deleted in them.
+    /// Its segments, without the rows that the log has deleted.
     pub(crate) table: Table,
-    /// Its indexes, those that cannot be read as the reason why.
+    /// Its indexes, including those that cannot be read.
     pub(crate) indexes: Arc<[OpenIndex]>,
     /// Rows that the log has added.
     pub(crate) delta: Option<Arc<TableDelta>>,
-    /// Of the segments alone; versions of one generation share it.
+    /// Statistics of the segments; versions of one generation share them.
     statistics: Arc<OnceLock<Statistics>>,
 }
 
-/// An index, or why it cannot be used.
+/// An index of a version, which may be unusable.
 #[derive(Clone)]
 pub(crate) struct OpenIndex {
     /// Its name.
     pub(crate) name: String,
-    /// The table it is on, where that can be read.
+    /// Name of its table, if that can be read.
     pub(crate) table: Option<String>,
-    /// The index, as far as it is stored.
+    /// The stored index, or the reason why it cannot be used.
     pub(crate) index: Result<Arc<TableIndex>, String>,
-    /// The stored part of an index that cannot be used because it does not cover rows of the open transaction.
+    /// The stored part of an index that cannot be used because it does not cover rows of the open
+    /// transaction.
     pub(crate) incomplete: Option<Arc<TableIndex>>,
-    /// What of it is in DRAM.
-    pub(crate) placing: Placing,
+    /// Its copies in DRAM.
+    pub(crate) placement: IndexPlacement,
 }
 
 impl OpenIndex {
-    /// The index with the copies in DRAM there are; none if it cannot be used, or is volatile and not built.
+    /// Returns the index with its present copies in DRAM; none if it cannot be used, or is volatile and not
+    /// built.
     pub(crate) fn now(&self) -> Option<Arc<TableIndex>> {
         let index = self.index.as_ref().ok()?;
-        let now = self.placing.placed().unwrap_or_else(|| Arc::clone(index));
+        let now = self.placement.placed().unwrap_or_else(|| Arc::clone(index));
         now.is_complete().then_some(now)
     }
 
-    /// Whether only its definition is stored.
+    /// Returns true if only its definition is stored.
     pub(crate) fn is_volatile(&self) -> bool {
         self.index.as_ref().is_ok_and(|index| index.is_volatile())
     }
 
-    /// Whether it is volatile, on this column among others, and not built as far as it could be. Quick.
+    /// Returns true if it is volatile, includes this column, and is not built as far as it could be. O(1).
     pub(crate) fn is_to_be_built(&self, column: usize) -> bool {
         let on_column = |index: &Arc<TableIndex>| index.is_volatile() && index.columns().contains(&column);
         self.index.as_ref().is_ok_and(on_column) && self.is_due()
     }
 
-    /// Whether it is not placed yet as it should be. Quick.
+    /// Returns true if it is not placed yet as it should be. O(1).
     pub(crate) fn is_due(&self) -> bool {
-        self.index.as_ref().is_ok_and(|index| self.placing.is_due(index))
+        self.index
+            .as_ref()
+            .is_ok_and(|index| self.placement.is_due(index))
     }
 
-    /// The index with what of it is to be in DRAM, made now where it is missing; see [`Placing::place`]. None if it cannot
-    /// be used after that.
+    /// Makes the missing copies in DRAM and returns the index with them; see [`IndexPlacement::place`]. None
+    /// if it cannot be used even then.
     pub(crate) fn place(
         &self,
         table: &Table,
@@ -74,34 +78,35 @@ impl OpenIndex {
         cancel: &Arc<AtomicBool>,
     ) -> Option<Arc<TableIndex>> {
         let index = self.index.as_ref().ok()?;
-        let placed = self.placing.place(index, table, wait, cancel);
+        let placed = self.placement.place(index, table, wait, cancel);
         placed.is_complete().then_some(placed)
     }
 
-    /// As [`place`](Self::place) with all the time there is, but for the trees of a volatile index, which are not built.
+    /// Does the same as [`place`](Self::place), waiting for other threads; the trees of a volatile index are
+    /// not built.
     pub(crate) fn place_again(&self, table: &Table) {
         match &self.index {
-            Ok(index) if index.is_volatile() => drop(self.placing.take_up(index, table)),
-            Ok(index) => drop(self.placing.place(index, table, true, &Arc::default())),
+            Ok(index) if index.is_volatile() => drop(self.placement.attach(index, table)),
+            Ok(index) => drop(self.placement.place(index, table, true, &Arc::default())),
             Err(_) => {}
         }
     }
 
-    /// Why it cannot be used, if it is volatile and not built.
+    /// Returns the reason why it cannot be used if it is volatile and not built.
     pub(crate) fn not_built(&self) -> Option<String> {
         if !self.is_volatile() || self.now().is_some() {
             return None;
         }
-        let reason = match self.placing.failed() {
+        let reason = match self.placement.failed() {
             Some(reason) => reason,
             None => "it is volatile, and its trees are not in DRAM yet".into(),
         };
         Some(format!("index {}: {reason}", self.name))
     }
 
-    /// Lets its copies go; says whether there were some.
+    /// Drops its copies, and returns true if there were some.
     pub(crate) fn forget(&self) -> bool {
-        self.placing.forget()
+        self.placement.forget()
     }
 }
 
@@ -123,7 +128,7 @@ impl OpenTable {
         }
     }
 
-    /// The table with what the log says of it.
+    /// Applies the changes of the log to the table.
     ///
     /// # Errors
     /// The deleted rows of a segment cannot be read, or the log speaks of rows that are not there.
@@ -140,14 +145,14 @@ impl OpenTable {
         })
     }
 
-    /// Rows there are.
+    /// Returns the number of rows that are not deleted.
     pub(crate) fn live_rows(&self) -> u64 {
         let added = self.delta.as_ref().map_or(0, |delta| delta.live_rows());
         self.table.live_rows() + added as u64
     }
 
-    /// Row and value statistics. The row count is always exact; the rest, of which DataFusion makes answers where it is
-    /// exact, only while no row is deleted and none is in the log.
+    /// Returns row and value statistics. The row count is always exact. The others are exact only while no
+    /// row is deleted and none is in the log, because DataFusion answers queries from exact statistics.
     ///
     /// # Errors
     /// The zone maps cannot be read.

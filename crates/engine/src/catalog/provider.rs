@@ -1,8 +1,8 @@
-//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables at one snapshot, the
-//! session's external tables beside them, and files by their paths.
+//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables at one
+//! snapshot, the session's external tables beside them, and files by their paths.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::{
@@ -20,11 +20,25 @@ use crate::plan::{PoolTable, external};
 pub(crate) const CATALOG: &str = "halocline";
 /// Name of its one schema.
 pub(crate) const SCHEMA: &str = "public";
-/// Before the name of a table: the table with the addresses of its rows, for our own statements. No name that a person
-/// types begins so.
-pub(crate) const ADDRESSED: &str = "\u{1}";
 
-/// Tables that a session has made from files, in place.
+/// Names that a statement looked up in the schema in vain. Clones share the list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MissingTables(Arc<Mutex<Vec<String>>>);
+
+impl MissingTables {
+    fn add(&self, name: &str) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.push(name.to_owned());
+    }
+
+    /// Returns the name that was looked up first.
+    pub(crate) fn first(&self) -> Option<String> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.first().cloned()
+    }
+}
+
+/// The external tables of a session. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Externals(Arc<RwLock<BTreeMap<String, Arc<dyn TableProvider>>>>);
 
@@ -53,12 +67,12 @@ impl Externals {
             .insert(name, table)
     }
 
-    /// Is there one of this name.
+    /// Returns true if there is a table of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Forgets one; tells whether it was there.
+    /// Removes a table and returns it if it was there.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         self.0
             .write()
@@ -67,16 +81,22 @@ impl Externals {
     }
 }
 
-/// The list of catalogs: one.
+/// The list of catalogs, which has one entry.
 #[derive(Debug)]
 pub(crate) struct PoolCatalogList(Arc<PoolCatalog>);
 
 impl PoolCatalogList {
-    pub(crate) fn new(catalog: Arc<Catalog>, externals: Externals, files: Arc<FileTables>) -> Self {
+    pub(crate) fn new(
+        catalog: Arc<Catalog>,
+        externals: Externals,
+        files: Arc<FileTables>,
+        missing: MissingTables,
+    ) -> Self {
         Self(Arc::new(PoolCatalog(Arc::new(PoolSchema {
             catalog,
             externals,
             files,
+            missing,
         }))))
     }
 }
@@ -114,6 +134,7 @@ struct PoolSchema {
     externals: Externals,
     /// Tables of files, named by their paths.
     files: Arc<FileTables>,
+    missing: MissingTables,
 }
 
 #[async_trait]
@@ -126,10 +147,6 @@ impl SchemaProvider for PoolSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if let Some(name) = name.strip_prefix(ADDRESSED) {
-            let open = self.catalog.table(name).map_err(external)?;
-            return Ok(Some(Arc::new(PoolTable::with_addresses(open))));
-        }
         if self.catalog.has_table(name) {
             return match self.catalog.table(name) {
                 Ok(open) => Ok(Some(Arc::new(PoolTable::new(open)))),
@@ -143,7 +160,11 @@ impl SchemaProvider for PoolSchema {
         if let Some(external) = self.externals.get(name) {
             return Ok(Some(external));
         }
-        self.files.try_new(name).await
+        let file = self.files.try_new(name).await?;
+        if file.is_none() {
+            self.missing.add(name);
+        }
+        Ok(file)
     }
 
     fn register_table(

@@ -1,38 +1,39 @@
-//! Which versions hold the same rows as an older one because only their segments were written anew.
+//! Compactions: versions that hold the same rows as an older one because only their segments were rewritten.
 //!
-//! A transaction that has read may write only if nothing that it read has changed since. Compaction publishes a
-//! generation in which every row is what it was, so the transaction goes on over it. Only compactions of this process
-//! are known: one of another process counts as a change.
+//! A transaction that has read may write only if nothing that it read has changed since. Compaction publishes
+//! a generation with the same rows, so the transaction continues on it. Only compactions of this process are
+//! known: one of another process counts as a change.
 
 use std::collections::VecDeque;
 
 use super::Catalog;
 
-/// Compactions that are remembered. A transaction that has read before more of them than this cannot write.
+/// Number of compactions that are remembered. A transaction whose first read lies further back cannot write.
 const REMEMBERED: usize = 1024;
 
-/// A generation, and the part of its log that was read.
-pub(crate) type Version = (u64, u64);
+/// A generation and the position up to which its log was read.
+pub(crate) type CatalogVersion = (u64, u64);
 
-/// The last compactions.
+/// The most recent compactions.
 #[derive(Debug, Default)]
 pub(crate) struct Rewrites(VecDeque<Rewrite>);
 
 #[derive(Debug)]
 enum Rewrite {
-    /// The version before became this generation, with an empty log.
-    Folded(Version, u64),
-    /// This generation became that one, with the same log.
+    /// The version became this generation, with an empty log.
+    Folded(CatalogVersion, u64),
+    /// The first generation became the second one, with the same log.
     Moved(u64, u64),
 }
 
 impl Rewrites {
-    /// A newly published generation, whose log is empty, holds the rows of the version before.
-    pub(crate) fn add(&mut self, before: Version, generation: u64) {
+    /// Records that a newly published generation, whose log is empty, holds the rows of the version before.
+    pub(crate) fn add(&mut self, before: CatalogVersion, generation: u64) {
         self.push(Rewrite::Folded(before, generation));
     }
 
-    /// A newly published generation holds the rows and the log of another one, at other places of the file.
+    /// Records that a newly published generation holds the rows and the log of another one, relocated in the
+    /// file.
     pub(crate) fn add_moved(&mut self, before: u64, generation: u64) {
         self.push(Rewrite::Moved(before, generation));
     }

@@ -1,4 +1,4 @@
-//! What the optimizer may know of a table without reading its rows.
+//! Statistics of a table for the optimizer, computed without reading rows.
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
@@ -6,8 +6,8 @@ use halocline_columns::{Column, Table};
 
 use crate::EngineError;
 
-/// NULL counts and value ranges of a table's segments, deleted rows among them. Reads the zone maps: O(columns x
-/// chunks).
+/// Returns NULL counts and value ranges of the segments of a table, including deleted rows. Reads the zone
+/// maps: O(columns x chunks).
 ///
 /// # Errors
 /// Damaged zone maps.

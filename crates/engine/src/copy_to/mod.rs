@@ -1,8 +1,8 @@
 //! `COPY … TO`: files that statements write.
 //!
 //! Invariants:
-//! - a statement's files appear under their names when all of them are complete, or not at all: they are written beside
-//!   their names and renamed at the end;
+//! - a statement's files appear under their names when all of them are complete, or not at all: they are
+//!   written beside their names and renamed at the end;
 //! - no file that is a pool is replaced, whatever leads to it; links are followed and permissions kept;
 //! - a file that cannot be written is an error that names it.
 //!
@@ -39,23 +39,24 @@ pub(crate) struct OutputFiles {
     /// The open pool's file.
     pool: PathBuf,
     complete: Mutex<Vec<StagedFile>>,
-    started: Mutex<Started>,
+    started: Mutex<StartedFiles>,
     /// The first error of writing, which DataFusion may replace by one of its own.
     failure: Mutex<Option<EngineError>>,
 }
 
-/// The files that were begun. Tasks of a query may outlive it, so that their files are not left to be removed by them.
+/// The temporary files. Tasks of a query may outlive the statement, so the statement removes their files
+/// itself.
 #[derive(Default)]
-struct Started {
+struct StartedFiles {
     temporary: Vec<PathBuf>,
-    /// The statement has ended: nothing more is begun.
+    /// Set when the statement has ended and no other file may be created.
     over: bool,
 }
 
-/// Ends the writing of a statement: what has not got its name by then is removed.
-struct EndOfWriting(Arc<OutputFiles>);
+/// A guard that removes the files of a statement that were not published.
+struct RemoveUnpublished(Arc<OutputFiles>);
 
-impl Drop for EndOfWriting {
+impl Drop for RemoveUnpublished {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -68,7 +69,7 @@ impl fmt::Debug for OutputFiles {
 }
 
 impl OutputFiles {
-    /// Of a statement on the pool at `pool`.
+    /// Returns an empty set for a statement on the pool at `pool`.
     pub(crate) fn new(pool: &Path) -> Arc<Self> {
         Arc::new(Self {
             pool: pool.to_owned(),
@@ -114,7 +115,7 @@ impl OutputFiles {
     /// Fails if a URL or path, as a statement names it, leads to a pool.
     ///
     /// # Errors
-    /// As [`check`](Self::check); DataFusion cannot read the URL.
+    /// Those of [`check`](Self::check); DataFusion cannot read the URL.
     pub(crate) fn check_url(&self, url: &str) -> Result<(), EngineError> {
         let url = ListingTableUrl::parse(url)?;
         match url.scheme() {
@@ -123,14 +124,14 @@ impl OutputFiles {
         }
     }
 
-    /// Gives rows on; the files get their names before the first, which says how many rows they have. The first error
-    /// of writing takes the place of the one that DataFusion makes of it.
+    /// Passes the rows on and publishes the files before the first one, which holds their row count. The
+    /// first error of writing replaces the one that DataFusion derives from it.
     pub(crate) fn publish_with(
         self: Arc<Self>,
         rows: SendableRecordBatchStream,
     ) -> SendableRecordBatchStream {
         let schema = rows.schema();
-        let writing = EndOfWriting(self);
+        let writing = RemoveUnpublished(self);
         let published = rows.map(move |batch| {
             let files = &writing.0;
             let result = match batch {
@@ -147,17 +148,17 @@ impl OutputFiles {
 
     fn publish(&self) -> Result<(), EngineError> {
         let complete: Vec<StagedFile> = self.complete().drain(..).collect();
-        // None is replaced if one of them may not be.
+        // No file is replaced if one of them must not be.
         for file in &complete {
             self.check(file.target())?;
         }
         complete.into_iter().try_for_each(StagedFile::publish)
     }
 
-    /// Creates a file that is to have this name in the end.
+    /// Creates a temporary file that is renamed to this name when it is published.
     ///
     /// # Errors
-    /// As [`check`](Self::check); [`EngineError::CannotWrite`].
+    /// Those of [`check`](Self::check); [`EngineError::CannotWrite`].
     fn create(&self, named: &Path) -> Result<StagedFile, EngineError> {
         self.check(named)?;
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,12 +170,12 @@ impl OutputFiles {
         Ok(file)
     }
 
-    /// Removes the files that have not got their names, and begins no others.
+    /// Removes the files that were not published, and prevents further ones.
     fn end(&self) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         started.over = true;
         for temporary in started.temporary.drain(..) {
-            // Most are gone by now.
+            // Published files have been renamed.
             let _ = fs::remove_file(temporary);
         }
     }
@@ -183,7 +184,7 @@ impl OutputFiles {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Keeps the first error, and gives its text.
+    /// Keeps the first error and returns the text of this one.
     fn fail(&self, error: EngineError) -> String {
         let text = error.to_string();
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,13 +197,13 @@ impl OutputFiles {
     }
 }
 
-/// The path in the file system of one in the object store of local files.
+/// Converts a path of the object store of local files to a path of the file system.
 fn local_path(path: &ObjectPath) -> Result<PathBuf, EngineError> {
     let found = LocalFileSystem::new().path_to_filesystem(path);
     found.map_err(|error| EngineError::Query(error.to_string()))
 }
 
-/// The error of a file that cannot be written.
+/// Returns the error for a file that cannot be written.
 fn cannot_write(path: &Path, source: io::Error) -> EngineError {
     let instead = match source.kind() {
         io::ErrorKind::FileTooLarge => "; raise the limit of file sizes (ulimit -f) or write less",

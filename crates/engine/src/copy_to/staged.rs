@@ -18,9 +18,9 @@ static NUMBER: AtomicU64 = AtomicU64::new(0);
 pub(super) struct StagedFile {
     file: File,
     temporary: PathBuf,
-    /// As the user named it.
+    /// The path that the user gave.
     named: PathBuf,
-    /// Where that leads.
+    /// The path that it resolves to.
     target: PathBuf,
     published: bool,
 }
@@ -69,12 +69,12 @@ impl StagedFile {
         Ok(staged)
     }
 
-    /// The name it has until then.
+    /// Returns the name it has until then.
     pub(super) fn temporary(&self) -> &Path {
         &self.temporary
     }
 
-    /// The name it is to have, links followed.
+    /// Returns the name it is to have, links followed.
     pub(super) fn target(&self) -> &Path {
         &self.target
     }

@@ -1,8 +1,8 @@
-//! The delta: small changes that the log holds and no segment does yet.
+//! The delta: small changes in the log that are in no segment yet.
 //!
-//! A version of the database is a generation of the pool and a position in that generation's log. Statements share
-//! one immutable `Delta` per version; the next one is made from it by the records in between. Every publish folds the
-//! delta into segments, so that a new generation begins with an empty one.
+//! A version of the database is a generation of the pool and a position in that generation's log. Statements
+//! share one immutable `Delta` per version; the next one is made from it by the records in between. Every
+//! publish folds the delta into segments, so that a new generation begins with an empty one.
 //!
 //! Added rows are kept in batches like the digits of a binary counter, so that n single rows copy O(n log n);
 //! deleted rows are bitmaps.
@@ -15,45 +15,45 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-pub(crate) use record::{Change, Changes, encode, size};
+pub(crate) use record::{TableChange, TableChanges, encode, size};
 pub(crate) use table::TableDelta;
 
 use crate::EngineError;
 
-/// Small changes of all tables, by the tables' uids. Clones share the rows.
+/// Small changes of all tables, by table uid. Clones share the rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Delta {
     tables: BTreeMap<u64, Arc<TableDelta>>,
 }
 
 impl Delta {
-    /// The changes of one table, if there are any.
+    /// Returns the changes of one table, if there are any.
     pub(crate) fn of(&self, table: u64) -> Option<&Arc<TableDelta>> {
         self.tables.get(&table)
     }
 
-    /// Tables that have changes.
+    /// Returns the tables that have changes.
     pub(crate) fn tables(&self) -> impl Iterator<Item = (u64, &Arc<TableDelta>)> {
         self.tables.iter().map(|(table, delta)| (*table, delta))
     }
 
-    /// About how many bytes of DRAM the added rows take.
+    /// Returns the approximate number of bytes of DRAM that the added rows occupy.
     pub(crate) fn bytes(&self) -> usize {
         self.tables.values().map(|table| table.bytes()).sum()
     }
 
-    /// Takes in one change of a table.
+    /// Applies a change of a table.
     ///
     /// # Errors
     /// Rows have other columns than those before them.
-    pub(crate) fn apply(&mut self, table: u64, change: &Change) -> Result<(), EngineError> {
+    pub(crate) fn apply(&mut self, table: u64, change: &TableChange) -> Result<(), EngineError> {
         let delta = Arc::make_mut(self.tables.entry(table).or_default());
         delta
             .apply(change)
             .map_err(|error| record::unusable(&error.to_string()))
     }
 
-    /// Takes in a record of the log.
+    /// Applies a record of the log.
     ///
     /// # Errors
     /// The record is newer than this program or not well-formed.
@@ -68,7 +68,7 @@ impl Delta {
         Ok(())
     }
 
-    /// Forgets the changes of a table: they are in its segments now, or it is gone.
+    /// Removes the changes of a table, which are in its segments now or obsolete because it was dropped.
     pub(crate) fn forget(&mut self, table: u64) {
         self.tables.remove(&table);
     }

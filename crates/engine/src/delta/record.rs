@@ -1,6 +1,6 @@
 //! Log records: small changes as bytes, and back. The bytes are described in `docs/format.md`.
 //!
-//! A record holds the changes of one statement, or of one transaction of several, in their order: whoever reads it
+//! A record holds the changes of one statement, or of one transaction of several, in order: a reader
 //! sees all of them or none.
 
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ use roaring::RoaringBitmap;
 use crate::EngineError;
 use crate::import::{check_batch_in, guarded};
 
-/// The newest version of records that this program reads: that of records with decimals of more than 64 bits, which
-/// programs that know version 1 cannot fold into tables.
+/// The newest version of records that this program reads: that of records with decimals of more than 64 bits,
+/// which programs that know version 1 cannot fold into tables.
 pub(crate) const RECORD_VERSION: u32 = 2;
 /// Version of all other records.
 const PLAIN: u32 = 1;
@@ -33,9 +33,9 @@ pub(crate) const KIND_DELETE: u32 = 2;
 /// A change that deletes rows of the delta.
 pub(crate) const KIND_DELETE_ADDED: u32 = 3;
 
-/// One change of one table.
+/// A change of one table.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Change {
+pub(crate) enum TableChange {
     /// Rows are added behind all others; their columns are exactly the table's.
     Insert(RecordBatch),
     /// Rows of a segment, by its id, are deleted.
@@ -44,18 +44,18 @@ pub(crate) enum Change {
     DeleteAdded(RoaringBitmap),
 }
 
-/// Changes in their order, each with the uid of its table.
-pub(crate) type Changes = Vec<(u64, Change)>;
+/// Changes in order, each with the uid of its table.
+pub(crate) type TableChanges = Vec<(u64, TableChange)>;
 
-/// The changes as a record.
+/// Returns the changes as a record.
 ///
 /// # Errors
 /// Arrow cannot encode a batch.
-pub(crate) fn encode(changes: &[(u64, Change)]) -> Result<Vec<u8>, EngineError> {
+pub(crate) fn encode(changes: &[(u64, TableChange)]) -> Result<Vec<u8>, EngineError> {
     let mut bytes = Vec::with_capacity(512);
-    let wide = |(_, change): &(u64, Change)| match change {
-        Change::Insert(batch) => batch.columns().iter().any(|column| holds_wide_decimals(column)),
-        Change::Delete(..) | Change::DeleteAdded(_) => false,
+    let wide = |(_, change): &(u64, TableChange)| match change {
+        TableChange::Insert(batch) => batch.columns().iter().any(|column| holds_wide_decimals(column)),
+        TableChange::Delete(..) | TableChange::DeleteAdded(_) => false,
     };
     let version = if changes.iter().any(wide) {
         RECORD_VERSION
@@ -69,16 +69,16 @@ pub(crate) fn encode(changes: &[(u64, Change)]) -> Result<Vec<u8>, EngineError> 
         let start = bytes.len();
         bytes.resize(start + CHANGE_HEADER, 0);
         let kind = match change {
-            Change::Insert(batch) => {
+            TableChange::Insert(batch) => {
                 put_batch(batch, &mut bytes).map_err(|error| unusable(&error.to_string()))?;
                 KIND_INSERT
             }
-            Change::Delete(segment, rows) => {
+            TableChange::Delete(segment, rows) => {
                 bytes.extend(segment.to_le_bytes());
                 put_bitmap(rows, &mut bytes);
                 KIND_DELETE
             }
-            Change::DeleteAdded(rows) => {
+            TableChange::DeleteAdded(rows) => {
                 put_bitmap(rows, &mut bytes);
                 KIND_DELETE_ADDED
             }
@@ -92,15 +92,15 @@ pub(crate) fn encode(changes: &[(u64, Change)]) -> Result<Vec<u8>, EngineError> 
     Ok(bytes)
 }
 
-/// The changes of a record; `schema_of` gives the columns of a table by its uid.
+/// Decodes the changes of a record; `schema_of` returns the columns of a table by its uid.
 ///
 /// # Errors
 /// The record is newer than this program or not well-formed, or names a table that is not there.
 pub(crate) fn decode(
     record: &[u8],
     mut schema_of: impl FnMut(u64) -> Result<SchemaRef, EngineError>,
-) -> Result<Changes, EngineError> {
-    let mut at = Reader(record);
+) -> Result<TableChanges, EngineError> {
+    let mut at = RecordCursor(record);
     let version = at.u32()?;
     if version > RECORD_VERSION {
         let text = format!(
@@ -114,16 +114,16 @@ pub(crate) fn decode(
         let kind = at.u32()?;
         at.u32()?;
         let (table, len) = (at.u64()?, at.u64()? as usize);
-        let mut payload = Reader(at.take(len)?);
+        let mut payload = RecordCursor(at.take(len)?);
         at.take(len.next_multiple_of(8) - len)?;
         let change = match kind {
-            KIND_INSERT => Change::Insert(
+            KIND_INSERT => TableChange::Insert(
                 payload
                     .batch(schema_of(table)?)
                     .map_err(|error| unusable(&error.to_string()))?,
             ),
-            KIND_DELETE => Change::Delete(payload.u64()?, payload.bitmap()?),
-            KIND_DELETE_ADDED => Change::DeleteAdded(payload.bitmap()?),
+            KIND_DELETE => TableChange::Delete(payload.u64()?, payload.bitmap()?),
+            KIND_DELETE_ADDED => TableChange::DeleteAdded(payload.bitmap()?),
             other => return Err(unusable(&format!("it has a change of unknown kind {other}"))),
         };
         changes.push((table, change));
@@ -131,15 +131,16 @@ pub(crate) fn decode(
     Ok(changes)
 }
 
-/// About how many bytes a change takes in a record.
-pub(crate) fn size(change: &Change) -> usize {
+/// Returns the approximate number of bytes of a change in a record.
+pub(crate) fn size(change: &TableChange) -> usize {
     match change {
-        Change::Insert(batch) => batch.get_array_memory_size(),
-        Change::Delete(_, rows) | Change::DeleteAdded(rows) => rows.serialized_size(),
+        TableChange::Insert(batch) => batch.get_array_memory_size(),
+        TableChange::Delete(_, rows) | TableChange::DeleteAdded(rows) => rows.serialized_size(),
     }
 }
 
-/// A batch that holds on to nothing but its own rows: views of text otherwise keep, and write, whole buffers.
+/// Returns a batch that holds on to nothing but its own rows: views of text otherwise keep, and write, whole
+/// buffers.
 pub(crate) fn compact(batch: &RecordBatch) -> RecordBatch {
     let own = |column: &ArrayRef| -> ArrayRef {
         if let Some(text) = column.as_any().downcast_ref::<StringViewArray>() {
@@ -173,17 +174,17 @@ fn put_bitmap(rows: &RoaringBitmap, bytes: &mut Vec<u8>) {
     let _ = rows.serialize_into(bytes);
 }
 
-/// What a reader says of a record whose checksum was right and whose content is not.
+/// Returns the error for a record with an intact checksum and invalid content.
 pub(crate) fn unusable(reason: &str) -> EngineError {
     EngineError::Log {
         reason: reason.to_string(),
     }
 }
 
-/// The bytes of a record that are still to be read.
-struct Reader<'a>(&'a [u8]);
+/// The unread bytes of a record.
+struct RecordCursor<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> RecordCursor<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], EngineError> {
         let (taken, rest) = self
             .0
@@ -266,11 +267,11 @@ mod tests {
     fn records_are_read_as_written() {
         let batch = batch();
         let changes = vec![
-            (7, Change::Delete(5, RoaringBitmap::from([1, 70_000]))),
-            (7, Change::Insert(batch.clone())),
-            (u64::MAX, Change::DeleteAdded(RoaringBitmap::from([0]))),
-            (7, Change::Insert(batch.slice(1, 1))),
-            (7, Change::Insert(batch.slice(0, 0))),
+            (7, TableChange::Delete(5, RoaringBitmap::from([1, 70_000]))),
+            (7, TableChange::Insert(batch.clone())),
+            (u64::MAX, TableChange::DeleteAdded(RoaringBitmap::from([0]))),
+            (7, TableChange::Insert(batch.slice(1, 1))),
+            (7, TableChange::Insert(batch.slice(0, 0))),
         ];
         let bytes = encode(&changes).unwrap();
         assert_eq!(bytes.len() % 8, 0);
@@ -288,7 +289,7 @@ mod tests {
             let decimals = Decimal128Array::from(vec![value]).with_precision_and_scale(38, 0);
             let column = Arc::new(decimals.unwrap()) as ArrayRef;
             let batch = RecordBatch::try_from_iter([("d", column)]).unwrap();
-            let changes = vec![(7, Change::Insert(batch.clone()))];
+            let changes = vec![(7, TableChange::Insert(batch.clone()))];
             let bytes = encode(&changes).unwrap();
             assert_eq!(decode(&bytes, |_| Ok(batch.schema())).unwrap(), changes);
             bytes[0]
@@ -311,7 +312,7 @@ mod tests {
             compact(&one).column(0).as_string_view().value(0),
             "a text of many characters, number 500"
         );
-        assert!(encode(&[(1, Change::Insert(one))]).unwrap().len() < 600);
+        assert!(encode(&[(1, TableChange::Insert(one))]).unwrap().len() < 600);
     }
 
     #[test]
@@ -329,7 +330,7 @@ mod tests {
         ] {
             assert!(document.contains(&line), "{line}");
         }
-        let bytes = encode(&[(5, Change::DeleteAdded(RoaringBitmap::from([0])))]).unwrap();
+        let bytes = encode(&[(5, TableChange::DeleteAdded(RoaringBitmap::from([0])))]).unwrap();
         assert_eq!(bytes[..RECORD_HEADER], [1, 0, 0, 0, 1, 0, 0, 0]);
         assert_eq!(
             bytes[RECORD_HEADER..RECORD_HEADER + 16],
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn newer_and_foreign_records_are_refused() {
-        let mut bytes = encode(&[(1, Change::DeleteAdded(RoaringBitmap::from([0])))]).unwrap();
+        let mut bytes = encode(&[(1, TableChange::DeleteAdded(RoaringBitmap::from([0])))]).unwrap();
         bytes[0] = 9;
         let newer = decode(&bytes, |_| Ok(batch().schema())).unwrap_err().to_string();
         assert!(

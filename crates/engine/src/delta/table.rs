@@ -1,8 +1,8 @@
-//! What the log says of one table: rows that were added, and rows that are gone.
+//! The changes of one table in the log: added rows and deleted rows.
 //!
-//! Invariants: added rows are numbered in the order of their arrival and keep their numbers; batches are never empty
-//! and, like the digits of a binary counter, each has more rows than the one behind it, so that n insertions of one row
-//! leave O(log n) batches and copy O(n log n) rows in all.
+//! Invariants: added rows are numbered in the order of their arrival and keep their numbers; batches are
+//! never empty and, like the digits of a binary counter, each has more rows than the one behind it, so that n
+//! insertions of one row leave O(log n) batches and copy O(n log n) rows in all.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use arrow_schema::ArrowError;
 use arrow_select::concat::concat_batches;
 use roaring::RoaringBitmap;
 
-use super::record::{Change, compact};
+use super::record::{TableChange, compact};
 
 /// Small changes of one table since its segments were written. Clones share the rows.
 #[derive(Debug, Clone, Default)]
@@ -28,15 +28,15 @@ pub(crate) struct TableDelta {
 }
 
 impl TableDelta {
-    /// Takes in one change.
+    /// Applies a change.
     ///
     /// # Errors
     /// A batch has other columns than those before it; a deleted row was never added.
-    pub(crate) fn apply(&mut self, change: &Change) -> Result<(), ArrowError> {
+    pub(crate) fn apply(&mut self, change: &TableChange) -> Result<(), ArrowError> {
         match change {
-            Change::Insert(batch) => self.insert(batch)?,
-            Change::Delete(segment, rows) => *self.deleted.entry(*segment).or_default() |= rows,
-            Change::DeleteAdded(rows) => {
+            TableChange::Insert(batch) => self.insert(batch)?,
+            TableChange::Delete(segment, rows) => *self.deleted.entry(*segment).or_default() |= rows,
+            TableChange::DeleteAdded(rows) => {
                 if rows.max().is_some_and(|last| last as usize >= self.rows) {
                     let what = "the log deletes an added row that it has not added";
                     return Err(ArrowError::InvalidArgumentError(what.into()));
@@ -65,56 +65,57 @@ impl TableDelta {
         Ok(())
     }
 
-    /// The added rows in their order, deleted ones included: of each batch the number of its first row.
+    /// Returns the added rows in order, including deleted ones, as batches with the number of their first
+    /// row.
     pub(crate) fn batches(&self) -> &[(usize, Arc<RecordBatch>)] {
         &self.batches
     }
 
-    /// Added rows, deleted ones included.
+    /// Returns the number of added rows, including deleted ones.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Which of the added rows are deleted.
+    /// Returns the numbers of the added rows that are deleted.
     pub(crate) fn gone(&self) -> &RoaringBitmap {
         &self.gone
     }
 
-    /// Is the added row deleted.
+    /// Returns true if the added row is deleted.
     pub(crate) fn is_gone(&self, row: usize) -> bool {
         self.gone.contains(row as u32)
     }
 
-    /// Are all of these added rows there.
+    /// Returns true if none of these added rows is deleted.
     pub(crate) fn are_live(&self, rows: &Range<usize>) -> bool {
         self.gone.range_cardinality(rows.start as u32..rows.end as u32) == 0
     }
 
-    /// Added rows that are there.
+    /// Returns the number of added rows that are not deleted.
     pub(crate) fn live_rows(&self) -> usize {
         self.rows - self.gone.len() as usize
     }
 
-    /// Deleted rows of segments, by the segment's id.
+    /// Returns the deleted rows of segments, by segment id.
     pub(crate) fn deleted(&self) -> &BTreeMap<u64, RoaringBitmap> {
         &self.deleted
     }
 
-    /// The changes that lead to it from an empty one.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = Change> {
+    /// Returns the changes that lead from an empty delta to this one.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = TableChange> {
         let added = self
             .batches
             .iter()
-            .map(|(_, batch)| Change::Insert(RecordBatch::clone(batch)));
-        let gone = (!self.gone.is_empty()).then(|| Change::DeleteAdded(self.gone.clone()));
+            .map(|(_, batch)| TableChange::Insert(RecordBatch::clone(batch)));
+        let gone = (!self.gone.is_empty()).then(|| TableChange::DeleteAdded(self.gone.clone()));
         let deleted = self
             .deleted
             .iter()
-            .map(|(segment, rows)| Change::Delete(*segment, rows.clone()));
+            .map(|(segment, rows)| TableChange::Delete(*segment, rows.clone()));
         added.chain(gone).chain(deleted)
     }
 
-    /// About how many bytes of DRAM the rows take.
+    /// Returns the approximate number of bytes of DRAM that the rows occupy.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -125,9 +126,9 @@ mod tests {
     use super::*;
     use arrow_array::{ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
 
-    fn rows(values: Range<i64>) -> Change {
+    fn rows(values: Range<i64>) -> TableChange {
         let column = Arc::new(Int64Array::from_iter_values(values)) as ArrayRef;
-        Change::Insert(RecordBatch::try_from_iter([("i", column)]).unwrap())
+        TableChange::Insert(RecordBatch::try_from_iter([("i", column)]).unwrap())
     }
 
     #[test]
@@ -161,9 +162,9 @@ mod tests {
             delta.apply(&rows(value..value + 1)).unwrap();
         }
         let deletions = [
-            Change::DeleteAdded(RoaringBitmap::from([2])),
-            Change::Delete(8, RoaringBitmap::from([1])),
-            Change::Delete(9, RoaringBitmap::from([7])),
+            TableChange::DeleteAdded(RoaringBitmap::from([2])),
+            TableChange::Delete(8, RoaringBitmap::from([1])),
+            TableChange::Delete(9, RoaringBitmap::from([7])),
         ];
         deletions.iter().for_each(|change| delta.apply(change).unwrap());
         let mut again = TableDelta::default();
@@ -178,14 +179,16 @@ mod tests {
         let mut delta = TableDelta::default();
         delta.apply(&rows(0..10)).unwrap();
         delta
-            .apply(&Change::DeleteAdded(RoaringBitmap::from([3, 4])))
+            .apply(&TableChange::DeleteAdded(RoaringBitmap::from([3, 4])))
             .unwrap();
         delta
-            .apply(&Change::DeleteAdded(RoaringBitmap::from([4, 5])))
+            .apply(&TableChange::DeleteAdded(RoaringBitmap::from([4, 5])))
             .unwrap();
-        delta.apply(&Change::Delete(8, RoaringBitmap::from([1]))).unwrap();
         delta
-            .apply(&Change::Delete(8, RoaringBitmap::from([1, 2])))
+            .apply(&TableChange::Delete(8, RoaringBitmap::from([1])))
+            .unwrap();
+        delta
+            .apply(&TableChange::Delete(8, RoaringBitmap::from([1, 2])))
             .unwrap();
         assert_eq!((delta.live_rows(), delta.deleted()[&8].len()), (7, 2));
         assert!(delta.is_gone(5) && !delta.is_gone(6));

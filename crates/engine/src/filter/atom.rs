@@ -7,17 +7,17 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{Between, InList, Like};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use super::codes::Codes;
+use super::codes::CodeDomain;
 use super::probe;
 use super::truth::{self, Truth};
 use crate::semantics::without_sign_of_zero;
 
-/// The truth of a condition that is no AND, OR or NOT.
-pub(crate) fn of(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+/// Evaluates the truth of a condition other than AND, OR and NOT.
+pub(crate) fn of(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     direct(expr, codes).or_else(|| probe::every_code(expr, codes))
 }
 
-fn direct(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+fn direct(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     match expr {
         Expr::Column(_) => compare(Operator::Eq, &ScalarValue::Boolean(Some(true)), codes),
         Expr::IsNull(inner) if matches!(**inner, Expr::Column(_)) => {
@@ -38,15 +38,16 @@ fn direct(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
     }
 }
 
-/// `value op literal`, where the value is the column or a monotone function of it.
-fn side(value: &Expr, op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Truth> {
+/// Evaluates `value op literal`, where the value is the column or a monotone function of it.
+fn side(value: &Expr, op: Operator, literal: &ScalarValue, codes: &CodeDomain<'_>) -> Option<Truth> {
     match column_or(value) {
         Expr::Column(_) => compare(op, literal, codes),
         _ => probe::monotone(value, op, literal, codes),
     }
 }
 
-/// The column itself where its zeros are made one, as they are among codes; else the expression.
+/// Returns the column below a function that only unifies the zeros of floats, as codes do; otherwise the
+/// expression.
 fn column_or(value: &Expr) -> &Expr {
     match without_sign_of_zero(value) {
         column @ Expr::Column(_) => column,
@@ -54,8 +55,8 @@ fn column_or(value: &Expr) -> &Expr {
     }
 }
 
-/// `column op literal`.
-fn compare(op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Truth> {
+/// Evaluates `column op literal`.
+fn compare(op: Operator, literal: &ScalarValue, codes: &CodeDomain<'_>) -> Option<Truth> {
     if literal.is_null() {
         return match op {
             Operator::IsDistinctFrom => Some(Truth::total(codes.values.clone(), codes)),
@@ -91,7 +92,7 @@ fn compare(op: Operator, literal: &ScalarValue, codes: &Codes<'_>) -> Option<Tru
     })
 }
 
-fn between(between: &Between, codes: &Codes<'_>) -> Option<Truth> {
+fn between(between: &Between, codes: &CodeDomain<'_>) -> Option<Truth> {
     let bound = |op, bound: &Expr| {
         Expr::BinaryExpr(BinaryExpr::new(between.expr.clone(), op, Box::new(bound.clone())))
     };
@@ -104,7 +105,7 @@ fn between(between: &Between, codes: &Codes<'_>) -> Option<Truth> {
     Some(if between.negated { both.not() } else { both })
 }
 
-fn in_list(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
+fn in_list(list: &InList, codes: &CodeDomain<'_>) -> Option<Truth> {
     if !matches!(column_or(&list.expr), Expr::Column(_)) {
         return one_of_few(list, codes);
     }
@@ -137,8 +138,8 @@ fn in_list(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
     Some(if list.negated { matching.not() } else { matching })
 }
 
-/// `function(column) IN (…)` as an OR, for as many values as may be bisected for.
-fn one_of_few(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
+/// Evaluates `function(column) IN (…)` as an OR, for few values, since each needs a bisection.
+fn one_of_few(list: &InList, codes: &CodeDomain<'_>) -> Option<Truth> {
     const FEW: usize = 32;
     if list.list.len() > FEW {
         return None;
@@ -157,7 +158,7 @@ fn one_of_few(list: &InList, codes: &Codes<'_>) -> Option<Truth> {
     Some(if list.negated { any.not() } else { any })
 }
 
-fn like(like: &Like, codes: &Codes<'_>) -> Option<Truth> {
+fn like(like: &Like, codes: &CodeDomain<'_>) -> Option<Truth> {
     if like.case_insensitive
         || !matches!(*like.expr, Expr::Column(_))
         || like.escape_char.is_some_and(|c| c != '\\')
@@ -187,7 +188,8 @@ enum Pattern {
     Whole(String),
 }
 
-/// A LIKE pattern that is a text, or a text followed by `%`; a backslash takes the next character as it is.
+/// Reads a LIKE pattern that is a text, or a text followed by `%`; a backslash takes the next character as it
+/// is.
 fn read_pattern(pattern: &str) -> Option<Pattern> {
     let mut text = String::new();
     let mut characters = pattern.chars();

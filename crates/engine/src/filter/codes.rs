@@ -8,7 +8,7 @@ use halocline_columns::{CodePredicate, CodeSpace};
 use super::intervals::Intervals;
 
 /// A column's code space with the sets that conditions start from.
-pub(crate) struct Codes<'a> {
+pub(crate) struct CodeDomain<'a> {
     /// The column.
     pub(crate) field: &'a Field,
     /// Its codes.
@@ -19,7 +19,7 @@ pub(crate) struct Codes<'a> {
     pub(crate) nulls: Intervals,
 }
 
-impl<'a> Codes<'a> {
+impl<'a> CodeDomain<'a> {
     pub(crate) fn new(field: &'a Field, space: &'a CodeSpace) -> Self {
         let nulls = match space.null_code() {
             Some(code) => Intervals::range(code, code),
@@ -34,12 +34,12 @@ impl<'a> Codes<'a> {
         }
     }
 
-    /// The set of codes that match `predicate`.
+    /// Returns the set of codes that match `predicate`.
     pub(crate) fn set(&self, predicate: &CodePredicate) -> Intervals {
         Intervals::of(predicate, self.space.max_code())
     }
 
-    /// A literal as an array of the column's type, if nothing is lost on the way.
+    /// Casts a literal to the type of the column; none if the cast is lossy.
     pub(crate) fn literal(&self, value: &ScalarValue) -> Option<ScalarValue> {
         let (from, to) = (value.data_type(), self.space.data_type());
         if from == *to {
@@ -50,7 +50,7 @@ impl<'a> Codes<'a> {
         (back == *value).then_some(cast)
     }
 
-    /// A literal as an array of one value of the column's type.
+    /// Returns a literal as an array of one value of the column's type.
     pub(crate) fn array(&self, value: &ScalarValue) -> Option<ArrayRef> {
         self.literal(value)?.to_array().ok()
     }

@@ -10,12 +10,12 @@ const MAX_SET: u64 = 1 << 16;
 pub(crate) struct Intervals(Vec<(u64, u64)>);
 
 impl Intervals {
-    /// No code.
+    /// Returns the empty set.
     pub(crate) fn empty() -> Self {
         Self::default()
     }
 
-    /// The codes `lo..=hi`; none if `lo > hi`.
+    /// Returns the codes `lo..=hi`; none if `lo > hi`.
     pub(crate) fn range(lo: u64, hi: u64) -> Self {
         if lo > hi {
             Self::empty()
@@ -24,7 +24,7 @@ impl Intervals {
         }
     }
 
-    /// The given codes, which are sorted.
+    /// Returns the set of the given sorted codes.
     pub(crate) fn codes(codes: impl IntoIterator<Item = u64>) -> Self {
         let mut out = Self::empty();
         for code in codes {
@@ -33,7 +33,7 @@ impl Intervals {
         out
     }
 
-    /// The codes of `0..=max_code` that match `predicate`.
+    /// Returns the codes of `0..=max_code` that match `predicate`.
     pub(crate) fn of(predicate: &CodePredicate, max_code: u64) -> Self {
         match predicate {
             CodePredicate::Any => Self::range(0, max_code),
@@ -52,7 +52,7 @@ impl Intervals {
         }
     }
 
-    /// Codes in either.
+    /// Returns the codes in either set.
     pub(crate) fn union(&self, other: &Self) -> Self {
         let mut all: Vec<_> = self.0.iter().chain(&other.0).copied().collect();
         all.sort_unstable();
@@ -63,7 +63,7 @@ impl Intervals {
         out
     }
 
-    /// Codes in both.
+    /// Returns the codes in both sets.
     pub(crate) fn intersect(&self, other: &Self) -> Self {
         let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut out = Vec::new();
@@ -81,7 +81,7 @@ impl Intervals {
         Self(out)
     }
 
-    /// Codes of `within` that are not in this set.
+    /// Returns the codes of `within` that are not in this set.
     pub(crate) fn complement(&self, within: &Self) -> Self {
         let mut gaps = Vec::new();
         let mut next = Some(0);
@@ -99,7 +99,7 @@ impl Intervals {
         Self(gaps).intersect(within)
     }
 
-    /// The set as a predicate over `0..=max_code`, if there is one that says exactly this.
+    /// Returns the set as a predicate over `0..=max_code`, if there is an exact one.
     pub(crate) fn to_predicate(&self, max_code: u64) -> Option<CodePredicate> {
         match self.0.as_slice() {
             [] => Some(CodePredicate::Nothing),
@@ -116,7 +116,7 @@ impl Intervals {
     }
 }
 
-/// What matches both predicates (over codes up to `max_code`). `None` only if the result has too many ranges.
+/// Intersects two predicates over codes up to `max_code`. `None` only if the result has too many ranges.
 pub(crate) fn both(left: &CodePredicate, right: &CodePredicate, max_code: u64) -> Option<CodePredicate> {
     Intervals::of(left, max_code)
         .intersect(&Intervals::of(right, max_code))

@@ -1,7 +1,7 @@
-//! Filters as code predicates: what of a WHERE clause the scan and the indexes can answer by themselves.
+//! Filters as predicates on codes: the part of a WHERE clause that scans and indexes can answer.
 //!
-//! A filter that speaks of one column and whose truth depends on nothing but the value is turned into the set of
-//! codes for which it is true, exactly, in SQL's three-valued logic. Whatever cannot be turned stays an expression.
+//! A filter on one column whose truth depends only on the value is translated to the set of
+//! codes for which it is true, exactly, in the three-valued logic of SQL. Other filters remain expressions.
 //!
 //! Sets of codes are sorted ranges. A set of one range, or of at most 65,536 codes, becomes a `CodePredicate`
 //! and is reported to DataFusion as exact. Expressions that are neither comparisons nor monotone are
@@ -21,19 +21,19 @@ use halocline_columns::{CodePredicate, CodeSpace};
 
 pub(crate) use intervals::both;
 
-use codes::Codes;
+use codes::CodeDomain;
 
-/// A filter over one column, the column's name freed from its table's.
+/// A filter over one column, with unqualified column names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Condition {
+pub(crate) struct ColumnCondition {
     /// Position of the column in the table.
     pub(crate) column: usize,
     /// The filter.
     pub(crate) expr: Expr,
 }
 
-impl Condition {
-    /// Reads a filter, if it speaks of exactly one column of `schema` and gives the same answer each time.
+impl ColumnCondition {
+    /// Reads a filter; none unless it refers to exactly one column of `schema` and is not volatile.
     pub(crate) fn read(filter: &Expr, schema: &Schema) -> Option<Self> {
         let columns = filter.column_refs();
         let mut names = columns.iter().map(|column| column.name.as_str());
@@ -48,14 +48,14 @@ impl Condition {
         })
     }
 
-    /// The codes of `space` for which the condition is true; `None` if that cannot be said exactly.
+    /// Returns the codes of `space` for which the condition is true; `None` if there is no exact translation.
     pub(crate) fn translate(&self, field: &Field, space: &CodeSpace) -> Option<CodePredicate> {
-        let codes = Codes::new(field, space);
+        let codes = CodeDomain::new(field, space);
         truth::of(&self.expr, &codes)?.yes.to_predicate(space.max_code())
     }
 }
 
-/// The expression with bare column names.
+/// Returns the expression with unqualified column names.
 pub(crate) fn unqualified(expr: Expr) -> Option<Expr> {
     expr.transform(|node| match node {
         Expr::Column(column) if column.relation.is_some() => Ok(Transformed::yes(Expr::Column(

@@ -1,5 +1,6 @@
-//! Conditions decided by evaluating them on values of the column: all of them when they are few, or by bisection when
-//! the condition compares a monotone function of the column (a widening cast, the year of a date) with a literal.
+//! Conditions decided by evaluating them on values of the column: all of them when they are few, or by
+//! bisection when the condition compares a monotone function of the column (a widening cast, the year of a
+//! date) with a literal.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
-use super::codes::Codes;
+use super::codes::CodeDomain;
 use super::intervals::Intervals;
 use super::truth::Truth;
 use crate::semantics::is_canonical;
@@ -22,15 +23,15 @@ const MAX_PROBES: u64 = 1024;
 /// Probes per round of the bisection.
 const FANOUT: u64 = 64;
 
-/// A condition ready to be evaluated on codes.
-struct Probe<'a> {
-    codes: &'a Codes<'a>,
+/// A condition that can be evaluated on codes.
+struct CodeProbe<'a> {
+    codes: &'a CodeDomain<'a>,
     schema: Arc<Schema>,
     physical: Arc<dyn PhysicalExpr>,
 }
 
-impl<'a> Probe<'a> {
-    fn new(expr: &Expr, codes: &'a Codes<'a>) -> Option<Self> {
+impl<'a> CodeProbe<'a> {
+    fn new(expr: &Expr, codes: &'a CodeDomain<'a>) -> Option<Self> {
         let field = Field::new(codes.field.name(), codes.space.data_type().clone(), true);
         let schema = Arc::new(Schema::new(vec![field]));
         let described = DFSchema::try_from(Arc::clone(&schema)).ok()?;
@@ -43,7 +44,7 @@ impl<'a> Probe<'a> {
         })
     }
 
-    /// The condition's value at each code; `None` if it fails there or is not boolean.
+    /// Evaluates the condition at each code; `None` if that fails or the result is not boolean.
     fn at(&self, codes: &[u64]) -> Option<BooleanArray> {
         let values = self.codes.space.decode(codes).ok()?;
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), vec![values]).ok()?;
@@ -57,14 +58,14 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// The truth of any condition over a column of few codes.
-pub(crate) fn every_code(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+/// Evaluates a condition on every code of a column that has few codes.
+pub(crate) fn every_code(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     let max = codes.space.max_code();
     if max >= MAX_PROBES {
         return None;
     }
     let all: Vec<u64> = (0..=max).collect();
-    let answer = Probe::new(expr, codes)?.at(&all)?;
+    let answer = CodeProbe::new(expr, codes)?.at(&all)?;
     let with = |wanted: bool| {
         Intervals::codes(
             all.iter()
@@ -79,17 +80,17 @@ pub(crate) fn every_code(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
     })
 }
 
-/// The truth of `function op literal`, if the function is known to be monotone over the column.
+/// Bisects for the truth of `function op literal` if the function is known to be monotone over the column.
 pub(crate) fn monotone(
     function: &Expr,
     op: Operator,
     literal: &ScalarValue,
-    codes: &Codes<'_>,
+    codes: &CodeDomain<'_>,
 ) -> Option<Truth> {
     if literal.is_null() || !is_monotone(function, codes.space.data_type()) {
         return None;
     }
-    let of_values: fn(Intervals, &Codes<'_>) -> Truth = match op {
+    let of_values: fn(Intervals, &CodeDomain<'_>) -> Truth = match op {
         Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => Truth::total,
         Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
             Truth::strict
@@ -135,14 +136,15 @@ pub(crate) fn monotone(
     })
 }
 
-/// The first code of a value for which `condition`, false up to somewhere and true from there, is true. The outer
-/// `None` says that it is not such a condition (it fails or is NULL at a probe), the inner one that it is true nowhere.
+/// The first code of a value for which `condition`, false up to somewhere and true from there, is true. The
+/// outer The outer `None` means that the condition is not monotone (it fails or is NULL at a probe), the
+/// inner one that it is never true.
 #[expect(
     clippy::option_option,
     reason = "two different absences, and used in this file only"
 )]
-fn first(condition: &BinaryExpr, codes: &Codes<'_>) -> Option<Option<u64>> {
-    let probe = Probe::new(&Expr::BinaryExpr(condition.clone()), codes)?;
+fn first(condition: &BinaryExpr, codes: &CodeDomain<'_>) -> Option<Option<u64>> {
+    let probe = CodeProbe::new(&Expr::BinaryExpr(condition.clone()), codes)?;
     // Invariant: false (or outside) below `lo`, true (or outside) above `hi`.
     let (mut lo, mut hi) = (
         codes.space.null_code().map_or(0, |null| null + 1),
@@ -179,7 +181,8 @@ fn first(condition: &BinaryExpr, codes: &Codes<'_>) -> Option<Option<u64>> {
     Some(Some(hi))
 }
 
-/// Does `expr` sort its results like the column's values. Its definedness is checked at the ends of the domain.
+/// Returns true if `expr` is monotone over the values of the column. Whether it is defined is checked at the
+/// ends of the domain.
 fn is_monotone(expr: &Expr, column: &DataType) -> bool {
     match expr {
         Expr::Column(_) => is_ordered(column),
@@ -201,8 +204,8 @@ fn is_monotone(expr: &Expr, column: &DataType) -> bool {
     }
 }
 
-/// Casts between numbers, and between dates and timestamps, keep the order; casts between the two kinds are left out, and
-/// so are those that wrap where the result is outside of its type instead of failing there.
+/// Casts between numbers, and between dates and timestamps, keep the order; casts between the two kinds are
+/// left out, and so are those that wrap where the result is outside of its type instead of failing there.
 fn keeps_order(inner: &Expr, to: &DataType, column: &DataType) -> bool {
     let from = match inner {
         Expr::Cast(cast) => cast.field.data_type(),

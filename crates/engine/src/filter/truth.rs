@@ -4,10 +4,10 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::atom;
-use super::codes::Codes;
+use super::codes::CodeDomain;
 use super::intervals::Intervals;
 
-/// For which codes an expression is true and for which it is false; for the others it is NULL.
+/// The codes for which an expression is true, and those for which it is false; it is NULL for the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Truth {
     pub(crate) yes: Intervals,
@@ -15,7 +15,7 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// NULL everywhere.
+    /// Returns the truth of an expression that is always NULL.
     pub(crate) fn unknown() -> Self {
         Self {
             yes: Intervals::empty(),
@@ -23,8 +23,8 @@ impl Truth {
         }
     }
 
-    /// True on `yes`, false on all other values, NULL on NULL.
-    pub(crate) fn strict(yes: Intervals, codes: &Codes<'_>) -> Self {
+    /// Returns the truth of an expression that is true on `yes`, false on all other values, and NULL on NULL.
+    pub(crate) fn strict(yes: Intervals, codes: &CodeDomain<'_>) -> Self {
         let yes = yes.intersect(&codes.values);
         Self {
             no: yes.complement(&codes.values),
@@ -32,8 +32,8 @@ impl Truth {
         }
     }
 
-    /// True on `yes`, false on all other codes, NULL's included.
-    pub(crate) fn total(yes: Intervals, codes: &Codes<'_>) -> Self {
+    /// Returns the truth of an expression that is true on `yes` and false on all other codes, including NULL.
+    pub(crate) fn total(yes: Intervals, codes: &CodeDomain<'_>) -> Self {
         Self {
             no: yes.complement(&codes.values.union(&codes.nulls)),
             yes,
@@ -61,16 +61,16 @@ impl Truth {
         }
     }
 
-    /// Codes for which the expression is NULL.
-    fn null(&self, codes: &Codes<'_>) -> Intervals {
+    /// Returns the codes for which the expression is NULL.
+    fn null(&self, codes: &CodeDomain<'_>) -> Intervals {
         self.yes
             .union(&self.no)
             .complement(&codes.values.union(&codes.nulls))
     }
 }
 
-/// The truth of `expr`, exactly, or `None`.
-pub(crate) fn of(expr: &Expr, codes: &Codes<'_>) -> Option<Truth> {
+/// Returns the truth of `expr`, exactly, or `None`.
+pub(crate) fn of(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
     match expr {
         Expr::Alias(alias) => of(&alias.expr, codes),
         Expr::BinaryExpr(BinaryExpr {

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use super::error::ImportError;
 use super::files::Files;
 use super::input::Batches;
-use super::options::{Format, ImportOptions};
+use super::options::{ImportFormat, ImportOptions};
 
 /// Rows of a batch, as queries have them.
 const BATCH_ROWS: usize = 8192;
@@ -22,13 +22,13 @@ pub(crate) struct CsvSource {
 }
 
 impl CsvSource {
-    /// Infers the columns of some files, read as the options say.
+    /// Infers the columns of some files, read with these options.
     ///
     /// # Errors
     /// A file cannot be read, is malformed, or has other columns than the first one.
     pub(crate) fn open(paths: &[PathBuf], options: ImportOptions) -> Result<Self, ImportError> {
         let options = ImportOptions {
-            format: Format::Csv,
+            format: ImportFormat::Csv,
             sample_rows: None,
             batch_rows: BATCH_ROWS,
             batch_bytes: Some(BATCH_BYTES),
@@ -39,12 +39,12 @@ impl CsvSource {
         Ok(Self { files, count })
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.files.schema
     }
 
-    /// The number of files.
+    /// Returns the number of files.
     pub(crate) fn count(&self) -> usize {
         self.count
     }

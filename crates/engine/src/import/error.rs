@@ -1,11 +1,11 @@
-//! Where an input file is wrong, and how.
+//! Errors in input files.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A place in an input file.
+/// A location in an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum SourceLocation {
     /// The file as a whole (its header, footer or schema).
     File,
     /// A line of a text file, from 1.
@@ -16,7 +16,7 @@ pub enum Place {
     Batch(usize),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => Ok(()),
@@ -27,7 +27,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong there.
+/// The kind of an error in an input file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportFault {
@@ -110,11 +110,11 @@ pub enum ImportFault {
 pub struct ImportError {
     /// The file.
     pub file: PathBuf,
-    /// Where in it.
-    pub place: Place,
+    /// The location in the file.
+    pub place: SourceLocation,
     /// The column, where one is to blame.
     pub column: Option<String>,
-    /// What is wrong.
+    /// The kind of the error.
     pub fault: ImportFault,
 }
 

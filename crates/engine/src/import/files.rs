@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::error::{ImportError, ImportFault, Place};
-use super::input::{Bytes, Input, detect, fault};
-use super::options::{Format, ImportOptions};
+use super::error::{ImportError, ImportFault, SourceLocation};
+use super::input::{BytesRead, Input, detect, fault};
+use super::options::{ImportFormat, ImportOptions};
 use super::report::{DialectReport, InferredColumn};
 use super::sql_types::tpch_schema;
 use super::text::{Dialect, InferredColumns, TextColumns, infer, sniff};
@@ -15,32 +15,32 @@ use super::value::sql_name;
 use super::{ipc, parquet, text};
 use crate::storable::{storable_schema, storable_type, to_schema};
 
-/// How one file is to be read.
+/// A file to read, with its format.
 #[derive(Debug)]
-struct Source {
+struct InputSource {
     path: PathBuf,
-    format: Format,
+    format: ImportFormat,
     dialect: Option<Dialect>,
 }
 
 /// Files that make one table.
 #[derive(Debug)]
 pub(crate) struct Files {
-    sources: Vec<Source>,
+    sources: Vec<InputSource>,
     /// The columns of the table.
     pub(crate) schema: SchemaRef,
-    /// Were types inferred from a part of the values only.
+    /// True if types were inferred from a part of the values only.
     pub(crate) guessed: bool,
-    /// Which columns of text files have inferred types.
+    /// For each column of text files, whether its type was inferred.
     inferred: Arc<[bool]>,
     /// Columns of text files, and what decided their types.
     pub(crate) columns: Vec<InferredColumn>,
     batch: BatchSize,
     /// Bytes read so far.
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: BytesRead,
 }
 
-/// How large batches may be.
+/// Limits on the size of batches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchSize {
     rows: usize,
@@ -64,24 +64,24 @@ impl BatchSize {
         }
     }
 
-    /// Bytes that a page of a file or a batch of its own may have when it is decompressed.
+    /// Returns the most bytes of a decompressed page or batch of a file.
     pub(crate) fn part_bytes(self) -> u64 {
         (self.bytes.saturating_mul(PART_BATCHES) as u64).clamp(LEAST_PART, MOST_PART)
     }
 
-    /// May a batch of so many rows and bytes take another row.
+    /// Returns true if a batch of `rows` rows and `bytes` bytes may take another row.
     pub(crate) fn has_room(self, rows: usize, bytes: usize) -> bool {
         rows < self.rows && bytes < self.bytes
     }
 
-    /// Rows of a batch if a row takes so many bytes.
+    /// Returns the number of rows of a batch if a row takes `bytes` bytes.
     pub(crate) fn rows(self, row_bytes: u64) -> usize {
         let row_bytes = usize::try_from(row_bytes).unwrap_or(usize::MAX).max(1);
         (self.bytes / row_bytes).max(LEAST_ROWS).min(self.rows)
     }
 }
 
-/// Bytes of a row in Arrow's arrays, without the strings' own.
+/// Returns the bytes of a row in Arrow arrays, without those of strings.
 pub(crate) fn fixed_bytes(schema: &Schema) -> u64 {
     let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(16) as u64;
     schema.fields().iter().map(width).sum()
@@ -96,19 +96,19 @@ impl Files {
         let mut sources = Vec::new();
         for path in files {
             let format = match options.format {
-                Format::Auto => detect(path)?,
+                ImportFormat::Auto => detect(path)?,
                 format => format,
             };
             let dialect = match format {
-                Format::Tbl => Some(Dialect::of_tbl(
+                ImportFormat::Tbl => Some(Dialect::of_tbl(
                     path,
                     options.delimiter.unwrap_or(b'|'),
                     options.nulls(),
                 )?),
-                Format::Csv => Some(sniff(path, options, options.schema.as_deref())?),
+                ImportFormat::Csv => Some(sniff(path, options, options.schema.as_deref())?),
                 _ => None,
             };
-            sources.push(Source {
+            sources.push(InputSource {
                 path: path.clone(),
                 format,
                 dialect,
@@ -127,23 +127,26 @@ impl Files {
             inferred: text.columns.iter().map(|column| !column.given).collect(),
             columns: text.columns,
             batch,
-            bytes: Bytes::default(),
+            bytes: BytesRead::default(),
         })
     }
 
-    /// Number of files.
+    /// Returns the number of files.
     pub(crate) fn count(&self) -> usize {
         self.sources.len()
     }
 
-    /// The path of file `number`.
+    /// Returns the path of file `number`.
     pub(crate) fn path(&self, number: usize) -> &Path {
         &self.sources[number].path
     }
 
-    /// How the CSV files were split.
+    /// Returns the dialects of the CSV files.
     pub(crate) fn dialects(&self) -> Vec<DialectReport> {
-        let csv = self.sources.iter().filter(|source| source.format == Format::Csv);
+        let csv = self
+            .sources
+            .iter()
+            .filter(|source| source.format == ImportFormat::Csv);
         csv.filter_map(|source| {
             let dialect = source.dialect.as_ref()?;
             Some(DialectReport {
@@ -174,14 +177,19 @@ impl Files {
                     bytes,
                 );
             }
-            (None, Format::Arrow) => ipc::read(&source.path, self.batch, bytes)?,
+            (None, ImportFormat::Arrow) => ipc::read(&source.path, self.batch, bytes)?,
             (None, _) => parquet::read(&source.path, self.batch, bytes)?,
         };
         check_names(&source.path, &input.schema, &self.schema)?;
         let (path, schema) = (source.path.clone(), self.schema.clone());
         let batches = input.batches.map(move |batch| {
-            to_schema(&batch?, &schema)
-                .map_err(|e| fault(&path, Place::File, ImportFault::SchemaMismatch(e.to_string())))
+            to_schema(&batch?, &schema).map_err(|e| {
+                fault(
+                    &path,
+                    SourceLocation::File,
+                    ImportFault::SchemaMismatch(e.to_string()),
+                )
+            })
         });
         Ok(Input {
             schema: self.schema.clone(),
@@ -190,7 +198,7 @@ impl Files {
     }
 }
 
-/// What was inferred from text files.
+/// Columns and dialects inferred from text files.
 #[derive(Default)]
 struct InferredText {
     guessed: bool,
@@ -222,20 +230,20 @@ impl InferredText {
     }
 }
 
-/// The columns that all files agree on.
+/// Returns the columns that all files agree on.
 fn common_schema(
     table: &str,
-    sources: &[Source],
+    sources: &[InputSource],
     options: &ImportOptions,
     text: &mut InferredText,
 ) -> Result<SchemaRef, ImportError> {
-    if sources.iter().any(|source| source.format == Format::Tbl) {
+    if sources.iter().any(|source| source.format == ImportFormat::Tbl) {
         return tpch_schema(table).map(|schema| storable_schema(&schema)).ok_or_else(|| {
             let reason = format!(
                 "a .tbl file does not name its columns and '{table}' is not a table of TPC-H; give a schema \
                  (--schema 'a int, b decimal(15,2), …')"
             );
-            fault(&sources[0].path, Place::File, ImportFault::Other(reason))
+            fault(&sources[0].path, SourceLocation::File, ImportFault::Other(reason))
         });
     }
     let texts: Vec<(&Path, &Dialect)> = sources
@@ -262,15 +270,19 @@ fn common_schema(
                 "no column '{name}', whose type is given; there are {}",
                 names.join(", ")
             );
-            return Err(fault(path, Place::File, ImportFault::SchemaMismatch(text)));
+            return Err(fault(
+                path,
+                SourceLocation::File,
+                ImportFault::SchemaMismatch(text),
+            ));
         }
         common = Some(schema);
     }
     for source in sources {
         let own = match (&source.dialect, source.format) {
             (Some(_), _) => continue,
-            (None, Format::Arrow) => ipc::read(&source.path, batch, Bytes::default())?.schema,
-            (None, _) => parquet::read(&source.path, batch, Bytes::default())?.schema,
+            (None, ImportFormat::Arrow) => ipc::read(&source.path, batch, BytesRead::default())?.schema,
+            (None, _) => parquet::read(&source.path, batch, BytesRead::default())?.schema,
         };
         common = Some(match common {
             None => own,
@@ -280,7 +292,7 @@ fn common_schema(
     Ok(common.unwrap_or_else(|| Arc::new(Schema::empty())))
 }
 
-/// The schema of both, which differ at most in what may be NULL.
+/// Returns the schema of both, which differ at most in what may be NULL.
 fn merge(path: &Path, first: &SchemaRef, own: &SchemaRef) -> Result<SchemaRef, ImportError> {
     check_names(path, own, first)?;
     let mut fields = Vec::new();
@@ -291,7 +303,11 @@ fn merge(path: &Path, first: &SchemaRef, own: &SchemaRef) -> Result<SchemaRef, I
                 "column {} is {found} here and {expected} in the first file",
                 a.name()
             );
-            return Err(fault(path, Place::File, ImportFault::SchemaMismatch(text)));
+            return Err(fault(
+                path,
+                SourceLocation::File,
+                ImportFault::SchemaMismatch(text),
+            ));
         }
         fields.push(Field::new(
             a.name(),
@@ -315,5 +331,9 @@ fn check_names(path: &Path, own: &SchemaRef, expected: &SchemaRef) -> Result<(),
         return Ok(());
     }
     let text = format!("{} instead of {}", own.join(", "), expected.join(", "));
-    Err(fault(path, Place::File, ImportFault::SchemaMismatch(text)))
+    Err(fault(
+        path,
+        SourceLocation::File,
+        ImportFault::SchemaMismatch(text),
+    ))
 }

@@ -1,7 +1,7 @@
 //! Keeps a panic of a decoder of foreign files from ending the process.
 //!
-//! The decoders of Arrow and Parquet panic on some malformed files. What they would allocate is bounded beforehand
-//! ([`super::ipc_bounds`], [`super::parquet_pages`]), as a failed allocation cannot be caught.
+//! The decoders of Arrow and Parquet panic on some malformed files. What they would allocate is bounded
+//! beforehand ([`super::ipc_bounds`], [`super::parquet_pages`]), as a failed allocation cannot be caught.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -16,7 +16,7 @@ static HOOK: Once = Once::new();
 
 /// Runs a decoder; a panic is an error with its message, and is not printed.
 ///
-/// What the decoder has changed by then must not be used any more.
+/// State that the decoder has changed before a panic must not be used any more.
 ///
 /// # Errors
 /// The decoder panicked.

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::error::{ImportError, ImportFault, Place};
-use super::options::Format;
+use super::error::{ImportError, ImportFault, SourceLocation};
+use super::options::ImportFormat;
 
-/// Batches of a file as they are decoded; the first error ends them.
+/// The batches of a file, decoded on demand; the first error ends them.
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ImportError>> + Send>;
 
 /// A file that is being read.
@@ -23,11 +23,11 @@ pub(crate) struct Input {
     pub(crate) batches: Batches,
 }
 
-/// Bytes read so far, counted where they are read.
+/// A shared counter of the bytes read so far.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bytes(Arc<AtomicU64>);
+pub(crate) struct BytesRead(Arc<AtomicU64>);
 
-impl Bytes {
+impl BytesRead {
     pub(crate) fn add(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -37,19 +37,19 @@ impl Bytes {
     }
 }
 
-/// A reader that counts.
-pub(crate) struct Counted<R> {
+/// A reader that counts the bytes it reads.
+pub(crate) struct CountingReader<R> {
     inner: R,
-    bytes: Bytes,
+    bytes: BytesRead,
 }
 
-impl<R: Read> Counted<R> {
-    pub(crate) fn new(inner: R, bytes: Bytes) -> Self {
+impl<R: Read> CountingReader<R> {
+    pub(crate) fn new(inner: R, bytes: BytesRead) -> Self {
         Self { inner, bytes }
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(into)?;
         self.bytes.add(read as u64);
@@ -57,8 +57,8 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// An error about a file.
-pub(crate) fn fault(file: &Path, place: Place, fault: ImportFault) -> ImportError {
+/// Returns an error about a file.
+pub(crate) fn fault(file: &Path, place: SourceLocation, fault: ImportFault) -> ImportError {
     ImportError {
         file: file.to_path_buf(),
         place,
@@ -73,7 +73,7 @@ pub(crate) fn open(path: &Path) -> Result<File, ImportError> {
     if file.metadata().map_err(|e| unreadable(path, &e))?.is_dir() {
         return Err(fault(
             path,
-            Place::File,
+            SourceLocation::File,
             ImportFault::Unreadable("it is a directory; name its files".into()),
         ));
     }
@@ -81,14 +81,18 @@ pub(crate) fn open(path: &Path) -> Result<File, ImportError> {
 }
 
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> ImportError {
-    fault(path, Place::File, ImportFault::Unreadable(error.to_string()))
+    fault(
+        path,
+        SourceLocation::File,
+        ImportFault::Unreadable(error.to_string()),
+    )
 }
 
-/// The format of a file: by its first bytes, then by its name.
+/// Returns the format of a file: by its first bytes, then by its name.
 ///
 /// # Errors
-/// The file cannot be read, or nothing tells its format.
-pub(crate) fn detect(path: &Path) -> Result<Format, ImportError> {
+/// The file cannot be read, or its format cannot be detected.
+pub(crate) fn detect(path: &Path) -> Result<ImportFormat, ImportError> {
     let mut head = [0u8; 8];
     let mut read = 0;
     let mut file = open(path)?;
@@ -99,31 +103,35 @@ pub(crate) fn detect(path: &Path) -> Result<Format, ImportError> {
         }
     }
     if head.starts_with(b"PAR1") {
-        return Ok(Format::Parquet);
+        return Ok(ImportFormat::Parquet);
     }
     if head.starts_with(b"ARROW1") || head.starts_with(&[0xff; 4]) {
-        return Ok(Format::Arrow);
+        return Ok(ImportFormat::Arrow);
     }
     let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     match extension.as_deref() {
-        Some("parquet" | "parq" | "pq") => Ok(Format::Parquet),
-        Some("csv" | "tsv" | "txt") => Ok(Format::Csv),
-        Some("tbl") => Ok(Format::Tbl),
-        Some("arrow" | "arrows" | "feather" | "ipc") => Ok(Format::Arrow),
+        Some("parquet" | "parq" | "pq") => Ok(ImportFormat::Parquet),
+        Some("csv" | "tsv" | "txt") => Ok(ImportFormat::Csv),
+        Some("tbl") => Ok(ImportFormat::Tbl),
+        Some("arrow" | "arrows" | "feather" | "ipc") => Ok(ImportFormat::Arrow),
         _ => {
             let reason =
                 "its name and first bytes do not tell the format; say --format parquet, csv, tbl or arrow";
-            Err(fault(path, Place::File, ImportFault::Other(reason.into())))
+            Err(fault(
+                path,
+                SourceLocation::File,
+                ImportFault::Other(reason.into()),
+            ))
         }
     }
 }
 
-/// Length of a file in bytes, 0 if it cannot be told.
+/// Returns the length of a file in bytes; 0 if it is unknown.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |meta| meta.len())
 }
 
-/// Total length of files.
+/// Returns total length of files.
 pub(crate) fn total_length(files: &[PathBuf]) -> u64 {
     files.iter().map(|file| length(file)).sum()
 }

@@ -8,24 +8,24 @@ use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReaderBuilder, StreamReader};
 use arrow_schema::ArrowError;
 
-use super::error::{ImportError, ImportFault, Place};
+use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::BatchSize;
 use super::guard::guarded;
-use super::input::{Bytes, Counted, Input, fault, open, unreadable};
+use super::input::{BytesRead, CountingReader, Input, fault, open, unreadable};
 use super::ipc_bounds::IpcBounds;
 use crate::storable::{storable_schema, to_schema};
 
 const FILE_MAGIC: &[u8] = b"ARROW1";
-/// What a finished stream ends in: the continuation marker and an empty message.
+/// The end of a finished stream: the continuation marker and an empty message.
 const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// Opens an Arrow IPC file or stream.
-pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input, ImportError> {
+pub(crate) fn read(path: &Path, batch: BatchSize, bytes: BytesRead) -> Result<Input, ImportError> {
     let mut file = open(path)?;
     let foreign = |reason: String| {
         fault(
             path,
-            Place::File,
+            SourceLocation::File,
             ImportFault::Foreign {
                 format: "a readable Arrow IPC file",
                 reason,
@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input,
         if tail(&mut file, FILE_MAGIC.len()).map_err(|e| unreadable(path, &e))? != FILE_MAGIC {
             return Err(fault(
                 path,
-                Place::File,
+                SourceLocation::File,
                 ImportFault::Truncated("the footer is missing".into()),
             ));
         }
@@ -56,7 +56,7 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input,
             let reason = "it begins neither like a file nor like a stream".into();
             return Err(fault(
                 path,
-                Place::File,
+                SourceLocation::File,
                 ImportFault::Foreign {
                     format: "Arrow IPC",
                     reason,
@@ -65,7 +65,7 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input,
         }
         return Err(fault(
             path,
-            Place::File,
+            SourceLocation::File,
             ImportFault::Truncated("the end of the stream is missing".into()),
         ));
     }
@@ -73,7 +73,7 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input,
     let bounds = IpcBounds::new(&file, limit).map_err(|e| unreadable(path, &e))?;
     let checked = guarded(|| bounds.check_stream()).and_then(|checked| checked);
     checked.map_err(foreign)?;
-    let counted = BufReader::with_capacity(1 << 20, Counted::new(file, bytes));
+    let counted = BufReader::with_capacity(1 << 20, CountingReader::new(file, bytes));
     let reader = opened(|| StreamReader::try_new(counted, None)).map_err(foreign)?;
     let schema = reader.schema();
     Ok(input(path, &schema, reader))
@@ -84,11 +84,11 @@ fn opened<T>(open: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, String> 
 }
 
 /// Batches of a decoder, up to its first error or panic.
-struct Guarded<I> {
+struct PanicGuarded<I> {
     inner: Option<I>,
 }
 
-impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Guarded<I> {
+impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for PanicGuarded<I> {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -109,7 +109,7 @@ fn begins_with(file: &mut File, magic: &[u8]) -> std::io::Result<bool> {
     Ok(head == magic)
 }
 
-/// The last `count` bytes, fewer if the file is shorter.
+/// Returns the last `count` bytes, fewer if the file is shorter.
 fn tail(file: &mut File, count: usize) -> std::io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(count as u64)))?;
@@ -127,12 +127,12 @@ fn input(
     let schema = storable_schema(schema);
     let to = schema.clone();
     let path: PathBuf = path.to_path_buf();
-    let batches = Guarded { inner: Some(batches) };
+    let batches = PanicGuarded { inner: Some(batches) };
     let batches = batches.enumerate().map(move |(number, batch)| {
         let wrong = |e: ArrowError| {
             fault(
                 &path,
-                Place::Batch(number),
+                SourceLocation::Batch(number),
                 ImportFault::Other(format!("cannot be decoded: {e}")),
             )
         };

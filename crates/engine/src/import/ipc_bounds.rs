@@ -1,5 +1,5 @@
-//! Checks the lengths that an Arrow IPC file declares against its size before it is decoded, because the decoder allocates
-//! what they say.
+//! Checks the lengths that an Arrow IPC file declares against its size before it is decoded, because the
+//! decoder allocates what they say.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ const ROWS_WITHOUT_BYTES: u64 = 1 << 20;
 /// Offsets and lengths of the buffers of a batch, all of them within its body.
 ///
 /// # Errors
-/// One is not, in words.
+/// One is not; the text is the reason.
 fn buffers(batch: &RecordBatch<'_>, body: u64) -> Result<Vec<(u64, u64)>, String> {
     let within = |buffer: &arrow_ipc::Buffer| {
         let (offset, length) = (u64::try_from(buffer.offset()), u64::try_from(buffer.length()));
@@ -36,7 +36,7 @@ fn buffers(batch: &RecordBatch<'_>, body: u64) -> Result<Vec<(u64, u64)>, String
 /// Checks that a batch has no more rows than its bytes, once they are decompressed, can hold.
 ///
 /// # Errors
-/// It has more, in words.
+/// It has more; the text is the reason.
 fn check_rows(batch: &RecordBatch<'_>, decoded: u64) -> Result<(), String> {
     let most = decoded.saturating_mul(8).saturating_add(ROWS_WITHOUT_BYTES);
     let wrong = |count: i64| u64::try_from(count).map_or(true, |count| count > most);
@@ -55,7 +55,7 @@ fn check_rows(batch: &RecordBatch<'_>, decoded: u64) -> Result<(), String> {
 /// Checks a batch that is not compressed and whose body of `body` bytes is in DRAM.
 ///
 /// # Errors
-/// A length is wrong, or it is compressed, in words.
+/// A length is wrong, or it is compressed; the text is the reason.
 pub(crate) fn check_batch_in(batch: &RecordBatch<'_>, body: u64) -> Result<(), String> {
     if batch.compression().is_some() {
         return Err("the batch is compressed".into());
@@ -88,7 +88,7 @@ impl<'a> IpcBounds<'a> {
     /// Checks a file with a footer.
     ///
     /// # Errors
-    /// A length is wrong, in words.
+    /// A length is wrong; the text is the reason.
     pub(crate) fn check_file(&self) -> Result<(), String> {
         let end = self.length.checked_sub(TAIL).ok_or("the footer is missing")?;
         let footer = self.bytes(end, 4)?;
@@ -120,7 +120,7 @@ impl<'a> IpcBounds<'a> {
     /// Checks a stream, message by message.
     ///
     /// # Errors
-    /// A length is wrong, in words.
+    /// A length is wrong; the text is the reason.
     pub(crate) fn check_stream(&self) -> Result<(), String> {
         let mut at = 0;
         while at + 4 <= self.length {
@@ -179,7 +179,7 @@ impl<'a> IpcBounds<'a> {
         check_rows(batch, decoded)
     }
 
-    /// Length of a compressed buffer once it is decompressed.
+    /// Returns the decompressed length of a compressed buffer.
     fn decompressed(&self, at: u64, length: u64) -> Result<u64, String> {
         let bytes = self.bytes(at, 8)?;
         let mut word = [0; 8];

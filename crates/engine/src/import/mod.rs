@@ -21,8 +21,8 @@ mod sql_types;
 mod text;
 mod value;
 
-pub use error::{ImportError, ImportFault, Place};
-pub use options::{Format, ImportOptions, QuoteOption};
+pub use error::{ImportError, ImportFault, SourceLocation};
+pub use options::{ImportFormat, ImportOptions, QuoteOption};
 pub use report::{DecidingValue, DialectReport, ImportProgress, ImportReport, InferredColumn};
 
 pub(crate) use csv_file::CsvSource;

@@ -1,4 +1,4 @@
-//! How files are to be imported.
+//! Options for imports.
 
 use arrow_schema::{DataType, SchemaRef};
 use halocline_columns::TableEncoding;
@@ -7,7 +7,7 @@ use crate::EngineError;
 
 /// Format of an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
+pub enum ImportFormat {
     /// By the file's first bytes, then by its name.
     #[default]
     Auto,
@@ -21,11 +21,11 @@ pub enum Format {
     Arrow,
 }
 
-/// What quotes the fields of a CSV file.
+/// The quote of the fields of a CSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QuoteOption {
-    /// `"`, unless the file's first part shows that quotes are part of the text, or that it is `'`. A quoted field that looks
-    /// as if a stray quote had swallowed lines is refused.
+    /// `"`, unless the file's first part shows that quotes are part of the text, or that it is `'`. A quoted
+    /// field that looks as if a stray quote had swallowed lines is refused.
     #[default]
     Detect,
     /// Nothing: quotes are part of the text.
@@ -34,15 +34,16 @@ pub enum QuoteOption {
     Char(u8),
 }
 
-/// How files are read.
+/// Options for reading files.
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
     /// Their format.
-    pub format: Format,
-    /// The columns, where they are not to be taken from the file. [`ImportOptions::parse_schema`] reads SQL types.
+    pub format: ImportFormat,
+    /// The columns, where they are not to be taken from the file. [`ImportOptions::parse_schema`] reads SQL
+    /// types.
     pub schema: Option<SchemaRef>,
-    /// CSV: types of columns by name, instead of inferred ones. They take any text of such a value (`007` as 7), where inferred
-    /// types take only what prints the same again.
+    /// CSV: types of columns by name, instead of inferred ones. They take any text of such a value (`007` as
+    /// 7), where inferred types take only what prints the same again.
     pub types: Vec<(String, DataType)>,
     /// CSV: does the first line name the columns; detected if not given.
     pub header: Option<bool>,
@@ -50,31 +51,31 @@ pub struct ImportOptions {
     pub delimiter: Option<u8>,
     /// CSV: what quotes fields.
     pub quote: QuoteOption,
-    /// CSV and tbl: the unquoted texts that stand for NULL; the empty one if none is given. In a NOT NULL column of texts an
-    /// empty field is an empty text.
+    /// CSV and tbl: the unquoted texts that stand for NULL; the empty one if none is given. In a NOT NULL
+    /// column of texts an empty field is an empty text.
     pub nulls: Vec<String>,
-    /// CSV: rows that type inference looks at first in each file; all if none. A later value that does not fit makes it
-    /// look at all of them.
+    /// CSV: rows that type inference looks at first in each file; all if none. A later value that does not
+    /// fit makes it look at all of them.
     pub sample_rows: Option<usize>,
     /// Rows per batch between decoder and encoder at most; fewer if the rows are long.
     pub batch_rows: usize,
-    /// Bytes of a batch, about; by default a part of the memory the database may use. Those of an Arrow file are as they
-    /// are.
+    /// Bytes of a batch, about; by default a part of the memory the database may use. Those of an Arrow file
+    /// are as they are.
     pub batch_bytes: Option<usize>,
-    /// Add to the table if it is there; its columns are then those expected of the files.
+    /// Append to an existing table, whose columns the files must then have.
     pub append: bool,
-    /// Columns by which the rows of the table are sorted, those of this import and of all later ones, each by itself; none:
-    /// they stay as they come. Of a table that is there it must be its own, or none. What exceeds the memory is sorted in
-    /// scratch space of the pool.
+    /// Columns by which the rows of the table are sorted, those of this import and of all later ones, each by
+    /// itself; none: they stay as they come. Of a table that is there it must be its own, or none. What
+    /// exceeds the memory is sorted in scratch space of the pool.
     pub cluster: Vec<String>,
-    /// How the values of a new table are stored.
+    /// Encoding of the values of a new table.
     pub encoding: TableEncoding,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
         Self {
-            format: Format::Auto,
+            format: ImportFormat::Auto,
             schema: None,
             types: Vec::new(),
             header: None,
@@ -100,7 +101,7 @@ impl ImportOptions {
         super::sql_types::read_type(text)
     }
 
-    /// The texts for NULL.
+    /// Returns the texts for NULL.
     pub(crate) fn nulls(&self) -> Vec<String> {
         match self.nulls.as_slice() {
             [] => vec![String::new()],

@@ -12,21 +12,21 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::basic::Type;
 
-use super::error::{ImportError, ImportFault, Place};
+use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::{BatchSize, fixed_bytes};
 use super::guard::guarded;
-use super::input::{Bytes, Input, fault, open, unreadable};
+use super::input::{BytesRead, Input, fault, open, unreadable};
 use super::parquet_pages::check_row_group;
 use crate::storable::{storable_schema, to_schema};
 
 /// Opens a Parquet file.
-pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input, ImportError> {
+pub(crate) fn read(path: &Path, batch: BatchSize, bytes: BytesRead) -> Result<Input, ImportError> {
     let mut file = open(path)?;
     check_ends(path, &mut file)?;
     let foreign = |reason: String| {
         fault(
             path,
-            Place::File,
+            SourceLocation::File,
             ImportFault::Foreign {
                 format: "a readable Parquet file",
                 reason,
@@ -38,7 +38,7 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input,
         .and_then(|loaded| loaded)
         .map_err(foreign)?;
     let schema = storable_schema(metadata.schema());
-    let groups = Groups {
+    let groups = RowGroupReader {
         path: path.to_path_buf(),
         file,
         length,
@@ -52,8 +52,13 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input,
     let path = path.to_path_buf();
     let batches = groups.map(move |item| {
         let (group, batch) = item?;
-        to_schema(&batch, &to)
-            .map_err(|e| fault(&path, Place::RowGroup(group), ImportFault::Other(e.to_string())))
+        to_schema(&batch, &to).map_err(|e| {
+            fault(
+                &path,
+                SourceLocation::RowGroup(group),
+                ImportFault::Other(e.to_string()),
+            )
+        })
     });
     Ok(Input {
         schema,
@@ -61,7 +66,8 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: Bytes) -> Result<Input,
     })
 }
 
-/// Reads the footer. Texts are decoded as views, which share the bytes of a dictionary however often it is used.
+/// Reads the footer. Texts are decoded as views, which share the bytes of a dictionary however often it is
+/// used.
 fn load(file: &File) -> Result<ArrowReaderMetadata, String> {
     let loaded = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|e| e.to_string())?;
     let view = |field: &FieldRef| match field.data_type() {
@@ -82,7 +88,8 @@ fn load(file: &File) -> Result<ArrowReaderMetadata, String> {
     Ok(ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options).unwrap_or(loaded))
 }
 
-/// A Parquet file begins and ends with `PAR1`; one that only begins so was cut off.
+/// Checks the file for truncation: a Parquet file begins and ends with `PAR1`; one that only begins so was
+/// cut off.
 fn check_ends(path: &Path, file: &mut File) -> Result<(), ImportError> {
     let length = file.metadata().map_err(|e| unreadable(path, &e))?.len();
     let mut word = [0u8; 4];
@@ -95,7 +102,7 @@ fn check_ends(path: &Path, file: &mut File) -> Result<(), ImportError> {
     let foreign = |reason: &str| {
         Err(fault(
             path,
-            Place::File,
+            SourceLocation::File,
             ImportFault::Foreign {
                 format: "a Parquet file",
                 reason: reason.into(),
@@ -106,7 +113,7 @@ fn check_ends(path: &Path, file: &mut File) -> Result<(), ImportError> {
         return if length >= 4 && word_at(0).is_ok_and(|head| head == magic) {
             Err(fault(
                 path,
-                Place::File,
+                SourceLocation::File,
                 ImportFault::Truncated("the footer is missing".into()),
             ))
         } else {
@@ -119,7 +126,7 @@ fn check_ends(path: &Path, file: &mut File) -> Result<(), ImportError> {
     if word_at(length - 4).map_err(|e| unreadable(path, &e))? != magic {
         return Err(fault(
             path,
-            Place::File,
+            SourceLocation::File,
             ImportFault::Truncated("the footer is missing".into()),
         ));
     }
@@ -127,18 +134,18 @@ fn check_ends(path: &Path, file: &mut File) -> Result<(), ImportError> {
 }
 
 /// Batches with the number of their row group.
-struct Groups {
+struct RowGroupReader {
     path: PathBuf,
     file: File,
     length: u64,
     metadata: ArrowReaderMetadata,
     batch: BatchSize,
-    bytes: Bytes,
+    bytes: BytesRead,
     group: usize,
     reader: Option<ParquetRecordBatchReader>,
 }
 
-impl Groups {
+impl RowGroupReader {
     fn open_group(&self) -> Result<ParquetRecordBatchReader, String> {
         let group = self.metadata.metadata().row_group(self.group);
         check_row_group(&self.file, self.length, group, self.batch.part_bytes())?;
@@ -150,7 +157,7 @@ impl Groups {
             .map_err(|e| e.to_string())
     }
 
-    /// Bytes of a row of the group, about.
+    /// Returns the approximate number of bytes of a row of the group.
     fn row_bytes(&self) -> u64 {
         let group = self.metadata.metadata().row_group(self.group);
         let strings = group
@@ -170,13 +177,13 @@ impl Groups {
         let group = std::mem::replace(&mut self.group, usize::MAX);
         fault(
             &self.path,
-            Place::RowGroup(group),
+            SourceLocation::RowGroup(group),
             ImportFault::Other(format!("cannot be decoded: {reason}")),
         )
     }
 }
 
-impl Iterator for Groups {
+impl Iterator for RowGroupReader {
     type Item = Result<(usize, RecordBatch), ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {

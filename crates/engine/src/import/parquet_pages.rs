@@ -1,5 +1,5 @@
-//! Checks the sizes that a Parquet file declares against its length and the memory for an import, because the decoder
-//! allocates what they say: a page of a few kilobytes may decompress to gigabytes.
+//! Checks the sizes that a Parquet file declares against its length and the memory for an import, because the
+//! decoder allocates the size that they state: a page of a few kilobytes may decompress to gigabytes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,10 +11,11 @@ const WINDOWS: [usize; 3] = [512, 64 << 10, 16 << 20];
 /// Structures within structures that a page header may have.
 const DEPTH: usize = 16;
 
-/// Checks the columns of a row group: their bytes are in the file, and no page is larger than `limit` when decompressed.
+/// Checks the columns of a row group: their bytes are in the file, and no page is larger than `limit` when
+/// decompressed.
 ///
 /// # Errors
-/// A size is wrong or too large, in words.
+/// A size is wrong or too large; the text is the reason.
 pub(crate) fn check_row_group(
     file: &File,
     length: u64,
@@ -44,7 +45,7 @@ fn range(column: &ColumnChunkMetaData) -> Option<(u64, u64)> {
     Some((start, u64::try_from(column.compressed_size()).ok()?))
 }
 
-/// Walks over the page headers of a column. What is malformed otherwise, the decoder says.
+/// Checks the page headers of a column. The decoder reports other errors of format.
 fn check_pages(file: &File, mut at: u64, end: u64, limit: u64) -> Result<(), String> {
     while at < end {
         let Some(page) = page_at(file, at, end).map_err(|e| e.to_string())? else {
@@ -67,15 +68,15 @@ fn check_pages(file: &File, mut at: u64, end: u64, limit: u64) -> Result<(), Str
     Ok(())
 }
 
-struct Page {
+struct PageHeader {
     /// Bytes of its header.
     header: u64,
     uncompressed: i32,
     compressed: i32,
 }
 
-/// The page at a place; none if there is no header that can be read.
-fn page_at(file: &File, at: u64, end: u64) -> std::io::Result<Option<Page>> {
+/// Returns the page at a place; none if there is no header that can be read.
+fn page_at(file: &File, at: u64, end: u64) -> std::io::Result<Option<PageHeader>> {
     for window in WINDOWS {
         let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(window);
         let mut bytes = vec![0; length];
@@ -91,8 +92,8 @@ fn page_at(file: &File, at: u64, end: u64) -> std::io::Result<Option<Page>> {
 }
 
 /// Reads a `PageHeader` of Parquet's Thrift definition, in the compact protocol.
-fn page_header(bytes: &[u8]) -> Option<Page> {
-    let mut compact = Compact { rest: bytes };
+fn page_header(bytes: &[u8]) -> Option<PageHeader> {
+    let mut compact = ThriftReader { rest: bytes };
     let (mut uncompressed, mut compressed) = (None, None);
     let mut field = 0i16;
     loop {
@@ -110,7 +111,7 @@ fn page_header(bytes: &[u8]) -> Option<Page> {
             (_, kind) => compact.skip(kind, false, DEPTH)?,
         }
     }
-    Some(Page {
+    Some(PageHeader {
         header: (bytes.len() - compact.rest.len()) as u64,
         uncompressed: uncompressed?,
         compressed: compressed?,
@@ -118,11 +119,11 @@ fn page_header(bytes: &[u8]) -> Option<Page> {
 }
 
 /// Reads values of Thrift's compact protocol; none where the bytes end.
-struct Compact<'a> {
+struct ThriftReader<'a> {
     rest: &'a [u8],
 }
 
-impl Compact<'_> {
+impl ThriftReader<'_> {
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;

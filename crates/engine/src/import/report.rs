@@ -1,4 +1,4 @@
-//! What an import reports: its progress, and afterwards how it read the files.
+//! Reports of an import: its progress, and the way it read the files.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 
 use super::value::sql_name;
 
-/// How far an import is.
+/// Progress of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportProgress {
     /// The file being read.
@@ -36,24 +36,25 @@ pub struct ImportReport {
     pub input_bytes: u64,
     /// From the first byte read to the published table.
     pub elapsed: Duration,
-    /// How each CSV file was split.
+    /// The dialect of each CSV file.
     pub dialects: Vec<DialectReport>,
-    /// Columns whose types were inferred from values, in order; empty if all types were given or are those of the files.
+    /// Columns whose types were inferred from values, in order; empty if all types were given or are those of
+    /// the files.
     pub columns: Vec<InferredColumn>,
 }
 
-/// How a CSV file was split into fields.
+/// The dialect in which a CSV file was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DialectReport {
     /// The file.
     pub file: PathBuf,
-    /// What separates fields.
+    /// The separator of fields.
     pub delimiter: u8,
-    /// What quotes them.
+    /// The quote of fields.
     pub quote: Option<u8>,
     /// The first line names the columns.
     pub header: bool,
-    /// Why it was taken so.
+    /// The reason for the decision.
     pub header_reason: String,
 }
 
@@ -88,7 +89,8 @@ pub struct InferredColumn {
     pub data_type: DataType,
     /// Given by [`super::ImportOptions::types`].
     pub given: bool,
-    /// The first value after which the type was this one; none if the column has no value or its type was given.
+    /// The first value after which the type was this one; none if the column has no value or its type was
+    /// given.
     pub decided_by: Option<DecidingValue>,
 }
 

@@ -8,20 +8,21 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use halocline_columns::{ColumnsError, Table, TableEncoding, TableStats, TableWriter};
 
-use super::error::{ImportError, ImportFault, Place};
+use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::Files;
 use super::input::{fault, total_length};
 use super::options::ImportOptions;
 use super::report::{ImportProgress, ImportReport};
 use super::value::sql_name;
 use crate::EngineError;
-use crate::statement::Making;
+use crate::statement::TableSpec;
 use crate::transaction::Transaction;
 
 /// Batches between the decoder and the encoder.
 const QUEUE: usize = 4;
 
-/// Batches in DRAM: those in the queue, one at each end of it, and as much again for what the decoder needs for itself.
+/// Batches in DRAM: those in the queue, one at each end of it, and as much again for what the decoder needs
+/// for itself.
 const IN_FLIGHT: usize = 2 * (QUEUE + 2);
 
 /// Imports files into a new table, or into one there is.
@@ -40,14 +41,14 @@ pub(crate) fn run(
     if paths.is_empty() {
         return Err(EngineError::Query("there is no file to import".into()));
     }
-    let making = Making {
+    let table_spec = TableSpec {
         name: table.to_string(),
         if_not_exists: options.append,
         or_replace: false,
         cluster: Some(options.cluster.clone()).filter(|columns| !columns.is_empty()),
         encoding: options.encoding,
     };
-    let is_new = making
+    let is_new = table_spec
         .is_needed(transaction)
         .map_err(|error| if_taken(error, "drop it first, or import into a table of another name"))?;
     let mut options = options.clone();
@@ -56,7 +57,7 @@ pub(crate) fn run(
         stays_as_it_is(&open, &options)?;
         options.schema.get_or_insert(open.schema().clone());
     }
-    let batch_bytes = transaction.shared().budget().decoding() / IN_FLIGHT;
+    let batch_bytes = transaction.engine().budget().decoding() / IN_FLIGHT;
     options.batch_bytes.get_or_insert(batch_bytes);
     let files = Files::open(table, paths, &options)?;
     let guessed = files.guessed;
@@ -64,7 +65,7 @@ pub(crate) fn run(
     let mut store = |files: Files| {
         (dialects, columns) = (files.dialects(), files.columns.clone());
         if is_new {
-            making
+            table_spec
                 .make(transaction, &files.schema)
                 .map_err(|error| own_fault(&files, error))?;
         }
@@ -97,7 +98,7 @@ pub(crate) fn run(
     })
 }
 
-/// Properties asked for must be those of the table that there is.
+/// Checks that the requested properties are those of an existing table.
 fn stays_as_it_is(open: &Table, options: &ImportOptions) -> Result<(), EngineError> {
     let (name, cluster) = (open.name(), open.cluster().unwrap_or_default());
     if !options.cluster.is_empty() && options.cluster != cluster {
@@ -127,7 +128,7 @@ fn if_taken(error: EngineError, instead: &'static str) -> EngineError {
     }
 }
 
-/// What the columns of the files make impossible.
+/// Returns the error if the columns of the files cannot be imported.
 fn own_fault(files: &Files, error: EngineError) -> EngineError {
     match error {
         EngineError::Columns(error) => column_fault(files, 0, error),
@@ -145,7 +146,7 @@ fn store(
     cancel: &AtomicBool,
 ) -> Result<TableStats, EngineError> {
     let wrong = |error| column_fault(files, 0, error);
-    let options = transaction.shared().table_options();
+    let options = transaction.engine().table_options();
     let mut writer = TableWriter::append(transaction.txn(), table, options).map_err(wrong)?;
     std::thread::scope(|scope| {
         let (sender, receiver): (SyncSender<Decoded>, Receiver<Decoded>) = sync_channel(QUEUE);
@@ -176,7 +177,7 @@ fn store(
 /// A batch, or why there is none, with the number of its file.
 type Decoded = (usize, Result<RecordBatch, ImportError>);
 
-/// Sends all batches of all files, up to the first error or until nobody listens.
+/// Sends all batches of all files, up to the first error or until the receiver is dropped.
 fn decode(files: &Files, sender: &SyncSender<Decoded>) {
     for number in 0..files.count() {
         let input = match files.read(number) {
@@ -195,7 +196,7 @@ fn decode(files: &Files, sender: &SyncSender<Decoded>) {
     }
 }
 
-/// What the table writer refuses is a fault of the file where it names a column.
+/// Converts an error of the table writer to one of the file where it names a column.
 fn column_fault(files: &Files, number: usize, error: ColumnsError) -> EngineError {
     let (column, what) = match &error {
         ColumnsError::UnsupportedType { column, data_type } => {
@@ -204,7 +205,7 @@ fn column_fault(files: &Files, number: usize, error: ColumnsError) -> EngineErro
         ColumnsError::NullInNotNull { column, .. } => (column, ImportFault::Other(error.to_string())),
         _ => return error.into(),
     };
-    let own = fault(files.path(number), Place::File, what);
+    let own = fault(files.path(number), SourceLocation::File, what);
     ImportError {
         column: Some(column.clone()),
         ..own

@@ -62,10 +62,10 @@ pub(crate) fn read_type(text: &str) -> Result<(String, DataType), EngineError> {
     Ok((column.trim().to_string(), data_type(&sql).map_err(|e| wrong(&e))?))
 }
 
-/// The columns of a parsed list.
+/// Returns the columns of a parsed list.
 ///
 /// # Errors
-/// There is none, or one cannot be stored, in words.
+/// There is none, or one cannot be stored; the text is the reason.
 pub(crate) fn read_columns(columns: &[ColumnDef]) -> Result<SchemaRef, String> {
     if columns.is_empty() {
         return Err("it names no column".into());
@@ -74,10 +74,10 @@ pub(crate) fn read_columns(columns: &[ColumnDef]) -> Result<SchemaRef, String> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// One column of a parsed list.
+/// Returns one column of a parsed list.
 ///
 /// # Errors
-/// It cannot be stored, in words.
+/// It cannot be stored; the text is the reason.
 pub(crate) fn read_field(column: &ColumnDef) -> Result<Field, String> {
     let mut nullable = true;
     for option in &column.options {
@@ -94,10 +94,10 @@ pub(crate) fn read_field(column: &ColumnDef) -> Result<Field, String> {
     Ok(Field::new(name, data_type(&column.data_type)?, nullable))
 }
 
-/// The Arrow type of a SQL type.
+/// Returns the Arrow type of a SQL type.
 ///
 /// # Errors
-/// It cannot be stored, in words.
+/// It cannot be stored; the text is the reason.
 pub(crate) fn data_type(sql: &SqlType) -> Result<DataType, String> {
     Ok(match sql {
         SqlType::Boolean | SqlType::Bool => DataType::Boolean,
@@ -155,7 +155,7 @@ fn time_unit(precision: Option<u64>) -> Result<TimeUnit, String> {
     }
 }
 
-/// The column list of a TPC-H table, by its name.
+/// Returns the column list of a TPC-H table, by its name.
 pub(crate) fn tpch_schema(table: &str) -> Option<SchemaRef> {
     let text = match table {
         "region" => "r_regionkey bigint not null, r_name varchar not null, r_comment varchar not null",

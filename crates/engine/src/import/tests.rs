@@ -144,7 +144,7 @@ fn values_beyond_the_sample_are_named() {
     let error = files.read(0).unwrap().batches.find_map(Result::err).unwrap();
     assert_eq!(
         (error.place, error.column.as_deref()),
-        (Place::Line(4), Some("a"))
+        (SourceLocation::Line(4), Some("a"))
     );
     let all = ImportOptions {
         sample_rows: None,
@@ -193,18 +193,18 @@ fn malformed_csv_is_told_with_its_line() {
     );
     assert_eq!(
         (error.place, error.fault),
-        (Place::Line(3), ImportFault::InvalidUtf8)
+        (SourceLocation::Line(3), ImportFault::InvalidUtf8)
     );
     let texts = with_schema("a int, b varchar");
     let (error, _) = error_of("t", "x.csv", "a,b\n1,x\n2,\"y\n3,z\n", &texts);
     assert_eq!(
         (error.place, error.fault),
-        (Place::Line(3), ImportFault::OpenQuote)
+        (SourceLocation::Line(3), ImportFault::OpenQuote)
     );
     let (error, _) = error_of("t", "x.csv", "a,b\n\"1\n2\",x\n2,y\n", &texts);
     assert_eq!(
         error.place,
-        Place::Line(2),
+        SourceLocation::Line(2),
         "a value over two lines is at its first"
     );
     let (error, text) = error_of(
@@ -260,7 +260,7 @@ fn malformed_tbl_is_told_with_its_line() {
     let (error, _) = error_of("region", "r.tbl", b"0|A|x|\n1|\xc3\x28|y|\n", &options);
     assert_eq!(
         (error.place, error.fault),
-        (Place::Line(2), ImportFault::InvalidUtf8)
+        (SourceLocation::Line(2), ImportFault::InvalidUtf8)
     );
     let (_, text) = error_of("other", "r.tbl", REGION, &options);
     assert!(

@@ -9,7 +9,7 @@ use arrow_array::types::{
 use arrow_cast::parse::{Parser, string_to_datetime};
 use arrow_schema::{DataType, TimeUnit};
 
-/// Whether `text` can be decoded as `data_type`.
+/// Returns true if `text` can be decoded as `data_type`.
 pub(crate) fn is_value(text: &str, data_type: &DataType) -> bool {
     fn parses<T: Parser>(text: &str) -> bool {
         <T as Parser>::parse(text).is_some()
@@ -40,7 +40,7 @@ pub(crate) fn is_value(text: &str, data_type: &DataType) -> bool {
     }
 }
 
-/// `true` or `false` in any case.
+/// Parses `true` or `false` in any case.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     match () {
         () if text.eq_ignore_ascii_case("true") => Some(true),
@@ -49,7 +49,7 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// The unscaled value of a decimal; none if the type has no room for all of its digits.
+/// Returns the unscaled value of a decimal; none if the type has no room for all of its digits.
 pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
     let scale = i32::from(scale);
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -84,7 +84,8 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
     fits.then_some(if text.starts_with('-') { -value } else { value })
 }
 
-/// A timestamp in `unit` from 1970, of `zone` if the text names none; none if it has digits that the unit has no room for.
+/// Returns a timestamp in `unit` from 1970, of `zone` if the text names none; none if it has digits that the
+/// unit has no room for.
 pub(crate) fn timestamp(text: &str, unit: TimeUnit, zone: Tz) -> Option<i64> {
     let time = string_to_datetime(&zone, text).ok()?;
     let nanos = i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
@@ -99,7 +100,7 @@ pub(crate) fn timestamp(text: &str, unit: TimeUnit, zone: Tz) -> Option<i64> {
         .flatten()
 }
 
-/// The time zone of a timestamp type; UTC if it has none. None if it is unknown.
+/// Returns the time zone of a timestamp type; UTC if it has none. None if it is unknown.
 pub(crate) fn zone(name: Option<&str>) -> Option<Tz> {
     name.unwrap_or("+00:00").parse().ok()
 }

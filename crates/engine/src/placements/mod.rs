@@ -1,9 +1,12 @@
-//! What of the indexes is in DRAM: put there by the first query that uses an index, and kept from one version of the
-//! database to the next. Copies of stored indexes are here, the trees of volatile ones in trees.rs.
+//! Copies of indexes in DRAM, made by the first query that uses an index and kept across versions of the
+//! database. This file has the copies of stored indexes; trees.rs has the trees of volatile ones.
 //!
-//! Invariants: opening an index copies nothing; a query never waits for copies that another one makes, it reads the slow
-//! tier meanwhile; copies are kept without the bytes they were made of, so that they keep no version alive; what all of
-//! them take, those that running queries still read among them, never passes the budget as it was when they were made.
+//! Invariants:
+//! - opening an index copies nothing;
+//! - a query never waits for copies that another query makes: it reads the slow tier meanwhile;
+//! - copies do not reference the bytes they were made of, so they keep no version alive;
+//! - all copies together, including those that running queries still read, stay within the budget that
+//!   applied when they were made.
 //!
 //! `ALTER INDEX` places an index at once; otherwise the first query that uses it does, after opening, after a
 //! publish, and in other processes. Statements of an open transaction use the copies there are. An index gets
@@ -21,70 +24,70 @@ use halocline_elf::{IndexOptions, KeptCopies, PlaceOptions, Query, TableIndex};
 use halocline_emulator::EmulatedSpec;
 
 use crate::EngineError;
-use crate::advise::{Noted, Picked, Picks};
-use trees::Trees;
+use crate::advise::{IndexSelection, PlacementAdvisor, PlacementChoice};
+use trees::VolatileTreeStore;
 
-/// The copies of all indexes of a database, by the index's name.
+/// The copies of all indexes of a database, by the name of the index.
 #[derive(Debug)]
 pub(crate) struct Placements {
     budget: Budget,
-    /// Counts changes of the budget: what was placed before one is placed anew.
+    /// Number of changes of the budget; indexes that were placed before the last one are placed anew.
     epoch: AtomicU64,
-    /// For indexes whose placement is to be picked.
-    picks: Picks,
+    /// Chooses the placement of indexes with `placement = 'auto'`.
+    advisor: PlacementAdvisor,
     /// Locked while copies are made.
     kept: Mutex<BTreeMap<String, KeptCopies>>,
-    trees: Trees,
+    trees: VolatileTreeStore,
 }
 
 impl Placements {
-    /// For a pool on that medium; volatile indexes are built with these options.
+    /// Returns an empty set for a pool on `medium`; volatile indexes are built with `options`.
     pub(crate) fn new(limit: u64, medium: EmulatedSpec, options: IndexOptions) -> Self {
         Self {
-            trees: Trees::new(options),
+            trees: VolatileTreeStore::new(options),
             budget: Budget::new(limit),
-            picks: Picks::new(medium),
+            advisor: PlacementAdvisor::new(medium),
             epoch: AtomicU64::new(0),
             kept: Mutex::default(),
         }
     }
 
-    /// The DRAM of all of them.
+    /// Returns the DRAM budget of all copies.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Another limit for all. Copies are kept no longer, and trees only if all of them have room; handles on them are to be
-    /// let go by [`Placing::forget`], then indexes can be placed anew.
+    /// Sets the limit of the budget. Drops all copies, and the trees unless all of them fit. The caller then
+    /// drops the handles on them by [`IndexPlacement::forget`], and indexes can be placed anew.
     pub(crate) fn set_limit(&self, bytes: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clear();
         self.budget.set_limit(bytes);
         self.trees.limit(bytes);
-        self.picks.forget(None);
+        self.advisor.forget(None);
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Volatile indexes whose trees are being built.
+    /// Returns the names of the volatile indexes whose trees are being built.
     pub(crate) fn building(&self) -> Vec<String> {
         self.trees.building()
     }
 
-    /// For indexes whose placement is to be picked.
-    pub(crate) fn picks(&self) -> &Picks {
-        &self.picks
+    /// Returns the advisor for indexes with `placement = 'auto'`.
+    pub(crate) fn advisor(&self) -> &PlacementAdvisor {
+        &self.advisor
     }
 
-    /// Lets the copies and trees of indexes go that are there no more.
+    /// Drops the copies and trees of indexes that no longer exist.
     pub(crate) fn retain(&self, is_there: impl Fn(&str) -> bool) {
         self.trees.retain(&is_there);
         if let Some(mut kept) = self.try_kept() {
             kept.retain(|name, _| is_there(name));
         }
-        self.picks.retain(is_there);
+        self.advisor.retain(is_there);
     }
 
-    /// The copies, unless some are being made.
+    /// Returns the copies unless another thread is making some.
     fn try_kept(&self) -> Option<MutexGuard<'_, BTreeMap<String, KeptCopies>>> {
         match self.kept.try_lock() {
             Ok(kept) => Some(kept),
@@ -94,28 +97,29 @@ impl Placements {
     }
 }
 
-/// An index as it was placed.
+/// The result of placing an index.
 #[derive(Debug)]
-struct InPlace {
+struct PlacementStatus {
     epoch: u64,
     index: Arc<TableIndex>,
-    /// Why it could not be placed at all.
+    /// The reason why the index could not be placed at all.
     failed: Option<String>,
-    /// Where the budget left too little: it is worth another try with more than this free.
+    /// Set if the budget left too little: placing is worth another try once more bytes than this are free.
     more_than: Option<u64>,
 }
 
-/// Where an open index has, or gets, its copies. Clones share them.
+/// The placement of an open index: the copies it has, or gets. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct Placing {
+pub(crate) struct IndexPlacement {
     placements: Arc<Placements>,
-    /// Whether it may make copies, or only use those there are.
+    /// True if it may make copies, false if it only uses existing ones.
     makes: bool,
-    slot: Arc<Mutex<Option<InPlace>>>,
+    slot: Arc<Mutex<Option<PlacementStatus>>>,
 }
 
-impl Placing {
-    /// For an index of a published version, which may make copies, or one that a transaction is changing.
+impl IndexPlacement {
+    /// Returns the placement of an index of a published version, which may make copies, or of one that a
+    /// transaction changes.
     pub(crate) fn new(placements: &Arc<Placements>, published: bool) -> Self {
         Self {
             placements: Arc::clone(placements),
@@ -124,36 +128,36 @@ impl Placing {
         }
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<InPlace>> {
+    fn slot(&self) -> MutexGuard<'_, Option<PlacementStatus>> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The index with the copies there are; a volatile one may be without its trees.
+    /// Returns the index with its existing copies; a volatile index may lack its trees.
     pub(crate) fn placed(&self) -> Option<Arc<TableIndex>> {
         self.slot().as_ref().map(|placed| Arc::clone(&placed.index))
     }
 
-    /// Bytes of DRAM that the copies of all indexes may take.
+    /// Returns the number of bytes of DRAM that the copies of all indexes may take.
     pub(crate) fn limit(&self) -> u64 {
         self.placements.budget.limit()
     }
 
-    /// Why it could not be placed at all.
+    /// Returns the reason why the index could not be placed at all.
     pub(crate) fn failed(&self) -> Option<String> {
         self.slot().as_ref().and_then(|placed| placed.failed.clone())
     }
 
-    /// What was picked for an index whose placement is to be picked.
-    pub(crate) fn picked(&self, name: &str) -> Option<Picked> {
-        self.placements.picks.picked(name)
+    /// Returns the placement that was chosen for an index with `placement = 'auto'`.
+    pub(crate) fn choice(&self, name: &str) -> Option<PlacementChoice> {
+        self.placements.advisor.choice(name)
     }
 
-    /// A selection goes through the index of this name.
-    pub(crate) fn note(&self, name: &str, selection: impl FnOnce() -> Option<Noted>) {
-        self.placements.picks.note(name, selection);
+    /// Records a selection through the index of this name.
+    pub(crate) fn record(&self, name: &str, selection: impl FnOnce() -> Option<IndexSelection>) {
+        self.placements.advisor.record(name, selection);
     }
 
-    /// Queries like those that the index answers, and what they are in words.
+    /// Returns queries like those that the index answers, and a description of them.
     ///
     /// # Errors
     /// The table's columns cannot be read.
@@ -162,15 +166,16 @@ impl Placing {
         index: &TableIndex,
         table: &Table,
     ) -> Result<(Vec<Vec<Query>>, String), EngineError> {
-        self.placements.picks.sample(index, table)
+        self.placements.advisor.sample(index, table)
     }
 
-    /// Lets its copies go; says whether there was something to let go. Queries that use them keep them to their end.
+    /// Drops the handle on the copies, and returns true if there was one. Running queries keep the copies
+    /// until they end.
     pub(crate) fn forget(&self) -> bool {
         self.slot().take().is_some()
     }
 
-    /// Whether there is something to do for [`place`](Self::place). Quick.
+    /// Returns true if [`place`](Self::place) has something to do. O(1).
     pub(crate) fn is_due(&self, index: &TableIndex) -> bool {
         match index.wanted() {
             Ok(wanted) if wanted.placement != Placement::SlowOnly => {
@@ -187,9 +192,10 @@ impl Placing {
         }
     }
 
-    /// The index as it is to be placed: makes the copies that are not there yet, which may take long. If others are being
-    /// made at the moment, waits for them, or gives the index with what it has now. Setting `cancel` ends the build of a
-    /// volatile index, which then is without its trees, as it is where these have no room.
+    /// Makes the missing copies of the index, which may take long, and returns the index with them. If
+    /// another thread is making copies, waits for it if `wait`, and otherwise returns the index with its
+    /// present copies. Setting `cancel` ends the build of a volatile index, which then lacks its trees, as it
+    /// does when they do not fit the budget.
     pub(crate) fn place(
         &self,
         index: &Arc<TableIndex>,
@@ -219,7 +225,7 @@ impl Placing {
         if !self.is_due_with(index, &kept) {
             return now();
         }
-        // The copies that it has are made anew, or taken up again from those that are kept.
+        // The present copies are made anew, or attached again from those that are kept.
         self.forget();
         let placed = self.place_with(index, table, &mut kept);
         let answer = placed
@@ -229,7 +235,7 @@ impl Placing {
         answer
     }
 
-    /// As [`is_due`](Self::is_due), once nobody else makes copies.
+    /// Returns the same as [`is_due`](Self::is_due), for a caller that has the lock on the copies.
     fn is_due_with(&self, index: &TableIndex, kept: &BTreeMap<String, KeptCopies>) -> bool {
         match index.wanted() {
             Ok(wanted) if wanted.placement != Placement::SlowOnly => self.is_due(index),
@@ -242,9 +248,9 @@ impl Placing {
         index: &Arc<TableIndex>,
         table: &Table,
         kept: &mut BTreeMap<String, KeptCopies>,
-    ) -> Option<InPlace> {
+    ) -> Option<PlacementStatus> {
         let epoch = self.placements.epoch.load(Ordering::Relaxed);
-        let in_place = |index: Arc<TableIndex>, failed, more_than| InPlace {
+        let in_place = |index: Arc<TableIndex>, failed, more_than| PlacementStatus {
             epoch,
             index,
             failed,
@@ -290,7 +296,7 @@ impl Placing {
         }
     }
 
-    /// The placement itself, where it is to be picked.
+    /// Replaces `auto` by the placement that is chosen for the index.
     fn resolved(
         &self,
         index: &TableIndex,
@@ -300,7 +306,7 @@ impl Placing {
         match wanted.placement {
             Placement::Auto => {
                 let free = self.placements.budget.free();
-                self.placements.picks.resolve(index, table, wanted.dram, free)
+                self.placements.advisor.resolve(index, table, wanted.dram, free)
             }
             _ => Ok(wanted),
         }

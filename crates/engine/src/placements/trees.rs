@@ -1,8 +1,8 @@
-//! The trees of volatile indexes: built by the first query that has a use for one, and kept from one version of the database
-//! to the next.
+//! The trees of volatile indexes, built by the first query that can use an index and kept across versions of
+//! the database.
 //!
-//! Invariants: nobody but a statement that places an index waits for a build; a build that nobody has a use for any more ends
-//! early; an index is used with all of its trees or not at all.
+//! Invariants: only a statement that places an index waits for a build; a build that is no longer needed is
+//! cancelled; an index is used with all of its trees or not at all.
 //!
 //! A query that arrives during a build falls back to a table scan, and so does a transaction that sees rows
 //! without trees. What is spilled during a build goes to a temporary file, so that a pool opened for reading
@@ -20,24 +20,24 @@ use halocline_media::{FileMedium, FileOptions, Medium, MediumAccess, MediumBacke
 use halocline_pool::{Pool, PoolError};
 use tempfile::NamedTempFile;
 
-use super::{InPlace, Placing};
+use super::{IndexPlacement, PlacementStatus};
 use crate::EngineError;
 
-/// The trees of all volatile indexes of a database, by the index's name.
+/// The trees of all volatile indexes of a database, by the name of the index.
 #[derive(Debug)]
-pub(crate) struct Trees {
+pub(crate) struct VolatileTreeStore {
     options: IndexOptions,
-    entries: Mutex<BTreeMap<String, Arc<Entry>>>,
+    entries: Mutex<BTreeMap<String, Arc<TreeEntry>>>,
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct TreeEntry {
     /// Locked while trees are built.
     kept: Mutex<KeptTrees>,
-    /// What ends the build that is running.
+    /// The cancellation flag of the running build.
     building: Mutex<Option<Arc<AtomicBool>>>,
-    /// Nobody has a use for it any more.
-    over: AtomicBool,
+    /// Set once the trees are no longer needed.
+    obsolete: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -52,7 +52,7 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-impl Entry {
+impl TreeEntry {
     fn end_build(&self) {
         if let Some(cancel) = &*lock(&self.building) {
             cancel.store(true, Ordering::Relaxed);
@@ -60,12 +60,12 @@ impl Entry {
     }
 
     fn end(&self) {
-        // Before it looks for a build: one that begins later sees it.
-        self.over.store(true, Ordering::SeqCst);
+        // Set before the running build is looked up, so that a build that begins later sees it.
+        self.obsolete.store(true, Ordering::SeqCst);
         self.end_build();
     }
 
-    /// Builds what is missing; `None` if nobody has a use for it any more.
+    /// Builds the missing trees; `None` if they are no longer needed.
     ///
     /// # Errors
     /// A tree cannot be built.
@@ -78,10 +78,10 @@ impl Entry {
         cancel: &Arc<AtomicBool>,
     ) -> Result<Option<VolatileTrees>, ElfError> {
         *lock(&self.building) = Some(Arc::clone(cancel));
-        if self.over.load(Ordering::SeqCst) {
+        if self.obsolete.load(Ordering::SeqCst) {
             cancel.store(true, Ordering::Relaxed);
         }
-        // For what is spilled, made when a tree is built at all.
+        // The pool for spilled data, which is created only if a tree is built.
         let pool = OnceLock::new();
         let begin = || {
             let pool: &Pool = match pool.get() {
@@ -102,10 +102,10 @@ impl Entry {
     }
 }
 
-/// A pool in a temporary file without a name, as queries spill to.
+/// Creates a pool in an unnamed temporary file.
 ///
 /// # Errors
-/// There is no place for temporary files.
+/// No temporary file can be created.
 fn scratch() -> Result<Pool, PoolError> {
     let directory = std::env::temp_dir();
     let failed = |source| PoolError::Io {
@@ -115,12 +115,12 @@ fn scratch() -> Result<Pool, PoolError> {
     };
     let file = NamedTempFile::new().map_err(failed)?;
     let medium = FileMedium::open(file.path(), &FileOptions::default())?;
-    // The name goes; the mapping stays to the end of the build.
+    // Removes the name; the mapping lasts until the build ends.
     file.close().map_err(failed)?;
     Pool::create_on(Medium::from(medium))
 }
 
-impl Trees {
+impl VolatileTreeStore {
     pub(crate) fn new(options: IndexOptions) -> Self {
         Self {
             options,
@@ -128,16 +128,16 @@ impl Trees {
         }
     }
 
-    fn entry(&self, name: &str) -> Arc<Entry> {
+    fn entry(&self, name: &str) -> Arc<TreeEntry> {
         let mut entries = lock(&self.entries);
         Arc::clone(entries.entry(name.to_owned()).or_default())
     }
 
-    fn get(&self, name: &str) -> Option<Arc<Entry>> {
+    fn get(&self, name: &str) -> Option<Arc<TreeEntry>> {
         lock(&self.entries).get(name).cloned()
     }
 
-    /// Lets the trees of an index go, and ends their build.
+    /// Drops the trees of an index and cancels their build.
     pub(super) fn remove(&self, name: &str) {
         let gone = lock(&self.entries).remove(name);
         if let Some(entry) = gone {
@@ -145,7 +145,7 @@ impl Trees {
         }
     }
 
-    /// Indexes whose trees are being built. Waits for nobody.
+    /// Returns the names of the indexes whose trees are being built. Does not block on a build.
     pub(super) fn building(&self) -> Vec<String> {
         let entries = lock(&self.entries);
         let building = entries
@@ -158,7 +158,7 @@ impl Trees {
         lock(&self.entries).contains_key(name)
     }
 
-    /// Lets the trees of indexes go that are there no more.
+    /// Drops the trees of indexes that no longer exist.
     pub(super) fn retain(&self, is_there: impl Fn(&str) -> bool) {
         lock(&self.entries).retain(|name, entry| {
             let stays = is_there(name);
@@ -169,14 +169,14 @@ impl Trees {
         });
     }
 
-    /// There is another limit: builds within the one before end, and if all trees together are too large for the new one,
-    /// they go.
+    /// Applies another limit: cancels the running builds, and drops all trees if together they exceed the
+    /// limit.
     pub(super) fn limit(&self, bytes: u64) {
         let entries: Vec<_> = lock(&self.entries).values().cloned().collect();
         let mut taken = 0;
         for entry in &entries {
             entry.end_build();
-            // At the latest when it hears of its end, a build lets the lock go.
+            // A cancelled build releases this lock soon.
             taken += lock(&entry.kept).bytes();
         }
         if taken > bytes {
@@ -185,9 +185,9 @@ impl Trees {
     }
 }
 
-impl Placing {
-    /// The index with the trees there are, if these are all of its trees. Builds none, waits for nobody.
-    pub(crate) fn take_up(&self, index: &TableIndex, table: &Table) -> Option<Arc<TableIndex>> {
+impl IndexPlacement {
+    /// Returns the index with the existing trees if these are all of its trees. Neither builds nor blocks.
+    pub(crate) fn attach(&self, index: &TableIndex, table: &Table) -> Option<Arc<TableIndex>> {
         let entry = self.placements.trees.get(index.name())?;
         let whole = try_lock(&entry.kept)?.attach(index, table).map(Arc::new)?;
         self.put(Arc::clone(&whole), None, None);
@@ -196,7 +196,7 @@ impl Placing {
 
     fn put(&self, index: Arc<TableIndex>, failed: Option<String>, more_than: Option<u64>) {
         let epoch = self.placements.epoch.load(Ordering::Relaxed);
-        *self.slot() = Some(InPlace {
+        *self.slot() = Some(PlacementStatus {
             epoch,
             index,
             failed,
@@ -204,8 +204,9 @@ impl Placing {
         });
     }
 
-    /// The volatile index with its trees, which are built now where they are missing, which may take long; without them,
-    /// while others build them (unless it is to `wait`), where they have no room, and when `cancel` is set meanwhile.
+    /// Builds the missing trees of a volatile index, which may take long, and returns the index with them. It
+    /// lacks them if another thread is building them and `wait` is false, if they do not fit the budget, and
+    /// if `cancel` is set.
     pub(super) fn build(
         &self,
         index: &Arc<TableIndex>,
@@ -215,9 +216,9 @@ impl Placing {
     ) -> Arc<TableIndex> {
         let now = || self.placed().unwrap_or_else(|| Arc::clone(index));
         if !self.makes {
-            return self.take_up(index, table).unwrap_or_else(now);
+            return self.attach(index, table).unwrap_or_else(now);
         }
-        // Copies that it had when it was stored would count to the end.
+        // Drops copies from the time when the index was stored; they would count towards the budget for ever.
         let copies = match wait {
             true => Some(lock(&self.placements.kept)),
             false => self.placements.try_kept(),

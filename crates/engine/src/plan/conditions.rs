@@ -1,4 +1,4 @@
-//! The filters of one table reference, translated against its code spaces.
+//! The filters of one table reference, translated to predicates on codes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,29 +8,30 @@ use halocline_columns::{CodePredicate, CodeSpace};
 use halocline_elf::TableIndex;
 
 use crate::catalog::{OpenIndex, OpenTable};
-use crate::filter::{Condition, both, unqualified};
+use crate::filter::{ColumnCondition, both, unqualified};
 
-/// One condition over the codes of each segment.
+/// A predicate on the codes of each segment.
 pub(crate) type PerSegment = Vec<CodePredicate>;
 
-/// What became of a condition.
+/// A condition translated to predicates on codes, as far as that is exact.
 #[derive(Debug)]
 pub(crate) struct Translation {
-    /// Over the table's own columns; none if a segment's column has no codes or the condition no exact set.
+    /// On the column of the table; none if the column of a segment has no codes or no set of codes is exact.
     pub(crate) scan: Option<PerSegment>,
-    /// Over the dimension of each index of the table (by position among its indexes), where it is one.
+    /// On the dimension of each index of the table, by position among its indexes; none where the column is
+    /// no dimension.
     pub(crate) indexes: Vec<Option<PerSegment>>,
-    /// Whether a volatile index may have more to say once it is built.
-    pub(crate) may_be: bool,
+    /// True if no scan can answer the condition, but a volatile index may do so once it is built.
+    pub(crate) pending_volatile: bool,
 }
 
-/// Translations of one statement, each made once.
+/// A cache of the translations that one statement needs.
 #[derive(Debug, Default)]
-pub(crate) struct Translations(Mutex<HashMap<Condition, Arc<Translation>>>);
+pub(crate) struct TranslationCache(Mutex<HashMap<ColumnCondition, Arc<Translation>>>);
 
-impl Translations {
-    /// The translation of a condition.
-    pub(crate) fn of(&self, condition: &Condition, open: &OpenTable) -> Arc<Translation> {
+impl TranslationCache {
+    /// Returns the translation of a condition.
+    pub(crate) fn of(&self, condition: &ColumnCondition, open: &OpenTable) -> Arc<Translation> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(translation) = known.get(condition) {
             return Arc::clone(translation);
@@ -42,14 +43,15 @@ impl Translations {
 }
 
 impl Translation {
-    /// Can the condition be answered without evaluating an expression, by the scan or by some index, or perhaps by one that is
-    /// to be built. If it cannot then, the scan evaluates it as an expression all the same.
+    /// Returns true if the scan or an index can answer the condition without evaluating an expression. That
+    /// counts volatile indexes that are not built yet; if the build fails, the scan evaluates the condition
+    /// as an expression after all.
     pub(crate) fn is_exact(&self) -> bool {
-        self.scan.is_some() || self.may_be || self.indexes.iter().any(Option::is_some)
+        self.scan.is_some() || self.pending_volatile || self.indexes.iter().any(Option::is_some)
     }
 }
 
-fn translate(condition: &Condition, open: &OpenTable) -> Translation {
+fn translate(condition: &ColumnCondition, open: &OpenTable) -> Translation {
     let field = open.table.schema().field(condition.column);
     let one = |space: Option<&CodeSpace>| condition.translate(field, space?);
     let segments = open.table.segments();
@@ -71,33 +73,33 @@ fn translate(condition: &Condition, open: &OpenTable) -> Translation {
             .map(|segment| one(Some(dimension_space(&index, segment, dimension))))
             .collect()
     });
-    let may_be = |index: &OpenIndex| index.now().is_none() && index.is_to_be_built(condition.column);
+    let pending = |index: &OpenIndex| index.now().is_none() && index.is_to_be_built(condition.column);
     Translation {
-        may_be: scan.is_none() && open.indexes.iter().any(may_be),
+        pending_volatile: scan.is_none() && open.indexes.iter().any(pending),
         indexes: indexes.collect(),
         scan,
     }
 }
 
-/// The code space of a dimension in a segment.
+/// Returns the code space of a dimension in a segment.
 pub(crate) fn dimension_space(index: &TableIndex, segment: usize, dimension: usize) -> &CodeSpace {
     index.segments()[segment].space(dimension)
 }
 
-/// The filters of a scan, sorted by what can be made of them.
+/// The filters of a scan, separated by whether they can be translated to codes.
 pub(crate) struct Filters {
-    /// Conditions on one column each, with their translations.
-    pub(crate) conditions: Vec<(Condition, Arc<Translation>)>,
-    /// All others.
+    /// Conditions on a single column, with their translations.
+    pub(crate) conditions: Vec<(ColumnCondition, Arc<Translation>)>,
+    /// All other filters.
     pub(crate) others: Vec<Expr>,
 }
 
 impl Filters {
     /// Reads the filters of a scan.
-    pub(crate) fn read(filters: &[Expr], open: &OpenTable, translations: &Translations) -> Self {
+    pub(crate) fn read(filters: &[Expr], open: &OpenTable, translations: &TranslationCache) -> Self {
         let (mut conditions, mut others) = (Vec::new(), Vec::new());
         for filter in filters {
-            match Condition::read(filter, open.table.schema()) {
+            match ColumnCondition::read(filter, open.table.schema()) {
                 Some(condition) => {
                     let translation = translations.of(&condition, open);
                     conditions.push((condition, translation));
@@ -108,7 +110,7 @@ impl Filters {
         Self { conditions, others }
     }
 
-    /// All of them as expressions.
+    /// Returns all filters as expressions.
     pub(crate) fn expressions(&self) -> Vec<Expr> {
         let conditions = self
             .conditions
@@ -117,9 +119,8 @@ impl Filters {
         conditions.chain(self.others.iter().cloned()).collect()
     }
 
-    /// What index number `number` can answer: a predicate per dimension for each segment, and which conditions these
-    /// predicates stand for.
-    pub(crate) fn for_index(&self, number: usize, index: &TableIndex, segments: usize) -> IndexPart {
+    /// Returns the filters that the index at position `number` can answer.
+    pub(crate) fn for_index(&self, number: usize, index: &TableIndex, segments: usize) -> IndexPushdown {
         let dimensions = index.columns().len();
         let mut predicates = vec![vec![CodePredicate::Any; dimensions]; segments];
         let mut answered = vec![false; self.conditions.len()];
@@ -145,7 +146,7 @@ impl Filters {
                 constrained[dimension] = true;
             }
         }
-        IndexPart {
+        IndexPushdown {
             predicates,
             answered,
             constrained,
@@ -153,7 +154,7 @@ impl Filters {
     }
 
     /// Splits the conditions that are not `answered` into predicates for the scan kernels and expressions.
-    pub(crate) fn rest(&self, answered: &[bool], segments: usize) -> Rest {
+    pub(crate) fn remaining(&self, answered: &[bool], segments: usize) -> RemainingFilters {
         let mut kernels: Vec<Vec<(usize, CodePredicate)>> = vec![Vec::new(); segments];
         let mut expressions = self.others.clone();
         let mut described = Vec::new();
@@ -173,7 +174,7 @@ impl Filters {
                 None => expressions.push(condition.expr.clone()),
             }
         }
-        Rest {
+        RemainingFilters {
             kernels,
             described,
             expressions,
@@ -181,22 +182,22 @@ impl Filters {
     }
 }
 
-/// What an index answers of the filters.
-pub(crate) struct IndexPart {
-    /// Per segment, per dimension.
+/// The filters that an index answers.
+pub(crate) struct IndexPushdown {
+    /// Predicates, per segment and dimension.
     pub(crate) predicates: Vec<Vec<CodePredicate>>,
-    /// Which conditions they stand for.
+    /// For each condition of [`Filters`], whether the predicates stand for it.
     pub(crate) answered: Vec<bool>,
-    /// Which dimensions have a condition.
+    /// For each dimension, whether it has a condition.
     pub(crate) constrained: Vec<bool>,
 }
 
-/// What is left of the filters.
-pub(crate) struct Rest {
-    /// For the scan kernels, per segment.
+/// The filters that no index answers.
+pub(crate) struct RemainingFilters {
+    /// Predicates for the scan kernels, per segment.
     pub(crate) kernels: Vec<Vec<(usize, CodePredicate)>>,
-    /// These in words.
+    /// The same predicates as SQL, for EXPLAIN.
     pub(crate) described: Vec<String>,
-    /// For DataFusion's expressions.
+    /// Filters that must be evaluated as expressions.
     pub(crate) expressions: Vec<Expr>,
 }

@@ -8,20 +8,22 @@ use halocline_elf::Selection;
 use halocline_pool::ExtentBytes;
 use roaring::RoaringBitmap;
 
-use super::scan::{Scan, external};
-use super::worker::{Found, keep, span};
+use super::spec::{ScanSpec, external};
+use super::worker::{PendingRows, keep, span};
 
-/// Rows of a range, on the average, from which on ranges are scanned and not their rows fetched: each range unpacks its blocks
-/// of codes anew, however few rows of them it has (with 5 rows a scan takes three times as long as a fetch, with 22 as long).
+/// Average number of rows per range from which ranges are scanned rather than their rows fetched. A scan
+/// unpacks the blocks of codes of each range anew: with 5 rows per range it takes three times as long as a
+/// fetch, with 22 as long.
 const WIDE: usize = 32;
 
-/// The rows that a selection through a clustered index finds in a segment and that also match the other conditions on codes.
+/// Locates the rows of a segment that a selection through a clustered index yields and that match the
+/// kernels' predicates.
 pub(super) fn select_ranges(
-    scan: &Scan,
+    spec: &ScanSpec,
     number: usize,
     selection: &Selection<'_, ExtentBytes>,
-) -> Result<Found> {
-    let (segment, kernels) = (&scan.open.table.segments()[number], &scan.kernels[number]);
+) -> Result<PendingRows> {
+    let (segment, kernels) = (&spec.open.table.segments()[number], &spec.kernels[number]);
     let mut ranges = Vec::new();
     selection
         .ranges(|rows| ranges.push(rows.start as usize..rows.end as usize))
@@ -31,25 +33,25 @@ pub(super) fn select_ranges(
     }
     let count: usize = ranges.iter().map(Range::len).sum();
     let wide = count >= ranges.len() * WIDE;
-    if kernels.is_empty() && scan.counts_only() {
-        return Ok(Found::Counted(count));
+    if kernels.is_empty() && spec.counts_only() {
+        return Ok(PendingRows::Counted(count));
     }
     if kernels.is_empty() && wide {
-        return Ok(Found::Ranges(number, ranges, 0));
+        return Ok(PendingRows::Ranges(number, ranges, 0));
     }
     let rows = match kernels.as_slice() {
         [] => rows_of(&ranges),
         _ if wide => scan_each(segment, kernels, ranges)?,
         _ => keep(segment, kernels, rows_of(&ranges))?,
     };
-    Ok(if scan.counts_only() {
-        Found::Counted(rows.len())
+    Ok(if spec.counts_only() {
+        PendingRows::Counted(rows.len())
     } else {
-        Found::Rows(number, rows, 0)
+        PendingRows::Rows(number, rows, 0)
     })
 }
 
-/// The rows of ascending ranges that match all conditions.
+/// Returns the rows of ascending ranges that match all conditions.
 fn scan_each(
     segment: &Segment,
     kernels: &[(usize, CodePredicate)],
@@ -62,7 +64,7 @@ fn scan_each(
     Ok(rows)
 }
 
-/// The ranges less the deleted rows.
+/// Returns the ranges without the deleted rows.
 fn without(ranges: &[Range<usize>], deleted: &RoaringBitmap) -> Vec<Range<usize>> {
     let mut left = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -77,12 +79,13 @@ fn without(ranges: &[Range<usize>], deleted: &RoaringBitmap) -> Vec<Range<usize>
     left
 }
 
-/// Every row of the ranges.
+/// Returns all rows of the ranges.
 pub(super) fn rows_of(ranges: &[Range<usize>]) -> Vec<RowId> {
     ranges.iter().flat_map(span).collect()
 }
 
-/// Takes up to `rows` rows from the ranges from `from` on: what is left of them is from `from` on again.
+/// Takes up to `rows` rows from the ranges that start at `from`, and moves `from` and the start of that range
+/// behind them.
 pub(super) fn take_rows(ranges: &mut [Range<usize>], from: &mut usize, rows: usize) -> Vec<Range<usize>> {
     let (mut taken, mut missing) = (Vec::new(), rows);
     while let Some(range) = ranges.get_mut(*from).filter(|_| missing > 0) {

@@ -1,4 +1,4 @@
-//! A pool's table as DataFusion sees it.
+//! The table provider: a table of the pool as DataFusion sees it.
 
 use std::sync::Arc;
 
@@ -12,37 +12,37 @@ use datafusion::physical_plan::ExecutionPlan;
 use halocline_columns::{CodePredicate, Table};
 use halocline_elf::TableIndex;
 
-use super::choose::{Wanted, Way, choose};
-use super::conditions::{Filters, Translations, dimension_space};
-use super::elf_scan::{ElfParts, ElfScan};
-use super::pool_scan::PoolScan;
-use super::scan::{Residual, Scan, external, with_address};
-use super::work::{Executions, Morsel, split};
-use crate::advise::Noted;
+use super::access_path::{AccessPath, ScanRequest, choose_access_path};
+use super::conditions::{Filters, TranslationCache, dimension_space};
+use super::leaf::LeafExec;
+use super::morsels::{ScanMorsel, split};
+use super::scan_node::{IndexLookup, PoolScan};
+use super::spec::{ResidualFilter, ScanSpec, external, with_address};
+use crate::advise::{IndexSelection, SelectionRecorder};
+use crate::cancel::CancelOnDrop;
 use crate::catalog::{OpenIndex, OpenTable};
-use crate::config::{IndexMode, Settings};
-use crate::filter::Condition;
-use crate::statement::CancelOnDrop;
+use crate::config::{IndexMode, SessionSettings};
+use crate::filter::ColumnCondition;
 
-/// Rows of a segment that one partition scans at a time.
+/// Number of rows of a segment in a morsel.
 const MORSEL_ROWS: usize = 65_536;
-/// Rows of the delta that one partition looks at at a time.
-const ADDED_ROWS: usize = 8_192;
-/// Rows below which a selection through an index is not worth a second thread.
+/// Number of rows of the delta in a morsel.
+const DELTA_ROWS: usize = 8_192;
+/// Number of rows below which a selection through an index runs on one thread.
 const SINGLE_ROWS: f64 = 20_000.0;
-/// Parts per partition that a large selection through an index is split into.
+/// Number of parts per partition into which a large selection through an index is split.
 const PARTS: usize = 4;
 
-/// Name of the column with the address of each row.
+/// Name of the column with the addresses of the rows.
 pub(crate) const ADDRESS: &str = "row address";
 
-/// One reference to a table in one statement.
+/// A reference to a table in one statement.
 #[derive(Debug)]
 pub(crate) struct PoolTable {
     open: Arc<OpenTable>,
-    /// The table's columns, and the address where that is asked for.
+    /// The columns of the table, followed by the addresses if the statement changes rows.
     schema: SchemaRef,
-    translations: Translations,
+    translations: TranslationCache,
 }
 
 impl PoolTable {
@@ -50,11 +50,11 @@ impl PoolTable {
         Self {
             schema: Arc::clone(open.table.schema()),
             open,
-            translations: Translations::default(),
+            translations: TranslationCache::default(),
         }
     }
 
-    /// The table with one more column, the addresses of its rows: for statements that change rows.
+    /// Adds a column with the addresses of the rows, for statements that change them.
     pub(crate) fn with_addresses(open: Arc<OpenTable>) -> Self {
         let mut fields = open.table.schema().fields().to_vec();
         fields.push(Arc::new(Field::new(ADDRESS, DataType::UInt64, false)));
@@ -64,42 +64,42 @@ impl PoolTable {
         }
     }
 
-    /// The table, if its rows have no addresses.
+    /// Returns the table unless the reference has the column of addresses.
     pub(crate) fn without_addresses(&self) -> Option<Arc<OpenTable>> {
         (!self.has_addresses()).then(|| Arc::clone(&self.open))
     }
 
-    /// These filters as conditions on codes, by segment; none if one of them is no such condition.
+    /// Translates filters to predicates on codes, per segment; none if one of them has no exact translation.
     pub(crate) fn conditions(open: &OpenTable, filters: &[Expr]) -> Option<Vec<Vec<(usize, CodePredicate)>>> {
         let segments = open.table.segments().len();
-        let filters = Filters::read(filters, open, &Translations::default());
-        let rest = filters.rest(&vec![false; filters.conditions.len()], segments);
-        rest.expressions.is_empty().then_some(rest.kernels)
+        let filters = Filters::read(filters, open, &TranslationCache::default());
+        let remaining = filters.remaining(&vec![false; filters.conditions.len()], segments);
+        remaining.expressions.is_empty().then_some(remaining.kernels)
     }
 
     fn has_addresses(&self) -> bool {
         self.schema.fields().len() > self.open.table.schema().fields().len()
     }
 
-    /// Morsels for the rows that are in no segment.
-    fn added_morsels(&self) -> impl Iterator<Item = Morsel> + '_ {
+    /// Returns the morsels of the delta.
+    fn delta_morsels(&self) -> impl Iterator<Item = ScanMorsel> + '_ {
         let batches = self.open.delta.iter().flat_map(|delta| delta.batches());
         let of = |(batch, rows): (usize, usize)| {
-            let starts = (0..rows).step_by(ADDED_ROWS);
-            starts.map(move |start| Morsel::Added {
+            let starts = (0..rows).step_by(DELTA_ROWS);
+            starts.map(move |start| ScanMorsel::Delta {
                 batch,
-                rows: start..rows.min(start + ADDED_ROWS),
+                rows: start..rows.min(start + DELTA_ROWS),
             })
         };
         batches.map(|(_, rows)| rows.num_rows()).enumerate().flat_map(of)
     }
 
-    /// Morsels for a scan: runs of rows that no zone map need be asked for twice.
-    fn row_morsels(&self) -> Vec<Morsel> {
+    /// Returns the morsels of the segments. No chunk is in two of them, so that its zone map is read once.
+    fn row_morsels(&self) -> Vec<ScanMorsel> {
         let segments = self.open.table.segments().iter().enumerate();
         let of = |(segment, rows): (usize, usize)| {
             let starts = (0..rows).step_by(MORSEL_ROWS);
-            starts.map(move |start| Morsel::Rows {
+            starts.map(move |start| ScanMorsel::Rows {
                 segment,
                 rows: start..rows.min(start + MORSEL_ROWS),
             })
@@ -131,7 +131,7 @@ impl TableProvider for PoolTable {
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let exact = |filter: &&Expr| {
-            Condition::read(filter, self.open.table.schema())
+            ColumnCondition::read(filter, self.open.table.schema())
                 .is_some_and(|condition| self.translations.of(&condition, &self.open).is_exact())
         };
         let answer = |filter| match exact(filter) {
@@ -148,130 +148,154 @@ impl TableProvider for PoolTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (open, segments) = (&self.open, self.open.table.segments());
-        let projection = projection
-            .cloned()
-            .unwrap_or_else(|| (0..self.schema.fields().len()).collect());
-        let schema = Arc::new(self.schema.project(&projection)?);
-        let settings = state.config_options().extensions.get::<Settings>();
-        let mode = settings.map(|s| s.index).unwrap_or_default();
-        let recorder = settings.and_then(|s| s.recorder.clone());
-        let runs = recorder.is_none() && mode != IndexMode::Off;
-        let filters = match runs && built(open, filters).await? {
-            // There may be more to translate to.
-            true => Filters::read(filters, open, &Translations::default()),
-            false => Filters::read(filters, open, &self.translations),
+        let settings = state.config_options().extensions.get::<SessionSettings>();
+        let mode = settings.map(|settings| settings.index).unwrap_or_default();
+        let recorder = settings.and_then(|settings| settings.recorder.clone());
+        let projection = match projection {
+            Some(projection) => projection.clone(),
+            None => (0..self.schema.fields().len()).collect(),
         };
-        let wanted = Wanted {
+        let filters = self
+            .translate(filters, recorder.is_none() && mode != IndexMode::Off)
+            .await?;
+        let request = ScanRequest {
             projection: &projection,
             limit,
             mode,
         };
-        let way = choose(open, &filters, &wanted).map_err(external)?;
-        let chosen = match &way {
-            Way::Index { number, .. } => Some(*number),
-            Way::Scan { .. } => None,
-        };
-        match (&recorder, chosen) {
-            (Some(recorder), _) => recorder.note(open, &filters, chosen),
-            (None, Some(number)) => {
-                let index = &open.indexes[number];
-                index
-                    .placing
-                    .note(&index.name, || Noted::of(&filters, number, open));
-            }
-            (None, None) => {}
-        }
-        let answered = match &way {
-            Way::Index { part, .. } => part.answered.clone(),
-            Way::Scan { .. } => vec![false; filters.conditions.len()],
-        };
-        let rest = filters.rest(&answered, segments.len());
-        let residual = Residual::plan(rest.expressions, open, state)?;
-        let unindexed = match open.delta {
-            Some(_) => Residual::plan(filters.expressions(), open, state)?,
-            None => None,
-        };
-        let (Way::Index { rows: stored, .. } | Way::Scan { rows: stored, .. }) = &way;
-        let rows = stored + open.delta.as_ref().map_or(0, |delta| delta.live_rows()) as f64;
-        let scan = Arc::new(Scan {
-            open: Arc::clone(open),
-            projection,
-            schema,
-            kernels: rest.kernels,
-            described: rest.described,
-            residual,
-            unindexed,
-            rows,
-        });
+        let path = choose_access_path(&self.open, &filters, &request).map_err(external)?;
+        self.record_selection(&filters, &path, recorder.as_deref());
+        let spec = self.spec(state, projection, &filters, &path)?;
         let target = state.config().target_partitions().max(1);
-        Ok(match way {
-            Way::Scan { reason, .. } => {
-                let mut morsels = self.row_morsels();
-                morsels.extend(self.added_morsels());
-                let partitions = target.min(morsels.len().max(1));
-                Arc::new(PoolScan::new(
-                    scan,
-                    reason,
-                    limit,
-                    Executions::new(morsels),
-                    partitions,
-                ))
-            }
-            Way::Index {
+        let scan = match path {
+            AccessPath::Scan { reason, .. } => self.kernel_scan(spec, reason, limit, target),
+            AccessPath::Index {
                 number,
                 index,
-                part,
+                pushdown,
                 rows,
                 reason,
             } => {
                 let index = match recorder {
-                    // Nothing will run.
+                    // The plan is not run.
                     Some(_) => index,
-                    None => placed(open, number, index).await?,
+                    None => placed(&self.open, number, index).await?,
                 };
+                // A small selection is not worth a second thread.
                 let partitions = if rows < SINGLE_ROWS { 1 } else { target };
-                let parts = if partitions == 1 { 1 } else { partitions * PARTS };
-                let mut morsels = Vec::new();
-                for (segment, predicates) in part.predicates.iter().enumerate() {
-                    let space = |dimension| dimension_space(&index, segment, dimension).max_code();
-                    let max_codes: Vec<u64> = (0..predicates.len()).map(space).collect();
-                    let split = split(predicates, &max_codes, parts);
-                    morsels.extend(
-                        split
-                            .into_iter()
-                            .map(|predicates| Morsel::Select { segment, predicates }),
-                    );
-                }
-                // With enough parts every thread has its own; otherwise all of them share each.
-                let together = partitions == 1 || morsels.len() < partitions * PARTS / 2;
-                morsels.extend(self.added_morsels());
-                let on = describe(&index, &part.predicates, open);
-                let executions = Executions::new(morsels);
-                let parts = ElfParts {
-                    index,
-                    on,
-                    reason,
-                    fetch: limit,
-                    executions,
-                    partitions,
-                    together,
-                };
-                Arc::new(ElfScan::new(scan, parts))
+                self.index_scan(spec, index, &pushdown.predicates, reason, limit, partitions)
             }
-        })
+        };
+        Ok(Arc::new(LeafExec(scan)))
     }
 }
 
-/// Has the volatile indexes built that one of the filters could go through: the first query that has a use for one builds
-/// it, and the end of the query is the end of the build. Says whether there was something to build.
+impl PoolTable {
+    /// Translates the filters of a scan. If `build`, volatile indexes that could answer them are built first.
+    async fn translate(&self, filters: &[Expr], build: bool) -> Result<Filters> {
+        if build && build_volatile(&self.open, filters).await? {
+            // The cached translations were made without these indexes.
+            return Ok(Filters::read(filters, &self.open, &TranslationCache::default()));
+        }
+        Ok(Filters::read(filters, &self.open, &self.translations))
+    }
+
+    /// Records the selection for a statement that is only planned, or for the workload of the index that
+    /// answers it.
+    fn record_selection(&self, filters: &Filters, path: &AccessPath, recorder: Option<&SelectionRecorder>) {
+        let chosen = match path {
+            AccessPath::Index { number, .. } => Some(*number),
+            AccessPath::Scan { .. } => None,
+        };
+        match (recorder, chosen) {
+            (Some(recorder), _) => recorder.record(&self.open, filters, chosen),
+            (None, Some(number)) => {
+                let index = &self.open.indexes[number];
+                let selection = || IndexSelection::of(filters, number, &self.open);
+                index.placement.record(&index.name, selection);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Returns the specification of a scan along an access path.
+    fn spec(
+        &self,
+        state: &dyn Session,
+        projection: Vec<usize>,
+        filters: &Filters,
+        path: &AccessPath,
+    ) -> Result<ScanSpec> {
+        let open = &self.open;
+        let (answered, rows) = match path {
+            AccessPath::Index { pushdown, rows, .. } => (pushdown.answered.clone(), *rows),
+            AccessPath::Scan { rows, .. } => (vec![false; filters.conditions.len()], *rows),
+        };
+        let remaining = filters.remaining(&answered, open.table.segments().len());
+        let delta_filter = match open.delta {
+            Some(_) => ResidualFilter::plan(filters.expressions(), open, state)?,
+            None => None,
+        };
+        Ok(ScanSpec {
+            open: Arc::clone(open),
+            schema: Arc::new(self.schema.project(&projection)?),
+            projection,
+            kernels: remaining.kernels,
+            described: remaining.described,
+            residual: ResidualFilter::plan(remaining.expressions, open, state)?,
+            delta_filter,
+            rows: rows + open.delta.as_ref().map_or(0, |delta| delta.live_rows()) as f64,
+        })
+    }
+
+    /// Returns the scan by the kernels.
+    fn kernel_scan(&self, spec: ScanSpec, reason: String, limit: Option<usize>, target: usize) -> PoolScan {
+        let mut morsels = self.row_morsels();
+        morsels.extend(self.delta_morsels());
+        let partitions = target.min(morsels.len().max(1));
+        PoolScan::new(spec, None, reason, limit, morsels, partitions)
+    }
+
+    /// Returns the scan through an index, whose selection on each segment is given as predicates per
+    /// dimension.
+    fn index_scan(
+        &self,
+        spec: ScanSpec,
+        index: Arc<TableIndex>,
+        predicates: &[Vec<CodePredicate>],
+        reason: String,
+        limit: Option<usize>,
+        partitions: usize,
+    ) -> PoolScan {
+        let parts = if partitions == 1 { 1 } else { partitions * PARTS };
+        let mut morsels = Vec::new();
+        for (segment, predicates) in predicates.iter().enumerate() {
+            let space = |dimension| dimension_space(&index, segment, dimension).max_code();
+            let max_codes: Vec<u64> = (0..predicates.len()).map(space).collect();
+            let selections = split(predicates, &max_codes, parts).into_iter();
+            morsels.extend(selections.map(|predicates| ScanMorsel::Select { segment, predicates }));
+        }
+        // With enough selections every thread has its own; otherwise all threads share each of them.
+        let shared_selections = partitions == 1 || morsels.len() < partitions * PARTS / 2;
+        morsels.extend(self.delta_morsels());
+        let lookup = IndexLookup {
+            on: describe(&index, predicates, &self.open),
+            index,
+            shared_selections,
+        };
+        PoolScan::new(spec, Some(lookup), reason, limit, morsels, partitions)
+    }
+}
+
+/// Builds the volatile indexes that could answer one of the filters: the first query that can use such an
+/// index builds it, and dropping the query cancels the build. Returns true if there was something to build.
 ///
 /// # Errors
-/// The thread that builds died.
-async fn built(open: &OpenTable, filters: &[Expr]) -> Result<bool> {
+/// The building thread panicked.
+async fn build_volatile(open: &OpenTable, filters: &[Expr]) -> Result<bool> {
     let conditions = filters
         .iter()
-        .filter_map(|filter| Condition::read(filter, open.table.schema()));
+        .filter_map(|filter| ColumnCondition::read(filter, open.table.schema()));
     let columns: Vec<usize> = conditions.map(|condition| condition.column).collect();
     let mut any = false;
     for index in open.indexes.iter() {
@@ -283,23 +307,23 @@ async fn built(open: &OpenTable, filters: &[Expr]) -> Result<bool> {
     Ok(any)
 }
 
-/// The index with what of it is to be in DRAM: the first query that uses it has copies made.
+/// Returns the index with its copies in DRAM, which the first query that uses the index makes.
 ///
 /// # Errors
-/// The thread that makes them died.
+/// The copying thread panicked.
 async fn placed(open: &OpenTable, number: usize, now: Arc<TableIndex>) -> Result<Arc<TableIndex>> {
     let index = &open.indexes[number];
-    // A volatile one was chosen as it is.
+    // A volatile index was built before it was chosen.
     if index.is_volatile() || !index.is_due() {
         return Ok(now);
     }
     Ok(place(index, &open.table).await?.unwrap_or(now))
 }
 
-/// See [`OpenIndex::place`].
+/// Runs [`OpenIndex::place`] on a thread that may block.
 ///
 /// # Errors
-/// The thread that does it died.
+/// That thread panicked.
 async fn place(index: &OpenIndex, table: &Table) -> Result<Option<Arc<TableIndex>>> {
     let (index, table) = (index.clone(), table.clone());
     let end = CancelOnDrop::default();
@@ -308,7 +332,7 @@ async fn place(index: &OpenIndex, table: &Table) -> Result<Option<Arc<TableIndex
     placed.map_err(|error| DataFusionError::External(Box::new(error)))
 }
 
-/// The conditions on an index's dimensions in the values' own words (those of the first segment).
+/// Returns the conditions on the dimensions of an index, with the values of the first segment, for EXPLAIN.
 fn describe(index: &TableIndex, predicates: &[Vec<CodePredicate>], open: &OpenTable) -> String {
     let Some(first) = predicates.first() else {
         return String::new();

@@ -1,4 +1,4 @@
-//! One partition of a scan: takes morsels, finds their rows, and gives batches.
+//! One partition of a scan: takes morsels, locates their matching rows, and emits batches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,59 +8,59 @@ use datafusion::error::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count};
 use halocline_columns::{CodePredicate, RowId, Segment};
 
-use super::added::added_rows;
+use super::delta_rows::read_delta_rows;
+use super::index_search::IndexSearch;
+use super::morsels::{MorselQueue, ScanMorsel};
 use super::ranges::{rows_of, select_ranges, take_rows};
-use super::scan::{Scan, external};
-use super::search::Search;
-use super::work::{Morsel, Work};
+use super::spec::{ScanSpec, external};
 
-/// Row identifiers found in a morsel from which on a whole span is scanned instead of looking at single rows: when at
-/// least one row of so many was found.
+/// The span of the candidate rows is scanned instead of testing single rows if at least one row in this many
+/// is a candidate.
 const DENSE: usize = 16;
 
-/// Rows are sorted by comparing them while they are fewer than one of so many.
+/// Row numbers are sorted by comparison if fewer than one row of the segment in this many is among them.
 const SPARSE: usize = 256;
 
-/// Rows found and not yet given.
-pub(super) enum Found {
-    /// Only their number matters.
+/// Matching rows that have been located but not yet emitted.
+pub(super) enum PendingRows {
+    /// The number of rows, where only that matters.
     Counted(usize),
-    /// Ranges of rows of a segment, none of them empty; those from the position on are left.
+    /// Non-empty ranges of rows of a segment; those before the position have been emitted.
     Ranges(usize, Vec<Range<usize>>, usize),
-    /// Single rows of a segment, sorted; those from the position on are left.
+    /// Sorted rows of a segment; those before the position have been emitted.
     Rows(usize, Vec<RowId>, usize),
-    /// Rows that are in no segment.
+    /// Rows of the delta.
     Batch(RecordBatch),
 }
 
-/// A partition at work.
-pub(crate) struct Worker {
-    scan: Arc<Scan>,
-    search: Option<Search>,
-    work: Arc<Work>,
+/// The worker of one partition: an iterator over its batches.
+pub(crate) struct ScanWorker {
+    spec: Arc<ScanSpec>,
+    search: Option<IndexSearch>,
+    queue: Arc<MorselQueue>,
     batch_rows: usize,
-    found: Option<Found>,
+    pending: Option<PendingRows>,
     metrics: BaselineMetrics,
-    /// Rows that the index or the kernels found, before the expression.
+    /// Number of rows that the index or the kernels located, before the residual filter.
     candidates: Count,
     failed: bool,
 }
 
-impl Worker {
+impl ScanWorker {
     pub(crate) fn new(
-        scan: Arc<Scan>,
-        search: Option<Search>,
-        work: Arc<Work>,
+        spec: Arc<ScanSpec>,
+        search: Option<IndexSearch>,
+        queue: Arc<MorselQueue>,
         batch_rows: usize,
         metrics: BaselineMetrics,
         candidates: Count,
     ) -> Self {
         Self {
-            scan,
+            spec,
             search,
-            work,
+            queue,
             batch_rows: batch_rows.max(1),
-            found: None,
+            pending: None,
             metrics,
             candidates,
             failed: false,
@@ -68,80 +68,82 @@ impl Worker {
     }
 
     fn segment(&self, number: usize) -> &Segment {
-        &self.scan.open.table.segments()[number]
+        &self.spec.open.table.segments()[number]
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            let batch = match self.found.take() {
-                Some(found) => self.give(found)?,
-                None => match self.work.take().cloned() {
+            let batch = match self.pending.take() {
+                Some(pending) => self.emit(pending)?,
+                None => match self.queue.take().cloned() {
                     Some(morsel) => {
-                        self.found = Some(self.rows_of(&morsel)?);
+                        self.pending = Some(self.rows_of(&morsel)?);
                         None
                     }
                     None => return Ok(None),
                 },
             };
             if let Some(batch) = batch.filter(|batch| batch.num_rows() > 0) {
-                let wanted = self.work.claim(batch.num_rows());
-                return Ok((wanted > 0).then(|| batch.slice(0, wanted)));
+                let claimed = self.queue.claim(batch.num_rows());
+                return Ok((claimed > 0).then(|| batch.slice(0, claimed)));
             }
         }
     }
 
-    /// The rows of a morsel.
-    fn rows_of(&self, morsel: &Morsel) -> Result<Found> {
+    /// Locates the matching rows of a morsel.
+    fn rows_of(&self, morsel: &ScanMorsel) -> Result<PendingRows> {
         let found = match morsel {
-            Morsel::Rows { segment, rows } => self.scan_rows(*segment, rows.clone())?,
-            Morsel::Select { segment, predicates } => self.select(*segment, predicates)?,
-            Morsel::Added { batch, rows } => Found::Batch(added_rows(&self.scan, *batch, rows.clone())?),
+            ScanMorsel::Rows { segment, rows } => self.scan_rows(*segment, rows.clone())?,
+            ScanMorsel::Select { segment, predicates } => self.select(*segment, predicates)?,
+            ScanMorsel::Delta { batch, rows } => {
+                PendingRows::Batch(read_delta_rows(&self.spec, *batch, rows.clone())?)
+            }
         };
         self.candidates.add(match &found {
-            Found::Counted(rows) => *rows,
-            Found::Ranges(_, ranges, _) => ranges.iter().map(Range::len).sum(),
-            Found::Rows(_, rows, _) => rows.len(),
-            Found::Batch(batch) => batch.num_rows(),
+            PendingRows::Counted(rows) => *rows,
+            PendingRows::Ranges(_, ranges, _) => ranges.iter().map(Range::len).sum(),
+            PendingRows::Rows(_, rows, _) => rows.len(),
+            PendingRows::Batch(batch) => batch.num_rows(),
         });
         Ok(found)
     }
 
-    fn scan_rows(&self, number: usize, rows: Range<usize>) -> Result<Found> {
-        let (segment, kernels) = (self.segment(number), &self.scan.kernels[number]);
+    fn scan_rows(&self, number: usize, rows: Range<usize>) -> Result<PendingRows> {
+        let (segment, kernels) = (self.segment(number), &self.spec.kernels[number]);
         let deleted = segment.deletions().map_err(external)?;
         let any_deleted = deleted.is_some_and(|deleted| deleted.range_cardinality(span(&rows)) > 0);
         if kernels.is_empty() && !any_deleted {
-            return Ok(if self.scan.counts_only() {
-                Found::Counted(rows.len())
+            return Ok(if self.spec.counts_only() {
+                PendingRows::Counted(rows.len())
             } else {
-                Found::Ranges(number, vec![rows], 0)
+                PendingRows::Ranges(number, vec![rows], 0)
             });
         }
-        if self.scan.counts_only() {
-            return Ok(Found::Counted(
-                segment.count(kernels, rows).map_err(external)? as usize
+        if self.spec.counts_only() {
+            return Ok(PendingRows::Counted(
+                segment.count(kernels, rows).map_err(external)? as usize,
             ));
         }
         let matching = segment.select(kernels, rows.clone()).map_err(external)?;
         if matching.len() as usize == rows.len() {
-            return Ok(Found::Ranges(number, vec![rows], 0));
+            return Ok(PendingRows::Ranges(number, vec![rows], 0));
         }
-        Ok(Found::Rows(number, matching.iter().collect(), 0))
+        Ok(PendingRows::Rows(number, matching.iter().collect(), 0))
     }
 
-    fn select(&self, number: usize, predicates: &[CodePredicate]) -> Result<Found> {
+    fn select(&self, number: usize, predicates: &[CodePredicate]) -> Result<PendingRows> {
         let Some(search) = &self.search else {
-            return Ok(Found::Counted(0));
+            return Ok(PendingRows::Counted(0));
         };
         let elf = search.index.segments()[number].elf();
         let selection = elf.select(predicates).map_err(external)?;
-        let kernels = &self.scan.kernels[number];
+        let kernels = &self.spec.kernels[number];
         let deleted = self.segment(number).deletions().map_err(external)?;
-        if kernels.is_empty() && deleted.is_none() && self.scan.counts_only() {
-            return Ok(Found::Counted(search.count(&selection)?));
+        if kernels.is_empty() && deleted.is_none() && self.spec.counts_only() {
+            return Ok(PendingRows::Counted(search.count(&selection)?));
         }
         if elf.is_clustered() {
-            return select_ranges(&self.scan, number, &selection);
+            return select_ranges(&self.spec, number, &selection);
         }
         let mut rows = search.rows(&selection)?;
         sort(&mut rows, self.segment(number).rows());
@@ -151,54 +153,54 @@ impl Worker {
         if !kernels.is_empty() {
             rows = keep(self.segment(number), kernels, rows)?;
         }
-        Ok(if self.scan.counts_only() {
-            Found::Counted(rows.len())
+        Ok(if self.spec.counts_only() {
+            PendingRows::Counted(rows.len())
         } else {
-            Found::Rows(number, rows, 0)
+            PendingRows::Rows(number, rows, 0)
         })
     }
 
-    /// The next batch of what was found; what is left goes back.
-    fn give(&mut self, found: Found) -> Result<Option<RecordBatch>> {
-        match found {
-            Found::Counted(rows) => {
+    /// Emits the next batch of the pending rows and keeps the remaining ones.
+    fn emit(&mut self, pending: PendingRows) -> Result<Option<RecordBatch>> {
+        match pending {
+            PendingRows::Counted(rows) => {
                 let now = rows.min(self.batch_rows);
                 if now < rows {
-                    self.found = Some(Found::Counted(rows - now));
+                    self.pending = Some(PendingRows::Counted(rows - now));
                 }
-                self.scan.counted(now).map(Some)
+                self.spec.counted(now).map(Some)
             }
-            Found::Ranges(segment, mut ranges, mut from) if self.scan.residual.is_none() => {
+            PendingRows::Ranges(segment, mut ranges, mut from) if self.spec.residual.is_none() => {
                 let now = take_rows(&mut ranges, &mut from, self.batch_rows);
                 if from < ranges.len() {
-                    self.found = Some(Found::Ranges(segment, ranges, from));
+                    self.pending = Some(PendingRows::Ranges(segment, ranges, from));
                 }
-                self.scan.read(segment, &now).map(Some)
+                self.spec.read(segment, &now).map(Some)
             }
-            Found::Ranges(segment, ranges, _) => {
+            PendingRows::Ranges(segment, ranges, _) => {
                 let rows = rows_of(&ranges);
-                self.found = Some(Found::Rows(segment, rows, 0));
+                self.pending = Some(PendingRows::Rows(segment, rows, 0));
                 Ok(None)
             }
-            Found::Rows(segment, rows, from) => self.give_rows(segment, rows, from),
-            Found::Batch(batch) => {
+            PendingRows::Rows(segment, rows, from) => self.emit_rows(segment, rows, from),
+            PendingRows::Batch(batch) => {
                 let now = batch.num_rows().min(self.batch_rows);
                 if now < batch.num_rows() {
-                    self.found = Some(Found::Batch(batch.slice(now, batch.num_rows() - now)));
+                    self.pending = Some(PendingRows::Batch(batch.slice(now, batch.num_rows() - now)));
                 }
                 Ok(Some(batch.slice(0, now)))
             }
         }
     }
 
-    fn give_rows(
+    fn emit_rows(
         &mut self,
         segment: usize,
         rows: Vec<RowId>,
         mut from: usize,
     ) -> Result<Option<RecordBatch>> {
         let mut kept: Vec<RowId> = Vec::new();
-        let batch: &[RowId] = match &self.scan.residual {
+        let batch: &[RowId] = match &self.spec.residual {
             None => {
                 let end = rows.len().min(from + self.batch_rows);
                 let now = &rows[from..end];
@@ -206,7 +208,7 @@ impl Worker {
                 now
             }
             Some(residual) => {
-                // Rows that the expression keeps are collected to whole batches.
+                // Rows that pass the filter are collected until they fill a batch.
                 while from < rows.len() && kept.len() < self.batch_rows {
                     let end = rows.len().min(from + self.batch_rows - kept.len());
                     kept.extend(residual.keep(self.segment(segment), &rows[from..end])?);
@@ -215,19 +217,19 @@ impl Worker {
                 &kept
             }
         };
-        let given = match batch {
+        let output = match batch {
             [] => None,
-            rows if self.scan.projection.is_empty() => Some(self.scan.counted(rows.len())?),
-            rows => Some(self.scan.gather(segment, rows)?),
+            rows if self.spec.projection.is_empty() => Some(self.spec.counted(rows.len())?),
+            rows => Some(self.spec.gather(segment, rows)?),
         };
         if from < rows.len() {
-            self.found = Some(Found::Rows(segment, rows, from));
+            self.pending = Some(PendingRows::Rows(segment, rows, from));
         }
-        Ok(given)
+        Ok(output)
     }
 }
 
-impl Iterator for Worker {
+impl Iterator for ScanWorker {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -247,12 +249,12 @@ impl Iterator for Worker {
     }
 }
 
-/// A range of rows as row numbers.
+/// Converts a range of rows to row numbers.
 pub(super) fn span(rows: &Range<usize>) -> Range<RowId> {
     rows.start as RowId..rows.end as RowId
 }
 
-/// Sorts row numbers, which are all different: many of them by setting a bit for each.
+/// Sorts distinct row numbers below `of`, many of them with a bitmap.
 fn sort(rows: &mut Vec<RowId>, of: usize) {
     if rows.len() < of / SPARSE {
         rows.sort_unstable();
@@ -272,7 +274,8 @@ fn sort(rows: &mut Vec<RowId>, of: usize) {
     }
 }
 
-/// The rows, sorted, that match all conditions: by scanning their span if they are dense in it, else one by one.
+/// Returns the sorted rows that match all conditions: scans their span if they are dense in it, else tests
+/// them one by one.
 pub(super) fn keep(
     segment: &Segment,
     kernels: &[(usize, CodePredicate)],

@@ -1,8 +1,9 @@
-//! Arithmetic of integers that fails where the result is outside of its type, in place of DataFusion's, which wraps. `x
-//! << n` is x times 2^n, and `x >> n` x divided by that, rounded down; DataFusion takes n modulo the width of the type.
+//! Arithmetic of integers that fails where the result is outside of its type, in place of DataFusion's, which
+//! wraps. `x << n` is x times 2^n, and `x >> n` x divided by that, rounded down; DataFusion takes n modulo
+//! the width of the type.
 //!
-//! Each operation is a function that takes the place of an expression and has its name, so that columns are called what
-//! they were, and constants are folded by the same rules.
+//! Each operation is a function that takes the place of an expression and has its name, so that columns are
+//! called what they were, and constants are folded by the same rules.
 
 use std::sync::{Arc, LazyLock};
 
@@ -25,7 +26,7 @@ use crate::import::sql_name;
 
 /// An operation of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Operation {
+enum ArithmeticOperation {
     Add,
     Subtract,
     Multiply,
@@ -36,27 +37,31 @@ enum Operation {
 
 /// A checked operation as a function.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Checked {
-    operation: Operation,
+struct CheckedArithmetic {
+    operation: ArithmeticOperation,
     signature: Signature,
 }
 
-static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Add));
-static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Subtract));
-static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Multiply));
-static SHIFT_LEFT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::ShiftLeft));
-static SHIFT_RIGHT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::ShiftRight));
-static NEGATE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Operation::Negate));
+static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Add));
+static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Subtract));
+static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Multiply));
+static SHIFT_LEFT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::ShiftLeft));
+static SHIFT_RIGHT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::ShiftRight));
+static NEGATE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Negate));
 
-fn function(operation: Operation) -> Arc<ScalarUDF> {
+fn function(operation: ArithmeticOperation) -> Arc<ScalarUDF> {
     let signature = match operation {
-        Operation::Negate => Signature::any(1, Volatility::Immutable),
+        ArithmeticOperation::Negate => Signature::any(1, Volatility::Immutable),
         _ => Signature::any(2, Volatility::Immutable),
     };
-    Arc::new(ScalarUDF::new_from_impl(Checked { operation, signature }))
+    Arc::new(ScalarUDF::new_from_impl(CheckedArithmetic {
+        operation,
+        signature,
+    }))
 }
 
-/// `left op right` of integers of one type, checked; none if it cannot overflow silently, or is another operation.
+/// Makes `left op right` of integers of one type checked; none if it cannot overflow silently, or is another
+/// operation.
 pub(super) fn checked(binary: &BinaryExpr) -> Option<Expr> {
     let function = match binary.op {
         Operator::Plus => &ADD,
@@ -73,17 +78,17 @@ pub(super) fn checked(binary: &BinaryExpr) -> Option<Expr> {
     )))
 }
 
-/// `-value` of an integer, checked.
+/// Returns the checked `-value` of an integer.
 pub(super) fn negated(value: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&NEGATE), vec![value]))
 }
 
-/// The operands and the operator of an arithmetic expression with two, checked or not.
+/// Returns the operands and the operator of an arithmetic expression with two, checked or not.
 pub(crate) fn arithmetic(expr: &Expr) -> Option<(&Expr, Operator, &Expr)> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => Some((left, *op, right)),
         Expr::ScalarFunction(function) => {
-            let checked = function.func.inner().downcast_ref::<Checked>()?;
+            let checked = function.func.inner().downcast_ref::<CheckedArithmetic>()?;
             match function.args.as_slice() {
                 [left, right] => Some((left, checked.operator()?, right)),
                 _ => None,
@@ -93,32 +98,32 @@ pub(crate) fn arithmetic(expr: &Expr) -> Option<(&Expr, Operator, &Expr)> {
     }
 }
 
-impl Checked {
+impl CheckedArithmetic {
     fn operator(&self) -> Option<Operator> {
         match self.operation {
-            Operation::Add => Some(Operator::Plus),
-            Operation::Subtract => Some(Operator::Minus),
-            Operation::Multiply => Some(Operator::Multiply),
-            Operation::ShiftLeft => Some(Operator::BitwiseShiftLeft),
-            Operation::ShiftRight => Some(Operator::BitwiseShiftRight),
-            Operation::Negate => None,
+            ArithmeticOperation::Add => Some(Operator::Plus),
+            ArithmeticOperation::Subtract => Some(Operator::Minus),
+            ArithmeticOperation::Multiply => Some(Operator::Multiply),
+            ArithmeticOperation::ShiftLeft => Some(Operator::BitwiseShiftLeft),
+            ArithmeticOperation::ShiftRight => Some(Operator::BitwiseShiftRight),
+            ArithmeticOperation::Negate => None,
         }
     }
 }
 
-impl ScalarUDFImpl for Checked {
+impl ScalarUDFImpl for CheckedArithmetic {
     fn name(&self) -> &str {
         match self.operation {
-            Operation::Add => "add",
-            Operation::Subtract => "subtract",
-            Operation::Multiply => "multiply",
-            Operation::Negate => "negate",
-            Operation::ShiftLeft => "shift_left",
-            Operation::ShiftRight => "shift_right",
+            ArithmeticOperation::Add => "add",
+            ArithmeticOperation::Subtract => "subtract",
+            ArithmeticOperation::Multiply => "multiply",
+            ArithmeticOperation::Negate => "negate",
+            ArithmeticOperation::ShiftLeft => "shift_left",
+            ArithmeticOperation::ShiftRight => "shift_right",
         }
     }
 
-    /// The name of the expression that it stands for.
+    /// Returns the name of the expression that it stands for.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(match (self.operator(), args) {
             (Some(op), [left, right]) => format!("{} {op} {}", left.schema_name(), right.schema_name()),
@@ -150,16 +155,16 @@ impl ScalarUDFImpl for Checked {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (self.operation, args.args.as_slice()) {
-            (Operation::Add, [left, right]) => apply(left, right, add),
-            (Operation::Subtract, [left, right]) => apply(left, right, sub),
-            (Operation::Multiply, [left, right]) => apply(left, right, mul),
-            (Operation::ShiftLeft, [left, right]) => apply(left, right, |a, b| shift(a, b, "<<")),
-            (Operation::ShiftRight, [left, right]) => apply(left, right, |a, b| shift(a, b, ">>")),
-            (Operation::Negate, [ColumnarValue::Scalar(value)]) => {
+            (ArithmeticOperation::Add, [left, right]) => apply(left, right, add),
+            (ArithmeticOperation::Subtract, [left, right]) => apply(left, right, sub),
+            (ArithmeticOperation::Multiply, [left, right]) => apply(left, right, mul),
+            (ArithmeticOperation::ShiftLeft, [left, right]) => apply(left, right, |a, b| shift(a, b, "<<")),
+            (ArithmeticOperation::ShiftRight, [left, right]) => apply(left, right, |a, b| shift(a, b, ">>")),
+            (ArithmeticOperation::Negate, [ColumnarValue::Scalar(value)]) => {
                 let negated = neg(&*value.to_array()?)?;
                 datafusion::common::ScalarValue::try_from_array(&negated, 0).map(ColumnarValue::Scalar)
             }
-            (Operation::Negate, [ColumnarValue::Array(values)]) => neg(values.as_ref())
+            (ArithmeticOperation::Negate, [ColumnarValue::Array(values)]) => neg(values.as_ref())
                 .map(ColumnarValue::Array)
                 .map_err(DataFusionError::from),
             _ => Err(DataFusionError::Internal(format!(
@@ -171,7 +176,7 @@ impl ScalarUDFImpl for Checked {
     }
 }
 
-/// `x * 2^n`; none for a negative `n` or a result of more than 128 bits.
+/// Returns `x * 2^n`; none for a negative `n` or a result of more than 128 bits.
 fn shifted_left(x: i128, n: i128) -> Option<i128> {
     match (x, u32::try_from(n).ok()?) {
         (0, _) => Some(0),
@@ -181,7 +186,7 @@ fn shifted_left(x: i128, n: i128) -> Option<i128> {
     }
 }
 
-/// `x / 2^n`, rounded down; none for a negative `n`.
+/// Returns `x / 2^n`, rounded down; none for a negative `n`.
 fn shifted_right(x: i128, n: i128) -> Option<i128> {
     u32::try_from(n).ok().map(|n| x >> n.min(127))
 }
@@ -226,7 +231,7 @@ where
             _ => shifted_right(x, n),
         };
         let fitting = shifted.and_then(|value| T::Native::try_from(value).ok());
-        // As the other kernels say it.
+        // The text of the other kernels.
         let text = || format!("Overflow happened on: {x} {sign} {n}");
         fitting
             .map(Some)
@@ -239,7 +244,7 @@ where
     Ok(Arc::new(values.into_iter().collect::<PrimitiveArray<T>>()))
 }
 
-/// The error for a result outside of its type; others as they are.
+/// Returns the error for a result outside of its type; others as they are.
 fn overflow(error: DataFusionError, data_type: &DataType) -> DataFusionError {
     let DataFusionError::ArrowError(inner, _) = &error else {
         return error;

@@ -1,7 +1,7 @@
 //! Clauses that the parser knows and planning would drop without a word: refused by name.
 //!
-//! Nodes of the syntax tree are destructured field by field, so that a field that a new version of the parser adds fails to
-//! compile until it is handled.
+//! Nodes of the syntax tree are destructured field by field, so that a field that a new version of the parser
+//! adds fails to compile until it is handled.
 
 use std::ops::ControlFlow;
 
@@ -18,18 +18,18 @@ use crate::EngineError;
 /// # Errors
 /// [`EngineError::Unsupported`], naming the first such clause.
 pub(super) fn refuse_dropped<N: Visit>(node: &N) -> Result<(), EngineError> {
-    match node.visit(&mut Dropped) {
+    match node.visit(&mut DroppedClauses) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
 }
 
-struct Dropped;
+struct DroppedClauses;
 
-type Found = ControlFlow<EngineError>;
+type CheckFlow = ControlFlow<EngineError>;
 
-/// Stops if the clause is there.
-fn refuse(is_there: bool, what: &str, instead: &str) -> Found {
+/// Stops with an error if the clause is present.
+fn refuse(is_there: bool, what: &str, instead: &str) -> CheckFlow {
     match is_there {
         true => ControlFlow::Break(EngineError::Unsupported {
             what: what.to_string(),
@@ -41,10 +41,10 @@ fn refuse(is_there: bool, what: &str, instead: &str) -> Found {
 
 const LEAVE_OUT: &str = "leave it out";
 
-impl Visitor for Dropped {
+impl Visitor for DroppedClauses {
     type Break = EngineError;
 
-    fn pre_visit_query(&mut self, query: &Query) -> Found {
+    fn pre_visit_query(&mut self, query: &Query) -> CheckFlow {
         let Query {
             with: _,
             body,
@@ -98,11 +98,11 @@ impl Visitor for Dropped {
         set_expression(body)
     }
 
-    fn pre_visit_select(&mut self, select: &Select) -> Found {
+    fn pre_visit_select(&mut self, select: &Select) -> CheckFlow {
         self::select(select)
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Found {
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> CheckFlow {
         match factor {
             TableFactor::Table {
                 name: _,
@@ -172,7 +172,7 @@ impl Visitor for Dropped {
         }
     }
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> Found {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> CheckFlow {
         match expr {
             Expr::Function(function) => self::function(function),
             Expr::Collate { .. } => refuse(true, "COLLATE", "text sorts by its bytes; leave it out"),
@@ -183,12 +183,12 @@ impl Visitor for Dropped {
 
 const SAMPLE: &str = "select a share of the rows with WHERE random() < 0.1, or some of them with LIMIT";
 
-fn table_alias(alias: Option<&TableAlias>) -> Found {
+fn table_alias(alias: Option<&TableAlias>) -> CheckFlow {
     let at = alias.is_some_and(|alias| alias.at.is_some());
     refuse(at, "AT in an alias of a table", LEAVE_OUT)
 }
 
-fn set_expression(body: &SetExpr) -> Found {
+fn set_expression(body: &SetExpr) -> CheckFlow {
     match body {
         SetExpr::SetOperation { left, right, .. } => {
             set_expression(left)?;
@@ -205,10 +205,10 @@ fn set_expression(body: &SetExpr) -> Found {
     }
 }
 
-fn select(select: &Select) -> Found {
+fn select(select: &Select) -> CheckFlow {
     let Select {
         select_token: _,
-        // Comments to whoever parses them otherwise: they ask for no other rows.
+        // Hints are comments to most parsers, and do not change the rows.
         optimizer_hints: _,
         distinct: _,
         select_modifiers,
@@ -272,7 +272,7 @@ fn select(select: &Select) -> Found {
     from.iter().try_for_each(joins)
 }
 
-fn joins(table: &TableWithJoins) -> Found {
+fn joins(table: &TableWithJoins) -> CheckFlow {
     if let TableFactor::NestedJoin { table_with_joins, .. } = &table.relation {
         joins(table_with_joins)?;
     }
@@ -296,7 +296,7 @@ fn joins(table: &TableWithJoins) -> Found {
     ControlFlow::Continue(())
 }
 
-fn order_by_clause(order: &OrderBy) -> Found {
+fn order_by_clause(order: &OrderBy) -> CheckFlow {
     let OrderBy { kind, interpolate } = order;
     refuse(
         interpolate.is_some(),
@@ -309,13 +309,13 @@ fn order_by_clause(order: &OrderBy) -> Found {
     }
 }
 
-fn fills(exprs: &[OrderByExpr]) -> Found {
+fn fills(exprs: &[OrderByExpr]) -> CheckFlow {
     let fill = exprs.iter().any(|expr| expr.with_fill.is_some());
     refuse(fill, "WITH FILL", "join with generate_series(…)")
 }
 
 /// Refuses what planning drops of a function: clauses that only aggregates and window functions have.
-fn function(function: &Function) -> Found {
+fn function(function: &Function) -> CheckFlow {
     let Function {
         name,
         uses_odbc_syntax: _,

@@ -1,5 +1,5 @@
-//! `date_trunc` that fails where the result is before the least timestamp, as DataFusion's does for years and days; for
-//! seconds and less it wraps.
+//! `date_trunc` that fails where the result is before the least timestamp, as DataFusion's does for years and
+//! days; for seconds and less it wraps.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl DateTrunc {
     }
 }
 
-/// Units of the longest distance that truncating to an hour or less goes back.
+/// Returns the longest distance in units that truncating to an hour or less moves a timestamp.
 fn reach(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 3_600,
@@ -41,7 +41,7 @@ fn reach(unit: TimeUnit) -> i64 {
     }
 }
 
-/// The first value of timestamps that lies so near to the least one that truncating it could wrap.
+/// Returns the first value of timestamps that lies so near to the least one that truncating it could wrap.
 fn too_early(values: &ArrayRef) -> Option<i64> {
     let DataType::Timestamp(unit, _) = values.data_type() else {
         return None;

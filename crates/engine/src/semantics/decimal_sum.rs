@@ -1,5 +1,5 @@
-//! `sum` of decimals that may have more than 38 digits: it fails if and only if the exact sum has more, however rows
-//! are partitioned. States have 256 bits, which no number of rows that fit a pool can exceed.
+//! `sum` of decimals that may have more than 38 digits: it fails if and only if the exact sum has more,
+//! however rows are partitioned. States have 256 bits, which no number of rows that fit a pool can exceed.
 
 use std::mem::size_of_val;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::import::sql_name;
 /// Type of a state.
 pub(super) const STATE: DataType = DataType::Decimal256(76, 0);
 
-/// A sum as the unscaled value of its type.
+/// Returns a sum as the unscaled value of its type.
 ///
 /// # Errors
 /// It has more than 38 digits.
@@ -35,7 +35,7 @@ pub(super) fn narrowed(sum: i256, data_type: &DataType) -> Result<i128> {
     })
 }
 
-/// The exact sum of the values that are not NULL: in 128 bits as far as these go.
+/// Returns the exact sum of the values that are not NULL: in 128 bits as far as these go.
 fn sum_of(values: &Decimal128Array) -> i256 {
     let (mut all, mut part) = (i256::ZERO, 0_i128);
     for value in values.iter().flatten() {
@@ -114,7 +114,7 @@ impl Accumulator for DecimalSum {
 #[derive(Debug)]
 pub(super) struct DecimalSums {
     sums: Vec<i256>,
-    /// Which groups have a value.
+    /// For each group, whether it has a value.
     valued: Vec<bool>,
     data_type: DataType,
 }
@@ -218,7 +218,7 @@ mod tests {
             (vec![most, 1], false),
             (vec![most, 1, -1], true),
             (vec![most; 3], false),
-            // Beyond 128 bits on the way.
+            // An intermediate sum exceeds 128 bits.
             (vec![most, most, -most, -most, 5], true),
             (vec![-most, -most, most], true),
         ] {

@@ -1,9 +1,9 @@
-//! Comparisons of floats as SQL has them: -0.0 equals 0.0, and NaN, whatever its bits, equals NaN and is greater than
-//! all else. The kernels order floats by their bits.
+//! Comparisons of floats as SQL has them: -0.0 equals 0.0, and NaN, whatever its bits, equals NaN and is
+//! greater than all else. The kernels order floats by their bits.
 //!
-//! A comparison with a literal other than zero needs nothing. For `<` and its like the sign of a literal zero is chosen;
-//! everything else compares *canonical* floats, of which there is one zero and one NaN. Codes of columns are canonical
-//! anyway, so filters look through the function.
+//! A comparison with a literal other than zero needs nothing. For `<` and its like the sign of a literal zero
+//! is chosen; everything else compares *canonical* floats, of which there is one zero and one NaN. Codes of
+//! columns are canonical anyway, so filters look through the function.
 
 use std::sync::{Arc, LazyLock};
 
@@ -37,7 +37,7 @@ pub(crate) fn is_canonical(function: &ScalarFunction) -> bool {
     function.func.inner().downcast_ref::<CanonicalFloat>().is_some()
 }
 
-/// The expression that is made canonical, or else the given one.
+/// Returns the expression that is made canonical, or else the given one.
 pub(crate) fn without_sign_of_zero(expr: &Expr) -> &Expr {
     match expr {
         Expr::ScalarFunction(function) if is_canonical(function) => function.args.first().unwrap_or(expr),
@@ -45,7 +45,7 @@ pub(crate) fn without_sign_of_zero(expr: &Expr) -> &Expr {
     }
 }
 
-/// An expression of floats with one zero and one NaN.
+/// Returns an expression of floats with one zero and one NaN.
 pub(super) fn canonical(expr: Expr) -> Expr {
     match expr {
         Expr::Literal(value, metadata) => Expr::Literal(canonical_value(value), metadata),
@@ -85,7 +85,7 @@ pub(super) fn is_float(data_type: &DataType) -> bool {
     )
 }
 
-/// The value of a literal of floats.
+/// Returns the value of a literal of floats.
 fn float_of(expr: &Expr) -> Option<f64> {
     match expr {
         Expr::Literal(ScalarValue::Float64(value), _) => *value,
@@ -107,7 +107,7 @@ fn with_negative_zero(literal: Expr) -> Expr {
     }
 }
 
-/// A comparison of floats, which have one type.
+/// Returns a comparison of floats, which have one type.
 pub(super) fn comparison(mut binary: BinaryExpr) -> Expr {
     if let Some(op) = binary
         .op
@@ -115,7 +115,7 @@ pub(super) fn comparison(mut binary: BinaryExpr) -> Expr {
         .filter(|_| matches!(*binary.left, Expr::Literal(..)))
         && !matches!(*binary.right, Expr::Literal(..))
     {
-        // The literal goes to the right, and back again.
+        // The literal moves to the right, and back again.
         let swapped = BinaryExpr::new(binary.right, op, binary.left);
         return match comparison(swapped) {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -161,7 +161,7 @@ fn canonical_literal(expr: Expr) -> Expr {
     }
 }
 
-/// `x [NOT] BETWEEN low AND high` of floats.
+/// Unifies zeros in `x [NOT] BETWEEN low AND high` of floats.
 pub(super) fn between(between: Between) -> Expr {
     let bound =
         |op, bound: &Expr| comparison(BinaryExpr::new(between.expr.clone(), op, Box::new(bound.clone())));
@@ -185,7 +185,7 @@ pub(super) fn between(between: Between) -> Expr {
     }
 }
 
-/// `x [NOT] IN (…)` of floats.
+/// Unifies zeros in `x [NOT] IN (…)` of floats.
 pub(super) fn in_list(list: InList) -> Expr {
     let plain = |value: &Expr| match value {
         Expr::Literal(..) => float_of(value).is_none_or(|value| value != 0.0 && !value.is_nan()),
@@ -201,7 +201,7 @@ pub(super) fn in_list(list: InList) -> Expr {
     })
 }
 
-/// `CASE x WHEN …` where x is a float.
+/// Unifies zeros in `CASE x WHEN …` of a float.
 pub(super) fn case(case: Case) -> Expr {
     let when_then = case.when_then_expr.into_iter();
     Expr::Case(Case {

@@ -1,8 +1,9 @@
 //! Corrections of DataFusion's defaults that would lose or alter values: literals with a point are decimals,
 //! integers do not wrap, zeros are equal whatever their sign.
 //!
-//! A statement passes through twice: as parsed ([`check`], [`refine`]), and as a logical plan (two analyzer rules, one before and
-//! one after DataFusion's coercion of types). Names of columns stay what DataFusion makes them.
+//! A statement passes through twice: as parsed ([`check`], [`refine`]), and as a logical plan (two analyzer
+//! rules, one before and one after DataFusion's coercion of types). Names of columns stay what DataFusion
+//! makes them.
 
 mod arithmetic;
 mod check;
@@ -20,6 +21,7 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::Expr;
 
 pub(crate) use arithmetic::arithmetic;
 pub(crate) use floats::{is_canonical, without_sign_of_zero};
@@ -27,7 +29,7 @@ pub(crate) use numbers::decimals_to_floats;
 
 use crate::EngineError;
 
-/// Sets what a session's configuration must say.
+/// Sets the options that the configuration of a session must have.
 pub(crate) fn configure(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
 }
@@ -40,11 +42,13 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_analyzer_rules(rules)
 }
 
-/// The state with our functions in the place of those of DataFusion that they build upon.
+/// Replaces functions of DataFusion by corrected ones that wrap them.
 pub(crate) fn register(mut state: SessionState) -> SessionState {
     if let Ok(inner) = state.udaf("sum") {
         // Registering fails only for what cannot be replaced.
-        let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(sum::Sum::over(inner))));
+        let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(sum::CheckedSum::over(
+            inner,
+        ))));
     }
     if let Ok(inner) = state.udf("date_trunc") {
         let truncate = date_trunc::DateTrunc::over(inner);
@@ -69,7 +73,12 @@ pub(crate) fn check(statement: &Statement) -> Result<(), EngineError> {
     }
 }
 
-/// Makes the statement one that DataFusion reads as it is meant.
+/// Rewrites the numbers of an expression that DataFusion would read otherwise.
+pub(crate) fn refine_expression(expression: &mut Expr) {
+    numbers::refine(expression);
+}
+
+/// Rewrites a statement such that DataFusion reads it as it is meant.
 pub(crate) fn refine(statement: &mut Statement) {
     match statement {
         Statement::Statement(inner) => numbers::refine(&mut **inner),

@@ -1,6 +1,6 @@
-//! Numbers in SQL text. With a point they are decimals, exact; with an exponent floats of 64 bits, and so are those of
-//! more than 38 digits. Where a decimal literal takes part in a division it is a float too: the quotient of decimals has
-//! few digits behind the point, and nobody who writes `x / 3.0` means these.
+//! Numbers in SQL text. Those with a point are decimals, exact; with an exponent floats of 64 bits, and so
+//! are those of more than 38 digits. Where a decimal literal takes part in a division it is a float too: the
+//! quotient of decimals has few digits behind the point, which is not what `x / 3.0` is meant to be.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ const MOST_DIGITS: usize = 38;
 
 /// Rewrites the numbers of a statement or query that DataFusion would read otherwise.
 pub(super) fn refine<N: VisitMut>(node: &mut N) {
-    let _ = node.visit(&mut Numbers);
+    let _ = node.visit(&mut NumberRewriter);
 }
 
-struct Numbers;
+struct NumberRewriter;
 
-impl VisitorMut for Numbers {
+impl VisitorMut for NumberRewriter {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
@@ -66,7 +66,8 @@ impl VisitorMut for Numbers {
     }
 }
 
-/// Returns true if a number is read as an integer or a decimal. Zeros before the first digit or the point need no room.
+/// Returns true if a number is read as an integer or a decimal. Zeros before the first digit or the point
+/// need no room.
 fn is_exact(digits: &str) -> bool {
     let significant = digits.trim_start_matches(['0', '_']);
     let significant = significant.bytes().filter(u8::is_ascii_digit).count();
@@ -169,7 +170,7 @@ fn name_items(select: &mut Select) {
             continue;
         };
         let mut refined = expr.clone();
-        let _ = VisitMut::visit(&mut refined, &mut Numbers);
+        let _ = VisitMut::visit(&mut refined, &mut NumberRewriter);
         if refined != *expr {
             let name = expr.to_string();
             *item = SelectItem::ExprWithAlias {
@@ -180,7 +181,8 @@ fn name_items(select: &mut Select) {
     }
 }
 
-/// The float that is nearest to a decimal, which the kernels miss by a bit where both take more than 53 bits.
+/// Returns the float that is nearest to a decimal, which the kernels miss by a bit where both take more than
+/// 53 bits.
 pub(crate) fn nearest_float(value: i128, scale: i8) -> f64 {
     const EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
     match scale {
@@ -194,7 +196,7 @@ pub(crate) fn nearest_float(value: i128, scale: i8) -> f64 {
     }
 }
 
-/// The float of 32 bits that is nearest to a decimal; rounding twice may miss it.
+/// Returns the float of 32 bits that is nearest to a decimal; rounding twice may miss it.
 fn nearest_narrow_float(value: i128, scale: i8) -> f32 {
     format!("{value}e{}", -i32::from(scale))
         .parse()
@@ -218,7 +220,7 @@ pub(crate) fn decimals_to_floats(decimals: &Decimal128Array, to: &DataType) -> O
     })
 }
 
-/// A decimal as the float of 64 or 32 bits that is nearest to it; none for other values.
+/// Returns a decimal as the float of 64 or 32 bits that is nearest to it; none for other values.
 pub(super) fn float_literal(value: &ScalarValue, narrow: bool) -> Option<ScalarValue> {
     let ScalarValue::Decimal128(Some(value), _, scale) = value else {
         return None;

@@ -1,7 +1,8 @@
 //! The two passes over the logical plan, before and after DataFusion coerces types.
 //!
-//! Before: where decimals meet floats they become floats. DataFusion would make both decimals of 15 digits behind the
-//! point, which few floats are. After: integer arithmetic is checked, and comparisons of floats know one zero.
+//! Before: where decimals meet floats they become floats. DataFusion would make both decimals of 15 digits
+//! behind the point, which few floats are. After: integer arithmetic is checked, and comparisons of floats
+//! know one zero.
 
 use std::sync::Arc;
 
@@ -85,7 +86,8 @@ fn is_comparison(op: Operator) -> bool {
     )
 }
 
-/// The type of floats that expressions of these types meet in; none unless there are floats and decimals among them.
+/// Returns the type of floats that expressions of these types meet in; none unless there are floats and
+/// decimals among them.
 fn meeting<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Option<DataType> {
     let decimals = types.clone().any(DataType::is_decimal);
     let mut floats = types.filter(|data_type| is_float(data_type));
@@ -99,7 +101,7 @@ fn meeting<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Option<Data
     })
 }
 
-/// A decimal as a float; others as they are.
+/// Returns a decimal as a float; others as they are.
 fn floated(expr: Expr, to: &DataType, schema: &DFSchema) -> Expr {
     match &expr {
         Expr::Literal(value, _) => match float_literal(value, *to == DataType::Float32) {
@@ -116,12 +118,13 @@ fn cast(expr: Expr, to: &DataType) -> Expr {
     Expr::Cast(Cast::new(Box::new(expr), to.clone()))
 }
 
-/// The type of an expression; that of NULL where it has none, which whoever coerces types will say.
+/// Returns the type of an expression; that of NULL if it has none, which the type coercion reports as an
+/// error.
 fn type_of(expr: &Expr, schema: &DFSchema) -> DataType {
     expr.get_type(schema).unwrap_or(DataType::Null)
 }
 
-/// The type of floats that expressions meet in, if they do.
+/// Returns the type of floats that expressions meet in, if they do.
 fn meet<'a>(exprs: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> Option<DataType> {
     let types: Vec<DataType> = exprs.map(|expr| type_of(expr, schema)).collect();
     meeting(types.iter())
@@ -204,7 +207,7 @@ fn before_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     }))
 }
 
-/// A union whose inputs have floats in the columns where one has floats and another decimals.
+/// Returns a union whose inputs have floats in the columns where one has floats and another decimals.
 fn union_of(union: Union) -> Result<LogicalPlan> {
     let columns = union.schema.fields().len();
     let type_of = |input: &Arc<LogicalPlan>, column: usize| {
@@ -230,11 +233,11 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
         project(input, to, cast).map(Arc::new)
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    // Its schema says the types of the inputs as they were.
+    // Its schema still has the former types of the inputs.
     Union::try_new_with_loose_types(inputs).map(LogicalPlan::Union)
 }
 
-/// The plan with some columns made others of the same name, which `of` says by their position.
+/// Replaces some columns of a plan by expressions of the same name, which `of` returns by position.
 fn project<T>(
     input: &Arc<LogicalPlan>,
     of: impl Fn(usize) -> Option<T>,
@@ -309,8 +312,8 @@ fn are_integers(binary: &BinaryExpr, schema: &DFSchema) -> bool {
     right.is_integer() && operand_type(&binary.left, schema) == right
 }
 
-/// The type of an operand; of one that is checked itself that of its last operand, so that a sum of many terms is not
-/// walked through again for each of them.
+/// Returns the type of an operand; of one that is checked itself that of its last operand, so that a sum of
+/// many terms is not walked through again for each of them.
 fn operand_type(expr: &Expr, schema: &DFSchema) -> DataType {
     match (expr, arithmetic(expr)) {
         (Expr::ScalarFunction(_), Some((_, _, last))) => operand_type(last, schema),
@@ -318,7 +321,7 @@ fn operand_type(expr: &Expr, schema: &DFSchema) -> DataType {
     }
 }
 
-/// A decimal literal that is cast to a float, as the float that is nearest.
+/// Returns a decimal literal that is cast to a float, as the float that is nearest.
 fn exact(expr: &Expr, to: &Arc<Field>) -> Option<Expr> {
     let Expr::Literal(value, _) = expr else {
         return None;
@@ -353,7 +356,7 @@ fn in_subquery(within: InSubquery) -> Result<Expr> {
     }))
 }
 
-/// Joins, groups and distinct rows whose floats are compared without the sign of a zero.
+/// Unifies zeros in the keys of joins, groups and distinct rows.
 fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Join(join) => {

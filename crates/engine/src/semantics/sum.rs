@@ -1,6 +1,7 @@
-//! `sum` of integers that fails if and only if the exact sum is outside of its type, however rows are partitioned: states
-//! have 128 bits, which no number of rows that fit a pool can exceed. Sums of decimals that may have more than 38 digits are
-//! those of [`super::decimal_sum`], but for those of different values. Sums of other types are DataFusion's.
+//! `sum` of integers that fails if and only if the exact sum is outside of its type, however rows are
+//! partitioned: states have 128 bits, which no number of rows that fit a pool can exceed. Sums of decimals
+//! that may have more than 38 digits are those of [`super::decimal_sum`], but for those of different values.
+//! Sums of other types are DataFusion's.
 
 use std::collections::HashMap;
 use std::mem::size_of_val;
@@ -30,17 +31,18 @@ const STATE: DataType = DataType::Decimal128(38, 0);
 
 /// The aggregate, over DataFusion's.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Sum {
+pub(super) struct CheckedSum {
     inner: Arc<AggregateUDF>,
 }
 
-impl Sum {
+impl CheckedSum {
     pub(super) fn over(inner: Arc<AggregateUDF>) -> Self {
         Self { inner }
     }
 }
 
-/// Returns true if sums of a type are computed here. Fewer digits than 38 have room for 10^10 of the largest values.
+/// Returns true if sums of a type are computed here. Fewer digits than 38 have room for 10^10 of the largest
+/// values.
 fn is_ours(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -48,7 +50,7 @@ fn is_ours(data_type: &DataType) -> bool {
     )
 }
 
-/// The error for a sum outside of its type.
+/// Returns the error for a sum outside of its type.
 fn outside(sum: i128, data_type: &DataType) -> DataFusionError {
     DataFusionError::External(Box::new(EngineError::Overflow {
         operation: format!("the sum {sum}"),
@@ -56,7 +58,7 @@ fn outside(sum: i128, data_type: &DataType) -> DataFusionError {
     }))
 }
 
-/// A sum as a value of its type.
+/// Returns a sum as a value of its type.
 fn value_of(sum: Option<i128>, data_type: &DataType) -> Result<ScalarValue> {
     let Some(sum) = sum else {
         return ScalarValue::try_from(data_type);
@@ -71,7 +73,7 @@ fn value_of(sum: Option<i128>, data_type: &DataType) -> Result<ScalarValue> {
     .ok_or_else(|| outside(sum, data_type))
 }
 
-/// The exact sum of the values that are not NULL; none if there is none.
+/// Returns the exact sum of the values that are not NULL; none if there is none.
 fn exact_sum(values: &dyn Array) -> Option<i128> {
     if values.null_count() == values.len() {
         return None;
@@ -95,10 +97,10 @@ fn exact_sum(values: &dyn Array) -> Option<i128> {
     })
 }
 
-/// The sum of numbers by their halves, which a vector unit adds.
+/// Returns the sum of numbers by their halves, which a vector unit adds.
 fn sum_of_signed(values: &[i64]) -> i128 {
     const SIGN: u64 = 1 << 63;
-    // So many lower halves have no more than 63 bits.
+    // The sum of this many lower halves has no more than 63 bits.
     const CHUNK: usize = 1 << 30;
     let chunk = |values: &[i64]| {
         let (mut low, mut high) = (0_u64, 0_u64);
@@ -113,7 +115,7 @@ fn sum_of_signed(values: &[i64]) -> i128 {
     values.chunks(CHUNK).map(chunk).sum()
 }
 
-impl AggregateUDFImpl for Sum {
+impl AggregateUDFImpl for CheckedSum {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -266,7 +268,7 @@ impl Accumulator for IntegerSum {
 /// The sum of the different values of one group, or of a window.
 #[derive(Debug)]
 struct DistinctSum {
-    /// How often each value is there.
+    /// Number of occurrences of each value.
     counts: HashMap<i128, u64>,
     /// In more bits than integers need, for decimals.
     sum: i256,
@@ -374,7 +376,7 @@ impl Accumulator for DistinctSum {
 #[derive(Debug)]
 struct IntegerSums {
     sums: Vec<i128>,
-    /// Which groups have a value.
+    /// For each group, whether it has a value.
     valued: Vec<bool>,
     data_type: DataType,
 }

@@ -1,4 +1,4 @@
-//! Aggregates of SQL as those of the star join, and their results as arrays.
+//! Aggregates of SQL, translated to those of the star join, and their results as arrays.
 
 use std::sync::Arc;
 
@@ -8,38 +8,39 @@ use arrow_schema::DataType;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::AggregateFunction;
-use halocline_joins::star::{Aggregate, Function, Groups, Measure};
+use halocline_joins::star::{Aggregate, Function, GroupStates, Measure};
 
-use super::measures::{Measures, Typed};
+use super::measures::{MeasureReader, TypedMeasure};
 use crate::EngineError;
 use crate::catalog::OpenTable;
 
-/// How a column of the answer comes from the join's aggregates, by number.
+/// A column of the result, computed from the aggregates of the join, which are given by position.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Output {
+pub(super) enum AggregateOutput {
     /// Rows of the group.
     Rows,
     /// Values that are not NULL.
     Count(usize),
-    /// A sum, least or greatest, of a type.
+    /// A sum, minimum or maximum of this type.
     Value(usize, DataType),
-    /// A sum over how many there are.
+    /// A sum divided by the count.
     Average(usize),
-    /// The same of decimals, with this precision and scale, and so many digits more behind the point.
+    /// The average of decimals: sum, precision, scale, and the number of additional digits behind the point.
     DecimalAverage(usize, u8, i8, u32),
 }
 
 /// The aggregates of a query.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Aggregates {
-    /// Columns of the fact table that are read for them.
+    /// Columns of the fact table that they read.
     pub(super) measured: Vec<usize>,
     pub(super) aggregates: Vec<Aggregate>,
-    pub(super) outputs: Vec<Output>,
+    pub(super) outputs: Vec<AggregateOutput>,
 }
 
 impl Aggregates {
-    /// Reads an aggregate over columns of the fact table whose values are of a type; false if it is not one of those that are known.
+    /// Adds an aggregate over columns of the fact table with a result of type `to`. Returns false if the join
+    /// does not support it.
     pub(super) fn add(&mut self, expr: &Expr, to: &DataType, open: &OpenTable) -> bool {
         self.read(expr, to, open).is_some_and(|output| {
             self.outputs.push(output);
@@ -47,7 +48,7 @@ impl Aggregates {
         })
     }
 
-    fn read(&mut self, expr: &Expr, to: &DataType, open: &OpenTable) -> Option<Output> {
+    fn read(&mut self, expr: &Expr, to: &DataType, open: &OpenTable) -> Option<AggregateOutput> {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else {
             return None;
         };
@@ -65,50 +66,51 @@ impl Aggregates {
         let schema = open.table.schema();
         match argument {
             Expr::Literal(value, _) if name == "count" => {
-                return (!value.is_null()).then_some(Output::Rows);
+                return (!value.is_null()).then_some(AggregateOutput::Rows);
             }
             Expr::Column(column) if name == "count" => {
                 let field = schema.field_with_name(&column.name).ok()?;
                 if !field.is_nullable() {
-                    return Some(Output::Rows);
+                    return Some(AggregateOutput::Rows);
                 }
             }
             _ => {}
         }
-        let mut measures = Measures {
+        let mut measures = MeasureReader {
             open,
             measured: &mut self.measured,
         };
-        let Typed {
+        let TypedMeasure {
             measure, data_type, ..
         } = measures.read(argument)?;
         let decimal = matches!(data_type, DataType::Decimal128(..));
         Some(match (name, to) {
-            ("count", _) => Output::Count(self.aggregate(Function::Count, measure)),
+            ("count", _) => AggregateOutput::Count(self.aggregate(Function::Count, measure)),
             ("sum", DataType::Int64) if data_type == DataType::Int64 => {
-                Output::Value(self.aggregate(Function::Sum, measure), to.clone())
+                AggregateOutput::Value(self.aggregate(Function::Sum, measure), to.clone())
             }
             ("sum", DataType::Decimal128(..)) if decimal => {
-                Output::Value(self.aggregate(Function::Sum, measure), to.clone())
+                AggregateOutput::Value(self.aggregate(Function::Sum, measure), to.clone())
             }
             ("min", _) if *to == data_type => {
-                Output::Value(self.aggregate(Function::Min, measure), to.clone())
+                AggregateOutput::Value(self.aggregate(Function::Min, measure), to.clone())
             }
             ("max", _) if *to == data_type => {
-                Output::Value(self.aggregate(Function::Max, measure), to.clone())
+                AggregateOutput::Value(self.aggregate(Function::Max, measure), to.clone())
             }
             // The argument is a cast to a float; sums of what 53 bits hold exactly are the same either way.
             ("avg", DataType::Float64) if data_type == DataType::Float64 => {
-                Output::Average(self.aggregate(Function::Sum, measure))
+                AggregateOutput::Average(self.aggregate(Function::Sum, measure))
             }
             ("avg", DataType::Decimal128(precision, scale)) => {
                 let DataType::Decimal128(_, of) = data_type else {
                     return None;
                 };
-                // DataFusion sums those of many digits in 256 bits. Here 128 are enough, since values have 64.
+                // DataFusion sums those of many digits in 256 bits. Here 128 are enough, since values have
+                // 64.
                 let more = u32::try_from(scale.checked_sub(of)?).ok()?;
                 let sum = self.aggregate(Function::Sum, measure);
-                Output::DecimalAverage(sum, *precision, *scale, more)
+                AggregateOutput::DecimalAverage(sum, *precision, *scale, more)
             }
             _ => return None,
         })
@@ -124,7 +126,7 @@ impl Aggregates {
     }
 }
 
-/// Whether values of the type are whole numbers to the star join, and come back as what they were.
+/// Returns true if values of the type convert to integers of the star join and back without loss.
 pub(super) fn is_whole(data_type: &DataType) -> bool {
     use DataType as D;
     matches!(
@@ -133,7 +135,7 @@ pub(super) fn is_whole(data_type: &DataType) -> bool {
     )
 }
 
-/// Whether all values of a type of whole numbers are values of another one.
+/// Returns true if all values of an integer type are values of another type.
 pub(super) fn widens(from: &DataType, to: &DataType) -> bool {
     use DataType as D;
     let range = |data_type: &DataType| {
@@ -154,17 +156,17 @@ pub(super) fn widens(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-impl Output {
-    /// The column of these groups.
+impl AggregateOutput {
+    /// Returns the column of these groups.
     ///
     /// # Errors
     /// A sum is outside of its type; an average of decimals has more digits than its type.
-    pub(super) fn array(&self, groups: &Groups, numbers: &[usize]) -> Result<ArrayRef> {
+    pub(super) fn array(&self, groups: &GroupStates, numbers: &[usize]) -> Result<ArrayRef> {
         let value = |aggregate: usize, group: usize| groups.value(group, aggregate).map(|value| value as i64);
         Ok(match self {
-            Output::Rows => of(numbers, |group| Some(groups.rows(group) as i64)),
-            Output::Count(number) => of(numbers, |group| Some(groups.count(group, *number) as i64)),
-            Output::Value(number, DataType::Int64) => {
+            AggregateOutput::Rows => of(numbers, |group| Some(groups.rows(group) as i64)),
+            AggregateOutput::Count(number) => of(numbers, |group| Some(groups.count(group, *number) as i64)),
+            AggregateOutput::Value(number, DataType::Int64) => {
                 let narrow = |group: &usize| {
                     let sum = groups.value(*group, *number);
                     sum.map(|sum| i64::try_from(sum).map_err(|_| outside(sum)))
@@ -173,11 +175,11 @@ impl Output {
                 let values = numbers.iter().map(narrow).collect::<Result<Vec<Option<i64>>>>()?;
                 Arc::new(Int64Array::from(values))
             }
-            Output::Value(number, DataType::Decimal128(precision, scale)) => {
+            AggregateOutput::Value(number, DataType::Decimal128(precision, scale)) => {
                 let values = numbers.iter().map(|group| groups.value(*group, *number));
                 decimals(values.collect(), *precision, *scale)?
             }
-            Output::Value(number, data_type) => {
+            AggregateOutput::Value(number, data_type) => {
                 let values = of(numbers, |group| value(*number, group));
                 match data_type {
                     // Days are counted in 32 bits, from which a date is made.
@@ -188,14 +190,14 @@ impl Output {
                     other => arrow_cast::cast(&values, other)?,
                 }
             }
-            Output::Average(number) => {
+            AggregateOutput::Average(number) => {
                 let average = |group: &usize| {
                     let sum = groups.value(*group, *number)?;
                     Some(sum as f64 / groups.count(*group, *number) as f64)
                 };
                 Arc::new(numbers.iter().map(average).collect::<Float64Array>())
             }
-            Output::DecimalAverage(number, precision, scale, more) => {
+            AggregateOutput::DecimalAverage(number, precision, scale, more) => {
                 let average = |group: &usize| {
                     let Some(sum) = groups.value(*group, *number) else {
                         return Ok(None);
@@ -205,7 +207,7 @@ impl Output {
                     let fits = average.filter(|average| {
                         Decimal128Type::validate_decimal_precision(*average, *precision, *scale).is_ok()
                     });
-                    // As DataFusion says it.
+                    // The text of DataFusion.
                     let overflow =
                         || DataFusionError::Execution("Arithmetic Overflow in AvgAccumulator".into());
                     fits.map(Some).ok_or_else(overflow)
@@ -217,7 +219,7 @@ impl Output {
     }
 }
 
-/// The error for a sum of more than 64 bits.
+/// Returns the error for a sum of more than 64 bits.
 fn outside(sum: i128) -> DataFusionError {
     DataFusionError::External(Box::new(EngineError::Overflow {
         operation: format!("the sum {sum}"),

@@ -1,4 +1,5 @@
-//! The rows of a dimension as what the join probes, and the attributes of its groups.
+//! Loading of a dimension: the hash table or bit vector that the join probes, and the attributes of its
+//! groups.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,37 +19,37 @@ use futures::TryStreamExt;
 use halocline_joins::JoinError;
 use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS};
 
-use super::added::integers;
-use super::arms::Arm;
-use super::run::Interrupt;
-use super::scan::{Coded, DimensionScan};
-use crate::plan::external;
+use super::branches::Branch;
+use super::delta_rows::integers;
+use super::dimension_scan::{CodedRows, DimensionScan};
+use crate::cancel::CancelOnDrop;
+use crate::plan::{LeafExec, external};
 
-/// A dimension that has been read.
-pub(super) struct Read {
+/// A loaded dimension.
+pub(super) struct LoadedDimension {
     pub(super) dimension: Dimension,
-    /// The attributes of each group, a value for each of its numbers; none if nothing is grouped by.
+    /// The grouping attributes, with one value per group; empty if there are none.
     pub(super) attributes: Vec<ArrayRef>,
-    /// What it takes of the memory pool.
+    /// Its memory reservation.
     pub(super) memory: MemoryReservation,
-    /// The most that it took on the way.
+    /// Peak memory of loading it in bytes.
     pub(super) peak: usize,
 }
 
-/// Reads a dimension from a plan of its keys and attributes. None if it is no dimension after all: two rows have the same key, or there are more groups
-/// than a join keeps. O(rows).
+/// Loads a dimension from a plan of its keys and attributes. None if the join cannot use it: two rows have
+/// the same key, or there are more groups than a join supports. O(rows).
 ///
 /// # Errors
 /// The plan fails, or the memory pool has not enough left.
 pub(super) async fn read(
-    arm: &Arm,
+    branch: &Branch,
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     memory: MemoryReservation,
-) -> Result<Option<Read>> {
-    let mut rows = Rows::new(arm, &plan.schema(), memory)?;
+) -> Result<Option<LoadedDimension>> {
+    let mut rows = DimensionRows::new(branch, &plan.schema(), memory)?;
     if let Some(scan) = coded(&plan) {
-        let ended = Interrupt::default();
+        let ended = CancelOnDrop::default();
         let (scan, heard) = (scan.clone(), ended.flag());
         let read = SpawnedTask::spawn_blocking(move || {
             let mut fits = true;
@@ -72,18 +73,19 @@ pub(super) async fn read(
     rows.finish()
 }
 
-/// The scan that a plan is, below what DataFusion puts around a leaf to have it yield (this one runs on a thread of its own).
+/// Returns the dimension scan of a plan, below the node by which DataFusion makes leaves yield (this scan
+/// runs on a thread of its own).
 fn coded(plan: &Arc<dyn ExecutionPlan>) -> Option<&DimensionScan> {
     let plan = plan.as_ref() as &dyn Any;
     match plan.downcast_ref::<CooperativeExec>() {
         Some(around) => coded(around.input()),
-        None => plan.downcast_ref(),
+        None => plan.downcast_ref::<LeafExec<DimensionScan>>().map(|leaf| &leaf.0),
     }
 }
 
-/// Rows that have been read.
-struct Rows {
-    /// Of the key.
+/// The rows read so far.
+struct DimensionRows {
+    /// Number of columns of the key.
     columns: usize,
     builder: DimensionBuilder,
     most: u64,
@@ -93,9 +95,9 @@ struct Rows {
     peak: usize,
 }
 
-impl Rows {
-    fn new(arm: &Arm, schema: &Schema, memory: MemoryReservation) -> Result<Self> {
-        let attributes = &schema.fields()[arm.columns.len()..];
+impl DimensionRows {
+    fn new(branch: &Branch, schema: &Schema, memory: MemoryReservation) -> Result<Self> {
+        let attributes = &schema.fields()[branch.columns.len()..];
         let groups = match attributes {
             [] => None,
             fields => {
@@ -104,12 +106,12 @@ impl Rows {
             }
         };
         Ok(Self {
-            builder: match arm.exists {
-                true => DimensionBuilder::new(arm.columns.len()).existence(),
-                false => DimensionBuilder::new(arm.columns.len()),
+            builder: match branch.exists {
+                true => DimensionBuilder::new(branch.columns.len()).existence(),
+                false => DimensionBuilder::new(branch.columns.len()),
             },
-            columns: arm.columns.len(),
-            most: arm.most_rows.unwrap_or(u64::MAX),
+            columns: branch.columns.len(),
+            most: branch.most_rows.unwrap_or(u64::MAX),
             groups,
             numbers: Vec::new(),
             memory,
@@ -117,7 +119,7 @@ impl Rows {
         })
     }
 
-    /// Adds rows; false if they cannot be those of a dimension.
+    /// Adds rows. Returns false if they cannot be those of a dimension.
     fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
         let (keys, attributes) = batch.columns().split_at(self.columns);
         let keys = keys.iter().map(integers).collect::<Result<Vec<_>>>()?;
@@ -139,8 +141,8 @@ impl Rows {
         self.check()
     }
 
-    /// Adds rows of a segment; false if they cannot be those of a dimension.
-    fn add_coded(&mut self, coded: &Coded) -> Result<bool> {
+    /// Adds the coded rows of a segment. Returns false if they cannot be those of a dimension.
+    fn add_coded(&mut self, coded: &CodedRows) -> Result<bool> {
         self.numbers.clear();
         if let Some(groups) = &mut self.groups {
             groups.intern(&coded.attributes, &mut self.numbers)?;
@@ -155,7 +157,7 @@ impl Rows {
         self.check()
     }
 
-    /// Whether this may still be a dimension.
+    /// Updates the memory reservation. Returns false if the rows cannot be those of a dimension.
     fn check(&mut self) -> Result<bool> {
         let bytes = self.builder.bytes() + self.groups.as_ref().map_or(0, |groups| groups.size());
         self.peak = self.peak.max(bytes);
@@ -164,7 +166,7 @@ impl Rows {
         Ok(groups <= MOST_GROUPS && self.builder.rows() as u64 <= self.most)
     }
 
-    fn finish(self) -> Result<Option<Read>> {
+    fn finish(self) -> Result<Option<LoadedDimension>> {
         let made_of = self.memory.size();
         let dimension = match self.builder.finish() {
             Ok(dimension) => dimension,
@@ -177,10 +179,10 @@ impl Rows {
         };
         let of_attributes = attributes.iter().map(|array| array.get_array_memory_size());
         let takes = dimension.bytes() + of_attributes.sum::<usize>();
-        // For a moment there was both what it is made of and what it became.
+        // Input and result coexist for a moment.
         self.memory.try_resize(made_of + takes)?;
         self.memory.try_resize(takes)?;
-        Ok(Some(Read {
+        Ok(Some(LoadedDimension {
             dimension,
             attributes,
             memory: self.memory,

@@ -1,4 +1,4 @@
-//! A star query in the physical plan.
+//! A star query in the physical plan, with estimates of the order of its probes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,32 +11,35 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
+use halocline_joins::star::ProbeCost;
 
-use super::estimate::Estimates;
 use super::node::StarNode;
-use super::run::Run;
-use super::shape::Shape;
-use crate::plan::AddedRows;
+use super::run::StarExecution;
+use super::shape::StarShape;
+use crate::plan::DeltaRows;
 
 /// A star query; its children are the dimensions.
 #[derive(Debug, Clone)]
 pub(super) struct StarExec {
-    pub(super) shape: Arc<Shape>,
+    pub(super) shape: Arc<StarShape>,
     /// Rows of the fact table that are in no segment.
-    pub(super) added: Arc<AddedRows>,
+    pub(super) added: Arc<DeltaRows>,
     pub(super) dimensions: Vec<Arc<dyn ExecutionPlan>>,
-    /// What was replaced.
-    pub(super) instead: Arc<LogicalPlan>,
+    /// The plan that the star join replaces.
+    pub(super) replaced: Arc<LogicalPlan>,
     pub(super) state: Arc<SessionState>,
-    estimates: Arc<Estimates>,
+    estimates: Arc<ProbeEstimates>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl StarExec {
+    /// Creates the node.
+    ///
     /// # Errors
     /// DataFusion cannot plan the fact table's conditions.
     pub(super) fn new(
@@ -47,11 +50,11 @@ impl StarExec {
         let schema: SchemaRef = Arc::clone(node.schema.inner());
         let shape = Arc::clone(&node.shape);
         Ok(Self {
-            added: Arc::new(AddedRows::new(&shape.fact, &shape.filters, state)?),
-            estimates: Arc::new(Estimates::of(&shape, &dimensions)),
+            added: Arc::new(DeltaRows::new(&shape.fact, &shape.filters, state)?),
+            estimates: Arc::new(ProbeEstimates::of(&shape, &dimensions)),
             shape,
             dimensions,
-            instead: Arc::clone(&node.instead),
+            replaced: Arc::clone(&node.replaced),
             state: Arc::new(state.clone()),
             properties: Arc::new(PlanProperties::new(
                 EquivalenceProperties::new(schema),
@@ -69,7 +72,7 @@ impl DisplayAs for StarExec {
         write!(f, "StarJoin: fact={}", self.shape.fact.table.name())?;
         write!(f, ", on=[{}]", self.estimates.describe(&self.shape))?;
         self.shape.fmt_filter(f)?;
-        match self.added.most() {
+        match self.added.max_rows() {
             0 => Ok(()),
             rows => write!(f, ", rows_in_log={rows}"),
         }
@@ -112,7 +115,7 @@ impl ExecutionPlan for StarExec {
     }
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let run = Run::new(self.clone(), self.metrics.clone(), context);
+        let run = StarExecution::new(self.clone(), self.metrics.clone(), context);
         let batches = futures::stream::once(run.batches())
             .map_ok(|batches| futures::stream::iter(batches.into_iter().map(Ok)))
             .try_flatten();
@@ -121,5 +124,52 @@ impl ExecutionPlan for StarExec {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+}
+
+/// The probes in their estimated order, with the share of rows that each is estimated to keep.
+#[derive(Debug)]
+struct ProbeEstimates(Vec<(usize, Option<f64>)>);
+
+impl ProbeEstimates {
+    /// Estimates by the statistics of the dimensions and of the largest segment of the fact table.
+    fn of(shape: &StarShape, dimensions: &[Arc<dyn ExecutionPlan>]) -> Self {
+        let context = StatisticsContext::new();
+        let segments = shape.fact.table.segments();
+        let largest = segments.iter().max_by_key(|segment| segment.rows());
+        let costs = shape.branches.iter().zip(dimensions).map(|(branch, plan)| {
+            let statistics = context.compute(plan.as_ref(), &StatisticsArgs::new());
+            let rows = statistics
+                .ok()
+                .and_then(|known| known.num_rows.get_value().copied());
+            let columns: Option<Vec<_>> = largest.map(|segment| {
+                branch
+                    .columns
+                    .iter()
+                    .map(|column| segment.column(*column))
+                    .collect()
+            });
+            ProbeCost::estimated(&columns.unwrap_or_default(), rows)
+        });
+        let costs: Vec<ProbeCost> = costs.collect();
+        let order = ProbeCost::order(&costs);
+        Self(
+            order
+                .into_iter()
+                .map(|probe| (probe, costs[probe].share))
+                .collect(),
+        )
+    }
+
+    /// Describes the probes. Their final order is decided once the dimensions are loaded.
+    fn describe(&self, shape: &StarShape) -> String {
+        let probes = self.0.iter().map(|(probe, share)| {
+            let on = &shape.branches[*probe].on;
+            match share {
+                Some(share) => format!("{on} (keeps about {:.3}%)", share * 100.0),
+                None => format!("{on} (what it keeps shows when it is read)"),
+            }
+        });
+        probes.collect::<Vec<_>>().join(", ")
     }
 }

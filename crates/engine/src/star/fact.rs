@@ -8,33 +8,34 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use super::aggregates::{Aggregates, is_whole, widens};
-use super::arms::Arm;
-use super::flat::Flat;
+use super::branches::Branch;
+use super::join_graph::JoinGraph;
 use crate::catalog::OpenTable;
 use crate::plan::PoolTable;
 
 /// The fact table.
-pub(super) struct Fact {
-    /// Which part it is.
+pub(super) struct FactTable {
+    /// Its position among the parts of the join graph.
     pub(super) part: usize,
     pub(super) open: Arc<OpenTable>,
     /// The conditions that have been pushed down to it.
     pub(super) filters: Vec<Expr>,
 }
 
-impl Fact {
-    /// The largest of the pool's tables among the parts; none if another part reads a larger one.
-    pub(super) fn of(flat: &Flat) -> Option<Fact> {
-        let tables = flat.parts.iter().enumerate().filter_map(|(part, plan)| {
+impl FactTable {
+    /// Returns the largest table of the pool among the parts; none if another part reads a larger one.
+    pub(super) fn of(graph: &JoinGraph) -> Option<FactTable> {
+        let tables = graph.parts.iter().enumerate().filter_map(|(part, plan)| {
             let (open, filters) = pool_table(plan)?;
-            Some(Fact { part, open, filters })
+            Some(FactTable { part, open, filters })
         });
         let fact = tables.max_by_key(|fact| fact.open.live_rows())?;
         let smaller = |plan: &LogicalPlan| largest_in(plan).is_none_or(|rows| rows <= fact.open.live_rows());
-        flat.parts.iter().all(smaller).then_some(fact)
+        graph.parts.iter().all(smaller).then_some(fact)
     }
 
-    /// The column that an expression over the fact table has the values of: itself, or cast to a type with room for all of them.
+    /// Returns the column whose values an expression over the fact table has: a plain column, or one cast to
+    /// a wider type.
     pub(super) fn key(&self, expr: &Expr) -> Option<usize> {
         let schema = self.open.table.schema();
         let column_of = |column: &Column| schema.index_of(&column.name).ok();
@@ -51,10 +52,10 @@ impl Fact {
         }
     }
 
-    /// Whether the keys and measures of all segments can be read as whole numbers.
-    pub(super) fn is_readable(&self, arms: &[Arm], aggregates: &Aggregates) -> bool {
+    /// Returns true if the keys and measures of all segments can be read as integers.
+    pub(super) fn is_readable(&self, branches: &[Branch], aggregates: &Aggregates) -> bool {
         let schema = self.open.table.schema();
-        let keys = arms.iter().flat_map(|arm| &arm.columns);
+        let keys = branches.iter().flat_map(|branch| &branch.columns);
         let whole = |column: &usize| is_whole(schema.field(*column).data_type());
         let coded = |column: &usize| {
             self.open.table.segments().iter().all(|segment| {
@@ -66,7 +67,7 @@ impl Fact {
     }
 }
 
-/// A reference to one of the pool's tables, with its conditions.
+/// Returns the table that a plan references, and the conditions pushed down to it.
 pub(super) fn pool_table(plan: &LogicalPlan) -> Option<(Arc<OpenTable>, Vec<Expr>)> {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => pool_table(&alias.input),
@@ -81,7 +82,7 @@ fn provider(scan: &TableScan) -> Option<Arc<OpenTable>> {
     table.without_addresses()
 }
 
-/// Rows of the largest of the pool's tables in a plan.
+/// Returns the number of rows of the largest table of the pool in a plan.
 fn largest_in(plan: &LogicalPlan) -> Option<u64> {
     let mut largest = None;
     let walked = plan.apply(|node| {

@@ -1,7 +1,8 @@
-//! What is aggregated: expressions over the fact table's columns as those of the star join.
+//! Measures: aggregated expressions over columns of the fact table, translated for the star join.
 //!
-//! Whole numbers that leave their width are an error, in SQL here and there. Decimals are whole numbers without their point, of 128 bits in SQL and of 64 in the
-//! join: an expression is taken only if no value on its way can leave 64 bits, which the least and greatest values of the columns tell.
+//! Integer overflow is an error both in SQL and in the join. Decimals are unscaled integers, of 128 bits in
+//! SQL and of 64 bits in the join: an expression is accepted only if the bounds of its columns prove that no
+//! intermediate value exceeds 64 bits.
 
 use arrow_array::{cast::AsArray, types::Decimal128Type};
 use arrow_schema::DataType;
@@ -13,8 +14,8 @@ use super::aggregates::{is_whole, widens};
 use crate::catalog::OpenTable;
 use crate::semantics::arithmetic;
 
-/// An expression, its type, and the least and greatest value that it may have.
-pub(super) struct Typed {
+/// An expression with its type and the bounds of its values.
+pub(super) struct TypedMeasure {
     pub(super) measure: Measure,
     /// Float64 if a column of at most 32 bits was cast to that.
     pub(super) data_type: DataType,
@@ -22,16 +23,16 @@ pub(super) struct Typed {
     high: i128,
 }
 
-/// Reads expressions.
-pub(super) struct Measures<'a> {
+/// A translator of expressions.
+pub(super) struct MeasureReader<'a> {
     pub(super) open: &'a OpenTable,
     /// Columns that they measure.
     pub(super) measured: &'a mut Vec<usize>,
 }
 
-impl Measures<'_> {
-    /// An expression over the fact table; none if it is not one of those that are known.
-    pub(super) fn read(&mut self, expr: &Expr) -> Option<Typed> {
+impl MeasureReader<'_> {
+    /// Translates an expression over the fact table; none if the join does not support it.
+    pub(super) fn read(&mut self, expr: &Expr) -> Option<TypedMeasure> {
         match expr {
             Expr::Alias(alias) => self.read(&alias.expr),
             Expr::Column(column) => self.column(&column.name),
@@ -50,7 +51,7 @@ impl Measures<'_> {
         }
     }
 
-    fn column(&mut self, name: &str) -> Option<Typed> {
+    fn column(&mut self, name: &str) -> Option<TypedMeasure> {
         let schema = self.open.table.schema();
         let column = schema.index_of(name).ok()?;
         let data_type = schema.field(column).data_type().clone();
@@ -64,7 +65,7 @@ impl Measures<'_> {
             self.measured.push(column);
             self.measured.len() - 1
         });
-        Typed {
+        TypedMeasure {
             measure: Measure::Column(number),
             data_type,
             low,
@@ -74,7 +75,8 @@ impl Measures<'_> {
     }
 }
 
-/// What the values of a column lie between, by what is known of its segments and by looking at what is in none. Where there is no value both are 0.
+/// Returns bounds of the values of a column, by the code spaces of its segments and the rows of the delta; 0
+/// and 0 if there are no values.
 fn bounds(open: &OpenTable, column: usize) -> Option<(i128, i128)> {
     let mut bounds: Option<(i128, i128)> = None;
     let mut note = |low: i128, high: i128| {
@@ -103,7 +105,7 @@ fn bounds(open: &OpenTable, column: usize) -> Option<(i128, i128)> {
     Some(bounds.unwrap_or((0, 0)))
 }
 
-fn literal(value: &ScalarValue) -> Option<Typed> {
+fn literal(value: &ScalarValue) -> Option<TypedMeasure> {
     let (number, data_type) = match value {
         ScalarValue::Int32(Some(value)) => (i64::from(*value), DataType::Int32),
         ScalarValue::Int64(Some(value)) => (*value, DataType::Int64),
@@ -113,7 +115,7 @@ fn literal(value: &ScalarValue) -> Option<Typed> {
         ),
         _ => return None,
     };
-    Some(Typed {
+    Some(TypedMeasure {
         measure: Measure::Literal(number),
         data_type,
         low: number.into(),
@@ -121,13 +123,13 @@ fn literal(value: &ScalarValue) -> Option<Typed> {
     })
 }
 
-impl Typed {
-    /// Itself, if all its values have 64 bits.
-    fn within_64_bits(self) -> Option<Typed> {
+impl TypedMeasure {
+    /// Returns the expression if its bounds fit 64 bits.
+    fn within_64_bits(self) -> Option<TypedMeasure> {
         (self.low >= i64::MIN.into() && self.high <= i64::MAX.into()).then_some(self)
     }
 
-    fn cast(self, to: &DataType) -> Option<Typed> {
+    fn cast(self, to: &DataType) -> Option<TypedMeasure> {
         let (from, data_type) = (self.data_type.clone(), to.clone());
         let scale = match (&from, to) {
             (DataType::Int8 | DataType::Int16 | DataType::Int32, DataType::Float64) => 0,
@@ -142,24 +144,24 @@ impl Typed {
                 let most = 10_i128.checked_pow((*precision).into())?;
                 let scaled = self.times(scale.checked_sub(had)?)?;
                 let fits = -most < scaled.low && scaled.high < most;
-                return fits.then_some(Typed { data_type, ..scaled });
+                return fits.then_some(TypedMeasure { data_type, ..scaled });
             }
             (from, to) if widens(from, to) => 0,
             _ => return None,
         };
-        Some(Typed {
+        Some(TypedMeasure {
             data_type,
             ..self.times(scale)?
         })
     }
 
-    /// Times a power of ten.
-    fn times(self, power: i8) -> Option<Typed> {
+    /// Multiplies by a power of ten.
+    fn times(self, power: i8) -> Option<TypedMeasure> {
         if power == 0 {
             return Some(self);
         }
         let factor = 10_i64.checked_pow(u32::try_from(power).ok()?)?;
-        Typed {
+        TypedMeasure {
             low: self.low.checked_mul(factor.into())?,
             high: self.high.checked_mul(factor.into())?,
             measure: Measure::Multiply(
@@ -172,8 +174,8 @@ impl Typed {
         .within_64_bits()
     }
 
-    /// An operation on whole numbers of a type, checked where a result may be outside of it.
-    fn checked(self, op: Operator, other: Typed, width: Width) -> Option<Typed> {
+    /// Combines two integers of a type, with overflow checks unless the bounds exclude an overflow.
+    fn checked(self, op: Operator, other: TypedMeasure, width: Width) -> Option<TypedMeasure> {
         let (least, most) = match width {
             Width::W32 => (i32::MIN.into(), i32::MAX.into()),
             Width::W64 | Width::Fits => (i64::MIN.into(), i64::MAX.into()),
@@ -186,15 +188,15 @@ impl Typed {
             width
         };
         let typed = self.combine(op, other, width, data_type)?;
-        Some(Typed {
+        Some(TypedMeasure {
             low: low.max(least),
             high: high.min(most),
             ..typed
         })
     }
 
-    /// An operation on decimals, with the type that SQL gives it here.
-    fn decimals(self, op: Operator, other: Typed) -> Option<Typed> {
+    /// Combines two decimals, with the result type that SQL defines.
+    fn decimals(self, op: Operator, other: TypedMeasure) -> Option<TypedMeasure> {
         let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) =
             (&self.data_type, &other.data_type)
         else {
@@ -215,7 +217,7 @@ impl Typed {
     }
 
     /// Returns the least and the greatest result that an operation may have.
-    fn reach(&self, op: Operator, other: &Typed) -> Option<(i128, i128)> {
+    fn reach(&self, op: Operator, other: &TypedMeasure) -> Option<(i128, i128)> {
         let of = match op {
             Operator::Plus => i128::checked_add,
             Operator::Minus => i128::checked_sub,
@@ -231,7 +233,13 @@ impl Typed {
         Some((corners.into_iter().min()?, corners.into_iter().max()?))
     }
 
-    fn combine(self, op: Operator, other: Typed, width: Width, data_type: DataType) -> Option<Typed> {
+    fn combine(
+        self,
+        op: Operator,
+        other: TypedMeasure,
+        width: Width,
+        data_type: DataType,
+    ) -> Option<TypedMeasure> {
         let (low, high) = self.reach(op, &other)?;
         let (left, right) = (Box::new(self.measure), Box::new(other.measure));
         let measure = match op {
@@ -239,7 +247,7 @@ impl Typed {
             Operator::Minus => Measure::Subtract(width, left, right),
             _ => Measure::Multiply(width, left, right),
         };
-        Some(Typed {
+        Some(TypedMeasure {
             measure,
             data_type,
             low,

@@ -9,21 +9,21 @@ use datafusion::common::DFSchemaRef;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 
-use super::shape::Shape;
+use super::shape::StarShape;
 
 /// A star query: its inputs are the dimensions.
 #[derive(Debug, Clone)]
 pub(super) struct StarNode {
-    pub(super) shape: Arc<Shape>,
+    pub(super) shape: Arc<StarShape>,
     pub(super) dimensions: Vec<LogicalPlan>,
     pub(super) schema: DFSchemaRef,
-    /// What was replaced.
-    pub(super) instead: Arc<LogicalPlan>,
+    /// The plan that the star join replaces.
+    pub(super) replaced: Arc<LogicalPlan>,
 }
 
 impl PartialEq for StarNode {
     fn eq(&self, other: &Self) -> bool {
-        self.instead == other.instead && self.dimensions == other.dimensions
+        self.replaced == other.replaced && self.dimensions == other.dimensions
     }
 }
 
@@ -31,13 +31,13 @@ impl Eq for StarNode {}
 
 impl Hash for StarNode {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.instead.hash(state);
+        self.replaced.hash(state);
     }
 }
 
 impl PartialOrd for StarNode {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        self.instead.partial_cmp(&other.instead)
+        self.replaced.partial_cmp(&other.replaced)
     }
 }
 
@@ -69,23 +69,23 @@ impl UserDefinedLogicalNodeCore for StarNode {
         })
     }
 
-    /// Of each dimension all: its key and what is grouped by.
+    /// Returns all columns of each dimension: keys and grouping attributes.
     fn necessary_children_exprs(&self, _: &[usize]) -> Option<Vec<Vec<usize>>> {
         let all = |plan: &LogicalPlan| (0..plan.schema().fields().len()).collect();
         Some(self.dimensions.iter().map(all).collect())
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for StarShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on: Vec<&str> = self.arms.iter().map(|arm| arm.on.as_str()).collect();
+        let on: Vec<&str> = self.branches.iter().map(|branch| branch.on.as_str()).collect();
         write!(f, "fact={}, on=[{}]", self.fact.table.name(), on.join(", "))?;
         self.fmt_filter(f)
     }
 }
 
-impl Shape {
-    /// The fact table's own conditions in words.
+impl StarShape {
+    /// Writes the conditions on the fact table.
     pub(super) fn fmt_filter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let filter: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
         match filter.as_slice() {

@@ -1,22 +1,27 @@
-//! From a star query in the logical plan to its execution.
+//! Star queries in DataFusion: the optimizer rule that recognises them, and their physical planning.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
+use super::dimension_scan::DimensionScan;
 use super::exec::StarExec;
 use super::node::StarNode;
-use super::scan::DimensionScan;
+use super::shape::StarShape;
+use crate::config::SessionSettings;
+use crate::plan::LeafExec;
 
-/// DataFusion's planner, which knows star queries too.
+/// DataFusion's planner with support for star queries.
 #[derive(Debug)]
 pub(crate) struct StarQueryPlanner;
 
@@ -52,14 +57,51 @@ impl ExtensionPlanner for StarPlanner {
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
             return Ok(None);
         };
-        let arms = node.dimensions.iter().zip(&node.shape.arms).zip(dimensions);
-        let dimensions = arms.map(|((logical, arm), values)| {
-            match DimensionScan::of(logical, arm.columns.len(), values) {
-                Some(scan) => Arc::new(scan) as Arc<dyn ExecutionPlan>,
+        let branches = node.dimensions.iter().zip(&node.shape.branches).zip(dimensions);
+        let dimensions = branches.map(|((logical, branch), values)| {
+            match DimensionScan::of(logical, branch.columns.len(), values) {
+                Some(scan) => Arc::new(LeafExec(scan)) as Arc<dyn ExecutionPlan>,
                 None => Arc::clone(values),
             }
         });
         let exec = StarExec::new(node, dimensions.collect(), state)?;
         Ok(Some(Arc::new(exec)))
+    }
+}
+
+/// Replaces aggregates over star joins, unless `halocline.star_join` is off.
+#[derive(Debug)]
+pub(crate) struct StarRule;
+
+impl OptimizerRule for StarRule {
+    fn name(&self) -> &'static str {
+        "star_join"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let options = config.options();
+        let wanted = options
+            .extensions
+            .get::<SessionSettings>()
+            .is_some_and(|settings| settings.star_join.0);
+        let LogicalPlan::Aggregate(aggregate) = &plan else {
+            return Ok(Transformed::no(plan));
+        };
+        let Some(shape) = wanted.then(|| StarShape::of(aggregate)).flatten() else {
+            return Ok(Transformed::no(plan));
+        };
+        let node = StarNode {
+            dimensions: shape.branches.iter().map(|branch| branch.plan.clone()).collect(),
+            shape: Arc::new(shape),
+            schema: Arc::clone(&aggregate.schema),
+            replaced: Arc::new(plan),
+        };
+        Ok(Transformed::yes(LogicalPlan::Extension(Extension {
+            node: Arc::new(node),
+        })))
     }
 }

@@ -1,7 +1,6 @@
-//! Running a star query: dimensions first, side by side, then the join on all threads.
+//! Execution of a star query: loads the dimensions concurrently, then joins on all threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use datafusion::common::runtime::SpawnedTask;
@@ -13,40 +12,24 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder}
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use halocline_columns::{CodePredicate, Segment};
 use halocline_joins::JoinError;
-use halocline_joins::star::{Groups, Probe, StarJoin, StarStats};
+use halocline_joins::star::{GroupStates, Probe, StarJoin, StarStats};
 
-use super::added::decoded;
-use super::dimension::{Read, read};
+use super::delta_rows::decoded;
+use super::dimension::{LoadedDimension, read};
 use super::exec::StarExec;
 use super::planner::StarQueryPlanner;
-use crate::config::Unit;
+use crate::cancel::CancelOnDrop;
+use crate::config::MediumUnit;
 use crate::plan::external;
 
-/// One execution.
-pub(super) struct Run {
+/// An execution of a star query.
+pub(super) struct StarExecution {
     exec: StarExec,
     metrics: ExecutionPlanMetricsSet,
     context: Arc<TaskContext>,
 }
 
-/// Tells threads to end when nobody waits for them any more: when it is dropped.
-#[derive(Default)]
-pub(super) struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// What they look at.
-    pub(super) fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
-    }
-}
-
-impl Drop for Interrupt {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Run {
+impl StarExecution {
     pub(super) fn new(exec: StarExec, metrics: ExecutionPlanMetricsSet, context: Arc<TaskContext>) -> Self {
         Self {
             exec,
@@ -55,13 +38,13 @@ impl Run {
         }
     }
 
-    /// The answer.
+    /// Runs the query and returns its result.
     ///
     /// # Errors
     /// A dimension or the fact table cannot be read; the memory pool has not enough left.
     pub(super) async fn batches(self) -> Result<Vec<RecordBatch>> {
         let Some(dimensions) = self.dimensions().await? else {
-            return self.instead().await;
+            return self.replaced().await;
         };
         let (shape, threads) = (
             Arc::clone(&self.exec.shape),
@@ -69,10 +52,10 @@ impl Run {
         );
         let (mut probes, mut attributes, mut memory) = (Vec::new(), Vec::new(), Vec::new());
         let mut peak = 0;
-        for (read, arm) in dimensions.into_iter().zip(&shape.arms) {
+        for (read, branch) in dimensions.into_iter().zip(&shape.branches) {
             peak += read.peak;
             probes.push(Probe {
-                columns: arm.columns.clone(),
+                columns: branch.columns.clone(),
                 dimension: Arc::new(read.dimension),
             });
             attributes.push(read.attributes);
@@ -83,12 +66,12 @@ impl Run {
             .map(|probe| probe.dimension.groups().max(1))
             .collect();
         let aggregates = &shape.aggregates;
-        let unit = self.context.session_config().get_extension::<Unit>();
+        let unit = self.context.session_config().get_extension::<MediumUnit>();
         let join = match StarJoin::new(probes, aggregates.measured.clone(), aggregates.aggregates.clone()) {
             Ok(join) => join.with_unit(unit.map_or(64, |unit| unit.0)),
             Err(JoinError::TooManyGroups { .. }) => {
                 drop(memory);
-                return self.instead().await;
+                return self.replaced().await;
             }
             Err(error) => return Err(external(error)),
         };
@@ -98,7 +81,7 @@ impl Run {
             .try_grow(threads * join.group_bytes() + added.iter().map(|rows| rows.bytes()).sum::<usize>())?;
         let held: usize = memory.iter().map(|memory| memory.size()).sum();
         let dram_peak = peak.max(held + states.size());
-        let interrupt = Interrupt::default();
+        let interrupt = CancelOnDrop::default();
         let ended = interrupt.flag();
         let joined = tokio::task::spawn_blocking(move || {
             let segments = shape.fact.table.segments().iter().zip(&shape.conditions);
@@ -115,15 +98,15 @@ impl Run {
         Ok(vec![self.answer(&found, &groups, &attributes)?])
     }
 
-    /// The dimensions, read side by side; none if the plan that was replaced is to answer.
-    async fn dimensions(&self) -> Result<Option<Vec<Read>>> {
-        let arms = self.exec.dimensions.iter().enumerate();
-        let reading: Vec<_> = arms
-            .map(|(arm, plan)| {
+    /// Loads the dimensions concurrently; none if the replaced plan must answer the query.
+    async fn dimensions(&self) -> Result<Option<Vec<LoadedDimension>>> {
+        let branches = self.exec.dimensions.iter().enumerate();
+        let reading: Vec<_> = branches
+            .map(|(branch, plan)| {
                 let (shape, plan) = (Arc::clone(&self.exec.shape), Arc::clone(plan));
                 let memory = MemoryConsumer::new("StarJoin dimension").register(self.context.memory_pool());
                 let context = Arc::clone(&self.context);
-                SpawnedTask::spawn(async move { read(&shape.arms[arm], plan, context, memory).await })
+                SpawnedTask::spawn(async move { read(&shape.branches[branch], plan, context, memory).await })
             })
             .collect();
         let mut dimensions = Vec::with_capacity(reading.len());
@@ -138,14 +121,15 @@ impl Run {
                 Err(error) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => {
                     return Err(error);
                 }
-                // Of a row, maybe, that joins with nothing: the plan that was replaced would not have met it.
+                // The error may be caused by a row without a match, which the replaced plan would not
+                // evaluate.
                 Err(_) => return Ok(None),
             }
         }
         Ok(Some(dimensions))
     }
 
-    /// What the join has done, for EXPLAIN ANALYZE.
+    /// Records the statistics of the join, for EXPLAIN ANALYZE.
     fn note(&self, stats: &StarStats, dram_peak: usize) {
         let count = |name: String, number: u64| {
             MetricBuilder::new(&self.metrics)
@@ -157,29 +141,34 @@ impl Run {
         count("bytes_read".into(), stats.bytes);
         count("units_read".into(), stats.units);
         for (place, (probe, passed)) in stats.order.iter().zip(&stats.passed).enumerate() {
-            let arm = &self.exec.shape.arms[*probe];
-            count(format!("passed_{}_{}", place + 1, arm.on), *passed);
+            let branch = &self.exec.shape.branches[*probe];
+            count(format!("passed_{}_{}", place + 1, branch.on), *passed);
         }
         MetricBuilder::new(&self.metrics)
             .global_gauge("dram_peak")
             .set(dram_peak);
     }
 
-    /// Groups that have rows, or the one of all rows.
-    fn answer(&self, states: &Groups, groups: &[u32], attributes: &[Vec<ArrayRef>]) -> Result<RecordBatch> {
+    /// Returns the groups that have rows, or the only group if there is no GROUP BY.
+    fn answer(
+        &self,
+        states: &GroupStates,
+        groups: &[u32],
+        attributes: &[Vec<ArrayRef>],
+    ) -> Result<RecordBatch> {
         let shape = &self.exec.shape;
         let whole = shape.groups.is_empty();
         let numbers: Vec<usize> = (0..states.len())
             .filter(|group| whole || states.rows(*group) > 0)
             .collect();
         let mut columns = Vec::with_capacity(shape.groups.len() + shape.aggregates.outputs.len());
-        for (arm, attribute) in &shape.groups {
-            let stride: usize = groups[..*arm].iter().map(|groups| *groups as usize).product();
-            let of_arm = |group: &usize| (group / stride % groups[*arm] as usize) as u32;
-            let rows: UInt32Array = numbers.iter().map(|group| Some(of_arm(group))).collect();
-            let values = match attributes[*arm].get(*attribute) {
+        for (branch, attribute) in &shape.groups {
+            let stride: usize = groups[..*branch].iter().map(|groups| *groups as usize).product();
+            let of_branch = |group: &usize| (group / stride % groups[*branch] as usize) as u32;
+            let rows: UInt32Array = numbers.iter().map(|group| Some(of_branch(group))).collect();
+            let values = match attributes[*branch].get(*attribute) {
                 Some(values) => arrow_select::take::take(values, &rows, None)?,
-                // The dimension is empty, and so is the answer.
+                // The dimension is empty, and so is the result.
                 None => arrow_array::new_empty_array(self.exec.schema().field(columns.len()).data_type()),
             };
             columns.push(values);
@@ -195,10 +184,10 @@ impl Run {
         )?)
     }
 
-    /// The answer of the plan that was replaced.
-    async fn instead(&self) -> Result<Vec<RecordBatch>> {
+    /// Runs the replaced plan.
+    async fn replaced(&self) -> Result<Vec<RecordBatch>> {
         let plan = StarQueryPlanner
-            .create_physical_plan(&self.exec.instead, self.exec.state.as_ref())
+            .create_physical_plan(&self.exec.replaced, self.exec.state.as_ref())
             .await?;
         collect(plan, Arc::clone(&self.context)).await
     }

@@ -1,4 +1,4 @@
-//! What a star query consists of: recognised from an aggregate.
+//! The shape of a star query, recognised from an aggregate.
 
 use std::sync::Arc;
 
@@ -7,65 +7,66 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use halocline_columns::CodePredicate;
 
 use super::aggregates::Aggregates;
-use super::arms::{Arm, Arms};
-use super::fact::Fact;
-use super::flat::Flat;
+use super::branches::{Branch, Branches};
+use super::fact::FactTable;
+use super::join_graph::JoinGraph;
 use crate::catalog::OpenTable;
 use crate::plan::PoolTable;
 
-/// A star query.
+/// The shape of a star query.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct StarShape {
     pub(super) fact: Arc<OpenTable>,
     /// The fact table's own conditions.
     pub(super) filters: Vec<Expr>,
-    /// The same on codes, by segment.
+    /// The same conditions as predicates on codes, per segment.
     pub(super) conditions: Vec<Vec<(usize, CodePredicate)>>,
-    pub(super) arms: Vec<Arm>,
-    /// For each expression that is grouped by: which arm, and which of its attributes.
+    pub(super) branches: Vec<Branch>,
+    /// For each grouping expression, the branch and the attribute of the branch.
     pub(super) groups: Vec<(usize, usize)>,
     pub(super) aggregates: Aggregates,
 }
 
-impl Shape {
-    /// Recognises a star query; none if it is another one, or not understood to the last detail.
-    pub(super) fn of(aggregate: &Aggregate) -> Option<Shape> {
+impl StarShape {
+    /// Recognises a star query; none if the query has any part that the star join cannot run.
+    pub(super) fn of(aggregate: &Aggregate) -> Option<StarShape> {
         if has_subqueries(&aggregate.input) {
             return None;
         }
-        let flat = Flat::of(&aggregate.input);
-        let fact = Fact::of(&flat)?;
-        let mut arms = Arms::of(&flat, &fact)?;
+        let graph = JoinGraph::of(&aggregate.input);
+        let fact = FactTable::of(&graph)?;
+        let mut branches = Branches::of(&graph, &fact)?;
         let mut groups = Vec::with_capacity(aggregate.group_expr.len());
         for expr in &aggregate.group_expr {
-            groups.push(arms.attribute(flat.resolve(expr.clone().unalias())?)?);
+            groups.push(branches.attribute(graph.resolve(expr.clone().unalias())?)?);
         }
         let mut aggregates = Aggregates::default();
         let fields =
             &aggregate.schema.fields()[aggregate.schema.fields().len() - aggregate.aggr_expr.len()..];
         for (expr, field) in aggregate.aggr_expr.iter().zip(fields) {
-            let expr = flat.resolve(expr.clone().unalias())?;
-            let of_fact = flat.parts_of(&expr)?.iter().all(|part| *part == fact.part);
+            let expr = graph.resolve(expr.clone().unalias())?;
+            let of_fact = graph.parts_of(&expr)?.iter().all(|part| *part == fact.part);
             if !of_fact || !aggregates.add(&expr, field.data_type(), &fact.open) {
                 return None;
             }
         }
-        let (arms, filters) = arms.finish()?;
-        if arms.is_empty() || !fact.is_readable(&arms, &aggregates) {
+        let (branches, filters) = branches.finish()?;
+        if branches.is_empty() || !fact.is_readable(&branches, &aggregates) {
             return None;
         }
-        Some(Shape {
+        Some(StarShape {
             conditions: PoolTable::conditions(&fact.open, &filters)?,
             fact: fact.open,
             filters,
-            arms,
+            branches,
             groups,
             aggregates,
         })
     }
 }
 
-/// Whether an expression of a plan has a query in it, whose answer DataFusion hands to the plan that it belongs to.
+/// Returns true if an expression of a plan contains a subquery, whose result DataFusion passes to the plan
+/// that contains it.
 fn has_subqueries(plan: &LogicalPlan) -> bool {
     let within = |expr: &Expr| {
         expr.exists(|node| {

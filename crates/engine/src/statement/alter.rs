@@ -8,7 +8,7 @@ use super::parse::{Alter, Alteration};
 use crate::EngineError;
 use crate::transaction::Transaction;
 
-/// Changes the description of a table; says what was done.
+/// Changes the definition of a table, and returns a message.
 ///
 /// # Errors
 /// No such table or column, a name is taken, or a default does not fit.

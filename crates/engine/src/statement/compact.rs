@@ -1,7 +1,7 @@
 //! Compaction and `VACUUM`.
 //!
-//! Each group of segments is merged in a transaction of its own, so that other writers get their turn in between;
-//! readers are not affected. What was merged before an error or a cancellation stays merged.
+//! Each group of segments is merged in a transaction of its own, so that other writers get their turn in
+//! between; readers are not affected. What was merged before an error or a cancellation stays merged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,26 +13,27 @@ use halocline_columns::{ColumnsError, Table};
 use super::space::vacuum_file;
 use crate::EngineError;
 use crate::catalog::OpenTable;
-use crate::database::Shared;
-use crate::memory::Budget;
-use crate::rules::Mistake;
+use crate::context::EngineContext;
+use crate::memory::MemoryBudget;
 use crate::transaction::Transaction;
+use crate::tuning::EngineFault;
 
-/// How many times longer a merge takes that sorts its rows, about.
+/// Approximate factor by which sorting the rows slows down a merge.
 const SORTING: u64 = 4;
 
-/// How tables are compacted.
+/// Options of a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactOptions {
     /// DRAM it may use, in bytes; by default what the database may use.
     pub memory: Option<usize>,
     /// Bytes it may write per second on average, to leave the medium to others; by default as fast as it can.
     pub bandwidth: Option<u64>,
-    /// Write all segments anew, also those that are good as they are: sorts the rows of a table after `CLUSTER BY`.
+    /// Write all segments anew, also those that are good as they are: sorts the rows of a table after
+    /// `CLUSTER BY`.
     pub full: bool,
 }
 
-/// How far a compaction is.
+/// Progress of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactProgress {
     /// The table.
@@ -43,7 +44,7 @@ pub struct CompactProgress {
     pub total: u64,
 }
 
-/// What a compaction did.
+/// Result of a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Segments that were merged.
@@ -56,20 +57,20 @@ pub struct CompactReport {
     pub dropped: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Tables that were left as they are because they are damaged, with the reason; empty if one table was asked for,
+    /// Tables that were skipped because they are damaged, with the reason; empty if one table was named,
     /// whose damage is an error.
     pub skipped: Vec<String>,
 }
 
-/// Progress on its way to the caller.
-type Progress<'a> = Mutex<&'a mut (dyn FnMut(&CompactProgress) + Send)>;
+/// The callback for progress, shared by threads.
+type ProgressCallback<'a> = Mutex<&'a mut (dyn FnMut(&CompactProgress) + Send)>;
 
 /// Compacts a table, or all; waits up to `wait` for each other writer.
 ///
 /// # Errors
 /// No such table, the pool cannot be written, or the caller wants the end.
 pub(crate) fn compact(
-    shared: &Arc<Shared>,
+    engine: &Arc<EngineContext>,
     table: Option<&str>,
     options: &CompactOptions,
     progress: &mut (dyn FnMut(&CompactProgress) + Send),
@@ -78,7 +79,7 @@ pub(crate) fn compact(
 ) -> Result<CompactReport, EngineError> {
     let tables = match table {
         Some(table) => vec![table.to_string()],
-        None => shared.catalog()?.table_names(),
+        None => engine.catalog()?.table_names(),
     };
     let progress = Mutex::new(progress);
     let policy = CompactionPolicy::default();
@@ -87,7 +88,7 @@ pub(crate) fn compact(
         // What VACUUM FULL writes anew once is good.
         let mut full = options.full;
         loop {
-            let transaction = Transaction::begin(shared, "compaction", wait, cancel)?;
+            let transaction = Transaction::begin(engine, "compaction", wait, cancel)?;
             let group = match next_group(transaction, name, full, table.is_none(), &policy, cancel) {
                 Ok(Some(group)) => group,
                 Ok(None) => break,
@@ -112,20 +113,21 @@ pub(crate) fn compact(
     Ok(report)
 }
 
-/// Merges the first group of segments of any table that is worth it; false if there is none. Does not wait for writers.
+/// Merges the first group of segments of any table that is worth it; false if there is none. Does not wait
+/// for writers.
 ///
 /// # Errors
 /// A writer has the lock; the pool cannot be written, or the caller wants the end.
 pub(crate) fn compact_group(
-    shared: &Arc<Shared>,
+    engine: &Arc<EngineContext>,
     policy: &CompactionPolicy,
     options: &CompactOptions,
     cancel: &AtomicBool,
 ) -> Result<bool, EngineError> {
     let mut ignored = |_: &CompactProgress| ();
-    let progress: Progress<'_> = Mutex::new(&mut ignored);
-    for name in shared.catalog()?.table_names() {
-        let catalog = shared.catalog()?;
+    let progress: ProgressCallback<'_> = Mutex::new(&mut ignored);
+    for name in engine.catalog()?.table_names() {
+        let catalog = engine.catalog()?;
         if !catalog.has_table(&name) {
             continue;
         }
@@ -133,13 +135,13 @@ pub(crate) fn compact_group(
             Ok(open) => open,
             Err(error) => {
                 // The other tables can be merged all the same.
-                shared
+                engine
                     .damage
                     .add(format!("compaction in the background: {error}"));
                 continue;
             }
         };
-        if shared.background.is_damaged(&open.table) {
+        if engine.background.is_damaged(&open.table) {
             continue;
         }
         let sorts = if open.table.cluster().is_some() {
@@ -156,15 +158,15 @@ pub(crate) fn compact_group(
             continue;
         }
         drop((open, catalog));
-        let transaction = Transaction::begin_quietly(shared, "compaction", Duration::ZERO)?;
+        let transaction = Transaction::begin_quietly(engine, "compaction", Duration::ZERO)?;
         if let Some(group) = next_group(transaction, &name, false, true, &policy, cancel)? {
             let table = group.open.table.clone();
             match merge_group(group, options, &progress, cancel, &mut CompactReport::default()) {
                 Err(error) if error.is_damage() => {
-                    shared
+                    engine
                         .damage
                         .add(format!("compaction in the background: {error}"));
-                    shared.background.note_damaged(&table);
+                    engine.background.note_damaged(&table);
                     continue;
                 }
                 merged => merged?,
@@ -175,7 +177,7 @@ pub(crate) fn compact_group(
     Ok(false)
 }
 
-/// The first segments that are worth merging and are not too many rows.
+/// Returns the first segments that are worth merging and are not too many rows.
 fn group_of(table: &Table, policy: &CompactionPolicy) -> Option<Vec<u64>> {
     let rows_of = |id: &u64| {
         let segments = table.segments().iter();
@@ -187,13 +189,13 @@ fn group_of(table: &Table, policy: &CompactionPolicy) -> Option<Vec<u64>> {
 }
 
 /// Segments of a table that are worth merging, and a transaction to do it in.
-struct Group {
+struct SegmentGroup {
     open: Arc<OpenTable>,
     ids: Vec<u64>,
     transaction: Transaction,
 }
 
-/// The next segments of a table that are worth merging; none if there are none.
+/// Returns the next segments of a table that are worth merging; none if there are none.
 fn next_group(
     mut transaction: Transaction,
     name: &str,
@@ -201,7 +203,7 @@ fn next_group(
     may_be_gone: bool,
     policy: &CompactionPolicy,
     cancel: &AtomicBool,
-) -> Result<Option<Group>, EngineError> {
+) -> Result<Option<SegmentGroup>, EngineError> {
     let worth = |open: &OpenTable| match full {
         true => Some(open.table.segments().iter().map(|segment| segment.id()).collect()),
         false => group_of(&open.table, policy),
@@ -214,15 +216,19 @@ fn next_group(
     if worth(&open).is_none_or(|group: Vec<u64>| group.is_empty() && open.delta.is_none()) {
         return Ok(None);
     }
-    // What the log says of the table goes into segments now, and changes what is worth merging.
+    // Folding the delta into segments changes which segments are worth merging.
     let stored = catalog.objects().table(name)?;
-    match transaction.shared().rules.broken(Mistake::CompactWithoutLog) {
+    match transaction
+        .engine()
+        .tuning
+        .injected(EngineFault::CompactWithoutLog)
+    {
         true => transaction.forget(stored.table.uid()),
         false => transaction.fold(&stored)?,
     }
     let open = transaction.catalog().objects().table(name)?;
     match worth(&open) {
-        Some(ids) if !ids.is_empty() => Ok(Some(Group {
+        Some(ids) if !ids.is_empty() => Ok(Some(SegmentGroup {
             open,
             ids,
             transaction,
@@ -237,9 +243,9 @@ fn next_group(
 
 /// Merges a group and publishes that.
 fn merge_group(
-    mut group: Group,
+    mut group: SegmentGroup,
     options: &CompactOptions,
-    progress: &Progress<'_>,
+    progress: &ProgressCallback<'_>,
     cancel: &AtomicBool,
     report: &mut CompactReport,
 ) -> Result<(), EngineError> {
@@ -259,10 +265,10 @@ fn merge_group(
     merging.bandwidth = options.bandwidth;
     merging.cancel = cancel;
     merging.progress = Some(&tell);
-    let budget = transaction.shared().budget();
+    let budget = transaction.engine().budget();
     merging.memory = options
         .memory
-        .map_or(budget, |bytes| Budget::new(Some(bytes)))
+        .map_or(budget, |bytes| MemoryBudget::new(Some(bytes)))
         .work();
     let stats = match merge(transaction.txn(), name, &group.ids, &merging) {
         Err(ColumnsError::Cancelled { .. }) => return Err(EngineError::Cancelled),
@@ -279,12 +285,12 @@ fn merge_group(
     Ok(())
 }
 
-/// `VACUUM`: compacts a table, or all, and gives space back to the file system. Says what was done.
+/// Runs `VACUUM`: compacts a table, or all, and returns space to the file system. Returns a message.
 ///
 /// # Errors
 /// Those of [`compact`], and of giving space back.
 pub(crate) fn vacuum(
-    shared: &Arc<Shared>,
+    engine: &Arc<EngineContext>,
     table: Option<&str>,
     full: bool,
     wait: Duration,
@@ -294,8 +300,8 @@ pub(crate) fn vacuum(
         full,
         ..CompactOptions::default()
     };
-    let report = compact(shared, table, &options, &mut |_| (), wait, cancel)?;
-    let space = vacuum_file(shared, wait, cancel)?;
+    let report = compact(engine, table, &options, &mut |_| (), wait, cancel)?;
+    let space = vacuum_file(engine, wait, cancel)?;
     let length = match space.shared {
         true => "; the file keeps its length, as another process or handle has it open",
         false => "",

@@ -7,7 +7,8 @@ use halocline_elf::{IndexOptions, define_index, index_table, rebuild_index};
 use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec};
 
-/// Builds an index, or, if it is `volatile`, defines it; false if it is there already and may be.
+/// Builds an index or, if it is `volatile`, defines it. Returns false if it exists already and
+/// `if_not_exists`.
 ///
 /// # Errors
 /// No such table or column, the name is taken, the pool cannot be written, or the caller wants the end.
@@ -30,7 +31,7 @@ pub(crate) fn build_index(
             instead,
         });
     }
-    // An index is on segments: what the log says of the table goes into them first.
+    // An index covers segments, so the delta of the table is folded into segments first.
     let open = catalog.objects().table(&spec.table)?;
     transaction.fold(&open)?;
     let open = transaction.catalog().objects().table(&spec.table)?;
@@ -51,7 +52,7 @@ pub(crate) fn build_index(
     let options = IndexOptions {
         layout: spec.layout,
         order: spec.order,
-        ..transaction.shared().index_options()
+        ..transaction.engine().index_options()
     };
     let (txn, table) = (transaction.txn(), &open.table);
     if volatile {
@@ -83,7 +84,7 @@ pub(crate) fn rebuild(
     let open = catalog.objects().table(&table)?;
     transaction.fold(&open)?;
     let open = transaction.catalog().objects().table(&table)?;
-    let options = transaction.shared().index_options();
+    let options = transaction.engine().index_options();
     rebuild_index(transaction.txn(), &open.table, name, &options, cancel)?;
     transaction.changed([]);
     Ok(())

@@ -14,28 +14,28 @@ use super::kept_indexes::KeptIndexes;
 use crate::EngineError;
 use crate::storable::{storable_schema, to_schema};
 use crate::transaction::Transaction;
-use crate::write::Writing;
+use crate::write::TableWriteTask;
 
-/// A table to be made.
+/// The definition of a table to create.
 #[derive(Debug, Clone)]
-pub(crate) struct Making {
+pub(crate) struct TableSpec {
     /// Its name.
     pub(crate) name: String,
-    /// Do nothing if there is one.
+    /// Do nothing if the table exists.
     pub(crate) if_not_exists: bool,
-    /// Replace the one there is.
+    /// Replace an existing table.
     pub(crate) or_replace: bool,
-    /// Columns whose order its rows are kept in.
+    /// Clustering columns.
     pub(crate) cluster: Option<Vec<String>>,
-    /// How its values are stored.
+    /// Encoding of its values.
     pub(crate) encoding: TableEncoding,
 }
 
-impl Making {
-    /// Whether the table is to be made; false if there is one and that is enough.
+impl TableSpec {
+    /// Returns true if the table must be created, and false if an existing one suffices.
     ///
     /// # Errors
-    /// There is one, and it is not to be replaced.
+    /// The table exists and must not be replaced.
     pub(crate) fn is_needed(&self, transaction: &mut Transaction) -> Result<bool, EngineError> {
         if !transaction.catalog().has_table(&self.name) || self.or_replace {
             return Ok(true);
@@ -50,13 +50,13 @@ impl Making {
         })
     }
 
-    /// What to say when it is not needed.
+    /// Returns the message for an existing table.
     pub(crate) fn is_there(&self) -> String {
         format!("table {} is there already", self.name)
     }
 
-    /// Makes the table without rows, in place of the one there is; gives the indexes of that one, which
-    /// [`rebuild`](KeptIndexes::rebuild) makes again.
+    /// Creates the table without rows in place of an existing one. Returns the indexes of that table, which
+    /// [`rebuild`](KeptIndexes::rebuild) builds again.
     ///
     /// # Errors
     /// A column cannot be stored, or its name stands twice; a clustering column is none.
@@ -84,10 +84,10 @@ impl Making {
         Ok(kept)
     }
 
-    /// Sets the defaults of the columns of the table, once it is made.
+    /// Sets the defaults of the columns once the table is created.
     ///
     /// # Errors
-    /// One is none that its column can have.
+    /// A default is no value of its column.
     pub(crate) fn set_defaults(
         &self,
         transaction: &mut Transaction,
@@ -104,7 +104,8 @@ impl Making {
         Ok(())
     }
 
-    /// Makes the table and runs the rows into it; gives their number, and the indexes of the table that was there.
+    /// Creates the table and writes the rows to it. Returns their number, and the indexes of the table that
+    /// it replaces.
     ///
     /// # Errors
     /// The query fails, or the table cannot be written.
@@ -115,8 +116,8 @@ impl Making {
     ) -> Result<(u64, KeptIndexes), EngineError> {
         let schema = nullable(&storable_schema(&rows.schema()));
         let kept = self.make(transaction, &schema)?;
-        let share = transaction.shared().writer_share();
-        let writing = Writing::start(transaction.txn(), &self.name, share);
+        let share = transaction.engine().writer_share();
+        let writing = TableWriteTask::start(transaction.txn(), &self.name, share);
         let fed = feed(&mut rows, &schema, &writing).await;
         let stats = writing.finish(fed).await?;
         transaction.changed([]);
@@ -124,11 +125,11 @@ impl Making {
     }
 }
 
-/// Sends all rows to the writer, or until the writer has failed, which it will tell itself.
+/// Sends all rows to the writer, or until the writer has failed; its error is returned when it is finished.
 async fn feed(
     rows: &mut SendableRecordBatchStream,
     schema: &SchemaRef,
-    writing: &Writing,
+    writing: &TableWriteTask,
 ) -> Result<(), EngineError> {
     while let Some(batch) = rows.next().await {
         let batch = to_schema(&batch?, schema).map_err(|e| EngineError::Query(e.to_string()))?;
@@ -139,7 +140,7 @@ async fn feed(
     Ok(())
 }
 
-/// Every column may be NULL: a query does not promise otherwise for later rows.
+/// Makes every column nullable, because a query does not guarantee the absence of NULL in later rows.
 fn nullable(schema: &Schema) -> SchemaRef {
     let fields = schema
         .fields()

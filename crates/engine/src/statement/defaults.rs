@@ -1,4 +1,4 @@
-//! Defaults: as `CREATE TABLE` and `ALTER TABLE` give them, and in place of the word DEFAULT.
+//! Default values: in `CREATE TABLE` and `ALTER TABLE`, and in place of the word DEFAULT.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use halocline_columns::Table;
 
 use crate::EngineError;
 use crate::storable::storable_type;
-use crate::write::{Fit, arrange, is_default, literals};
+use crate::write::{BatchFitter, arrange, is_default, literals};
 
-/// The default of a column as an array of one value of the type that a table keeps.
+/// Returns the default of a column as an array of one value of the type that a table keeps.
 ///
 /// # Errors
 /// It is no literal, none of the column's type, or NULL for a NOT NULL column.
@@ -23,7 +23,7 @@ pub(crate) fn default_of(table: &str, field: &Field, expr: &Expr) -> Result<Arra
     let field = Field::new(field.name(), data_type, field.is_nullable());
     let schema: SchemaRef = Arc::new(Schema::new(vec![field]));
     let fitted = literals(table, &[vec![expr.clone()]], schema.fields(), None)
-        .and_then(|batch| Fit::new(table, &schema, vec![Some(0)]).batch(&batch));
+        .and_then(|batch| BatchFitter::new(table, &schema, vec![Some(0)]).batch(&batch));
     match fitted {
         Ok(batch) => Ok(Arc::clone(batch.column(0))),
         Err(EngineError::Value { column, reason, .. }) => Err(EngineError::Default {
@@ -35,8 +35,8 @@ pub(crate) fn default_of(table: &str, field: &Field, expr: &Expr) -> Result<Arra
     }
 }
 
-/// The source of an `INSERT` into `columns` of a table (all, if none is named), with the defaults in place of the words
-/// DEFAULT among its `VALUES`.
+/// Returns the source of an `INSERT` into `columns` of a table (all, if none is named), with the defaults in
+/// place of the words DEFAULT among its `VALUES`.
 ///
 /// # Errors
 /// No such column.
@@ -60,7 +60,7 @@ pub(crate) fn spelled_out(
     Ok(query)
 }
 
-/// SQL that means the value, and its type.
+/// Returns a SQL expression with the value and the type of a default.
 fn expression(default: Option<&ArrayRef>) -> Result<Expr, EngineError> {
     let wrong = |error: &dyn std::fmt::Display| EngineError::Query(error.to_string());
     let sql = match default {

@@ -23,7 +23,7 @@ pub(crate) fn drop_tables(transaction: &mut Transaction, names: &[String]) -> Re
     })
 }
 
-/// Drops a table with its indexes; gives their names.
+/// Drops a table with its indexes, and returns their names.
 ///
 /// # Errors
 /// It is not there.

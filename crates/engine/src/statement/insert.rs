@@ -6,11 +6,11 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Expr;
 
 use crate::EngineError;
-use crate::delta::Change;
+use crate::delta::TableChange;
 use crate::transaction::Transaction;
-use crate::write::{Fit, Stored, arrange, inserts, literals, store};
+use crate::write::{BatchFitter, StoredRows, arrange, inserts, literals, store};
 
-/// Inserts rows of literals into columns of a table (all, if none is named); gives their number.
+/// Inserts rows of literals into columns of a table (all, if none is named), and returns their number.
 ///
 /// # Errors
 /// No such table or column; a value does not fit.
@@ -20,7 +20,7 @@ pub(crate) fn insert_literals(
     columns: &[String],
     rows: &[Vec<Expr>],
 ) -> Result<u64, EngineError> {
-    // The columns of a table are the same with and without what the log says of it.
+    // The columns of a table are the same with and without its delta.
     let open = transaction.catalog().objects().table(table)?;
     let schema = open.table.schema();
     let statement = format!("INSERT INTO {table}");
@@ -34,15 +34,15 @@ pub(crate) fn insert_literals(
     let fields: Vec<_> = given().map(|column| schema.fields()[column].clone()).collect();
     let defaults: Vec<_> = given().map(|column| open.table.default_value(column)).collect();
     let batch = literals(&statement, rows, &fields, Some(&defaults))?;
-    let batch = Fit::new(statement, schema, from)
+    let batch = BatchFitter::new(statement, schema, from)
         .with_defaults(&open.table)
         .batch(&batch)?;
-    transaction.apply(&open, vec![Change::Insert(batch)], rows.len() as u64)?;
+    transaction.apply(&open, vec![TableChange::Insert(batch)], rows.len() as u64)?;
     Ok(rows.len() as u64)
 }
 
-/// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. Gives the number of
-/// rows.
+/// Inserts a batch by column names; columns of the table that it lacks take their default. Returns the number
+/// of rows.
 ///
 /// # Errors
 /// No such table or column; a value does not fit.
@@ -62,15 +62,15 @@ pub(crate) fn insert_batch(
         true => vec![None; open.table.schema().fields().len()],
         false => arrange(table, open.table.schema(), &names)?,
     };
-    let fitted = Fit::new(format!("insert into {table}"), open.table.schema(), from)
+    let fitted = BatchFitter::new(format!("insert into {table}"), open.table.schema(), from)
         .with_defaults(&open.table)
         .batch(batch)?;
     let rows = fitted.num_rows() as u64;
-    transaction.apply(&open, vec![Change::Insert(fitted)], rows)?;
+    transaction.apply(&open, vec![TableChange::Insert(fitted)], rows)?;
     Ok(rows)
 }
 
-/// Inserts the rows of a query; gives their number.
+/// Inserts the rows of a query, and returns their number.
 ///
 /// # Errors
 /// No such table or column; as many columns as values there must be; the query fails; a value does not fit.
@@ -83,13 +83,14 @@ pub(crate) async fn insert_rows(
     let open = transaction.catalog().objects().table(table)?;
     let from = arrange(table, open.table.schema(), columns)?;
     check_count(table, &from, &rows.schema())?;
-    let fit = Fit::new(format!("INSERT INTO {table}"), open.table.schema(), from).with_defaults(&open.table);
+    let fit = BatchFitter::new(format!("INSERT INTO {table}"), open.table.schema(), from)
+        .with_defaults(&open.table);
     match store(transaction, &open, fit, rows, |_| Ok(())).await? {
-        Stored::Few(batches, count) => {
+        StoredRows::Few(batches, count) => {
             transaction.apply(&open, inserts(batches), count)?;
             Ok(count)
         }
-        Stored::Many(count) => Ok(count),
+        StoredRows::Many(count) => Ok(count),
     }
 }
 

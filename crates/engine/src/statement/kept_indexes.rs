@@ -1,24 +1,24 @@
-//! Indexes of a table that is replaced: made again on the new one, as far as it has their columns.
+//! Indexes of a replaced table, which are built again on the new table if it has their columns.
 
 use std::sync::atomic::AtomicBool;
 
 use halocline_elf::{ElfError, TableIndex};
 
 use super::create_index::build_index;
-use super::place_index::{Placed, set_placement};
+use super::place_index::{PlacementSpec, set_placement};
 use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec, Order, Placement};
 
-/// Definitions of indexes.
+/// The definitions of the indexes of a replaced table.
 #[derive(Debug, Default)]
 pub(crate) struct KeptIndexes {
-    definitions: Vec<(IndexSpec, Placed)>,
+    definitions: Vec<(IndexSpec, PlacementSpec)>,
     /// Names of those whose definition cannot be read.
     unreadable: Vec<String>,
 }
 
 impl KeptIndexes {
-    /// Those of a table.
+    /// Reads the definitions of the indexes of a table.
     pub(super) fn of(transaction: &mut Transaction, table: &str) -> Self {
         let mut kept = Self::default();
         let catalog = transaction.catalog();
@@ -37,12 +37,12 @@ impl KeptIndexes {
                         table: table.to_string(),
                         columns: names.collect(),
                         layout: index.layout(),
-                        // The order of the tree, whoever chose it.
+                        // The order of the existing tree.
                         order: Order::Given,
                     };
                     let placed = index.wanted().map_or_else(
-                        |_| Placed::default(),
-                        |wanted| Placed {
+                        |_| PlacementSpec::default(),
+                        |wanted| PlacementSpec {
                             placement: Some(wanted.placement),
                             dram: Some(wanted.dram),
                         },
@@ -55,7 +55,8 @@ impl KeptIndexes {
         kept
     }
 
-    /// Makes them again; says which, and which there are no more, in words that go on a sentence. Empty if there were none.
+    /// Builds the indexes again. Returns the end of a message that lists those that were built and those that
+    /// were dropped; empty if there were none.
     ///
     /// # Errors
     /// One cannot be built, or the caller wants the end.

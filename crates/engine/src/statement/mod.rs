@@ -1,4 +1,4 @@
-//! Statements: which are ours, which are DataFusion's, and which are not offered.
+//! Statements: parsing, and execution of those that DataFusion does not run.
 
 mod alter;
 mod compact;
@@ -9,7 +9,6 @@ mod drop;
 mod insert;
 mod kept_indexes;
 mod modify;
-mod nesting;
 mod parse;
 mod place_index;
 mod run;
@@ -23,12 +22,11 @@ mod unsupported;
 pub use compact::{CompactOptions, CompactProgress, CompactReport};
 pub(crate) use compact::{compact, compact_group};
 pub(crate) use create_index::{build_index, rebuild};
-pub(crate) use create_table::Making;
+pub(crate) use create_table::TableSpec;
 pub(crate) use drop::{drop_indexes, drop_tables};
 pub(crate) use insert::insert_batch;
-pub(crate) use nesting::balanced;
 pub(crate) use parse::{Statement, parse};
-pub(crate) use place_index::{Placed, set_placement};
-pub(crate) use run::{CancelOnDrop, run};
+pub(crate) use place_index::{PlacementSpec, place_now, set_placement};
+pub(crate) use run::run;
 pub(crate) use space::{AFTER_LARGE, WHEN_QUIET, give_back};
 pub(crate) use split::split;

@@ -1,94 +1,130 @@
-//! `DELETE` and `UPDATE`: a query finds the addresses of the rows (and their new values), which then are deleted (and
-//! inserted again).
+//! `DELETE` and `UPDATE`: a query returns the addresses of the rows (and their new values), which are then
+//! deleted (and inserted again).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
+use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::logical_expr::utils::{find_aggregate_exprs, find_window_exprs};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use roaring::RoaringBitmap;
 
 use super::parse::{Delete, Update};
 use crate::EngineError;
-use crate::catalog::{ADDRESSED, OpenTable};
-use crate::delta::Change;
-use crate::plan::ADDRESS;
-use crate::rules::Mistake;
+use crate::catalog::OpenTable;
+use crate::delta::TableChange;
+use crate::plan::{ADDRESS, PoolTable};
+use crate::session::StatementPlanner;
 use crate::transaction::Transaction;
-use crate::write::{Fit, Stored, inserts, is_default, store};
+use crate::tuning::EngineFault;
+use crate::write::{BatchFitter, StoredRows, inserts, is_default, store};
 
-/// The query for the addresses of the rows that a DELETE means.
-pub(crate) fn deleted_rows(delete: &Delete) -> String {
-    addresses(&delete.table, &delete.alias, "", delete.selection.as_ref())
-}
-
-/// The query for the addresses of the rows that an UPDATE means, and their new values; and which column of it each column
-/// of the table comes from, none if it takes its default.
+/// Plans the query for the addresses of the rows that a DELETE selects.
 ///
 /// # Errors
-/// A column that the table does not have.
-pub(crate) fn updated_rows(
+/// The condition cannot be planned.
+pub(crate) async fn plan_delete(
+    planner: &StatementPlanner,
+    open: &Arc<OpenTable>,
+    delete: &Delete,
+) -> Result<LogicalPlan, EngineError> {
+    plan_rows(planner, open, &delete.alias, &[], delete.selection.as_ref()).await
+}
+
+/// Plans the query for the addresses of the rows that an UPDATE selects and for their new values. Returns
+/// with it, for each column of the table, the column of the query that has its values; none where it takes
+/// its default.
+///
+/// # Errors
+/// The table lacks a column; an expression cannot be planned.
+pub(crate) async fn plan_update(
+    planner: &StatementPlanner,
+    open: &Arc<OpenTable>,
     update: &Update,
-    open: &OpenTable,
-) -> Result<(String, Vec<Option<usize>>), EngineError> {
+) -> Result<(LogicalPlan, Vec<Option<usize>>), EngineError> {
     let schema = open.table.schema();
     for (column, _) in &update.assignments {
         if schema.index_of(column).is_err() {
             return Err(EngineError::no_column(&update.table, schema, column));
         }
     }
-    let (mut values, mut from, mut number) = (String::new(), Vec::new(), 0);
+    let (mut values, mut from) = (Vec::new(), Vec::new());
     for field in schema.fields() {
-        let assigned = update
-            .assignments
-            .iter()
-            .find(|(column, _)| column == field.name());
-        let value = match assigned {
+        let mut assignments = update.assignments.iter();
+        let value = match assignments.find(|(column, _)| column == field.name()) {
             Some((_, expr)) if is_default(expr) => {
                 from.push(None);
                 continue;
             }
-            Some((_, expr)) => format!("({expr})"),
-            None => format!("{}.{}", quoted(&update.alias), quoted(field.name())),
+            Some((_, expr)) => NewValue::Assigned(expr),
+            None => NewValue::Unchanged(field.name()),
         };
-        number += 1;
-        from.push(Some(number));
-        values += &format!(", {value} AS {}", quoted(&format!("value {number}")));
+        values.push(value);
+        from.push(Some(values.len()));
     }
-    let query = addresses(&update.table, &update.alias, &values, update.selection.as_ref());
-    Ok((query, from))
+    let plan = plan_rows(planner, open, &update.alias, &values, update.selection.as_ref()).await?;
+    Ok((plan, from))
 }
 
-fn addresses(table: &str, alias: &str, values: &str, selection: Option<&Expr>) -> String {
-    let (source, alias) = (quoted(&format!("{ADDRESSED}{table}")), quoted(alias));
-    let filter = selection.map(|expr| format!(" WHERE {expr}")).unwrap_or_default();
-    format!(
-        "SELECT {alias}.{}{values} FROM {source} AS {alias}{filter}",
-        quoted(ADDRESS)
-    )
+/// The new value of a column.
+enum NewValue<'a> {
+    Assigned(&'a ast::Expr),
+    /// The value of the column of this name.
+    Unchanged(&'a str),
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// An error about such a query, without the column that nobody has asked for.
-pub(crate) fn without_address(error: EngineError, alias: &str) -> EngineError {
-    match error {
-        EngineError::Query(text) => {
-            let bare = text
-                .replace(&format!(", {alias}.\"{ADDRESS}\""), "")
-                .replace(&format!(", {}.\"{ADDRESS}\"", quoted(alias)), "");
-            EngineError::Query(bare)
-        }
-        other => other,
+/// Plans the query for the addresses of the rows for which `selection` is true, followed by `values`.
+async fn plan_rows(
+    planner: &StatementPlanner,
+    open: &Arc<OpenTable>,
+    alias: &str,
+    values: &[NewValue<'_>],
+    selection: Option<&ast::Expr>,
+) -> Result<LogicalPlan, EngineError> {
+    let table = TableReference::bare(alias);
+    // Without the column of addresses, which expressions must neither see nor name in an error.
+    let schema = DFSchema::try_from_qualified_schema(table.clone(), open.table.schema())?;
+    let assigned = values.iter().filter_map(|value| match value {
+        NewValue::Assigned(expr) => Some(*expr),
+        NewValue::Unchanged(_) => None,
+    });
+    let expressions = selection.into_iter().chain(assigned).cloned().collect();
+    let expressions = planner.expressions(expressions, &schema).await?;
+    if let Some(aggregate) = find_aggregate_exprs(&expressions).first() {
+        let text =
+            format!("{aggregate} aggregates several rows; compute it in a subquery: (SELECT … FROM …)");
+        return Err(EngineError::Query(text));
     }
+    let mut expressions = expressions.into_iter();
+    let source = provider_as_source(Arc::new(PoolTable::with_addresses(Arc::clone(open))));
+    let mut rows = LogicalPlanBuilder::scan(table.clone(), source, None)?;
+    if let Some(condition) = selection.and_then(|_| expressions.next()) {
+        rows = rows.filter(condition)?;
+    }
+    let column = |name: &str| Expr::Column(Column::new(Some(table.clone()), name));
+    let mut columns = vec![column(ADDRESS)];
+    for (number, value) in values.iter().enumerate() {
+        let value = match value {
+            NewValue::Unchanged(name) => Some(column(name)),
+            NewValue::Assigned(_) => expressions.next(),
+        };
+        columns.extend(value.map(|value| value.alias(format!("value {}", number + 1))));
+    }
+    let windows = find_window_exprs(&columns);
+    if !windows.is_empty() {
+        rows = LogicalPlanBuilder::from(LogicalPlanBuilder::window_plan(rows.build()?, windows)?);
+    }
+    Ok(rows.project(columns)?.build()?)
 }
 
-/// Deletes the rows that a query gives the addresses of; gives their number.
+/// Deletes the rows whose addresses a query returns, and returns their number.
 ///
 /// # Errors
 /// The query fails.
@@ -106,7 +142,7 @@ pub(crate) async fn delete_rows(
     Ok(count)
 }
 
-/// Deletes all rows of a table; gives their number.
+/// Deletes all rows of a table, and returns their number.
 ///
 /// # Errors
 /// The deleted rows of a segment cannot be read.
@@ -118,20 +154,20 @@ pub(crate) fn delete_all(transaction: &mut Transaction, open: &OpenTable) -> Res
         if let Some(deleted) = segment.deletions()? {
             rows -= deleted;
         }
-        changes.push(Change::Delete(segment.id(), rows));
+        changes.push(TableChange::Delete(segment.id(), rows));
     }
     if let Some(delta) = &open.delta {
         let mut rows = RoaringBitmap::new();
         rows.insert_range(0..delta.rows() as u32);
-        changes.push(Change::DeleteAdded(rows - delta.gone()));
+        changes.push(TableChange::DeleteAdded(rows - delta.gone()));
     }
     let count = open.live_rows();
     transaction.apply(open, changes, count)?;
     Ok(count)
 }
 
-/// Deletes the rows that a query gives the addresses of, and inserts the values it gives with them, `from` its columns;
-/// gives their number.
+/// Deletes the rows whose addresses a query returns, and inserts the new values from the columns `from` of
+/// the query. Returns the number of rows.
 ///
 /// # Errors
 /// The query fails, or a value does not fit.
@@ -142,22 +178,23 @@ pub(crate) async fn update_rows(
     rows: SendableRecordBatchStream,
 ) -> Result<u64, EngineError> {
     let mut gone = Addresses::default();
-    let fit = Fit::new(format!("UPDATE {}", open.table.name()), open.table.schema(), from)
+    let fit = BatchFitter::new(format!("UPDATE {}", open.table.name()), open.table.schema(), from)
         .with_defaults(&open.table);
     let stored = store(transaction, open, fit, rows, |batch| gone.add(batch)).await?;
     let count = gone.count;
     let mut changes = gone.into_deletions(open);
-    if transaction.shared().rules.broken(Mistake::HalfUpdate) {
+    if transaction.engine().tuning.injected(EngineFault::HalfUpdate) {
         changes.clear();
     }
-    if let Stored::Few(batches, _) = stored {
+    if let StoredRows::Few(batches, _) = stored {
         changes.extend(inserts(batches));
     }
     transaction.apply(open, changes, count)?;
     Ok(count)
 }
 
-/// Addresses of rows, by their place: a segment by its position, or behind all segments the delta.
+/// Addresses of rows by segment, given by position; the position behind the last segment stands for the
+/// delta.
 #[derive(Default)]
 struct Addresses {
     places: BTreeMap<usize, RoaringBitmap>,
@@ -165,7 +202,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// Takes in the first column of a batch.
+    /// Adds the addresses in the first column of a batch.
     fn add(&mut self, batch: &RecordBatch) -> Result<(), EngineError> {
         for address in batch.column(0).as_primitive::<UInt64Type>().values() {
             let rows = self.places.entry((address >> 32) as usize).or_default();
@@ -178,11 +215,11 @@ impl Addresses {
         Ok(())
     }
 
-    fn into_deletions(self, open: &OpenTable) -> Vec<Change> {
+    fn into_deletions(self, open: &OpenTable) -> Vec<TableChange> {
         let segments = open.table.segments();
         let change = |(place, rows): (usize, RoaringBitmap)| match segments.get(place) {
-            Some(segment) => Change::Delete(segment.id(), rows),
-            None => Change::DeleteAdded(rows),
+            Some(segment) => TableChange::Delete(segment.id(), rows),
+            None => TableChange::DeleteAdded(rows),
         };
         self.places.into_iter().map(change).collect()
     }

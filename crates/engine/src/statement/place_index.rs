@@ -1,40 +1,43 @@
 //! `ALTER INDEX … SET`, and `WITH (placement = …, dram = …)` of `CREATE INDEX`.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use halocline_cache::Placement;
 use halocline_columns::Table;
 use halocline_elf::{PlaceOptions, TableIndex, place_index, refresh_index};
 
-use crate::EngineError;
+use crate::context::EngineContext;
+use crate::info::index_info;
 use crate::transaction::Transaction;
+use crate::{EngineError, IndexInfo};
 
-/// What a statement says of an index's placement; what it does not say stays as it is.
+/// A change of the placement of an index; parts that are none stay unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Placed {
-    /// What is to be in DRAM.
+pub(crate) struct PlacementSpec {
+    /// The new placement.
     pub(crate) placement: Option<Placement>,
-    /// Bytes of DRAM for that at most; none: as many as it takes.
+    /// The new limit of its copies in bytes of DRAM; the inner none stands for no limit.
     pub(crate) dram: Option<Option<u64>>,
 }
 
-impl Placed {
-    /// Does it say nothing.
+impl PlacementSpec {
+    /// Returns true if it changes nothing.
     pub(crate) fn is_nothing(self) -> bool {
         self == Self::default()
     }
 }
 
-/// Stores what of an index is to be in DRAM; false if there is no such index and there need be none. One that was volatile
-/// and is to be another is built and stored, which may take long.
+/// Stores the placement of an index. Returns false if there is no such index and `if_exists`. An index that
+/// was volatile and gets another placement is built and stored, which may take long.
 ///
 /// # Errors
-/// There is no such index, it cannot be placed so, or the caller wants the end of its build.
+/// There is no such index, it cannot have this placement, or its build was cancelled.
 pub(crate) fn set_placement(
     transaction: &mut Transaction,
     name: &str,
     if_exists: bool,
-    placed: Placed,
+    placed: PlacementSpec,
     cancel: &AtomicBool,
 ) -> Result<bool, EngineError> {
     let catalog = transaction.catalog();
@@ -68,16 +71,35 @@ pub(crate) fn set_placement(
     })?;
     transaction.changed([]);
     if was_volatile && options.placement != Placement::Volatile {
-        // As for a new index: what the log says of the table goes into segments first.
+        // As for a new index, the delta of the table is folded into segments first.
         let open = transaction.catalog().objects().table(&table)?;
         transaction.fold(&open)?;
         drop(open);
-        let build = transaction.shared().index_options();
+        let build = transaction.engine().index_options();
         let table = Table::open_in(transaction.txn(), &table)?;
         refresh_index(transaction.txn(), &table, name, &build, cancel)?;
         transaction.changed([]);
     }
-    // What was picked for it before was picked by other queries.
-    transaction.shared().placements.picks().forget(Some(name));
+    // The placement that was chosen before was chosen for another workload.
+    transaction.engine().placements.advisor().forget(Some(name));
     Ok(true)
+}
+
+/// Makes the copies in DRAM that an index is to have, and returns the resulting state of the index. Setting
+/// `cancel` ends the build of a volatile index.
+///
+/// # Errors
+/// The pool or its log cannot be read; there is no such index.
+pub(crate) fn place_now(
+    engine: &EngineContext,
+    name: &str,
+    cancel: &Arc<AtomicBool>,
+) -> Result<IndexInfo, EngineError> {
+    let catalog = engine.catalog()?;
+    let index = catalog.indexes().iter().find(|index| index.name == name);
+    let index = index.ok_or_else(|| catalog.no_index(name))?;
+    if let Some(table) = &index.table {
+        index.place(&catalog.table(table)?.table, true, cancel);
+    }
+    index_info(&catalog, name)
 }

@@ -1,33 +1,31 @@
-//! The way of each statement through the session: what it sees, whose transaction it writes in, what it says.
+//! Execution of statements: the version that each one sees, the transaction that it writes in, and its
+//! message.
 //!
-//! Invariant: what a statement that writes reads is what it is published over: the writer's lock comes first, the
-//! version that the statement sees after that.
+//! Invariant: a writing statement reads the version that its changes are published over: it takes the
+//! writer's lock first, and the version that it sees after that.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::Query;
 use halocline_pool::VerifyMode;
 
 use super::alter::alter_table;
 use super::compact::vacuum;
 use super::create_index::build_index;
-use super::create_table::Making;
+use super::create_table::TableSpec;
 use super::defaults::spelled_out;
 use super::drop::{drop_indexes, truncate_tables};
 use super::insert::{insert_literals, insert_rows};
 use super::kept_indexes::KeptIndexes;
-use super::modify::{delete_all, delete_rows, deleted_rows, update_rows, updated_rows, without_address};
-use super::nesting::Nesting;
-use super::parse::{CopyFrom, Delete, Insert, Source, Statement, Update};
-use super::place_index::{Placed, set_placement};
+use super::modify::{delete_all, delete_rows, plan_delete, plan_update, update_rows};
+use super::parse::{CopyFrom, Delete, Insert, InsertSource, Statement, Update};
+use super::place_index::{PlacementSpec, place_now, set_placement};
 use super::show_indexes::show_indexes;
-use crate::database::Shared;
-use crate::session::Session;
+use crate::cancel::CancelOnDrop;
+use crate::context::EngineContext;
+use crate::session::DatabaseSession;
 use crate::stack::StackSize;
-use crate::transaction::{Held, Transaction};
+use crate::transaction::{Transaction, TransactionGuard};
 use crate::{EngineError, Placement, QueryResult};
 
 /// Runs a statement.
@@ -35,60 +33,60 @@ use crate::{EngineError, Placement, QueryResult};
 /// # Errors
 /// It cannot be planned or fails; nothing has changed then.
 pub(crate) async fn run(
-    session: &Arc<Session>,
-    shared: &Arc<Shared>,
+    session: &Arc<DatabaseSession>,
+    engine: &Arc<EngineContext>,
     statement: Statement,
     stack: StackSize,
 ) -> Result<QueryResult, EngineError> {
-    let run = Run {
+    let run = StatementRun {
         session,
-        shared,
+        engine,
         stack,
         cancel: CancelOnDrop::default(),
     };
-    if shared.pool.verify_mode() == VerifyMode::Always {
-        shared.pool.forget_verified();
+    if engine.pool.verify_mode() == VerifyMode::Always {
+        engine.pool.forget_verified();
     }
     let message = match statement {
         Statement::Plan(parsed) => {
-            let catalog = session.catalog(shared)?;
+            let catalog = session.catalog(engine)?;
             return Ok(QueryResult::rows(session.rows(&catalog, parsed).await?));
         }
         Statement::CopyTo(parsed) => {
-            let catalog = session.catalog(shared)?;
+            let catalog = session.catalog(engine)?;
             return Ok(QueryResult::rows(
-                session.copy_to(shared, &catalog, parsed).await?,
+                session.copy_to(engine, &catalog, parsed).await?,
             ));
         }
         Statement::ShowIndexes => {
-            let catalog = session.catalog(shared)?;
+            let catalog = session.catalog(engine)?;
             return show_indexes(&catalog);
         }
-        Statement::Setting(parsed) => session.set(shared, parsed).await.map(|()| "set".to_string()),
+        Statement::Setting(parsed) => session.set(engine, parsed).await.map(|()| "set".to_string()),
         Statement::External(parsed) => {
             let said = "external table created for this session";
-            session.remember(shared, parsed).await.map(|()| said.to_string())
+            session.remember(engine, parsed).await.map(|()| said.to_string())
         }
-        Statement::CreateTable { making, query } => run.create_table_as(making, query).await,
+        Statement::CreateTable { spec, query } => run.create_table_as(spec, query).await,
         Statement::NewTable {
-            making,
+            spec,
             schema,
             defaults,
         } => {
             let cancel = run.cancel.flag();
             run.change("CREATE TABLE", move |transaction| {
-                if !making.is_needed(transaction)? {
-                    return Ok(making.is_there());
+                if !spec.is_needed(transaction)? {
+                    return Ok(spec.is_there());
                 }
-                let kept = making.make(transaction, &schema)?;
-                making.set_defaults(transaction, &schema, &defaults)?;
+                let kept = spec.make(transaction, &schema)?;
+                spec.set_defaults(transaction, &schema, &defaults)?;
                 let indexes = kept.rebuild(transaction, &cancel)?;
-                Ok(format!("table {}: 0 rows{indexes}", making.name))
+                Ok(format!("table {}: 0 rows{indexes}", spec.name))
             })
             .await
         }
         Statement::DropTables { names, if_exists } => {
-            run.blocking(move |session, shared| session.drop_tables(shared, &names, if_exists))
+            run.blocking(move |session, engine| session.drop_tables(engine, &names, if_exists))
                 .await
         }
         Statement::DropIndexes { names, if_exists } => {
@@ -149,25 +147,25 @@ pub(crate) async fn run(
     message.map(QueryResult::done)
 }
 
-/// A statement on its way.
-struct Run<'a> {
-    session: &'a Arc<Session>,
-    shared: &'a Arc<Shared>,
-    /// The stack that the statement's trees need.
+/// The execution of a statement.
+struct StatementRun<'a> {
+    session: &'a Arc<DatabaseSession>,
+    engine: &'a Arc<EngineContext>,
+    /// The stack size that the trees of the statement need.
     stack: StackSize,
-    /// Ends what runs on other threads when the statement's future is dropped.
+    /// Cancels work on other threads when the future of the statement is dropped.
     cancel: CancelOnDrop,
 }
 
-impl Run<'_> {
-    /// Runs something on a thread that may block.
+impl StatementRun<'_> {
+    /// Runs `work` on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Session, &Arc<Shared>) -> Result<T, EngineError> + Send + 'static,
+        work: impl FnOnce(&DatabaseSession, &Arc<EngineContext>) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
-        let (session, shared) = (Arc::clone(self.session), Arc::clone(self.shared));
+        let (session, engine) = (Arc::clone(self.session), Arc::clone(self.engine));
         let stack = self.stack;
-        let work = move || stack.call(|| work(&session, &shared));
+        let work = move || stack.call(|| work(&session, &engine));
         match tokio::task::spawn_blocking(work).await {
             Ok(result) => result,
             Err(error) => Err(EngineError::Query(format!("the statement failed: {error}"))),
@@ -181,70 +179,70 @@ impl Run<'_> {
         change: impl FnOnce(&mut Transaction) -> Result<String, EngineError> + Send + 'static,
     ) -> Result<String, EngineError> {
         let cancel = self.cancel.flag();
-        self.blocking(move |session, shared| session.change(shared, what, &cancel, change))
+        self.blocking(move |session, engine| session.change(engine, what, &cancel, change))
             .await
     }
 
-    /// As [`change`](Self::change) for one that writes a good deal more than it leaves.
+    /// Runs a change as [`change`](Self::change) does that writes much more than it retains.
     async fn change_large(
         &self,
         what: &'static str,
         change: impl FnOnce(&mut Transaction) -> Result<String, EngineError> + Send + 'static,
     ) -> Result<String, EngineError> {
         let cancel = self.cancel.flag();
-        self.blocking(move |session, shared| session.change_large(shared, what, &cancel, change))
+        self.blocking(move |session, engine| session.change_large(engine, what, &cancel, change))
             .await
     }
 
-    async fn take(&self, what: &'static str) -> Result<Held, EngineError> {
+    async fn take(&self, what: &'static str) -> Result<TransactionGuard, EngineError> {
         let cancel = self.cancel.flag();
-        self.blocking(move |session, shared| {
-            Held::take(session.slot(), shared, what, session.lock_wait(), &cancel)
+        self.blocking(move |session, engine| {
+            TransactionGuard::take(session.slot(), engine, what, session.lock_wait(), &cancel)
         })
         .await
     }
 
     async fn finish<T: Send + 'static>(
         &self,
-        held: Held,
+        held: TransactionGuard,
         result: Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let cancel = self.cancel.flag();
         self.blocking(move |_, _| held.finish(result, &cancel)).await
     }
 
-    async fn create_table_as(&self, making: Making, query: Box<Query>) -> Result<String, EngineError> {
+    async fn create_table_as(&self, spec: TableSpec, query: Box<Query>) -> Result<String, EngineError> {
         let mut held = self.take("CREATE TABLE").await?;
-        let filled = self.fill(&mut held.transaction, &making, query).await;
+        let filled = self.fill(&mut held.transaction, &spec, query).await;
         let cancel = self.cancel.flag();
         self.blocking(move |_, _| {
             let transaction = &mut held.transaction;
             let said = filled.and_then(|filled| match filled {
                 Some((rows, kept)) => {
                     let indexes = kept.rebuild(transaction, &cancel)?;
-                    Ok(format!("table {}: {rows} rows{indexes}", making.name))
+                    Ok(format!("table {}: {rows} rows{indexes}", spec.name))
                 }
-                None => Ok(making.is_there()),
+                None => Ok(spec.is_there()),
             });
             held.finish(said, &cancel)
         })
         .await
     }
 
-    /// Fills a new table; none if there is one and that is enough.
+    /// Creates and fills a table; none if an existing one suffices.
     async fn fill(
         &self,
         transaction: &mut Transaction,
-        making: &Making,
+        spec: &TableSpec,
         query: Box<Query>,
     ) -> Result<Option<(u64, KeptIndexes)>, EngineError> {
-        if !making.is_needed(transaction)? {
+        if !spec.is_needed(transaction)? {
             return Ok(None);
         }
         // The copy gets checksums of its own: what was intact once need not be so any more.
-        self.shared.pool.forget_verified();
+        self.engine.pool.forget_verified();
         let rows = self.session.query(&transaction.catalog(), query).await?;
-        making.fill(transaction, rows).await.map(Some)
+        spec.fill(transaction, rows).await.map(Some)
     }
 
     async fn insert(&self, insert: Insert) -> Result<String, EngineError> {
@@ -254,14 +252,14 @@ impl Run<'_> {
             source,
         } = insert;
         match source {
-            Source::Literals(rows) => {
+            InsertSource::Literals(rows) => {
                 self.change("INSERT", move |transaction| {
                     insert_literals(transaction, &table, &columns, &rows)
                         .map(|rows| format!("inserted {}", counted(rows)))
                 })
                 .await
             }
-            Source::Query(query) => {
+            InsertSource::Query(query) => {
                 let mut held = self.take("INSERT").await?;
                 let result = self
                     .insert_query(&mut held.transaction, &table, &columns, query)
@@ -298,9 +296,9 @@ impl Run<'_> {
         if delete.selection.is_none() {
             return delete_all(transaction, &open);
         }
-        let rows = self
-            .addressed(transaction, &deleted_rows(delete), &delete.alias)
-            .await?;
+        let planner = self.session.planner(&catalog);
+        let plan = plan_delete(&planner, &open, delete).await?;
+        let rows = planner.start(&plan).await?;
         delete_rows(transaction, &open, rows).await
     }
 
@@ -312,43 +310,25 @@ impl Run<'_> {
     }
 
     async fn update_in(&self, transaction: &mut Transaction, update: &Update) -> Result<u64, EngineError> {
-        let open = transaction.catalog().table(&update.table)?;
-        let (query, from) = updated_rows(update, &open)?;
-        let rows = self.addressed(transaction, &query, &update.alias).await?;
+        let catalog = transaction.catalog();
+        let open = catalog.table(&update.table)?;
+        let planner = self.session.planner(&catalog);
+        let (plan, from) = plan_update(&planner, &open, update).await?;
+        let rows = planner.start(&plan).await?;
         update_rows(transaction, &open, from, rows).await
     }
 
-    /// Starts a query of our own that gives addresses of rows.
-    async fn addressed(
-        &self,
-        transaction: &mut Transaction,
-        query: &str,
-        alias: &str,
-    ) -> Result<SendableRecordBatchStream, EngineError> {
-        let parsed: Option<Parsed> = DFParserBuilder::new(query)
-            .build()?
-            .parse_statements()?
-            .pop_front();
-        let mut parsed =
-            parsed.ok_or_else(|| EngineError::Query("there is no statement in the text".into()))?;
-        // The text does not say how chains were balanced.
-        Nesting::bound(&mut parsed)?;
-        let catalog = transaction.catalog();
-        let rows = self.session.rows(&catalog, parsed).await;
-        rows.map_err(|error| without_address(error, alias))
-    }
-
-    /// Stores what of an index is to be in DRAM, and puts it there unless a transaction is open.
+    /// Stores the placement of an index, and makes its copies in DRAM unless a transaction is open.
     async fn place_index(
         &self,
         name: String,
         if_exists: bool,
-        placed: Placed,
+        placed: PlacementSpec,
     ) -> Result<String, EngineError> {
         let (index, cancel) = (name.clone(), self.cancel.flag());
         let stored = self
-            .blocking(move |session, shared| {
-                session.change(shared, "ALTER INDEX", &cancel, |transaction| {
+            .blocking(move |session, engine| {
+                session.change(engine, "ALTER INDEX", &cancel, |transaction| {
                     set_placement(transaction, &index, if_exists, placed, &cancel)
                 })
             })
@@ -361,7 +341,7 @@ impl Run<'_> {
         }
         let cancel = self.cancel.flag();
         let info = self
-            .blocking(move |_, shared| shared.place_now(&name, &cancel))
+            .blocking(move |_, engine| place_now(engine, &name, &cancel))
             .await?;
         Ok(format!("index {}: {}", info.name, info.placement_text()))
     }
@@ -391,25 +371,8 @@ impl Run<'_> {
     async fn vacuum(&self, table: Option<String>, full: bool) -> Result<String, EngineError> {
         self.session.slot().must_be_idle("VACUUM")?;
         let (cancel, wait) = (self.cancel.flag(), self.session.lock_wait());
-        self.blocking(move |_, shared| vacuum(shared, table.as_deref(), full, wait, &cancel))
+        self.blocking(move |_, engine| vacuum(engine, table.as_deref(), full, wait, &cancel))
             .await
-    }
-}
-
-/// Asks for the end of what runs on another thread when the future that waits for it is dropped.
-#[derive(Default)]
-pub(crate) struct CancelOnDrop(Arc<AtomicBool>);
-
-impl CancelOnDrop {
-    /// What is set then.
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

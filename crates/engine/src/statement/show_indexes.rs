@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, OpenIndex};
 use crate::info::{IndexInfo, index_info};
 use crate::{EngineError, QueryResult};
 
-/// One row for each index; sizes in bytes. Of one that cannot be read, `fallback` has the reason.
+/// Returns one row for each index; sizes in bytes. Of one that cannot be read, `fallback` has the reason.
 ///
 /// # Errors
 /// The rows do not make a batch.

@@ -1,4 +1,4 @@
-//! Space that is not used any more, back to the file system.
+//! Return of unused space to the file system.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -7,37 +7,38 @@ use std::time::{Duration, Instant};
 use halocline_pool::{PoolError, VacuumReport};
 
 use crate::EngineError;
-use crate::database::Shared;
+use crate::context::EngineContext;
 use crate::transaction::LOOK_AT_CANCEL;
 
-/// Bytes of blocks that may be unused before they are given back unasked.
+/// Least number of unused bytes that are returned automatically.
 const LEAST: u64 = 16 << 20;
-/// How much may be unused, as a part of what is used, after a statement that writes more than it leaves.
+/// Divisor of the used space that may be unused after a statement that writes much more than it retains.
 pub(crate) const AFTER_LARGE: u64 = 8;
-/// The same while nobody writes: later statements use what an earlier one has let go.
+/// The same divisor while nothing is written: later statements can reuse the space.
 pub(crate) const WHEN_QUIET: u64 = 2;
 
-/// Gives back all that can be, and shortens the file; waits up to `wait` for another writer.
+/// Gives all unused space back to the file system and shortens the file; waits up to `wait` for another
+/// writer.
 ///
 /// # Errors
 /// Another writer keeps the lock; the caller wants the end; the pool cannot be written.
 pub(crate) fn vacuum_file(
-    shared: &Arc<Shared>,
+    engine: &Arc<EngineContext>,
     wait: Duration,
     cancel: &AtomicBool,
 ) -> Result<VacuumReport, EngineError> {
-    // What the cache keeps would keep the space that merges have freed.
-    shared.cache.forget();
-    let _waiting = shared.background.writer();
+    // A cached version would pin the space that merges have freed.
+    engine.cache.forget();
+    let _waiting = engine.background.announce_writer();
     let start = Instant::now();
     loop {
         let left = wait.saturating_sub(start.elapsed());
-        match shared.pool.vacuum_wait(left.min(LOOK_AT_CANCEL), cancel) {
+        match engine.pool.vacuum_wait(left.min(LOOK_AT_CANCEL), cancel) {
             Err(PoolError::Locked { .. }) if left > LOOK_AT_CANCEL => {}
             Err(error) => return Err(error.into()),
             Ok(report) => {
                 if let Some((before, generation)) = report.moved {
-                    let mut rewrites = shared.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut rewrites = engine.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
                     rewrites.add_moved(before, generation);
                 }
                 return Ok(report);
@@ -49,18 +50,19 @@ pub(crate) fn vacuum_file(
     }
 }
 
-/// Gives unused space back if it is more than this part of what is used, and nobody is writing.
-pub(crate) fn give_back(shared: &Shared, part: u64) {
-    let unused = shared.pool.free_with_blocks();
+/// Gives unused space back to the file system if it exceeds this part of the used space and no other writer
+/// is active.
+pub(crate) fn give_back(engine: &EngineContext, part: u64) {
+    let unused = engine.pool.free_with_blocks();
     if unused < LEAST {
         return;
     }
-    shared.cache.forget();
-    let given = shared.pool.info().map(|info| info.used / part <= unused);
-    let result = given.and_then(|worth| worth.then(|| shared.pool.give_back()).transpose());
+    engine.cache.forget();
+    let given = engine.pool.info().map(|info| info.used / part <= unused);
+    let result = given.and_then(|worth| worth.then(|| engine.pool.give_back()).transpose());
     match result {
         Ok(_) | Err(PoolError::Locked { .. }) => {}
-        // What was written is safe all the same.
+        // The failure does not affect stored data.
         Err(error) => tracing::warn!("unused space of the pool stays as it is: {error}"),
     }
 }

@@ -1,9 +1,9 @@
-//! Which statement is whose, and what is refused with which words.
+//! Tests of the classification of statements, and of the errors for unsupported ones.
 
 use halocline_columns::TableEncoding;
 
-use super::parse::{Source, Statement, parse};
-use crate::{Format, IndexSpec, Layout, Order, QuoteOption};
+use super::parse::{InsertSource, Statement, parse};
+use crate::{ImportFormat, IndexSpec, Layout, Order, QuoteOption};
 
 fn error(text: &str) -> String {
     parse(text).unwrap_err().to_string()
@@ -59,11 +59,11 @@ fn whose_statement_is_it() {
     ));
     assert!(matches!(
         parse("CREATE TABLE t AS SELECT 1"),
-        Ok(Statement::CreateTable { making, .. }) if !making.or_replace
+        Ok(Statement::CreateTable { spec, .. }) if !spec.or_replace
     ));
     assert!(matches!(
         parse("CREATE OR REPLACE TABLE t AS SELECT 1;"),
-        Ok(Statement::CreateTable { making, .. }) if making.or_replace
+        Ok(Statement::CreateTable { spec, .. }) if spec.or_replace
     ));
     assert!(matches!(
         parse("DROP TABLE IF EXISTS a, b"),
@@ -74,19 +74,19 @@ fn whose_statement_is_it() {
 #[test]
 fn changes_are_read_whole() {
     let clustered = "CREATE TABLE t (a int NOT NULL, b varchar) WITH (cluster = 'A, \"B\"')";
-    let Statement::NewTable { making, schema, .. } = parse(clustered).unwrap() else {
+    let Statement::NewTable { spec, schema, .. } = parse(clustered).unwrap() else {
         panic!("{clustered}")
     };
-    assert_eq!(making.cluster, Some(vec!["a".to_string(), "B".to_string()]));
+    assert_eq!(spec.cluster, Some(vec!["a".to_string(), "B".to_string()]));
     assert!(!schema.field(0).is_nullable() && schema.field(1).is_nullable());
     let sorted = "CREATE TABLE t WITH (SORT = 'a', encoding = 'Plain') AS SELECT 1 AS a";
-    let Statement::CreateTable { making, .. } = parse(sorted).unwrap() else {
+    let Statement::CreateTable { spec, .. } = parse(sorted).unwrap() else {
         panic!("{sorted}")
     };
-    assert_eq!(making.cluster, Some(vec!["a".to_string()]));
-    assert_eq!(making.encoding, TableEncoding::Plain);
+    assert_eq!(spec.cluster, Some(vec!["a".to_string()]));
+    assert_eq!(spec.encoding, TableEncoding::Plain);
     let literals = |text: &str| match parse(text) {
-        Ok(Statement::Insert(insert)) => matches!(insert.source, Source::Literals(_)),
+        Ok(Statement::Insert(insert)) => matches!(insert.source, InsertSource::Literals(_)),
         other => panic!("{text}: {other:?}"),
     };
     assert!(literals(
@@ -115,7 +115,10 @@ fn changes_are_read_whole() {
     let Statement::CopyFrom(copy) = parse(copy).unwrap() else {
         panic!("{copy}")
     };
-    assert_eq!((copy.table.as_str(), copy.options.format), ("t", Format::Csv));
+    assert_eq!(
+        (copy.table.as_str(), copy.options.format),
+        ("t", ImportFormat::Csv)
+    );
     assert_eq!(
         (copy.options.header, copy.options.delimiter),
         (Some(false), Some(b';'))
@@ -199,7 +202,7 @@ fn what_is_not_offered_says_what_to_do() {
         ),
         (
             "CREATE TABLE t (a int) WITH (sort = 'a', cluster = 'a')",
-            "give it once",
+            "name it once",
         ),
         (
             "CREATE TABLE t (a int) WITH (encoding = 'best')",

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::ast::{ObjectType, Statement};
 
 use crate::EngineError;
 
-/// The error for a statement that is not offered.
+/// Returns the error for a statement that is not offered.
 pub(crate) fn unsupported(statement: &Statement) -> EngineError {
     let (what, instead) = match statement {
         Statement::Merge(_) => ("MERGE", "use UPDATE, INSERT and DELETE, within BEGIN and COMMIT"),

@@ -9,8 +9,8 @@ use crate::{Database, DatabaseOptions, IndexInfo, Placement};
 
 const MIB: u64 = 1 << 20;
 
-/// A device like Optane below a cache that is small beside the index, so slow that what the CPU does, which is measured,
-/// decides nothing.
+/// A device like Optane below a cache that is small beside the index, so slow that what the CPU does, which
+/// is measured, decides nothing.
 fn optane() -> EmulatedSpec {
     let mut profile = DeviceProfile::optane();
     let figures = &mut profile.device;

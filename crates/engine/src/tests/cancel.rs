@@ -9,8 +9,9 @@ use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::model::runtime;
 use super::{check, create, rows, small, sorted};
+use crate::cancel::NEVER;
 use crate::statement::{build_index, insert_batch};
-use crate::transaction::{NEVER, Transaction};
+use crate::transaction::Transaction;
 use crate::{Compaction, Database, EngineError, IndexSpec, Layout, Order};
 
 fn batch(numbers: Range<i64>) -> RecordBatch {
@@ -44,14 +45,14 @@ fn a_cancelled_commit_leaves_nothing() {
     }
     let now = AtomicBool::new(true);
     let before = state(&db);
-    let (session, shared) = (&db.session, &db.shared);
+    let (session, engine) = (&db.session, &db.engine);
     for table in ["t", "u"] {
-        let ended = session.change(shared, "insert", &now, |transaction| insert(transaction, table));
+        let ended = session.change(engine, "insert", &now, |transaction| insert(transaction, table));
         assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
 
         run("BEGIN");
         session
-            .change(shared, "insert", &NEVER, |transaction| insert(transaction, table))
+            .change(engine, "insert", &NEVER, |transaction| insert(transaction, table))
             .unwrap();
         let ended = session.slot().commit(&now);
         assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
@@ -64,7 +65,7 @@ fn a_cancelled_commit_leaves_nothing() {
         layout: Layout::Packed,
         order: Order::Auto,
     };
-    let ended = session.change(shared, "CREATE INDEX", &NEVER, |transaction| {
+    let ended = session.change(engine, "CREATE INDEX", &NEVER, |transaction| {
         build_index(transaction, &spec, false, false, &now)
     });
     assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
@@ -72,7 +73,7 @@ fn a_cancelled_commit_leaves_nothing() {
     // What is a record of the log is done before anyone could want its end.
     db.insert("t", &batch(50..51)).unwrap();
     let one = |transaction: &mut Transaction| insert_batch(transaction, "t", &batch(51..52));
-    session.change(shared, "insert", &now, one).unwrap();
+    session.change(engine, "insert", &now, one).unwrap();
     check(&db).unwrap();
 
     db.insert("t", &batch(52..99)).unwrap();

@@ -1,5 +1,5 @@
-//! Death at any moment of a statement, of a transaction, of a compaction: each is there wholly or not at all, and an
-//! acknowledged one is there.
+//! Death at any moment of a statement, of a transaction, of a compaction: each is there wholly or not at all,
+//! and an acknowledged one is there.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use halocline_media::{MediumAccess, MediumBackend, Tracked};
 use tokio::runtime::Runtime;
 
 use super::{check, create, open, rows, sorted};
-use crate::rules::Rules;
+use crate::tuning::Tuning;
 use crate::{Compaction, Database};
 
 /// Images tried per fence, about.
 const IMAGES: usize = 16;
 
-/// What happens, one after the other; all statements of a step are acknowledged, and must appear, at once.
+/// The steps in order; all statements of a step are acknowledged, and must appear, at once.
 pub(super) const STEPS: &[&[&str]] = &[
     // Records of the log.
     &["INSERT INTO t VALUES (1000, 'one more'), (1001, NULL)"],
@@ -75,7 +75,7 @@ async fn run(db: &Database, texts: &[impl AsRef<str>]) {
 
 /// The state after a crash must be one of those; if not, why.
 async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), String> {
-    let db = open(&medium, Compaction::Off, Rules::default())?;
+    let db = open(&medium, Compaction::Off, Tuning::default())?;
     run(&db, &["SET halocline.index = force"]).await;
     let found = state(&db).await?;
     if !allowed.contains(&found) {
@@ -87,18 +87,18 @@ async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), S
 
 #[test]
 fn statements_are_all_or_nothing() {
-    let report = explore(STEPS, &Rules::default()).unwrap_or_else(|violation| panic!("{violation}"));
+    let report = explore(STEPS, &Tuning::default()).unwrap_or_else(|violation| panic!("{violation}"));
     assert!(
         report.fences > 2 * STEPS.len() - 6 && report.images > 100,
         "{report}"
     );
 }
 
-/// What a crash in these steps leaves, for a database with these rules.
+/// Explores crashes in these steps, for a database with this tuning.
 ///
 /// # Errors
 /// It leaves what it must not.
-pub(super) fn explore(steps: &[&[&str]], rules: &Rules) -> Result<Report, Box<Violation>> {
+pub(super) fn explore(steps: &[&[&str]], tuning: &Tuning) -> Result<Report, Box<Violation>> {
     let runtime = Runtime::new().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("rows.csv");
@@ -118,7 +118,7 @@ pub(super) fn explore(steps: &[&[&str]], rules: &Rules) -> Result<Report, Box<Vi
     };
     explorer.run(
         |medium| {
-            let db = create(medium, Compaction::Off, rules.clone());
+            let db = create(medium, Compaction::Off, tuning.clone());
             runtime.block_on(async {
                 run(
                     &db,

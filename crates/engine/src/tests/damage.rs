@@ -1,4 +1,5 @@
-//! Damaged bytes under a database: queries, statements that copy, merges and the scrub find it, and nothing hides it.
+//! Damaged bytes under a database: queries, statements that copy, merges and the scrub find it, and nothing
+//! hides it.
 
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ fn generation(db: &Database) -> u64 {
     db.info().unwrap().pool.generation
 }
 
-/// What a query answers, or its error.
+/// Returns the result of a query, or its error.
 async fn answer(db: &Database, sql: &str) -> Result<Vec<String>, String> {
     rows(db, sql).await.map(|rows| sorted(&rows))
 }
@@ -186,7 +187,7 @@ fn a_copy_does_not_rely_on_what_was_intact_once() {
                 flip(&medium, at, 4);
                 let result = answer(&db, statement).await;
                 flip(&medium, at, 4);
-                db.shared.pool.forget_verified();
+                db.engine.pool.forget_verified();
                 if result.is_err() {
                     stopped = true;
                     break;
@@ -248,7 +249,7 @@ fn the_scrub_finds_what_nobody_reads() {
     let db = reopened(&medium);
     runtime().block_on(async {
         rows(&db, "SET halocline.scrub = '4GiB/s'").await.unwrap();
-        db.shared.scrub.wait_for_passes(1);
+        db.engine.scrub.wait_for_passes(1);
         assert_eq!(db.info().unwrap().damage, Vec::<String>::new());
         rows(&db, "SET halocline.scrub = off").await.unwrap();
         let mut random = SplitMix64::new(5);

@@ -1,4 +1,4 @@
-//! Tests that need the inside of the crate: small sizes, crash images, rules broken on purpose.
+//! Tests that need the inside of the crate: small sizes, crash images, injected faults.
 
 mod advise;
 mod background;
@@ -6,7 +6,7 @@ mod budgets;
 mod cancel;
 mod crash;
 mod damage;
-mod mistakes;
+mod faults;
 mod model;
 mod placements;
 mod steps;
@@ -21,16 +21,16 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
 use halocline_pool::Pool;
 
-use crate::rules::{Mistake, Rules};
+use crate::tuning::{EngineFault, Tuning};
 use crate::{Compaction, Database, DatabaseOptions};
 
 /// Few rows make a segment, few records fill the log.
-pub(crate) fn small(broken: Option<Mistake>) -> Rules {
-    Rules {
+pub(crate) fn small(injected: Option<EngineFault>) -> Tuning {
+    Tuning {
         small_rows: 8,
         log_bytes: 4096,
         quiet: Duration::ZERO,
-        broken,
+        injected,
     }
 }
 
@@ -42,20 +42,24 @@ fn options(compaction: Compaction) -> DatabaseOptions {
     }
 }
 
-/// A new database on a medium, with sizes and mistakes.
-pub(crate) fn create(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules) -> Database {
+/// A new database on a medium, with small thresholds and injected faults.
+pub(crate) fn create(medium: &Arc<Tracked>, compaction: Compaction, tuning: Tuning) -> Database {
     let medium = Medium::from(medium);
-    Database::with_rules(Pool::create_on(medium).unwrap(), &options(compaction), rules)
+    Database::with_tuning(Pool::create_on(medium).unwrap(), &options(compaction), tuning)
 }
 
 /// Opens the database of a medium.
 ///
 /// # Errors
 /// It is not one, as text.
-pub(crate) fn open(medium: &Arc<Tracked>, compaction: Compaction, rules: Rules) -> Result<Database, String> {
+pub(crate) fn open(
+    medium: &Arc<Tracked>,
+    compaction: Compaction,
+    tuning: Tuning,
+) -> Result<Database, String> {
     let medium = Medium::from(medium);
     let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
-    Ok(Database::with_rules(pool, &options(compaction), rules))
+    Ok(Database::with_tuning(pool, &options(compaction), tuning))
 }
 
 /// The rows of a statement.
@@ -89,7 +93,7 @@ pub(crate) fn sorted(batches: &[RecordBatch]) -> Vec<String> {
     lines
 }
 
-/// What `check` finds wrong.
+/// Returns the problems that `check` finds.
 ///
 /// # Errors
 /// There is something, as text.

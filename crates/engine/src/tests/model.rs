@@ -1,8 +1,9 @@
-//! Random sequences of statements beside a model: plain DataFusion over a table in memory that gets the same ones.
+//! Random sequences of statements beside a model: plain DataFusion over a table in memory that gets the same
+//! ones.
 //!
 //! Few rows make a segment here and few records fill the log, so that short sequences come everywhere.
-//! `HALOCLINE_SEQUENCES` says how many sequences are tried, `HALOCLINE_SEED` which one is the first. One that fails is
-//! made as short as possible, and printed.
+//! `HALOCLINE_SEQUENCES` says how many sequences are tried, `HALOCLINE_SEED` which one is the first. One that
+//! fails is made as short as possible, and printed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::steps::{Step, draw};
 use super::{check, create, open, rows, small, sorted};
-use crate::rules::Mistake;
+use crate::tuning::EngineFault;
 use crate::{Compaction, Database};
 
 /// Sequences tried unless told otherwise.
@@ -135,13 +136,13 @@ struct Game {
     db: Option<Database>,
     model: Model,
     compaction: Compaction,
-    broken: Option<Mistake>,
+    injected: Option<EngineFault>,
 }
 
 impl Game {
-    async fn new(compaction: Compaction, broken: Option<Mistake>) -> Result<Self, String> {
+    async fn new(compaction: Compaction, injected: Option<EngineFault>) -> Result<Self, String> {
         let medium = Arc::new(Tracked::new(0).map_err(|error| error.to_string())?);
-        let db = create(&medium, compaction, small(broken));
+        let db = create(&medium, compaction, small(injected));
         rows(&db, TABLE).await?;
         let model = Model::new().await?;
         Ok(Self {
@@ -149,7 +150,7 @@ impl Game {
             db: Some(db),
             model,
             compaction,
-            broken,
+            injected,
         })
     }
 
@@ -165,14 +166,14 @@ impl Game {
 
     fn reopen(&mut self) -> Result<(), String> {
         self.db = None;
-        self.db = Some(open(&self.medium, self.compaction, small(self.broken))?);
+        self.db = Some(open(&self.medium, self.compaction, small(self.injected))?);
         Ok(())
     }
 
     async fn play(&mut self, step: &Step) -> Result<(), String> {
         let inside = self.model.before.is_some();
         match step {
-            Step::Change(text) => {
+            Step::TableChange(text) => {
                 self.run(text).await?;
                 self.model.change(text).await?;
             }
@@ -238,7 +239,7 @@ impl Game {
             None => self.model.all().await?,
         };
         let text = match step {
-            Step::Change(text) | Step::Arrange(text) if !self.is_open() => text.as_str(),
+            Step::TableChange(text) | Step::Arrange(text) if !self.is_open() => text.as_str(),
             _ => "COMMIT",
         };
         let medium = Arc::clone(&self.medium);
@@ -248,7 +249,7 @@ impl Game {
         self.db = None;
         self.medium = Arc::new(Tracked::from_image(&crash.bytes).map_err(|error| error.to_string())?);
         self.reopen()?;
-        if text != "COMMIT" && matches!(step, Step::Change(_)) {
+        if text != "COMMIT" && matches!(step, Step::TableChange(_)) {
             self.model.change(text).await?;
         }
         if !crash.complete
@@ -259,14 +260,14 @@ impl Game {
         check(self.db()?)
     }
 
-    /// How many columns the table has.
+    /// Number of columns of the table.
     fn columns(&self) -> Result<usize, String> {
         let info = self.db()?.info().map_err(|error| error.to_string())?;
         let table = info.tables.iter().find(|table| table.name == "t");
         Ok(table.map_or(0, |table| table.columns.len()))
     }
 
-    /// Has the session a transaction.
+    /// True while the session has a transaction.
     fn is_open(&self) -> bool {
         self.db.as_ref().is_some_and(Database::in_transaction)
     }
@@ -291,8 +292,8 @@ impl Game {
 }
 
 /// Runs the steps against both; the error of the first disagreement.
-async fn play(steps: &[Step], compaction: Compaction, broken: Option<Mistake>) -> Result<(), String> {
-    let mut game = Game::new(compaction, broken).await?;
+async fn play(steps: &[Step], compaction: Compaction, injected: Option<EngineFault>) -> Result<(), String> {
+    let mut game = Game::new(compaction, injected).await?;
     for (place, step) in steps.iter().enumerate() {
         let said = |error: String| format!("step {place}, {step:?}: {error}");
         game.play(step).await.map_err(said)?;
@@ -328,7 +329,10 @@ pub(super) fn runtime() -> Runtime {
 }
 
 /// Plays sequences until one fails; what is wrong with it then.
-pub(super) fn first_failure(seeds: impl Iterator<Item = u64>, broken: Option<Mistake>) -> Option<String> {
+pub(super) fn first_failure(
+    seeds: impl Iterator<Item = u64>,
+    injected: Option<EngineFault>,
+) -> Option<String> {
     let runtime = runtime();
     for seed in seeds {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -338,8 +342,8 @@ pub(super) fn first_failure(seeds: impl Iterator<Item = u64>, broken: Option<Mis
             0 => Compaction::Auto,
             _ => Compaction::Off,
         };
-        if let Err(error) = runtime.block_on(play(&steps, compaction, broken)) {
-            if broken.is_some() {
+        if let Err(error) = runtime.block_on(play(&steps, compaction, injected)) {
+            if injected.is_some() {
                 return Some(error);
             }
             let short = runtime.block_on(shortened(steps, compaction));

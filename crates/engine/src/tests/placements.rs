@@ -1,4 +1,5 @@
-//! Placed indexes: what statements say and keep, and that answers and budgets hold while placements are switched.
+//! Placed indexes: what statements say and keep, and that answers and budgets hold while placements are
+//! switched.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ async fn run(db: &Database, text: &str) {
     said(db, text).await.unwrap();
 }
 
-/// What a statement says.
+/// Returns the message of a statement.
 async fn said(db: &Database, text: &str) -> Result<String, String> {
     let result = db.sql(text).await.map_err(|error| error.to_string())?;
     Ok(result.message().unwrap_or_default().to_owned())

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
     /// A change of rows, the same for both.
-    Change(String),
+    TableChange(String),
     /// A statement that must fail and change nothing.
     Refused(String),
     /// A statement that changes no row.
@@ -19,7 +19,8 @@ pub(crate) enum Step {
     Rollback,
     /// The database is closed and opened again.
     Reopen,
-    /// The power fails at a moment of the step inside, or of COMMIT in a transaction; the number draws what is left.
+    /// The power fails at a moment of the step inside, or of COMMIT in a transaction; the number draws what
+    /// is left.
     Crash(Box<Step>, u64),
     /// A query; both must agree on its rows.
     Compare(String),
@@ -58,12 +59,12 @@ const COLUMNS: &str = "id, k, s, p, d";
 
 fn insert(rng: &mut StdRng) -> Step {
     let rows: Vec<String> = (0..rng.random_range(1..5)).map(|_| row(rng)).collect();
-    Step::Change(format!("INSERT INTO t ({COLUMNS}) VALUES {}", rows.join(", ")))
+    Step::TableChange(format!("INSERT INTO t ({COLUMNS}) VALUES {}", rows.join(", ")))
 }
 
 fn many(rng: &mut StdRng) -> Step {
     let (from, rows) = (rng.random_range(-20..40), rng.random_range(4..30));
-    Step::Change(format!(
+    Step::TableChange(format!(
         "INSERT INTO t ({COLUMNS}) SELECT i, i % 5, 'text ' || (i % 3), NULL, '2001-01-01' FROM generate_series({from}, {}) AS g(i)",
         from + rows
     ))
@@ -76,7 +77,7 @@ fn update(rng: &mut StdRng) -> Step {
         2 => "id = id + 1, k = k - 1".into(),
         _ => "d = '1999-12-31', p = 3.25".into(),
     };
-    Step::Change(format!("UPDATE t SET {set} WHERE {}", condition(rng)))
+    Step::TableChange(format!("UPDATE t SET {set} WHERE {}", condition(rng)))
 }
 
 /// Another placement for an index of a step before, if it made one.
@@ -91,18 +92,18 @@ pub(crate) fn draw(rng: &mut StdRng, place: usize) -> Step {
     match rng.random_range(0..52) {
         0..=10 => insert(rng),
         11..=14 => many(rng),
-        15 if rng.random_bool(0.5) => Step::Change(format!(
+        15 if rng.random_bool(0.5) => Step::TableChange(format!(
             "INSERT INTO t (s, id) VALUES ('with defaults', {}), (NULL, {})",
             number(rng),
             number(rng)
         )),
-        15 => Step::Change(format!(
+        15 => Step::TableChange(format!(
             "INSERT INTO t (id, k) SELECT id + 1, k FROM t WHERE {}",
             condition(rng)
         )),
-        16..=20 => Step::Change(format!("DELETE FROM t WHERE {}", condition(rng))),
-        21 => Step::Change("DELETE FROM t".into()),
-        22 => Step::Change(format!("DELETE FROM t WHERE id % {} = 0", rng.random_range(2..9))),
+        16..=20 => Step::TableChange(format!("DELETE FROM t WHERE {}", condition(rng))),
+        21 => Step::TableChange("DELETE FROM t".into()),
+        22 => Step::TableChange(format!("DELETE FROM t WHERE id % {} = 0", rng.random_range(2..9))),
         23..=27 => update(rng),
         28 => Step::Refused(format!(
             "INSERT INTO t ({COLUMNS}) VALUES {}, (NULL, 1, NULL, NULL, NULL)",
@@ -133,14 +134,14 @@ pub(crate) fn draw(rng: &mut StdRng, place: usize) -> Step {
         41 => Step::Arrange("VACUUM FULL t".into()),
         42 => Step::Arrange("ALTER TABLE t CLUSTER BY (s, id)".into()),
         43 => Step::AddColumn(format!("c{place}"), number(rng)),
-        44 => Step::Change("TRUNCATE t".into()),
+        44 => Step::TableChange("TRUNCATE t".into()),
         45..=48 => {
             let inside = match rng.random_range(0..7) {
                 6 => Step::Arrange(place_index(rng, place)),
                 0 => insert(rng),
                 1 => many(rng),
                 2 => update(rng),
-                3 => Step::Change(format!("DELETE FROM t WHERE {}", condition(rng))),
+                3 => Step::TableChange(format!("DELETE FROM t WHERE {}", condition(rng))),
                 4 => Step::Arrange("VACUUM t".into()),
                 _ => Step::Arrange(format!("CREATE INDEX x{place} ON t (id, k)")),
             };

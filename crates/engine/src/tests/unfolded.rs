@@ -1,4 +1,5 @@
-//! A table whose deleted rows are damaged keeps nobody from publishing, and loses nothing that the log says of it.
+//! A table whose deleted rows are damaged keeps nobody from publishing, and loses nothing that the log says
+//! of it.
 
 use std::sync::Arc;
 
@@ -7,16 +8,16 @@ use halocline_pool::Pool;
 
 use super::model::runtime;
 use super::{create, open, rows, small, sorted};
-use crate::rules::{Mistake, Rules};
+use crate::tuning::{EngineFault, Tuning};
 use crate::{Compaction, Database};
 
 const ALL: &str = "SELECT i FROM damaged";
 
 /// Few rows are too many for the log, which holds all records of these tests.
-fn rules(broken: Option<Mistake>) -> Rules {
-    Rules {
+fn tuning(injected: Option<EngineFault>) -> Tuning {
+    Tuning {
         log_bytes: 64 << 10,
-        ..small(broken)
+        ..small(injected)
     }
 }
 
@@ -40,11 +41,11 @@ async fn run(db: &Database, statements: &[&str]) {
     }
 }
 
-/// Publishes beside a damaged table, undoes the damage, and returns the rows of the table before and after its changes
-/// are published. An injected fault may have rewritten the table, so that reads of it fail.
-fn published_beside(broken: Option<Mistake>) -> [Result<Vec<String>, String>; 2] {
+/// Publishes beside a damaged table, undoes the damage, and returns the rows of the table before and after
+/// its changes are published. An injected injected may have rewritten the table, so that reads of it fail.
+fn published_beside(injected: Option<EngineFault>) -> [Result<Vec<String>, String>; 2] {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let db = create(&medium, Compaction::Off, rules(broken));
+    let db = create(&medium, Compaction::Off, tuning(injected));
     runtime().block_on(async {
         let published = [
             "CREATE TABLE damaged AS SELECT i FROM generate_series(1, 100) AS s(i)",
@@ -65,7 +66,7 @@ fn published_beside(broken: Option<Mistake>) -> [Result<Vec<String>, String>; 2]
         let damaged = deleted_rows(&medium);
         flip(&medium, damaged);
 
-        let db = open(&medium, Compaction::Off, rules(broken)).unwrap();
+        let db = open(&medium, Compaction::Off, tuning(injected)).unwrap();
         for round in 0..3 {
             let many =
                 format!("INSERT INTO other SELECT i + 100 * {round} FROM generate_series(1, 50) AS s(i)");
@@ -83,14 +84,14 @@ fn published_beside(broken: Option<Mistake>) -> [Result<Vec<String>, String>; 2]
         ];
         run(&session, &changes).await;
         let committed = rows(&session, "COMMIT").await;
-        if broken.is_none() {
+        if injected.is_none() {
             let refused = committed.unwrap_err();
             assert!(refused.contains("`damaged`"), "{refused}");
         }
         drop(session);
         drop(db);
 
-        let reopened = || open(&medium, Compaction::Off, rules(broken)).unwrap();
+        let reopened = || open(&medium, Compaction::Off, tuning(injected)).unwrap();
         let damage = reopened().check(&mut |_| ()).unwrap().problems.join("; ");
         assert!(damage.contains("table damaged"), "{damage}");
         flip(&medium, damaged);
@@ -116,14 +117,14 @@ fn what_the_log_says_of_a_damaged_table_stays_in_the_log() {
 
 #[test]
 fn its_loss_would_be_noticed() {
-    let [logged, _] = published_beside(Some(Mistake::ForgetUnfolded));
+    let [logged, _] = published_beside(Some(EngineFault::ForgetUnfolded));
     assert_ne!(logged.map(|rows| rows.len()), Ok(49));
 }
 
 #[test]
 fn a_damaged_table_with_changes_in_the_log_can_be_dropped() {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let db = create(&medium, Compaction::Off, rules(None));
+    let db = create(&medium, Compaction::Off, tuning(None));
     runtime().block_on(async {
         let statements = [
             "CREATE TABLE damaged AS SELECT i FROM generate_series(1, 100) AS s(i)",
@@ -134,7 +135,7 @@ fn a_damaged_table_with_changes_in_the_log_can_be_dropped() {
         run(&db, &statements).await;
         drop(db);
         flip(&medium, deleted_rows(&medium));
-        let db = open(&medium, Compaction::Off, rules(None)).unwrap();
+        let db = open(&medium, Compaction::Off, tuning(None)).unwrap();
         let other = "CREATE TABLE other AS SELECT * FROM generate_series(1, 50)";
         run(&db, &[other, "DROP TABLE damaged"]).await;
         assert_eq!(db.info().unwrap().pool.log_bytes, 0);

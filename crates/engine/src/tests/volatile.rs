@@ -1,4 +1,5 @@
-//! Volatile indexes: defined, built by the first query that has a use for one, kept up with their table, let go, stored again.
+//! Volatile indexes: defined, built by the first query that has a use for one, kept up with their table, let
+//! go, stored again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::model::runtime;
 use super::{check, rows, sorted};
-use crate::statement::{Placed, set_placement};
+use crate::statement::{PlacementSpec, set_placement};
 use crate::{Database, DatabaseOptions, EngineError, IndexInfo, Placement};
 
 const ROWS: i64 = 20_000;
@@ -53,7 +54,7 @@ async fn shown(db: &Database, text: &str) -> Vec<String> {
     sorted(&rows(db, text).await.unwrap())
 }
 
-/// Why the plan is as it is.
+/// Returns the reason in the plan.
 async fn explained(db: &Database) -> String {
     shown(db, "EXPLAIN SELECT count(*) FROM t WHERE a = 5")
         .await
@@ -98,7 +99,8 @@ fn nothing_of_it_is_stored() {
         let text = defined.placement_text();
         assert!(text.starts_with("volatile: not built, up to about "), "{text}");
         check(&db).unwrap();
-        // A query that has no use for it builds nothing; one on strings that only the index has codes for does.
+        // A query that has no use for it builds nothing; one on strings that only the index has codes for
+        // does.
         shown(&db, "SELECT count(*) FROM t WHERE b < 100").await;
         assert_eq!(index(&db).dram_bytes, None);
         shown(&db, "SELECT count(*) FROM t WHERE s = 'string number 7919'").await;
@@ -301,12 +303,12 @@ fn storing_it_again_can_be_cancelled() {
         let db = memory();
         fill(&db).await;
         agrees(&db).await;
-        let placed = Placed {
+        let placed = PlacementSpec {
             placement: Some(Placement::SlowOnly),
             dram: None,
         };
         let (now, before) = (AtomicBool::new(true), db.info().unwrap());
-        let ended = db.session.change(&db.shared, "ALTER INDEX", &now, |transaction| {
+        let ended = db.session.change(&db.engine, "ALTER INDEX", &now, |transaction| {
             set_placement(transaction, "i", false, placed, &now)
         });
         assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
@@ -317,7 +319,7 @@ fn storing_it_again_can_be_cancelled() {
         // A build that is cancelled leaves a table that is scanned, and the next query builds.
         run(&db, "SET halocline.dram_budget = 0").await;
         run(&db, "SET halocline.dram_budget = unlimited").await;
-        let catalog = db.shared.catalog().unwrap();
+        let catalog = db.engine.catalog().unwrap();
         let (open, table) = (&catalog.indexes()[0], catalog.table("t").unwrap());
         let ended = open.place(&table.table, true, &Arc::new(AtomicBool::new(true)));
         assert!(ended.is_none() && open.now().is_none());

@@ -1,15 +1,15 @@
 //! Transactions: the changes of one statement, or of all from BEGIN to COMMIT.
 //!
-//! A [`Transaction`] holds the writer's lock of the pool from its begin to its end; that of a session begins with the first
-//! statement that writes. Its changes are of two kinds: small
-//! ones, kept in DRAM as they would be logged, and changed objects (new segments, tables, indexes). If there are only
-//! small ones and not too many, committing appends one record to the log. Otherwise it publishes a generation, into
-//! which everything is folded that the log holds and the transaction has added.
+//! A [`Transaction`] holds the writer's lock of the pool from its begin to its end; that of a session begins
+//! with the first statement that writes. Its changes are of two kinds: small ones, kept in DRAM as they would
+//! be logged, and changed objects (new segments, tables, indexes). If there are only small ones and not too
+//! many, committing appends one record to the log. Otherwise it publishes a generation, into which everything
+//! is folded that the log holds and the transaction has added.
 //!
-//! Invariants: until `commit` nobody else sees anything of it; dropping it leaves nothing; a statement inside that fails
-//! is undone, and the transaction goes on without it.
+//! Invariants: until `commit` the changes are visible only inside; dropping it leaves nothing; a statement
+//! inside that fails is undone, and the transaction continues without it.
 
-mod held;
+mod guard;
 mod publish;
 mod savepoint;
 
@@ -20,50 +20,47 @@ use std::time::{Duration, Instant};
 
 use halocline_pool::{PoolError, Txn};
 
-pub(crate) use held::{Held, Slot};
+pub(crate) use guard::{TransactionGuard, TransactionSlot};
 use savepoint::Savepoint;
 
 use crate::EngineError;
-use crate::catalog::{Catalog, LOG_OBJECT, Objects, OpenTable};
-use crate::database::Shared;
-use crate::delta::{Change, Changes, Delta, encode, size};
-use crate::rules::Mistake;
+use crate::catalog::{Catalog, CatalogObjects, LOG_OBJECT, OpenTable};
+use crate::context::EngineContext;
+use crate::delta::{Delta, TableChange, TableChanges, encode, size};
+use crate::tuning::EngineFault;
 
 /// Bytes that a record may take; the log holds a few of the largest.
 const SMALL_BYTES: usize = 256 << 10;
 /// Bytes of new rows that a transaction keeps in DRAM at most before it makes segments of them.
 const DELTA_BYTES: usize = 64 << 20;
 
-/// How long a statement that waits for another writer does not notice that it was cancelled.
+/// Interval at which a statement that waits for another writer polls its cancellation flag.
 pub(crate) const LOOK_AT_CANCEL: Duration = Duration::from_millis(100);
 
-/// For what nobody cancels.
-pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
-
-/// A transaction under way.
+/// An active transaction.
 pub(crate) struct Transaction {
-    shared: Arc<Shared>,
-    /// The objects as they are now; none after a change until somebody asks. Dropped before `txn`, which gives its space
-    /// back at once only if nobody reads what it has written.
-    objects: Option<Arc<Objects>>,
+    engine: Arc<EngineContext>,
+    /// The present objects; none after a change until they are needed. Dropped before `txn`, which frees its
+    /// space at once only if there are no readers of its objects.
+    objects: Option<Arc<CatalogObjects>>,
     txn: Arc<Txn>,
-    /// What lies under it: the newest version when it began.
+    /// The version it is based on: the newest one when it began.
     base: Arc<Catalog>,
     /// Small changes: those of the log, then its own.
     delta: Delta,
     /// Its own small changes, as long as they may become a record.
-    pending: Changes,
+    pending: TableChanges,
     pending_rows: u64,
     pending_bytes: usize,
-    /// Is there more than a record can hold.
+    /// Set if there are more changes than a record can hold.
     publishes: bool,
     /// Tables that got or lost segments, by uid: their indexes are brought up to date at the end.
     touched: BTreeSet<u64>,
-    /// Counts changes of objects.
+    /// Number of changes of objects.
     steps: u64,
-    /// Was there no log, or no room in it, for what it would have held.
+    /// Set if there was no log, or no room in it, for a record.
     wants_log: bool,
-    /// Were stored rows only written anew.
+    /// Set if stored rows were only rewritten.
     only_rewrites: bool,
 }
 
@@ -73,16 +70,16 @@ impl Transaction {
     /// # Errors
     /// Another writer keeps it; the caller wants the end; the pool is open for reading only.
     pub(crate) fn begin(
-        shared: &Arc<Shared>,
+        engine: &Arc<EngineContext>,
         what: &str,
         wait: Duration,
         cancel: &AtomicBool,
     ) -> Result<Self, EngineError> {
-        let _waiting = shared.background.writer();
+        let _waiting = engine.background.announce_writer();
         let start = Instant::now();
         loop {
             let left = wait.saturating_sub(start.elapsed());
-            match Self::begin_quietly(shared, what, left.min(LOOK_AT_CANCEL)) {
+            match Self::begin_quietly(engine, what, left.min(LOOK_AT_CANCEL)) {
                 Err(EngineError::Pool(PoolError::Locked { .. })) if left > LOOK_AT_CANCEL => {}
                 other => return other,
             }
@@ -92,16 +89,17 @@ impl Transaction {
         }
     }
 
-    /// As [`begin`](Self::begin) without `cancel`, and a compaction in the background is not told to make way.
+    /// Does the same as [`begin`](Self::begin) without `cancel` and without ending a compaction in the
+    /// background.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin).
+    /// Those of [`begin`](Self::begin).
     pub(crate) fn begin_quietly(
-        shared: &Arc<Shared>,
+        engine: &Arc<EngineContext>,
         what: &str,
         wait: Duration,
     ) -> Result<Self, EngineError> {
-        let txn = match shared.pool.begin_wait(wait) {
+        let txn = match engine.pool.begin_wait(wait) {
             Err(PoolError::ReadOnly { .. }) => {
                 let what = what.to_string();
                 return Err(EngineError::ReadOnly { what });
@@ -109,9 +107,9 @@ impl Transaction {
             begun => Arc::new(begun?),
         };
         // The lock is held: nothing can come between this version and what is published over it.
-        let base = shared.catalog()?;
+        let base = engine.catalog()?;
         Ok(Self {
-            shared: Arc::clone(shared),
+            engine: Arc::clone(engine),
             txn,
             delta: base.delta().clone(),
             objects: Some(Arc::clone(base.objects())),
@@ -127,34 +125,35 @@ impl Transaction {
         })
     }
 
-    /// The version that was the newest one when the lock was taken.
+    /// Returns the version that was the newest one when the lock was taken.
     pub(crate) fn base(&self) -> &Catalog {
         &self.base
     }
 
-    /// What all sessions share.
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
+    /// Returns the state that all sessions share.
+    pub(crate) fn engine(&self) -> &EngineContext {
+        &self.engine
     }
 
-    /// The pool's transaction beneath, for changes of objects; tell them by [`changed`](Self::changed).
+    /// Returns the underlying transaction of the pool, for changes of objects; [`changed`](Self::changed)
+    /// must follow.
     pub(crate) fn txn(&self) -> &Arc<Txn> {
         &self.txn
     }
 
-    /// The database as the transaction sees it now.
+    /// Returns the database as the transaction sees it now.
     pub(crate) fn catalog(&mut self) -> Arc<Catalog> {
         let objects = Arc::clone(self.objects());
         Arc::new(Catalog::new(objects, self.delta.clone(), 0))
     }
 
-    fn objects(&mut self) -> &Arc<Objects> {
-        let (txn, placements) = (&self.txn, &self.shared.placements);
+    fn objects(&mut self) -> &Arc<CatalogObjects> {
+        let (txn, placements) = (&self.txn, &self.engine.placements);
         self.objects
-            .get_or_insert_with(|| Arc::new(Objects::of_transaction(txn, placements)))
+            .get_or_insert_with(|| Arc::new(CatalogObjects::of_transaction(txn, placements)))
     }
 
-    /// Objects were changed; `touched` are tables whose segments are others now.
+    /// Notes that objects were changed; `touched` are the tables whose segments have changed.
     pub(crate) fn changed(&mut self, touched: impl IntoIterator<Item = u64>) {
         self.touched.extend(touched);
         self.objects = None;
@@ -167,21 +166,21 @@ impl Transaction {
         self.pending = Vec::new();
     }
 
-    /// Takes in small changes of a table, given as `rows` rows changed. A few rows too many are no error: they are
-    /// folded at the end.
+    /// Applies small changes of a table, which change `rows` rows. Exceeding the limit is no error: the
+    /// changes are folded at the end.
     ///
     /// # Errors
     /// Rows have other columns than the table.
     pub(crate) fn apply(
         &mut self,
         open: &OpenTable,
-        changes: Vec<Change>,
+        changes: Vec<TableChange>,
         rows: u64,
     ) -> Result<(), EngineError> {
         let uid = open.table.uid();
         for change in changes {
-            let added = matches!(change, Change::DeleteAdded(_));
-            if added && self.shared.rules.broken(Mistake::KeepAddedRows) {
+            let added = matches!(change, TableChange::DeleteAdded(_));
+            if added && self.engine.tuning.injected(EngineFault::KeepAddedRows) {
                 continue;
             }
             self.delta.apply(uid, &change)?;
@@ -191,29 +190,29 @@ impl Transaction {
             }
         }
         self.pending_rows += rows;
-        if self.pending_rows > self.shared.rules.small_rows || self.pending_bytes > SMALL_BYTES {
+        if self.pending_rows > self.engine.tuning.small_rows || self.pending_bytes > SMALL_BYTES {
             self.publish_at_end();
         }
-        if self.delta.bytes() > DELTA_BYTES.min(self.shared.budget().delta()) {
+        if self.delta.bytes() > DELTA_BYTES.min(self.engine.budget().delta()) {
             self.fold_all()?;
         }
         Ok(())
     }
 
-    /// The table is gone, or all its rows are: forgets what the log said of it.
+    /// Removes the changes of a table that was dropped or emptied.
     pub(crate) fn forget(&mut self, uid: u64) {
-        if !self.shared.rules.broken(Mistake::TruncateSegmentsOnly) {
+        if !self.engine.tuning.injected(EngineFault::TruncateSegmentsOnly) {
             self.delta.forget(uid);
         }
         self.changed([]);
     }
 
-    /// Makes the transaction's changes those of the database, all at once. `cancel` is heard up to the moment in which a
-    /// generation is published; a record of the log is quicker than that.
+    /// Makes the transaction's changes those of the database, all at once. `cancel` is heard up to the moment
+    /// in which a generation is published; a record of the log is quicker than that.
     ///
     /// # Errors
-    /// The pool cannot be written, an index not be brought up to date, or the caller wants the end; then nothing has
-    /// changed.
+    /// The pool cannot be written, an index not be brought up to date, or the caller wants the end; then
+    /// nothing has changed.
     pub(crate) fn commit(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         if !self.publishes {
             if self.pending.is_empty() {
@@ -227,8 +226,8 @@ impl Transaction {
         self.publish(cancel)
     }
 
-    /// Makes the pending changes a record of the log, not durable yet; gives its end, or nothing if there is no log or no
-    /// room in it.
+    /// Stores the pending changes as a record of the log, not durable yet. Returns its end; none if there is
+    /// no log or no room in it.
     ///
     /// # Errors
     /// The pool cannot be written.
@@ -244,21 +243,21 @@ impl Transaction {
         }
     }
 
-    /// Ends the transaction and makes its record durable. Other writers get their turn meanwhile; records that they store
-    /// share the next fence.
+    /// Ends the transaction and makes its record durable. Other writers get their turn meanwhile; records
+    /// that they store share the next fence.
     ///
     /// # Errors
     /// The medium reports a failure.
     fn persist(self, end: u64) -> Result<(), EngineError> {
         let Self {
-            shared,
+            engine,
             base,
             txn,
             objects,
             ..
         } = self;
         drop((objects, txn));
-        if !shared.rules.broken(Mistake::AcknowledgeEarly)
+        if !engine.tuning.injected(EngineFault::AcknowledgeEarly)
             && let Some(snapshot) = base.objects().snapshot()
         {
             snapshot.log_persist(LOG_OBJECT, end)?;
@@ -266,11 +265,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// As [`commit`](Self::commit) for a transaction that has only written stored rows anew: the version that it
-    /// publishes holds the same rows as the one before.
+    /// Does the same as [`commit`](Self::commit) for a transaction that has only rewritten stored rows: the
+    /// version that it publishes holds the same rows as the one before.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Those of [`commit`](Self::commit).
     pub(crate) fn commit_rewritten(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         self.only_rewrites = true;
         self.commit(cancel)
@@ -288,9 +287,9 @@ impl Transaction {
         }
     }
 
-    /// Takes back what was done since; objects first, which can fail.
+    /// Undoes all changes since the savepoint; objects first, because that can fail.
     fn undo(&mut self, savepoint: Savepoint) -> Result<(), EngineError> {
-        if self.shared.rules.broken(Mistake::KeepFailed) {
+        if self.engine.tuning.injected(EngineFault::KeepFailed) {
             return Ok(());
         }
         if savepoint.differs(&self.txn) {

@@ -1,4 +1,5 @@
-//! The end of a transaction that is too much for the log: everything becomes segments, and one generation is published.
+//! Commit of a transaction that is too large for the log: all changes become segments, and a generation is
+//! published.
 //!
 //! The indexes of changed tables get an Elf for each new segment. The log is named anew and empty, twice as
 //! large if it was full, up to 16 MiB.
@@ -13,10 +14,10 @@ use halocline_elf::refresh_index;
 
 use super::Transaction;
 use crate::EngineError;
-use crate::background::Background;
 use crate::catalog::{LOG_OBJECT, OpenTable};
-use crate::delta::{Changes, TableDelta, encode};
-use crate::rules::Mistake;
+use crate::compaction_thread;
+use crate::delta::{TableChanges, TableDelta, encode};
+use crate::tuning::EngineFault;
 
 /// Bytes up to which a log doubles each time it is full.
 const LOG_MAX_BYTES: u64 = 16 << 20;
@@ -30,20 +31,20 @@ impl Transaction {
         self.fold_named(open.table.uid(), open.table.name())
     }
 
-    /// As [`fold`](Self::fold); reads nothing of the table but its metadata and its deleted rows.
+    /// Does the same as [`fold`](Self::fold); reads only metadata and deleted rows of the table.
     fn fold_named(&mut self, uid: u64, name: &str) -> Result<(), EngineError> {
         let Some(delta) = self.delta.of(uid).cloned() else {
             return Ok(());
         };
-        let forgotten = self.shared.rules.broken(Mistake::ForgetDeletions);
+        let forgotten = self.engine.tuning.injected(EngineFault::ForgetDeletions);
         // Before rows are added: it fails without a trace if the rows deleted before are damaged.
         if !delta.deleted().is_empty() && !forgotten {
             delete_rows(&self.txn, name, delta.deleted())?;
         }
         if delta.live_rows() > 0 {
-            let mut writer = TableWriter::append(&self.txn, name, self.shared.table_options())?;
+            let mut writer = TableWriter::append(&self.txn, name, self.engine.table_options())?;
             for (start, batch) in delta.batches() {
-                let live = match self.shared.rules.broken(Mistake::FoldGoneRows) {
+                let live = match self.engine.tuning.injected(EngineFault::FoldGoneRows) {
                     true => RecordBatch::clone(batch),
                     false => live_rows(&delta, *start, batch)?,
                 };
@@ -56,7 +57,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Folds every table. One that is damaged keeps the changes that the log held before, and nobody else from publishing.
+    /// Folds every table. A damaged table keeps the changes that the log held before, and does not prevent
+    /// others from publishing.
     ///
     /// # Errors
     /// The pool cannot be written; the transaction has changed a table that is damaged.
@@ -80,24 +82,24 @@ impl Transaction {
         }
     }
 
-    /// The changes of tables that are damaged as the first record of the next log.
+    /// Returns the changes of tables that are damaged as the first record of the next log.
     fn unfolded(&self) -> Result<Vec<Vec<u8>>, EngineError> {
-        let changes: Changes = self
+        let changes: TableChanges = self
             .delta
             .tables()
             .flat_map(|(uid, delta)| delta.changes().map(move |change| (uid, change)))
             .collect();
-        match changes.is_empty() || self.shared.rules.broken(Mistake::ForgetUnfolded) {
+        match changes.is_empty() || self.engine.tuning.injected(EngineFault::ForgetUnfolded) {
             true => Ok(Vec::new()),
             false => Ok(vec![encode(&changes)?]),
         }
     }
 
     pub(super) fn publish(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
-        if !self.shared.rules.broken(Mistake::ForgetLog) {
+        if !self.engine.tuning.injected(EngineFault::ForgetLog) {
             self.fold_all()?;
         }
-        if !self.shared.rules.broken(Mistake::StaleIndex) {
+        if !self.engine.tuning.injected(EngineFault::StaleIndex) {
             self.refresh_indexes(cancel)?;
         }
         if cancel.load(Ordering::Relaxed) {
@@ -105,15 +107,15 @@ impl Transaction {
         }
         let log = self.txn.get(LOG_OBJECT).map(|log| log.bytes());
         if log.is_some() || self.wants_log {
-            // It was full if it is there and wanted all the same.
+            // A log that exists although a record found no room was full.
             let factor = if self.wants_log { 2 } else { 1 };
-            let least = self.shared.rules.log_bytes;
+            let least = self.engine.tuning.log_bytes;
             let bytes = log.map_or(least, |bytes| (bytes * factor).clamp(least, LOG_MAX_BYTES));
             let unfolded = self.unfolded()?;
             self.txn.put_log_with(LOG_OBJECT, bytes, unfolded)?;
         }
         let Self {
-            shared,
+            engine,
             txn,
             base,
             objects,
@@ -123,11 +125,11 @@ impl Transaction {
         let before = base.version();
         // Neither the transaction's own view nor the version before must keep the space that this frees.
         drop((base, objects));
-        shared.cache.forget();
+        engine.cache.forget();
         let txn = Arc::try_unwrap(txn).map_err(|_| EngineError::TransactionBusy)?;
         if only_rewrites {
             // Locked until it is known whether it was published: by then others may have the writer's lock.
-            let mut rewrites = shared.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rewrites = engine.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
             let generation = txn.commit()?;
             if generation != before.0 {
                 rewrites.add(before, generation);
@@ -135,13 +137,14 @@ impl Transaction {
         } else {
             txn.commit()?;
         }
-        Background::published(&shared);
+        compaction_thread::after_publish(&engine);
         Ok(())
     }
 
-    /// Brings the indexes of all touched tables up to date: new segments get an Elf, those of gone segments go.
+    /// Brings the indexes of all touched tables up to date: new segments get an Elf, those of gone segments
+    /// go.
     fn refresh_indexes(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
-        let options = self.shared.index_options();
+        let options = self.engine.index_options();
         for uid in std::mem::take(&mut self.touched) {
             // A table that was dropped has taken its indexes with it.
             let Ok(open) = self.objects().table_of(uid) else {
@@ -160,7 +163,7 @@ impl Transaction {
     }
 }
 
-/// The rows of a batch of the delta that are not deleted.
+/// Returns the rows of a batch of the delta that are not deleted.
 fn live_rows(delta: &TableDelta, start: usize, batch: &RecordBatch) -> Result<RecordBatch, EngineError> {
     let rows = start..start + batch.num_rows();
     if delta.are_live(&rows) {

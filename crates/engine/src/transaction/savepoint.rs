@@ -1,4 +1,4 @@
-//! What a transaction was before a statement, so that a statement that fails can be undone.
+//! The state of a transaction before a statement, so that a failed statement can be undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use halocline_pool::{Object, ObjectKind, Txn};
 use crate::EngineError;
 use crate::delta::Delta;
 
-/// The state of a transaction at one moment. Bytes that objects had then are still there: a transaction frees nothing
-/// before it ends.
+/// The state of a transaction at one moment. Bytes that objects had then are still there: a transaction frees
+/// nothing before it ends.
 pub(crate) struct Savepoint {
     pub(super) objects: Vec<Object>,
     pub(super) delta: Delta,
@@ -20,7 +20,7 @@ pub(crate) struct Savepoint {
 }
 
 impl Savepoint {
-    /// Has the transaction other objects now.
+    /// Returns true if the transaction has other objects now.
     pub(super) fn differs(&self, txn: &Txn) -> bool {
         let now = txn.objects();
         now.len() != self.objects.len() || now.iter().zip(&self.objects).any(|(a, b)| !is_same(a, b))

@@ -16,7 +16,7 @@ use crate::semantics::decimals_to_floats;
 
 /// Fits batches of one statement to a table's columns, counting their rows.
 #[derive(Debug)]
-pub(crate) struct Fit {
+pub(crate) struct BatchFitter {
     statement: String,
     schema: SchemaRef,
     /// Of each column of the table, the column of the batches.
@@ -26,8 +26,9 @@ pub(crate) struct Fit {
     rows: u64,
 }
 
-impl Fit {
-    /// For a statement, named as errors shall name it, and a table; `from` as [`arrange`] gives it.
+impl BatchFitter {
+    /// Creates a fitter for a statement, with the name for errors, and a table; `from` is the result of
+    /// [`arrange`].
     pub(crate) fn new(statement: impl Into<String>, schema: &SchemaRef, from: Vec<Option<usize>>) -> Self {
         Self {
             statement: statement.into(),
@@ -38,7 +39,7 @@ impl Fit {
         }
     }
 
-    /// Columns that the batches do not have take the defaults of the table instead of NULL.
+    /// Fills columns that the batches lack with the defaults of the table instead of NULL.
     pub(crate) fn with_defaults(mut self, table: &Table) -> Self {
         let default = |(column, from): (usize, &Option<usize>)| match from {
             Some(_) => None,
@@ -48,10 +49,11 @@ impl Fit {
         self
     }
 
-    /// The batch with the table's columns and types.
+    /// Returns the batch with the table's columns and types.
     ///
     /// # Errors
-    /// A value that is none of its column's type, or NULL in a NOT NULL column; the error names column and row.
+    /// A value that is none of its column's type, or NULL in a NOT NULL column; the error names column and
+    /// row.
     pub(crate) fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch, EngineError> {
         let rows = batch.num_rows();
         let column = |(column, field): (usize, &Arc<Field>)| match self.from[column] {
@@ -66,7 +68,7 @@ impl Fit {
             .map_err(|error| EngineError::Query(error.to_string()))
     }
 
-    /// The values of a column that the batches do not have.
+    /// Returns the values of a column that the batches lack.
     fn left_out(&self, column: usize, data_type: &DataType, rows: usize) -> Result<ArrayRef, EngineError> {
         match self.defaults.get(column).and_then(Option::as_ref) {
             None => Ok(new_null_array(data_type, rows)),
@@ -84,7 +86,7 @@ impl Fit {
             reason,
         };
         let fitted = cast(values, field.data_type()).map_err(|error| {
-            // The kernels do not say which row it was.
+            // The kernels do not report the row.
             let fails = |row: &usize| cast(&values.slice(*row, 1), field.data_type()).is_err();
             match (0..values.len()).find(fails) {
                 Some(row) => wrong(row, no_value(&values.slice(row, 1), field, &error)),
@@ -101,7 +103,8 @@ impl Fit {
     }
 }
 
-/// Where each column of a table comes from when a statement gives `columns`, or all in their order if it names none.
+/// Maps each column of a table to its position among the `columns` of a statement, which are all in order if
+/// none is named.
 ///
 /// # Errors
 /// A column that the table does not have, or one named twice.
@@ -141,7 +144,7 @@ fn cast(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     cast_with_options(values, to, &strict)
 }
 
-/// What to say of a value that cannot be cast.
+/// Returns the reason why a value cannot be cast.
 fn no_value(value: &ArrayRef, field: &Field, error: &ArrowError) -> String {
     match arrow_cast::display::array_value_to_string(value, 0) {
         Ok(text) => format!("'{text}' is not a value of type {}", sql_name(field.data_type())),
@@ -167,7 +170,7 @@ mod tests {
         let named: Vec<String> = named.iter().map(|name| (*name).to_string()).collect();
         let from = arrange("t", &schema(), &named).map_err(|e| e.to_string())?;
         let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)));
-        let mut fit = Fit::new("INSERT INTO t", &schema(), from);
+        let mut fit = BatchFitter::new("INSERT INTO t", &schema(), from);
         fit.batch(&batch.unwrap()).map_err(|e| e.to_string())
     }
 

@@ -1,7 +1,8 @@
 //! `VALUES` of literals as arrays, without planning a query: what makes single-row INSERTs quick.
 //!
-//! Numbers are read as in a query (i64, else u64, else a decimal, or a float if there is an exponent), so that a literal
-//! means the same on both ways. For a column of floats they are read as such, without a decimal in between.
+//! Numbers are read as in a query (i64, else u64, else a decimal, or a float if there is an exponent), so
+//! that a literal means the same on both ways. For a column of floats they are read as such, without a
+//! decimal in between.
 
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
 use crate::EngineError;
 use crate::import::{data_type, sql_name};
 
-/// The rows as a batch with a column per value; columns whose literals have different types are cast to the type of
-/// the table's column that they are for, `to[i]`. With the `defaults` of these columns, the word DEFAULT is a literal, too.
+/// Returns the rows as a batch with a column per value; columns whose literals have different types are cast
+/// to the type of the table's column that they are for, `to[i]`. With the `defaults` of these columns, the
+/// word DEFAULT is a literal, too.
 ///
 /// # Errors
 /// Rows of different lengths; a literal that is no value of its type. The error names row and column.
@@ -89,15 +91,15 @@ fn column_of(
     ScalarValue::iter_to_array(values).map_err(EngineError::from)
 }
 
-/// Whether it is the word DEFAULT, which the parser takes for a column.
+/// Returns true for the word DEFAULT, which the parser reads as a column.
 pub(crate) fn is_default(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-/// The value of a literal for a column of type `to`.
+/// Returns the value of a literal for a column of type `to`.
 ///
 /// # Errors
-/// It is none, or no value of the type it names, in words.
+/// It is no literal, or no value of the type it names; the text is the reason.
 fn literal(expr: &Expr, to: &DataType) -> Result<ScalarValue, String> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -150,7 +152,7 @@ fn number(digits: &str, negative: bool, to: &DataType) -> Result<ScalarValue, St
     })
 }
 
-/// A number without an exponent as a decimal; none if it has more digits than a decimal can.
+/// Returns a number without an exponent as a decimal; none if it has more digits than a decimal can.
 fn decimal(text: &str) -> Option<ScalarValue> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let scale = i8::try_from(fraction.len()).ok().filter(|scale| *scale <= 38)?;

@@ -5,7 +5,7 @@ mod literals;
 mod stream;
 mod writer;
 
-pub(crate) use fit::{Fit, arrange};
+pub(crate) use fit::{BatchFitter, arrange};
 pub(crate) use literals::{is_default, literals};
-pub(crate) use stream::{Stored, inserts, store};
-pub(crate) use writer::Writing;
+pub(crate) use stream::{StoredRows, inserts, store};
+pub(crate) use writer::TableWriteTask;

@@ -7,56 +7,57 @@ use arrow_array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 
-use super::fit::Fit;
-use super::writer::Writing;
+use super::fit::BatchFitter;
+use super::writer::TableWriteTask;
 use crate::EngineError;
 use crate::catalog::OpenTable;
-use crate::delta::Change;
+use crate::delta::TableChange;
 use crate::transaction::Transaction;
 
-/// What has become of the rows of a query.
-pub(crate) enum Stored {
-    /// Not stored yet: small changes for [`Transaction::apply`].
+/// The rows of a query after [`store`].
+pub(crate) enum StoredRows {
+    /// Few rows that are not stored yet, for [`Transaction::apply`], and their number.
     Few(Vec<RecordBatch>, u64),
-    /// So many rows are in new segments.
+    /// Number of rows stored in new segments.
     Many(u64),
 }
 
-/// Fits the rows of a query to a table and stores them, if they are many. `look` sees every batch before it is fitted.
+/// Fits the rows of a query to a table and stores them, if they are many. `look` sees every batch before it
+/// is fitted.
 ///
 /// # Errors
 /// The query fails, or a value does not fit; then nothing is stored.
 pub(crate) async fn store(
     transaction: &mut Transaction,
     open: &OpenTable,
-    mut fit: Fit,
+    mut fit: BatchFitter,
     mut rows: SendableRecordBatchStream,
     mut look: impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send,
-) -> Result<Stored, EngineError> {
-    // Before the query starts, which else might take all.
-    let share = transaction.shared().writer_share();
+) -> Result<StoredRows, EngineError> {
+    // Reserved before the query starts, which might otherwise take all of the memory.
+    let share = transaction.engine().writer_share();
     let (mut few, mut count) = (Vec::new(), 0);
-    while count <= transaction.shared().rules.small_rows {
+    while count <= transaction.engine().tuning.small_rows {
         let Some(batch) = rows.next().await else {
-            return Ok(Stored::Few(few, count));
+            return Ok(StoredRows::Few(few, count));
         };
         let batch = batch?;
         look(&batch)?;
         few.push(fit.batch(&batch)?);
         count += batch.num_rows() as u64;
     }
-    let writing = Writing::start(transaction.txn(), open.table.name(), share);
+    let writing = TableWriteTask::start(transaction.txn(), open.table.name(), share);
     let fed = feed(&writing, few, &mut fit, &mut rows, &mut look).await;
     let stats = writing.finish(fed).await?;
     transaction.changed([open.table.uid()]);
-    Ok(Stored::Many(stats.rows))
+    Ok(StoredRows::Many(stats.rows))
 }
 
 /// Sends all rows to the writer, or until it has failed.
 async fn feed(
-    writing: &Writing,
+    writing: &TableWriteTask,
     few: Vec<RecordBatch>,
-    fit: &mut Fit,
+    fit: &mut BatchFitter,
     rows: &mut SendableRecordBatchStream,
     look: &mut (impl FnMut(&RecordBatch) -> Result<(), EngineError> + Send),
 ) -> Result<(), EngineError> {
@@ -75,7 +76,7 @@ async fn feed(
     Ok(())
 }
 
-/// Batches as changes.
-pub(crate) fn inserts(batches: Vec<RecordBatch>) -> Vec<Change> {
-    batches.into_iter().map(Change::Insert).collect()
+/// Converts batches to changes.
+pub(crate) fn inserts(batches: Vec<RecordBatch>) -> Vec<TableChange> {
+    batches.into_iter().map(TableChange::Insert).collect()
 }

@@ -1,7 +1,7 @@
 //! A table writer on a thread of its own, fed with batches through a queue of a few batches and bytes.
 //!
-//! Invariant: the writer puts the table into the transaction only when it is told that all batches have come, so that
-//! a failed query or a dropped future leaves nothing.
+//! Invariant: the writer puts the table into the transaction only once it is notified that all batches were
+//! sent, so that a failed query or a dropped future leaves nothing.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use tokio::task::JoinHandle;
 use crate::EngineError;
 use crate::memory::WriterShare;
 
-/// Batches between the query and the writer.
+/// Most batches queued between the query and the writer.
 const QUEUE: usize = 4;
 
-/// A writer at work.
-pub(crate) struct Writing {
+/// A table writer on a thread of its own.
+pub(crate) struct TableWriteTask {
     batches: mpsc::Sender<(RecordBatch, OwnedSemaphorePermit)>,
-    /// KiB that may still be on their way.
+    /// KiB that may still be queued.
     room: Arc<Semaphore>,
     room_in_all: u32,
     complete: oneshot::Sender<()>,
     writer: JoinHandle<Result<TableStats, EngineError>>,
 }
 
-impl Writing {
+impl TableWriteTask {
     /// Starts a writer that adds to table `name` of a transaction.
     pub(crate) fn start(txn: &Arc<Txn>, name: &str, share: WriterShare) -> Self {
         let room_in_all = u32::try_from(share.queue / 1024).unwrap_or(u32::MAX / 2).max(1);
         let (batches, receiver) = mpsc::channel(QUEUE);
-        let (complete, told) = oneshot::channel();
+        let (complete, completed) = oneshot::channel();
         let (txn, name) = (Arc::clone(txn), name.to_string());
-        let writer = tokio::task::spawn_blocking(move || write(&txn, &name, share, receiver, told));
+        let writer = tokio::task::spawn_blocking(move || write(&txn, &name, share, receiver, completed));
         Self {
             batches,
             room: Arc::new(Semaphore::new(room_in_all as usize)),
@@ -44,7 +44,7 @@ impl Writing {
         }
     }
 
-    /// Hands over a batch; false if the writer has failed, which [`finish`](Self::finish) will tell.
+    /// Queues a batch. Returns false if the writer has failed; [`finish`](Self::finish) returns its error.
     pub(crate) async fn send(&self, batch: RecordBatch) -> bool {
         let bytes = batch.get_array_memory_size();
         // A batch larger than the queue waits until it is empty.
@@ -55,10 +55,10 @@ impl Writing {
         }
     }
 
-    /// Waits for the writer: it puts the table into the transaction if there was no error so far.
+    /// Waits for the writer, which puts the table into the transaction if there was no error.
     ///
     /// # Errors
-    /// The one given, or else the writer's.
+    /// The given error, or else that of the writer.
     pub(crate) async fn finish(self, fed: Result<(), EngineError>) -> Result<TableStats, EngineError> {
         let Self {
             batches,

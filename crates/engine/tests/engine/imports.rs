@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_ipc::writer::FileWriter;
 use halocline_engine::{
-    Database, DatabaseOptions, EngineError, Format, ImportFault, ImportOptions, Place, TableEncoding,
+    Database, DatabaseOptions, EngineError, ImportFault, ImportFormat, ImportOptions, SourceLocation,
+    TableEncoding,
 };
 use halocline_workloads::TpchTable;
 
@@ -123,7 +124,11 @@ async fn a_malformed_file_leaves_the_pool_as_it_was() {
         };
         assert_eq!(fault.file, bad, "{error}");
         let expected_line = at >= 2;
-        assert_eq!(matches!(fault.place, Place::Line(_)), expected_line, "{error}");
+        assert_eq!(
+            matches!(fault.place, SourceLocation::Line(_)),
+            expected_line,
+            "{error}"
+        );
         let info = db.info().unwrap();
         assert_eq!(
             (info.tables.len(), info.pool.generation),
@@ -188,7 +193,7 @@ async fn what_a_table_cannot_hold_is_told_with_its_column() {
     let schema = Some(ImportOptions::parse_schema("d decimal(38,1)").unwrap());
     let options = ImportOptions {
         schema,
-        format: Format::Csv,
+        format: ImportFormat::Csv,
         ..ImportOptions::default()
     };
     let EngineError::Import(error) = try_import(&db, "t", &[path], &options).unwrap_err() else {

@@ -1,56 +1,56 @@
-//! Aggregates, one state for each group in a dense array.
+//! Aggregates, with one state per group in a dense array.
 //!
-//! Sums are kept in 128 bits, in which nothing overflows: whoever asks for one checks that it fits its type.
+//! Sums have 128 bits, which cannot overflow; the caller checks that a sum fits its type.
 
-use super::measure::{Measure, Values};
-use crate::{JoinError, Result};
+use super::measure::{Measure, MeasureValues};
+use crate::{JoinError, JoinResult};
 
-/// So many groups an aggregate keeps at most: 16 bytes each, and as many for counts, by thread.
+/// Most groups of a join. Each takes 16 bytes per aggregate, and as many for counts, on each thread.
 pub const MOST_GROUPS: usize = 1 << 20;
 
-/// What is computed of a measure.
+/// An aggregate function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Function {
     /// The sum of its values.
     Sum,
-    /// How many are not NULL.
+    /// The number of values that are not NULL.
     Count,
-    /// The least.
+    /// The minimum.
     Min,
-    /// The greatest.
+    /// The maximum.
     Max,
 }
 
 /// A function of a measure. An average is a sum and a count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Aggregate {
-    /// What is computed.
+    /// The function.
     pub function: Function,
-    /// Of what.
+    /// Its argument.
     pub measure: Measure,
 }
 
-/// The states of all groups.
+/// The aggregate states of all groups.
 #[derive(Debug, Clone)]
-pub struct Groups {
+pub struct GroupStates {
     functions: Vec<Function>,
     rows: Vec<u64>,
-    states: Vec<State>,
+    states: Vec<AggregateState>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct AggregateState {
     value: i128,
     /// Values that were not NULL.
     count: u64,
 }
 
-impl Groups {
-    /// Of so many groups.
+impl GroupStates {
+    /// Creates empty states.
     ///
     /// # Errors
     /// [`JoinError::TooManyGroups`].
-    pub(super) fn new(groups: u128, aggregates: &[Aggregate]) -> Result<Groups> {
+    pub(super) fn new(groups: u128, aggregates: &[Aggregate]) -> JoinResult<GroupStates> {
         if groups > MOST_GROUPS as u128 {
             return Err(JoinError::TooManyGroups {
                 groups,
@@ -58,16 +58,16 @@ impl Groups {
             });
         }
         let functions: Vec<Function> = aggregates.iter().map(|aggregate| aggregate.function).collect();
-        Ok(Groups {
+        Ok(GroupStates {
             rows: vec![0; groups as usize],
-            states: vec![State::default(); groups as usize * functions.len()],
+            states: vec![AggregateState::default(); groups as usize * functions.len()],
             functions,
         })
     }
 
-    /// Bytes of DRAM that so many groups take.
+    /// Returns the number of bytes of DRAM that `groups` groups occupy.
     pub(super) fn bytes_of(groups: u128, aggregates: &[Aggregate]) -> usize {
-        groups as usize * (size_of::<u64>() + aggregates.len() * size_of::<State>())
+        groups as usize * (size_of::<u64>() + aggregates.len() * size_of::<AggregateState>())
     }
 
     /// Adds a row to each of these groups.
@@ -84,7 +84,7 @@ impl Groups {
 
     /// Adds the values of an aggregate.
     #[inline]
-    pub(super) fn add(&mut self, aggregate: usize, groups: &[u32], values: &Values) {
+    pub(super) fn add(&mut self, aggregate: usize, groups: &[u32], values: &MeasureValues) {
         let (each, states) = (self.functions.len(), &mut self.states[..]);
         let valid = |row: usize| values.valid.get(row).is_none_or(|valid| *valid);
         let rows = groups.iter().zip(&values.values).enumerate();
@@ -107,7 +107,7 @@ impl Groups {
                     let state = &mut states[*group as usize * each + aggregate];
                     state.merge(
                         function,
-                        State {
+                        AggregateState {
                             value: i128::from(*value),
                             count: 1,
                         },
@@ -117,8 +117,8 @@ impl Groups {
         }
     }
 
-    /// Adds those of another thread.
-    pub(super) fn merge(&mut self, other: &Groups) {
+    /// Merges the states of another thread into these.
+    pub(super) fn merge(&mut self, other: &GroupStates) {
         for (rows, more) in self.rows.iter_mut().zip(&other.rows) {
             *rows += more;
         }
@@ -128,40 +128,41 @@ impl Groups {
         }
     }
 
-    /// Groups, also those without rows.
+    /// Returns the number of groups, including those without rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no group.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Rows of a group.
+    /// Returns the number of rows of a group.
     pub fn rows(&self, group: usize) -> u64 {
         self.rows[group]
     }
 
-    /// The sum, least or greatest value of an aggregate; `None` if there was none but NULL. Of a count, nothing that means something.
+    /// Returns the sum, minimum or maximum of an aggregate; `None` if all values were NULL. Undefined for a
+    /// count.
     pub fn value(&self, group: usize, aggregate: usize) -> Option<i128> {
         let state = &self.states[group * self.functions.len() + aggregate];
         (state.count > 0).then_some(state.value)
     }
 
-    /// Values of an aggregate that were not NULL.
+    /// Returns the number of values of an aggregate that were not NULL.
     pub fn count(&self, group: usize, aggregate: usize) -> u64 {
         self.states[group * self.functions.len() + aggregate].count
     }
 
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.rows) + size_of_val(&*self.states)
     }
 }
 
-impl State {
-    fn merge(&mut self, function: Function, other: State) {
+impl AggregateState {
+    fn merge(&mut self, function: Function, other: AggregateState) {
         if other.count > 0 {
             self.value = match function {
                 _ if self.count == 0 => other.value,

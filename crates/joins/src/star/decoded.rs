@@ -1,30 +1,30 @@
-//! Rows that lie in no segment yet, as decoded values: what was inserted and is not encoded. They take the same way as those of a
-//! segment, a column at a time, without zones and packed codes.
+//! Decoded rows: inserted rows that are in no segment yet. They are joined like those of a
+//! segment, column by column, but without zones and packed codes.
 
-use super::aggregate::Groups;
-use super::measure::Values;
+use super::aggregate::GroupStates;
+use super::measure::MeasureValues;
 use super::run::{StarJoin, StarStats};
-use crate::Result;
+use crate::JoinResult;
 
-/// Rows of the fact table that match its own conditions, as values.
+/// Decoded rows of the fact table that match the conditions on it.
 #[derive(Debug, Default, Clone)]
 pub struct DecodedRows {
-    /// How many there are.
+    /// Number of rows.
     pub rows: usize,
-    /// For each probe the columns of its keys.
-    pub keys: Vec<Vec<Values>>,
-    /// For each column that is measured its values.
-    pub measured: Vec<Values>,
+    /// The key columns of each probe.
+    pub keys: Vec<Vec<MeasureValues>>,
+    /// The values of each column that measures refer to.
+    pub measured: Vec<MeasureValues>,
 }
 
 impl DecodedRows {
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub fn bytes(&self) -> usize {
         self.keys
             .iter()
             .flatten()
             .chain(&self.measured)
-            .map(Values::bytes)
+            .map(MeasureValues::bytes)
             .sum()
     }
 }
@@ -36,14 +36,14 @@ impl StarJoin {
     /// [`JoinError::Overflow`](crate::JoinError::Overflow).
     ///
     /// # Panics
-    /// If a column is missing, or has not as many values as there are rows.
+    /// If a column is missing or has another number of values.
     pub(super) fn decoded(
         &self,
         rows: &DecodedRows,
         order: &[usize],
-        groups: &mut Groups,
+        groups: &mut GroupStates,
         stats: &mut StarStats,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         stats.rows += rows.rows as u64;
         stats.selected += rows.rows as u64;
         let mut left: Vec<usize> = (0..rows.rows).collect();
@@ -64,8 +64,8 @@ impl StarJoin {
         }
         let numbers: Vec<u32> = left.iter().map(|row| numbers[*row]).collect();
         groups.add_rows(&numbers);
-        let columns: Vec<Values> = rows.measured.iter().map(|column| column.of(&left)).collect();
-        let (mut values, mut room) = (Values::default(), Vec::new());
+        let columns: Vec<MeasureValues> = rows.measured.iter().map(|column| column.of(&left)).collect();
+        let (mut values, mut room) = (MeasureValues::default(), Vec::new());
         for (number, aggregate) in self.aggregates.iter().enumerate() {
             (aggregate.measure).evaluate(&columns, left.len(), &mut values, &mut room)?;
             groups.add(number, &numbers, &values);

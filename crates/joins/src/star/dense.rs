@@ -1,4 +1,4 @@
-//! Keys of a dimension as places: a bit vector, and an array of group numbers if they lie densely.
+//! Keys of a dimension as slots: a bit vector, and an array of group numbers if they are dense.
 //!
 //! If the bits do not fit the first cache beside the column that streams through it (16 KiB) and few are set,
 //! several keys share a bit in a second, coarse vector that does fit. While all rows of a block are looked
@@ -6,51 +6,51 @@
 
 use halocline_columns::PlaceBits;
 
-use super::sparse::Sparse;
-use crate::{JoinError, Result};
+use super::sparse::HashedKeys;
+use crate::{JoinError, JoinResult};
 
-/// Up to so many places per key are dense: a bit and a group number each.
+/// Most slots per key of a dense dimension.
 pub(super) const SPARSE: u128 = 64;
 
-/// Those of fewer places than this have an array of group numbers too.
+/// Number of slots below which there is always an array of group numbers.
 const SMALL_GROUPS: u128 = 1 << 16;
 
-/// Bits of at most so many bytes are quickly looked up, beside what streams through the first cache.
+/// Size in bytes up to which bits stay in the first-level cache beside the streamed columns.
 const QUICK: usize = 16 << 10;
 
-/// Bits that places share help if not more than one of so many is set: rows that pass are looked up again.
+/// Shared bits pay if at most one in this many is set, because rows that pass are looked up again.
 const ROUGH: u32 = 8;
 
-/// Keys from `low` on. A place behind the last is in no dimension, so that what is out of range has one.
+/// Keys from `low` on. The slot behind the last one is unset and stands for keys out of range.
 #[derive(Debug, Clone)]
-pub(super) struct Dense {
+pub(super) struct DenseKeys {
     pub(super) low: i64,
     pub(super) present: PlaceBits,
-    /// The same with fewer bits that places share, if looking these up first pays.
+    /// The same with fewer bits, which several slots share, if looking these up first pays.
     pub(super) rough: Option<PlaceBits>,
     pub(super) group_of: GroupOf,
 }
 
-/// The groups of places whose bit is set.
+/// The groups of slots whose bit is set.
 #[derive(Debug, Clone)]
 pub(super) enum GroupOf {
-    /// There is one.
+    /// All slots have the same group.
     One,
     Bytes(Vec<u8>),
     Words(Vec<u16>),
     Wide(Vec<u32>),
-    /// By key less the least one.
-    Hashed(Sparse),
+    /// Hashed by slot.
+    Hashed(HashedKeys),
 }
 
-impl Dense {
-    /// Keys from `low` on, and how many there are.
+impl DenseKeys {
+    /// Builds the slots of keys from `low` on, and returns the number of distinct keys with them.
     pub(super) fn of(
         rows: impl Iterator<Item = (i64, u32)> + Clone,
         (low, places): (i64, u32),
         (count, groups): (usize, u32),
         exists: bool,
-    ) -> Result<(Dense, usize)> {
+    ) -> JoinResult<(DenseKeys, usize)> {
         let mut different = 0;
         let mut present = PlaceBits::new(places);
         let rows = rows.map(|(key, group)| (key.wrapping_sub(low) as u32, group));
@@ -67,13 +67,13 @@ impl Dense {
             0 | 1 => GroupOf::One,
             _ if !is_array => {
                 let rows = rows.map(|(place, group)| (i64::from(place), group));
-                GroupOf::Hashed(Sparse::of(rows, count, exists)?.0)
+                GroupOf::Hashed(HashedKeys::of(rows, count, exists)?.0)
             }
             2..=0x100 => GroupOf::Bytes(by_place(rows, places, |group| group as u8)),
             0x101..=0x1_0000 => GroupOf::Words(by_place(rows, places, |group| group as u16)),
             _ => GroupOf::Wide(by_place(rows, places, |group| group)),
         };
-        let dense = Dense {
+        let dense = DenseKeys {
             low,
             rough: rough(&present),
             present,
@@ -82,13 +82,13 @@ impl Dense {
         Ok((dense, different))
     }
 
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
         let rough = self.rough.as_ref().map_or(0, PlaceBits::bytes);
         self.present.bytes() + rough + self.group_of.bytes()
     }
 
-    /// The group of a key, if it is there.
+    /// Returns the group of a key that is in the dimension.
     pub(super) fn group(&self, key: i64) -> Option<u32> {
         let place = u32::try_from(i128::from(key) - i128::from(self.low)).ok()?;
         let mut group = [0];
@@ -97,7 +97,7 @@ impl Dense {
     }
 }
 
-/// Few bits that places share, if most rows can be told by them not to be there.
+/// Returns bits that several slots share, if they rule out most rows.
 fn rough(present: &PlaceBits) -> Option<PlaceBits> {
     let shift = present.bytes().div_ceil(QUICK).next_power_of_two().ilog2();
     // As if no two of those that are set shared one.
@@ -106,7 +106,7 @@ fn rough(present: &PlaceBits) -> Option<PlaceBits> {
     pays.then(|| present.shared(shift))
 }
 
-/// Groups by place, as numbers of a type that holds them.
+/// Returns the groups by slot, as numbers of a type that holds them.
 fn by_place<G: Copy + Default>(
     rows: impl Iterator<Item = (u32, u32)>,
     places: u32,
@@ -118,9 +118,9 @@ fn by_place<G: Copy + Default>(
 }
 
 impl GroupOf {
-    /// Adds `stride` times the group of each of these places, which have one, to `groups`.
+    /// Adds `stride` times the group of each of these slots, whose bits are set, to `groups`.
     pub(super) fn add(&self, places: &[u32], stride: u32, groups: &mut [u32]) {
-        /// Of an array; of places without a group, some number.
+        /// Looks up groups in an array; undefined for slots without a group.
         fn add<G: Copy + Into<u32>>(group_of: &[G], places: &[u32], stride: u32, groups: &mut [u32]) {
             for (place, group) in places.iter().zip(groups) {
                 let of_place = group_of
@@ -142,7 +142,7 @@ impl GroupOf {
         }
     }
 
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
         match self {
             GroupOf::One => 0,

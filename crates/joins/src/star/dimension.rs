@@ -1,43 +1,43 @@
-//! A dimension as the probes see it: which keys are in it, and the group each belongs to.
+//! Dimensions: the keys that probes look up, and the group of each key.
 //!
-//! Keys that do not lie too far apart are positions of a bit vector, and of an array of group numbers if they lie densely. Others are
-//! looked up in a hash table of at least twice as many places (linear probing).
+//! Keys of a limited range are slots of a bit vector, and also of an array of group numbers if they are
+//! dense. Others are looked up in a hash table with at least twice as many slots (linear probing).
 //!
 //! Two rows of one key are refused, unless rows are only looked for (a semi join).
 
-use super::dense::{Dense, SPARSE};
-use super::key::{Digit, digits};
-use super::sparse::Sparse;
-use crate::Result;
+use super::dense::{DenseKeys, SPARSE};
+use super::key::{KeyDigit, digits};
+use super::sparse::HashedKeys;
+use crate::JoinResult;
 
-/// Dimensions of fewer places than this have bits whatever they hold: 1 MiB.
+/// Number of slots (1 MiB of bits) below which dimensions always use a bit vector.
 const SMALL: u128 = 1 << 23;
 
-/// What is in a dimension; immutable, shared by threads.
+/// A dimension; immutable and shared by threads.
 #[derive(Debug, Clone)]
 pub struct Dimension {
-    pub(super) keys: Keys,
-    /// How the columns of a key make one of 64 bits.
-    pub(super) digits: Vec<Digit>,
+    pub(super) keys: KeyLookup,
+    /// The digits that combine the columns of a key to 64 bits.
+    pub(super) digits: Vec<KeyDigit>,
     rows: usize,
     groups: u32,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Keys {
-    Dense(Dense),
-    Sparse(Sparse),
+pub(super) enum KeyLookup {
+    DenseKeys(DenseKeys),
+    HashedKeys(HashedKeys),
 }
 
-/// Collects the rows of a dimension.
+/// A builder of dimensions.
 #[derive(Debug)]
 pub struct DimensionBuilder {
     columns: usize,
-    /// One after the other, of each row all columns.
+    /// The keys, row by row.
     keys: Vec<i64>,
-    /// Of each row; rows behind the last belong to group 0.
+    /// The group of each row; further rows belong to group 0.
     groups: Vec<u32>,
-    /// Whether a key may come again.
+    /// True if keys may repeat.
     exists: bool,
 }
 
@@ -48,10 +48,10 @@ impl Default for DimensionBuilder {
 }
 
 impl DimensionBuilder {
-    /// A dimension without rows, whose keys have so many columns.
+    /// Creates a builder for keys of `columns` columns.
     ///
     /// # Panics
-    /// If there are none.
+    /// If `columns` is 0.
     pub fn new(columns: usize) -> Self {
         assert!(columns > 0, "a key has a column");
         Self {
@@ -62,24 +62,25 @@ impl DimensionBuilder {
         }
     }
 
-    /// The same, if its rows are only looked for: a key may come more than once, and there is one group.
+    /// Restricts the dimension to existence tests: keys may repeat, and there is one group.
     #[must_use]
     pub fn existence(mut self) -> Self {
         self.exists = true;
         self
     }
 
-    /// Rows that were added.
+    /// Returns the number of added rows.
     pub fn rows(&self) -> usize {
         self.keys.len() / self.columns
     }
 
-    /// Bytes of DRAM that these take.
+    /// Returns the number of bytes of DRAM that the builder occupies.
     pub fn bytes(&self) -> usize {
         self.keys.capacity() * size_of::<i64>() + self.groups.capacity() * size_of::<u32>()
     }
 
-    /// Adds a row of this key, which belongs to a group: numbers from 0 on. Rows whose key is NULL match nothing and are not added.
+    /// Adds a row with this key and group; groups are numbered from 0. Rows with a NULL in the key match
+    /// nothing and must not be added.
     ///
     /// # Panics
     /// If the key has another number of columns.
@@ -92,10 +93,10 @@ impl DimensionBuilder {
         self.keys.extend_from_slice(key);
     }
 
-    /// Adds rows: their keys one after the other, and the group of each; without any, they belong to group 0.
+    /// Adds rows: their keys, row by row, and the group of each. Without groups, they belong to group 0.
     ///
     /// # Panics
-    /// If these are no whole keys, or there are groups, but not one for each.
+    /// If the last key is incomplete, or the number of groups is neither 0 nor that of the keys.
     pub fn extend(&mut self, keys: &[i64], groups: &[u32]) {
         let rows = keys.len() / self.columns;
         assert_eq!(keys.len(), rows * self.columns, "columns of a key");
@@ -108,11 +109,12 @@ impl DimensionBuilder {
         self.keys.extend_from_slice(keys);
     }
 
-    /// The dimension, with as many groups as the greatest number tells. O(rows + places).
+    /// Builds the dimension. The largest group number determines the number of groups. O(rows + slots).
     ///
     /// # Errors
-    /// [`JoinError::DuplicateKey`](crate::JoinError::DuplicateKey); [`JoinError::KeyTooWide`](crate::JoinError::KeyTooWide).
-    pub fn finish(self) -> Result<Dimension> {
+    /// [`JoinError::DuplicateKey`](crate::JoinError::DuplicateKey);
+    /// [`JoinError::KeyTooWide`](crate::JoinError::KeyTooWide).
+    pub fn finish(self) -> JoinResult<Dimension> {
         let digits = digits(&self.keys, self.columns)?;
         let of_rows = self.groups.iter().copied().chain(std::iter::repeat(0));
         let count = self.rows();
@@ -121,7 +123,7 @@ impl DimensionBuilder {
             columns => {
                 let parts_of = |key| {
                     let parts = digits.iter().zip(key);
-                    parts.filter_map(|(digit, value): (&Digit, &i64)| digit.of(*value))
+                    parts.filter_map(|(digit, value): (&KeyDigit, &i64)| digit.of(*value))
                 };
                 let keys = self.keys.chunks_exact(columns);
                 keys.map(|key| parts_of(key).fold(0, i64::wrapping_add)).collect()
@@ -138,11 +140,11 @@ impl DimensionBuilder {
         let rows = keys.iter().copied().zip(of_rows);
         let (keys, rows) =
             if places <= SMALL || places <= SPARSE * count as u128 && places < u128::from(u32::MAX) {
-                let (dense, rows) = Dense::of(rows, (low, places as u32), (count, groups), self.exists)?;
-                (Keys::Dense(dense), rows)
+                let (dense, rows) = DenseKeys::of(rows, (low, places as u32), (count, groups), self.exists)?;
+                (KeyLookup::DenseKeys(dense), rows)
             } else {
-                let (sparse, rows) = Sparse::of(rows, count, self.exists)?;
-                (Keys::Sparse(sparse), rows)
+                let (sparse, rows) = HashedKeys::of(rows, count, self.exists)?;
+                (KeyLookup::HashedKeys(sparse), rows)
             };
         Ok(Dimension {
             keys,
@@ -154,51 +156,52 @@ impl DimensionBuilder {
 }
 
 impl Dimension {
-    /// Rows of different keys.
+    /// Returns the number of distinct keys.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns of its keys.
+    /// Returns the number of columns of its keys.
     pub fn columns(&self) -> usize {
         self.digits.len()
     }
 
-    /// Groups that its rows belong to.
+    /// Returns the number of groups.
     pub fn groups(&self) -> u32 {
         self.groups
     }
 
-    /// The group of a key that digits make, if it is there.
+    /// Returns the group of a key combined from digits, if the key is in the dimension.
     pub(super) fn group(&self, key: i64) -> Option<u32> {
         match &self.keys {
-            Keys::Dense(dense) => dense.group(key),
-            Keys::Sparse(sparse) => sparse.group(key),
+            KeyLookup::DenseKeys(dense) => dense.group(key),
+            KeyLookup::HashedKeys(sparse) => sparse.group(key),
         }
     }
 
-    /// Bytes of DRAM that a probe may touch to tell whether a key is there.
+    /// Returns the number of bytes of DRAM that an existence test may access.
     pub fn probe_bytes(&self) -> usize {
         match &self.keys {
-            Keys::Dense(dense) => dense.present.bytes(),
-            Keys::Sparse(sparse) => sparse.bytes(),
+            KeyLookup::DenseKeys(dense) => dense.present.bytes(),
+            KeyLookup::HashedKeys(sparse) => sparse.bytes(),
         }
     }
 
-    /// Bytes of DRAM that it takes.
+    /// Returns the number of bytes of DRAM that the dimension occupies.
     pub fn bytes(&self) -> usize {
         match &self.keys {
-            Keys::Dense(dense) => dense.bytes(),
-            Keys::Sparse(sparse) => sparse.bytes(),
+            KeyLookup::DenseKeys(dense) => dense.bytes(),
+            KeyLookup::HashedKeys(sparse) => sparse.bytes(),
         }
     }
 
-    /// Whether keys are positions of an array.
+    /// Returns true if keys are slots of a bit vector.
     pub fn is_dense(&self) -> bool {
-        matches!(self.keys, Keys::Dense(_))
+        matches!(self.keys, KeyLookup::DenseKeys(_))
     }
 
-    /// How many of the keys between two, inclusive, are in it: the share of a fact table's rows that match, if their keys are uniform.
+    /// Returns the share of the keys between two, inclusive, that are in the dimension: the selectivity for
+    /// uniform keys.
     pub fn share_of(&self, low: i64, high: i64) -> f64 {
         let span = i128::from(high) - i128::from(low) + 1;
         (self.rows as f64 / span.max(1) as f64).min(1.0)
@@ -210,7 +213,7 @@ mod tests {
     use super::*;
     use crate::JoinError;
 
-    fn of(rows: &[(i64, u32)]) -> Result<Dimension> {
+    fn of(rows: &[(i64, u32)]) -> JoinResult<Dimension> {
         let mut builder = DimensionBuilder::default();
         rows.iter().for_each(|&(key, group)| builder.push(&[key], group));
         builder.finish()
@@ -222,7 +225,7 @@ mod tests {
         let dimension = of(&rows).expect("unique");
         assert!(!dimension.is_dense());
         assert_eq!((dimension.rows(), dimension.groups()), (1000, 7));
-        let Keys::Sparse(sparse) = &dimension.keys else {
+        let KeyLookup::HashedKeys(sparse) = &dimension.keys else {
             panic!("not sparse")
         };
         for (key, group) in rows {

@@ -1,21 +1,22 @@
-//! Keys of several columns as one of 64 bits: the distances from each column's least value as the digits of a number.
+//! Keys of several columns, combined to 64 bits: the offsets from the least value of each column are the
+//! digits of a number.
 
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
-/// What a column adds to a key.
+/// The contribution of a column to a combined key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Digit {
-    /// The least and the greatest value in the dimension; if it has no row the least is greater.
+pub(super) struct KeyDigit {
+    /// The least and the greatest value in the dimension; the least is greater if it has no row.
     pub(super) low: i64,
     pub(super) high: i64,
-    /// What value counts for nothing.
+    /// The value that contributes 0.
     origin: i64,
-    /// How many keys there are to each value.
+    /// The factor of the distance from that value.
     place: i64,
 }
 
-impl Digit {
-    /// What a value adds to a key; none if the dimension has no such value.
+impl KeyDigit {
+    /// Returns the contribution of a value; none if it is out of the range of the dimension.
     #[inline]
     pub(super) fn of(&self, value: i64) -> Option<i64> {
         (self.low..=self.high)
@@ -24,25 +25,27 @@ impl Digit {
     }
 }
 
-/// The digits of keys of so many columns, which follow each other in `keys`. Keys of a single column stay as they are.
+/// Computes the digits for keys of `columns` columns, stored row by row. Keys of a single column stay
+/// unchanged.
 ///
 /// # Errors
-/// [`JoinError::KeyTooWide`] if 63 bits cannot number the combinations of values between the least and the greatest.
-pub(super) fn digits(keys: &[i64], columns: usize) -> Result<Vec<Digit>> {
+/// [`JoinError::KeyTooWide`] if 63 bits cannot number the combinations of values between the least and the
+/// greatest.
+pub(super) fn digits(keys: &[i64], columns: usize) -> JoinResult<Vec<KeyDigit>> {
     let mut digits = Vec::with_capacity(columns);
     let mut place = 1_i64;
     for column in 0..columns {
         let values = || keys.iter().skip(column).step_by(columns).copied();
         let (low, high) = values().min().zip(values().max()).unwrap_or((0, -1));
         if columns == 1 {
-            return Ok(vec![Digit {
+            return Ok(vec![KeyDigit {
                 low,
                 high,
                 origin: 0,
                 place,
             }]);
         }
-        digits.push(Digit {
+        digits.push(KeyDigit {
             low,
             high,
             origin: low,
@@ -59,7 +62,7 @@ pub(super) fn digits(keys: &[i64], columns: usize) -> Result<Vec<Digit>> {
 mod tests {
     use super::*;
 
-    fn key(digits: &[Digit], values: &[i64]) -> Option<i64> {
+    fn key(digits: &[KeyDigit], values: &[i64]) -> Option<i64> {
         let parts = digits.iter().zip(values);
         parts.map(|(digit, value)| digit.of(*value)).sum()
     }

@@ -1,17 +1,17 @@
-//! What is aggregated: expressions over integer columns of the fact table.
+//! Measures: the aggregated expressions over integer columns of the fact table.
 //!
-//! A result outside of the expression's type is an error; a NULL operand makes a NULL.
+//! A result outside of the type of the expression is an error; a NULL operand yields NULL.
 
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
-/// The type an expression is of, which its results are checked against.
+/// The type of an expression, for overflow checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Width {
     /// 32 bits.
     W32,
     /// 64 bits.
     W64,
-    /// Of which the caller knows that no result can leave 64 bits: these are not checked, which is quicker.
+    /// 64 bits without checks, for expressions that the caller knows not to overflow.
     Fits,
 }
 
@@ -26,29 +26,29 @@ impl Width {
 
 /// An operation of two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum MeasureOperation {
     Add,
     Subtract,
     Multiply,
 }
 
-impl Operation {
+impl MeasureOperation {
     #[inline(always)]
     fn wrapping(self, a: i64, b: i64) -> i64 {
         match self {
-            Operation::Add => a.wrapping_add(b),
-            Operation::Subtract => a.wrapping_sub(b),
-            Operation::Multiply => a.wrapping_mul(b),
+            MeasureOperation::Add => a.wrapping_add(b),
+            MeasureOperation::Subtract => a.wrapping_sub(b),
+            MeasureOperation::Multiply => a.wrapping_mul(b),
         }
     }
 
-    /// The result, and whether it is outside of its type.
+    /// Returns the result and true if it overflows.
     #[inline(always)]
     fn overflowing(self, width: Width, a: i64, b: i64) -> (i64, bool) {
         let (value, outside) = match self {
-            Operation::Add => a.overflowing_add(b),
-            Operation::Subtract => a.overflowing_sub(b),
-            Operation::Multiply => a.overflowing_mul(b),
+            MeasureOperation::Add => a.overflowing_add(b),
+            MeasureOperation::Subtract => a.overflowing_sub(b),
+            MeasureOperation::Multiply => a.overflowing_mul(b),
         };
         match width {
             Width::W32 => (value, outside || i64::from(value as i32) != value),
@@ -58,9 +58,9 @@ impl Operation {
 
     fn sign(self) -> char {
         match self {
-            Operation::Add => '+',
-            Operation::Subtract => '-',
-            Operation::Multiply => '*',
+            MeasureOperation::Add => '+',
+            MeasureOperation::Subtract => '-',
+            MeasureOperation::Multiply => '*',
         }
     }
 }
@@ -68,7 +68,7 @@ impl Operation {
 /// An expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// A column, by its number in the list of [`StarJoin::measured`](super::StarJoin::measured).
+    /// A column, by its position in [`StarJoin::measured`](super::StarJoin::measured).
     Column(usize),
     /// A constant.
     Literal(i64),
@@ -80,37 +80,38 @@ pub enum Measure {
     Multiply(Width, Box<Measure>, Box<Measure>),
 }
 
-/// Values of a column or of an expression, one for each selected row; where `valid` is not empty, whether it is not NULL.
+/// The values of a column or an expression for the selected rows. If `valid` is not empty, it is false for
+/// NULL.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Values {
+pub struct MeasureValues {
     pub(super) values: Vec<i64>,
     pub(super) valid: Vec<bool>,
 }
 
-impl Values {
-    /// Values; `valid` says which are not NULL, and is empty if all are.
+impl MeasureValues {
+    /// Wraps values; `valid` is false for NULL, and empty if there is no NULL.
     ///
     /// # Panics
-    /// If it is of another length, and not empty.
-    pub fn new(values: Vec<i64>, valid: Vec<bool>) -> Values {
+    /// If `valid` has another length and is not empty.
+    pub fn new(values: Vec<i64>, valid: Vec<bool>) -> MeasureValues {
         assert!(
             valid.is_empty() || valid.len() == values.len(),
             "one for each value"
         );
-        Values { values, valid }
+        MeasureValues { values, valid }
     }
 
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.values) + size_of_val(&*self.valid)
     }
 
-    fn set(&mut self, other: &Values) {
+    fn set(&mut self, other: &MeasureValues) {
         self.values.clone_from(&other.values);
         self.valid.clone_from(&other.valid);
     }
 
-    /// Makes them those of codes, which are numbers less `base`; 0 is NULL, if there is one.
+    /// Replaces the values by those of codes, which are offset by `base`; code 0 is NULL if `has_null`.
     pub(super) fn set_codes(&mut self, codes: impl Iterator<Item = u64> + Clone, base: i64, has_null: bool) {
         self.valid.clear();
         if has_null {
@@ -121,16 +122,16 @@ impl Values {
             .extend(codes.map(|code| (code as i64).wrapping_add(base)));
     }
 
-    /// The value of a row, unless it is NULL.
+    /// Returns the value of a row, unless it is NULL.
     pub(super) fn get(&self, row: usize) -> Option<i64> {
         let valid = self.valid.get(row).is_none_or(|valid| *valid);
         valid.then(|| self.values[row])
     }
 
-    /// Those of some rows.
-    pub(super) fn of(&self, rows: &[usize]) -> Values {
+    /// Returns the values of some rows.
+    pub(super) fn of(&self, rows: &[usize]) -> MeasureValues {
         let valid = rows.iter().filter_map(|row| self.valid.get(*row).copied());
-        Values {
+        MeasureValues {
             values: rows.iter().map(|row| self.values[*row]).collect(),
             valid: valid.collect(),
         }
@@ -138,17 +139,17 @@ impl Values {
 }
 
 impl Measure {
-    /// Its values for rows whose columns are these. `room` lends what it needs in between.
+    /// Evaluates the measure for rows with these columns. `room` holds reusable buffers.
     ///
     /// # Errors
     /// [`JoinError::Overflow`].
     pub(super) fn evaluate(
         &self,
-        columns: &[Values],
+        columns: &[MeasureValues],
         rows: usize,
-        out: &mut Values,
-        room: &mut Vec<Values>,
-    ) -> Result<()> {
+        out: &mut MeasureValues,
+        room: &mut Vec<MeasureValues>,
+    ) -> JoinResult<()> {
         let (operation, width, left, right) = match self {
             Measure::Column(number) => {
                 out.set(&columns[*number]);
@@ -160,9 +161,9 @@ impl Measure {
                 out.valid.clear();
                 return Ok(());
             }
-            Measure::Add(width, left, right) => (Operation::Add, *width, left, right),
-            Measure::Subtract(width, left, right) => (Operation::Subtract, *width, left, right),
-            Measure::Multiply(width, left, right) => (Operation::Multiply, *width, left, right),
+            Measure::Add(width, left, right) => (MeasureOperation::Add, *width, left, right),
+            Measure::Subtract(width, left, right) => (MeasureOperation::Subtract, *width, left, right),
+            Measure::Multiply(width, left, right) => (MeasureOperation::Multiply, *width, left, right),
         };
         left.evaluate(columns, rows, out, room)?;
         let mut lent = room.pop().unwrap_or_default();
@@ -173,11 +174,11 @@ impl Measure {
                 &lent
             }
         };
-        // A place of its own for each operation keeps its loop free of branches.
+        // A separate call for each operation keeps its loop free of branches.
         match operation {
-            Operation::Add => combine(Operation::Add, width, out, right),
-            Operation::Subtract => combine(Operation::Subtract, width, out, right),
-            Operation::Multiply => combine(Operation::Multiply, width, out, right),
+            MeasureOperation::Add => combine(MeasureOperation::Add, width, out, right),
+            MeasureOperation::Subtract => combine(MeasureOperation::Subtract, width, out, right),
+            MeasureOperation::Multiply => combine(MeasureOperation::Multiply, width, out, right),
         }?;
         room.push(lent);
         Ok(())
@@ -186,7 +187,12 @@ impl Measure {
 
 /// Replaces the left operands, in `out`, by the results.
 #[inline(always)]
-fn combine(operation: Operation, width: Width, out: &mut Values, right: &Values) -> Result<()> {
+fn combine(
+    operation: MeasureOperation,
+    width: Width,
+    out: &mut MeasureValues,
+    right: &MeasureValues,
+) -> JoinResult<()> {
     if out.valid.is_empty() {
         out.valid.clone_from(&right.valid);
     } else {
@@ -206,7 +212,7 @@ fn combine(operation: Operation, width: Width, out: &mut Values, right: &Values)
             any |= operation.overflowing(width, *left, *right).1;
         }
     } else {
-        // What stands in the place of a NULL is no value.
+        // The value stored for a NULL is undefined and must not count as overflow.
         for ((left, right), valid) in out.values.iter().zip(&right.values).zip(&out.valid) {
             any |= *valid && operation.overflowing(width, *left, *right).1;
         }
@@ -219,9 +225,14 @@ fn combine(operation: Operation, width: Width, out: &mut Values, right: &Values)
     Ok(())
 }
 
-/// The error for the first row whose result is outside of its type.
+/// Returns the error for the first row whose result overflows.
 #[cold]
-fn overflow(operation: Operation, width: Width, left: &Values, right: &Values) -> JoinError {
+fn overflow(
+    operation: MeasureOperation,
+    width: Width,
+    left: &MeasureValues,
+    right: &MeasureValues,
+) -> JoinError {
     let pairs = left.values.iter().zip(&right.values).enumerate();
     let valid = |row: usize| left.valid.get(row).is_none_or(|valid| *valid);
     let mut outside = pairs.filter(|(row, (a, b))| valid(*row) && operation.overflowing(width, **a, **b).1);
@@ -240,7 +251,7 @@ mod tests {
 
     #[test]
     fn nulls_and_overflow() {
-        let column = |values: &[i64], valid: &[bool]| Values {
+        let column = |values: &[i64], valid: &[bool]| MeasureValues {
             values: values.to_vec(),
             valid: valid.to_vec(),
         };
@@ -249,7 +260,7 @@ mod tests {
             column(&[4, 2, 6], &[]),
         ];
         let of = |measure: Measure| {
-            let (mut values, mut room) = (Values::default(), vec![column(&[7; 9], &[false; 9])]);
+            let (mut values, mut room) = (MeasureValues::default(), vec![column(&[7; 9], &[false; 9])]);
             measure
                 .evaluate(&columns, 3, &mut values, &mut room)
                 .map(|()| values)
@@ -275,7 +286,7 @@ mod tests {
             Box::new(Measure::Column(0)),
             Box::new(Measure::Literal(1)),
         );
-        let mut values = Values::default();
+        let mut values = MeasureValues::default();
         more.evaluate(&columns, 2, &mut values, &mut Vec::new())
             .expect("NULL does not overflow");
         assert_eq!((values.values[0], values.valid), (2, vec![true, false]));

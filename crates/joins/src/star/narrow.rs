@@ -1,7 +1,8 @@
-//! Probes of a single column of the fact table whose codes have 32 bits at most: almost all of them.
+//! Probes of a single column of the fact table with codes of at most 32 bits, which are by far the most
+//! common ones.
 //!
-//! While many rows of a block are left, all of them are looked up as they are unpacked, and a bit mask says which stay. Few rows
-//! are looked up one by one.
+//! While many rows of a block remain, all rows of the block are looked up as they are unpacked, and a bit
+//! mask records the result. Few rows are looked up one by one.
 
 use halocline_columns::{
     BLOCK_ROWS, BlockMask, CodeFilter, CodePredicate, CodeReader, Column, Segment, Selection,
@@ -9,60 +10,61 @@ use halocline_columns::{
 
 use std::ops::Range;
 
-use super::dense::Dense;
-use super::dimension::{Dimension, Keys};
+use super::dense::DenseKeys;
+use super::dimension::{Dimension, KeyLookup};
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
-use super::sparse::Sparse;
-use crate::Result;
+use super::sparse::HashedKeys;
+use crate::JoinResult;
 
-/// From so many rows of a block on, all of them are probed.
+/// Number of remaining rows of a block from which all of its rows are probed.
 const MOST: usize = 160;
 
-/// From so many rows of a block on, all of its runs are.
+/// Number of remaining rows of a block from which all of its runs are probed.
 const MOST_BY_RUNS: usize = 32;
 
-/// Blocks that are looked at to know what a probe keeps.
+/// Number of blocks in the sample that estimates the selectivity of a probe.
 const SAMPLE: usize = 8;
 
-/// A column that is probed, in one segment.
+/// The probe of a column in one segment.
 pub(super) struct NarrowProbe<'a> {
-    keys: Reader<'a>,
+    keys: KeyReader<'a>,
     column: &'a Column,
     dimension: &'a Dimension,
-    /// What to add to a code to get its value.
+    /// Offset from a code to its value.
     base: i64,
-    /// Whether code 0 is NULL.
+    /// True if code 0 is NULL.
     has_null: bool,
-    /// What a group of this dimension counts for in the number of the whole.
+    /// Factor of the group of this dimension in the number of the combined group.
     stride: u32,
 }
 
-/// How keys are looked up.
-enum Reader<'a> {
-    /// Not at all: all that its conditions leave are there.
+/// The method of looking up keys.
+enum KeyReader<'a> {
+    /// No lookup: all keys that match the conditions are in the dimension.
     Whole,
-    /// By place; while all rows are, first by [rough](Dense::rough) ones.
-    Dense(CodeFilter<'a>, &'a Dense, Option<Box<CodeFilter<'a>>>),
-    /// By value.
-    Sparse(CodeReader<'a, u32>, &'a Sparse),
+    /// By slot; where all rows of a block are probed, first in the [rough](DenseKeys::rough) bits.
+    DenseKeys(CodeFilter<'a>, &'a DenseKeys, Option<Box<CodeFilter<'a>>>),
+    /// By hash.
+    HashedKeys(CodeReader<'a, u32>, &'a HashedKeys),
 }
 
 impl<'a> NarrowProbe<'a> {
-    /// In a segment, with the conditions that its bounds make; `None` if no row can match.
+    /// Creates the probe for a segment and adds the conditions that its bounds imply; `None` if no row can
+    /// match.
     ///
     /// # Panics
-    /// If it is not of one column of whole numbers, with codes of 32 bits at most.
+    /// If it is not a single integer column with codes of at most 32 bits.
     pub(super) fn of(
         probe: &'a Probe,
         stride: u32,
         segment: &'a Segment,
         conditions: &mut Vec<(usize, CodePredicate)>,
-    ) -> Result<Option<Self>> {
+    ) -> JoinResult<Option<Self>> {
         let column = segment.column(probe.columns[0]);
         let (base, has_null) = integers(column).expect(READABLE);
         let keys = match &probe.dimension.keys {
-            Keys::Dense(dense) => {
+            KeyLookup::DenseKeys(dense) => {
                 let bounds = within(dense, column, base);
                 if bounds == CodePredicate::Nothing {
                     return Ok(None);
@@ -73,17 +75,17 @@ impl<'a> NarrowProbe<'a> {
                 }
                 let add = base.wrapping_sub(dense.low) as u64;
                 match is_whole {
-                    true => Reader::Whole,
+                    true => KeyReader::Whole,
                     false => {
                         let rough = dense
                             .rough
                             .as_ref()
                             .map(|rough| column.filter(add, rough).map(Box::new));
-                        Reader::Dense(column.filter(add, &dense.present)?, dense, rough.transpose()?)
+                        KeyReader::DenseKeys(column.filter(add, &dense.present)?, dense, rough.transpose()?)
                     }
                 }
             }
-            Keys::Sparse(sparse) => Reader::Sparse(column.code_reader()?, sparse),
+            KeyLookup::HashedKeys(sparse) => KeyReader::HashedKeys(column.code_reader()?, sparse),
         };
         Ok(Some(Self {
             keys,
@@ -95,21 +97,21 @@ impl<'a> NarrowProbe<'a> {
         }))
     }
 
-    /// Whether a row of a chunk can be in the dimension.
-    pub(super) fn may_match(&self, chunk: usize) -> Result<bool> {
+    /// Returns true if the keys of a chunk can be in the dimension, by its zone.
+    pub(super) fn may_match(&self, chunk: usize) -> JoinResult<bool> {
         let (low, high) = self.column.zone(chunk)?;
         Ok(match &self.keys {
-            Reader::Dense(_, dense, _) => {
+            KeyReader::DenseKeys(_, dense, _) => {
                 let value = |code: u64| i128::from(code) + i128::from(self.base);
                 let first = i128::from(dense.low);
                 value(high) >= first && value(low) < first + i128::from(dense.present.places())
             }
-            Reader::Whole | Reader::Sparse(..) => self.dimension.rows() > 0,
+            KeyReader::Whole | KeyReader::HashedKeys(..) => self.dimension.rows() > 0,
         })
     }
 
-    /// The share of rows that it keeps, in a few blocks all over a segment that has rows.
-    pub(super) fn sample(&mut self, segment: &Segment) -> Result<f64> {
+    /// Estimates the share of rows that pass, by a few blocks spread over a non-empty segment.
+    pub(super) fn sample(&mut self, segment: &Segment) -> JoinResult<f64> {
         let (size, rows) = (segment.chunk_rows(), segment.rows());
         let (mut selection, mut room) = (Selection::default(), Vec::new());
         let (mut seen, mut kept) = (0, 0);
@@ -126,61 +128,64 @@ impl<'a> NarrowProbe<'a> {
         Ok(kept as f64 / seen.max(1) as f64)
     }
 
-    /// Whether it pays to look up all rows of blocks of which so many are left, on average.
-    pub(super) fn looks_all_up(&mut self, chunk: usize, left: usize) -> Result<bool> {
+    /// Returns true if probing all rows is cheaper for blocks with this average number of remaining rows.
+    pub(super) fn looks_all_up(&mut self, chunk: usize, left: usize) -> JoinResult<bool> {
         Ok(match &mut self.keys {
-            Reader::Dense(filter, ..) => left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?,
-            Reader::Whole => true,
-            Reader::Sparse(..) => false,
+            KeyReader::DenseKeys(filter, ..) => {
+                left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?
+            }
+            KeyReader::Whole => true,
+            KeyReader::HashedKeys(..) => false,
         })
     }
 
-    /// Whether looking all up tells only which rows may be there.
-    pub(super) fn is_rough(&mut self, chunk: usize) -> Result<bool> {
+    /// Returns true if probing all rows yields only candidates.
+    pub(super) fn is_rough(&mut self, chunk: usize) -> JoinResult<bool> {
         Ok(match &mut self.keys {
-            Reader::Dense(.., Some(rough)) => rough.by_rows(chunk)?,
+            KeyReader::DenseKeys(.., Some(rough)) => rough.by_rows(chunk)?,
             _ => false,
         })
     }
 
-    /// Says which blocks [`keep`](Self::keep) is about to be asked for.
-    pub(super) fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> Result<()> {
+    /// Announces the blocks that [`keep`](Self::keep) will be called for.
+    pub(super) fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> JoinResult<()> {
         match &mut self.keys {
-            Reader::Dense(filter, ..) => Ok(filter.reads(chunk, blocks)?),
-            Reader::Whole | Reader::Sparse(..) => Ok(()),
+            KeyReader::DenseKeys(filter, ..) => Ok(filter.reads(chunk, blocks)?),
+            KeyReader::Whole | KeyReader::HashedKeys(..) => Ok(()),
         }
     }
 
-    /// Clears the bits of a block's rows that are not in the dimension, or of most of them if it [is rough](Self::is_rough).
+    /// Clears the bits of the rows of a block that are not in the dimension, or of most of them if it [is
+    /// rough](Self::is_rough).
     ///
     /// # Panics
-    /// If it does not [look all up](Self::looks_all_up).
-    pub(super) fn keep(&mut self, chunk: usize, block: usize, mask: &mut BlockMask) -> Result<()> {
+    /// If it does not [probe all rows](Self::looks_all_up).
+    pub(super) fn keep(&mut self, chunk: usize, block: usize, mask: &mut BlockMask) -> JoinResult<()> {
         let is_rough = self.is_rough(chunk)?;
         match &mut self.keys {
-            Reader::Whole => Ok(()),
-            Reader::Dense(.., Some(rough)) if is_rough => Ok(rough.keep(chunk, block, mask)?),
-            Reader::Dense(filter, ..) => Ok(filter.keep(chunk, block, mask)?),
-            Reader::Sparse(..) => panic!("hashed keys are looked up one by one"),
+            KeyReader::Whole => Ok(()),
+            KeyReader::DenseKeys(.., Some(rough)) if is_rough => Ok(rough.keep(chunk, block, mask)?),
+            KeyReader::DenseKeys(filter, ..) => Ok(filter.keep(chunk, block, mask)?),
+            KeyReader::HashedKeys(..) => panic!("hashed keys are looked up one by one"),
         }
     }
 
-    /// Keeps those of the selected rows, from a block on, that are in the dimension.
+    /// Keeps the selected rows, relative to a block, that are in the dimension.
     pub(super) fn pass(
         &mut self,
         chunk: usize,
         block: usize,
         selection: &mut Selection,
         room: &mut Vec<u32>,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         let codes = in_room(room, selection.len());
         match &mut self.keys {
-            Reader::Whole => {}
-            Reader::Dense(filter, dense, _) => {
+            KeyReader::Whole => {}
+            KeyReader::DenseKeys(filter, dense, _) => {
                 filter.read_rows(chunk, block, selection.rows(), codes)?;
                 selection.keep(codes, &dense.present);
             }
-            Reader::Sparse(reader, sparse) => {
+            KeyReader::HashedKeys(reader, sparse) => {
                 reader.read_rows(chunk, block, selection.rows(), codes)?;
                 selection.keep_if(|at| {
                     let value = i64::from(codes[at]).wrapping_add(self.base);
@@ -191,7 +196,8 @@ impl<'a> NarrowProbe<'a> {
         Ok(())
     }
 
-    /// Adds what the dimension's groups count for to the numbers of rows, from a block on, that have passed.
+    /// Adds the contribution of this dimension to the group numbers of rows, relative to a block, that have
+    /// passed.
     pub(super) fn add_groups(
         &mut self,
         chunk: usize,
@@ -199,18 +205,18 @@ impl<'a> NarrowProbe<'a> {
         rows: &[u16],
         groups: &mut [u32],
         room: &mut Vec<u32>,
-    ) -> Result<()> {
+    ) -> JoinResult<()> {
         if self.dimension.groups() <= 1 {
             return Ok(());
         }
         let codes = in_room(room, rows.len());
         match &mut self.keys {
-            Reader::Whole => {}
-            Reader::Dense(filter, dense, _) => {
+            KeyReader::Whole => {}
+            KeyReader::DenseKeys(filter, dense, _) => {
                 filter.read_rows(chunk, block, rows, codes)?;
                 dense.group_of.add(codes, self.stride, groups);
             }
-            Reader::Sparse(reader, sparse) => {
+            KeyReader::HashedKeys(reader, sparse) => {
                 reader.read_rows(chunk, block, rows, codes)?;
                 for (code, group) in codes.iter().zip(groups) {
                     let value = i64::from(*code).wrapping_add(self.base);
@@ -222,7 +228,7 @@ impl<'a> NarrowProbe<'a> {
     }
 }
 
-/// Room for so many numbers.
+/// Returns the first `len` numbers of a buffer, which grows if necessary.
 pub(super) fn in_room<T: Copy + Default>(room: &mut Vec<T>, len: usize) -> &mut [T] {
     if room.len() < len {
         room.resize(len, T::default());
@@ -230,8 +236,8 @@ pub(super) fn in_room<T: Copy + Default>(room: &mut Vec<T>, len: usize) -> &mut 
     &mut room[..len]
 }
 
-/// The codes of a column between a dimension's least and greatest key.
-fn within(dense: &Dense, column: &Column, base: i64) -> CodePredicate {
+/// Returns the codes of a column between the least and the greatest key of a dimension.
+fn within(dense: &DenseKeys, column: &Column, base: i64) -> CodePredicate {
     let high = i128::from(dense.low) + i128::from(dense.present.places()) - 1;
     match i64::try_from(high) {
         Ok(high) => codes_within(dense.low, high, column, base),
@@ -240,8 +246,9 @@ fn within(dense: &Dense, column: &Column, base: i64) -> CodePredicate {
     }
 }
 
-/// Whether a code outside of a dimension's range may have a place in it when places are counted in 32 bits.
-fn wraps_into(dense: &Dense, column: &Column, base: i64) -> bool {
+/// Returns true if a code outside of a dimension's range may have a place in it when places are counted in 32
+/// bits.
+fn wraps_into(dense: &DenseKeys, column: &Column, base: i64) -> bool {
     let least = i128::from(base) - i128::from(dense.low);
     let most = least
         + column
@@ -250,7 +257,7 @@ fn wraps_into(dense: &Dense, column: &Column, base: i64) -> bool {
     least < i128::from(dense.present.places()) - (1 << 32) || most >= 1 << 32
 }
 
-/// A mask whose first bits are set.
+/// Returns a mask whose first bits are set.
 fn first_bits(count: usize) -> BlockMask {
     std::array::from_fn(|word| match count.saturating_sub(word * 64) {
         0 => 0,

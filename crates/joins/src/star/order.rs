@@ -1,4 +1,5 @@
-//! In which order probes go: those first that throw away most rows for what they cost (the rank of predicate ordering).
+//! The order of probes: those that discard most rows for their cost come first (rank-based predicate
+//! ordering).
 //!
 //! The share of rows that a probe leaves is measured on a sample. Before dimensions are read, `EXPLAIN` shows
 //! an estimate from their rows and the bounds of their keys.
@@ -8,23 +9,23 @@ use halocline_columns::{Column, Encoding};
 use super::dimension::Dimension;
 use super::pipeline::integers;
 
-/// What a probe costs, and what it does.
+/// The estimated cost and selectivity of a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProbeCost {
-    /// The share of rows that it keeps, if keys are uniform; `None` if it is not known.
+    /// The share of rows that pass, for uniform keys; `None` if it is unknown.
     pub share: Option<f64>,
-    /// Bits that a row takes of the columns of the fact table that it reads.
+    /// Bits per row of the columns of the fact table that it reads.
     pub bits: f64,
-    /// The share of rows that have to be looked up: of a run, one.
+    /// The share of rows that must be looked up: one per run.
     pub looked_up: f64,
-    /// Bytes of DRAM that a probe may touch to tell whether a key is there.
+    /// Bytes of DRAM that an existence test may access.
     pub bytes: usize,
-    /// Whether keys are hashed.
+    /// True if keys are hashed.
     pub hashed: bool,
 }
 
 impl ProbeCost {
-    /// Of probing `dimension` with these columns of the fact table.
+    /// Estimates the cost of probing `dimension` with these columns of the fact table.
     pub(super) fn of(columns: &[&Column], dimension: &Dimension) -> ProbeCost {
         let (mut cost, bounds) = ProbeCost::reading(columns);
         cost.share = bounds.map(|(low, high)| dimension.share_of(low, high));
@@ -33,7 +34,8 @@ impl ProbeCost {
         cost
     }
 
-    /// Of probing a dimension of so many rows that has not been read, with these columns of the fact table.
+    /// Estimates the cost of probing a dimension of `rows` rows that is not loaded yet with these columns of
+    /// the fact table.
     pub fn estimated(columns: &[&Column], rows: Option<usize>) -> ProbeCost {
         let (mut cost, bounds) = ProbeCost::reading(columns);
         let span = bounds.map(|(low, high)| (i128::from(high) - i128::from(low) + 1) as f64);
@@ -42,7 +44,7 @@ impl ProbeCost {
         cost
     }
 
-    /// Of reading columns, and what lies between the least and greatest value of a single one.
+    /// Estimates the cost of reading columns, and returns the bounds of a single column with it.
     fn reading(columns: &[&Column]) -> (ProbeCost, Option<(i64, i64)>) {
         let infos = columns.iter().filter_map(|column| column.chunk_info(0).ok());
         let mut cost = ProbeCost {
@@ -70,16 +72,17 @@ impl ProbeCost {
         (cost, bounds)
     }
 
-    /// The order of probes of these costs.
+    /// Returns the order of probes with these costs.
     pub fn order(costs: &[ProbeCost]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..costs.len()).collect();
         order.sort_by(|a, b| costs[*b].rank().total_cmp(&costs[*a].rank()));
         order
     }
 
-    /// The share of work that it saves those after it over what it costs, in hundredths of a nanosecond and row: reading the bits
-    /// of its columns, looking keys up, and what it waits for where the bytes do not fit a core's caches. A row of few that are left
-    /// costs about four times what one of many does, so that a probe that leaves a fifth saves little.
+    /// Returns the share of work that the probe saves the later ones, divided by its cost in hundredths of a
+    /// nanosecond per row: reading the bits of its columns, looking up keys, and cache misses where the bytes
+    /// exceed the caches of a core. One of few remaining rows costs about four times as much as one of many,
+    /// so a probe that passes a fifth saves little.
     fn rank(&self) -> f64 {
         let waits = match self.bytes {
             ..0x4000 => 0.0,

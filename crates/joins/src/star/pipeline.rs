@@ -1,8 +1,8 @@
 //! The pipeline over one segment: from stripes of some blocks to aggregates.
 //!
-//! What is left of a stripe is a bit mask for each block while it is much, and one selection vector for all of them then, which
-//! the stripes behind join if they leave little too: what is done once for each pass over rows is done for many, and their lines
-//! are fetched side by side.
+//! The remaining rows of a stripe are a bit mask per block while they are many, and then one selection vector
+//! for all blocks, which the next stripes share if few of their rows remain: fixed costs per pass are shared
+//! by many rows, and their lines are fetched concurrently.
 //!
 //! A stripe is eight blocks of 1,024 rows. While more than a sixth of the rows is left (a thirtieth if keys
 //! are stored as runs), a probe looks up all of them and a bit mask says what stays; later probes use a
@@ -13,63 +13,63 @@ use std::collections::BTreeMap;
 
 use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment, Selection};
 
-use super::aggregate::Groups;
-use super::measure::Values;
+use super::aggregate::GroupStates;
+use super::measure::MeasureValues;
 use super::narrow::{NarrowProbe, in_room};
 use super::run::{StarJoin, StarStats};
-use super::stripe::{Few, STRIPE, Stripe};
+use super::stripe::{PendingSelection, STRIPE, Stripe};
 use super::wide::WideProbe;
-use crate::Result;
+use crate::JoinResult;
 
-/// Rows in a selection from which on it gets no more: enough that what waits for memory waits for many.
+/// Number of rows from which a selection is processed: enough to overlap many accesses to memory.
 const ENOUGH: usize = 1024;
 
-/// A probe in one segment.
-enum AnyProbe<'a> {
-    /// Of one column, whose codes have 32 bits.
+/// A probe of one segment.
+enum SegmentProbe<'a> {
+    /// A single column with codes of 32 bits.
     Narrow(Box<NarrowProbe<'a>>),
     Wide(WideProbe<'a>),
 }
 
-/// A column that is measured.
-struct MeasuredOf<'a> {
-    reader: Reader<'a>,
+/// A column that measures refer to.
+struct MeasuredColumn<'a> {
+    reader: ValueReader<'a>,
     base: i64,
     has_null: bool,
 }
 
-/// By the bits that codes need.
-enum Reader<'a> {
+/// A reader by the width of the codes.
+enum ValueReader<'a> {
     Narrow(CodeReader<'a, u32>),
     Wide(CodeReader<'a, u64>),
 }
 
-/// What the caller has made sure of by [`StarJoin::can_read`].
+/// The precondition that the caller ensures by [`StarJoin::can_read`].
 pub(super) const READABLE: &str = "a star join reads whole numbers";
 
-/// The pipeline, with room for a block.
+/// The pipeline over one segment, with its buffers.
 pub(super) struct Pipeline<'a> {
     join: &'a StarJoin,
     segment: &'a Segment,
     conditions: Vec<(usize, CodePredicate)>,
-    probes: Vec<AnyProbe<'a>>,
-    measured: Vec<MeasuredOf<'a>>,
+    probes: Vec<SegmentProbe<'a>>,
+    measured: Vec<MeasuredColumn<'a>>,
     stripe: Stripe,
-    /// Rows that are left of stripes, and what they are.
+    /// Remaining rows of stripes, and where they are.
     selection: Selection,
-    few: Few,
-    /// Codes of the rows that are left.
+    few: PendingSelection,
+    /// Codes of the remaining rows.
     codes: (Vec<u32>, Vec<u64>),
     groups: Vec<u32>,
-    columns: Vec<Values>,
-    /// Blocks of the chunk that each probe has read something of, in order, and those that the measures have.
+    columns: Vec<MeasureValues>,
+    /// Number of blocks of the chunk that each probe has read, in order, followed by that of the measures.
     blocks_read: Vec<u64>,
-    values: Values,
-    room: Vec<Values>,
+    values: MeasureValues,
+    room: Vec<MeasureValues>,
 }
 
 impl<'a> Pipeline<'a> {
-    /// Of a segment; nothing if no row of it can take part.
+    /// Returns the pipeline over a segment; none if no row of it can match.
     ///
     /// # Panics
     /// If it [cannot be read](StarJoin::can_read).
@@ -78,7 +78,7 @@ impl<'a> Pipeline<'a> {
         segment: &'a Segment,
         conditions: &[(usize, CodePredicate)],
         order: &[usize],
-    ) -> Result<Option<Self>> {
+    ) -> JoinResult<Option<Self>> {
         let mut conditions = conditions.to_vec();
         if conditions
             .iter()
@@ -95,11 +95,11 @@ impl<'a> Pipeline<'a> {
             };
             if !narrow {
                 let wide = WideProbe::of(probe, join.strides[number], segment, &mut conditions)?;
-                probes.push(AnyProbe::Wide(wide));
+                probes.push(SegmentProbe::Wide(wide));
                 continue;
             }
             match NarrowProbe::of(probe, join.strides[number], segment, &mut conditions)? {
-                Some(narrow) => probes.push(AnyProbe::Narrow(Box::new(narrow))),
+                Some(narrow) => probes.push(SegmentProbe::Narrow(Box::new(narrow))),
                 None => return Ok(None),
             }
         }
@@ -107,10 +107,10 @@ impl<'a> Pipeline<'a> {
         for &column in &join.measured {
             let column = segment.column(column);
             let (base, has_null) = integers(column).expect(READABLE);
-            measured.push(MeasuredOf {
+            measured.push(MeasuredColumn {
                 reader: match column.code_bits()? <= u32::BITS {
-                    true => Reader::Narrow(column.code_reader()?),
-                    false => Reader::Wide(column.code_reader()?),
+                    true => ValueReader::Narrow(column.code_reader()?),
+                    false => ValueReader::Wide(column.code_reader()?),
                 },
                 base,
                 has_null,
@@ -121,28 +121,33 @@ impl<'a> Pipeline<'a> {
             segment,
             conditions,
             probes,
-            columns: vec![Values::default(); measured.len()],
+            columns: vec![MeasureValues::default(); measured.len()],
             measured,
             stripe: Stripe::default(),
             selection: Selection::default(),
-            few: Few::default(),
+            few: PendingSelection::default(),
             codes: Default::default(),
             groups: Vec::new(),
             blocks_read: vec![0; order.len() + 1],
-            values: Values::default(),
+            values: MeasureValues::default(),
             room: Vec::new(),
         }))
     }
 
     /// Runs over one chunk.
-    pub(super) fn chunk(&mut self, chunk: usize, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
+    pub(super) fn chunk(
+        &mut self,
+        chunk: usize,
+        groups: &mut GroupStates,
+        stats: &mut StarStats,
+    ) -> JoinResult<()> {
         let size = self.segment.chunk_rows();
         let rows = chunk * size..((chunk + 1) * size).min(self.segment.rows());
         stats.rows += rows.len() as u64;
         for probe in &self.probes {
             let may_match = match probe {
-                AnyProbe::Narrow(probe) => probe.may_match(chunk)?,
-                AnyProbe::Wide(probe) => probe.may_match(chunk)?,
+                SegmentProbe::Narrow(probe) => probe.may_match(chunk)?,
+                SegmentProbe::Wide(probe) => probe.may_match(chunk)?,
             };
             if !may_match {
                 return Ok(());
@@ -168,9 +173,9 @@ impl<'a> Pipeline<'a> {
         self.count_reads(chunk, stats)
     }
 
-    /// Counts what was read of a chunk: columns with a condition that its zone does not decide, and blocks that the pipeline got to
-    /// of the others.
-    fn count_reads(&mut self, chunk: usize, stats: &mut StarStats) -> Result<()> {
+    /// Counts what was read of a chunk: columns with a condition that its zone does not decide, and blocks
+    /// that the pipeline got to of the others.
+    fn count_reads(&mut self, chunk: usize, stats: &mut StarStats) -> JoinResult<()> {
         let mut blocks_of: BTreeMap<usize, u64> = BTreeMap::new();
         for (number, codes) in &self.conditions {
             let (low, high) = self.segment.column(*number).zone(chunk)?;
@@ -205,15 +210,15 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Runs over what is selected of the stripe at hand, and empties it: by masks while many rows of it are left, then the rows that
-    /// are go to the others in the selection.
-    fn stripe(&mut self, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
+    /// Processes the selected rows of the current stripe and empties it: by masks while many rows remain;
+    /// then the rows that remain join the others in the selection.
+    fn stripe(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> JoinResult<()> {
         let mut left = self.stripe.rows();
         stats.selected += left as u64;
         let (chunk, block) = (self.stripe.chunk, self.stripe.block);
         let (mut place, mut is_rough) = (0, false);
         while left > 0
-            && let Some(AnyProbe::Narrow(probe)) = self.probes.get_mut(place)
+            && let Some(SegmentProbe::Narrow(probe)) = self.probes.get_mut(place)
             && probe.looks_all_up(chunk, left / self.stripe.present.count_ones() as usize)?
         {
             let present = self.stripe.present;
@@ -235,7 +240,7 @@ impl<'a> Pipeline<'a> {
         }
         if !self.few.takes(chunk, block, place) {
             self.few(groups, stats)?;
-            self.few = Few::at(chunk, block, place);
+            self.few = PendingSelection::at(chunk, block, place);
         }
         self.few.add(present.count_ones().into(), is_rough);
         for at in (0..STRIPE).filter(|at| present >> at & 1 == 1) {
@@ -248,9 +253,9 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Runs over the rows in the selection, and empties it.
-    fn few(&mut self, groups: &mut Groups, stats: &mut StarStats) -> Result<()> {
-        let Few {
+    /// Processes the rows in the selection and empties it.
+    fn few(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> JoinResult<()> {
+        let PendingSelection {
             chunk, block, place, ..
         } = self.few;
         let (unread, blocks) = self.few.take_blocks();
@@ -261,10 +266,10 @@ impl<'a> Pipeline<'a> {
             }
             self.blocks_read[number] += if number == place { unread } else { blocks };
             match probe {
-                AnyProbe::Narrow(probe) => {
+                SegmentProbe::Narrow(probe) => {
                     probe.pass(chunk, block, &mut self.selection, &mut self.codes.0)?;
                 }
-                AnyProbe::Wide(probe) => probe.pass(chunk, block, &mut self.selection)?,
+                SegmentProbe::Wide(probe) => probe.pass(chunk, block, &mut self.selection)?,
             }
             *passed += self.selection.len() as u64;
         }
@@ -277,17 +282,17 @@ impl<'a> Pipeline<'a> {
         aggregated
     }
 
-    /// Adds the rows in the selection, from a block on, to the aggregates.
-    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut Groups) -> Result<()> {
+    /// Adds the rows in the selection, which are relative to a block, to the aggregates.
+    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut GroupStates) -> JoinResult<()> {
         let rows = self.selection.rows();
         self.groups.clear();
         self.groups.resize(rows.len(), 0);
         for probe in &mut self.probes {
             match probe {
-                AnyProbe::Narrow(probe) => {
+                SegmentProbe::Narrow(probe) => {
                     probe.add_groups(chunk, block, rows, &mut self.groups, &mut self.codes.0)?;
                 }
-                AnyProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
+                SegmentProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
             }
         }
         groups.add_rows(&self.groups);
@@ -305,13 +310,13 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// What to add to a code of a column to get its value, and whether code 0 is NULL.
+/// Returns the offset from a code of a column to its value, and whether code 0 is NULL.
 pub(super) fn integers(column: &Column) -> Option<(i64, bool)> {
     let space = column.code_space()?;
     Some((space.integer_base()?, space.has_null()))
 }
 
-/// The codes of a column of whole numbers between two.
+/// Returns the codes of an integer column between two values.
 pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> CodePredicate {
     let Some(space) = column.code_space() else {
         return CodePredicate::Any;
@@ -326,22 +331,22 @@ pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> C
     }
 }
 
-impl MeasuredOf<'_> {
+impl MeasuredColumn<'_> {
     fn read(
         &mut self,
         chunk: usize,
         block: usize,
         rows: &[u16],
         room: &mut (Vec<u32>, Vec<u64>),
-        values: &mut Values,
-    ) -> Result<()> {
+        values: &mut MeasureValues,
+    ) -> JoinResult<()> {
         match &mut self.reader {
-            Reader::Narrow(reader) => {
+            ValueReader::Narrow(reader) => {
                 let codes = in_room(&mut room.0, rows.len());
                 reader.read_rows(chunk, block, rows, codes)?;
                 values.set_codes(codes.iter().map(|code| (*code).into()), self.base, self.has_null);
             }
-            Reader::Wide(reader) => {
+            ValueReader::Wide(reader) => {
                 let codes = in_room(&mut room.1, rows.len());
                 reader.read_rows(chunk, block, rows, codes)?;
                 values.set_codes(codes.iter().copied(), self.base, self.has_null);

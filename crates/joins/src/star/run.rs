@@ -1,76 +1,77 @@
-//! A star join, and running it on all threads.
+//! A star join and its parallel execution.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use halocline_columns::{CodePredicate, Segment};
 
-use super::aggregate::{Aggregate, Groups};
+use super::aggregate::{Aggregate, GroupStates};
 use super::decoded::DecodedRows;
 use super::dimension::Dimension;
 use super::narrow::NarrowProbe;
 use super::order::ProbeCost;
 use super::pipeline::{Pipeline, integers};
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
-/// Columns of the fact table and the dimension whose keys they hold.
+/// A dimension and the columns of the fact table that are looked up in it.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// Of the fact table, as many as the dimension's keys have.
+    /// Columns of the fact table, as many as the keys of the dimension have.
     pub columns: Vec<usize>,
-    /// What their values are looked up in.
+    /// The dimension.
     pub dimension: Arc<Dimension>,
 }
 
-/// A star join. The number of a row's group is `sum(group in probe i * product(groups of the probes before i))`.
+/// A star join. The number of a row's group is `sum(group in probe i * product(groups of the probes before
+/// i))`.
 #[derive(Debug, Clone)]
 pub struct StarJoin {
     pub(super) probes: Vec<Probe>,
     pub(super) strides: Vec<u32>,
-    /// Columns of the fact table that [`Measure::Column`](super::Measure::Column) numbers.
+    /// Columns of the fact table, which [`Measure::Column`](super::Measure::Column) refers to by position.
     pub(super) measured: Vec<usize>,
     pub(super) aggregates: Vec<Aggregate>,
     groups: u128,
-    /// Bytes of a unit.
+    /// Bytes of an access unit of the medium.
     pub(super) unit: u64,
 }
 
-/// What a join has done.
+/// Statistics of a join.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StarStats {
     /// Rows of the fact table.
     pub rows: u64,
-    /// Those that its own conditions left.
+    /// Rows that match the conditions on the fact table.
     pub selected: u64,
-    /// Those that each probe left, in the order in which they were done.
+    /// Rows that passed each probe, in the order of execution.
     pub passed: Vec<u64>,
-    /// The probes in that order.
+    /// The probes in the order of execution.
     pub order: Vec<usize>,
-    /// Bytes of the fact table that were read: chunks of columns with conditions as a whole, and of the others the blocks
-    /// ([`BLOCK_ROWS`](halocline_columns::BLOCK_ROWS)) that had rows left.
+    /// Bytes of the fact table that were read: whole chunks of columns with conditions, and of the others the
+    /// blocks ([`BLOCK_ROWS`](halocline_columns::BLOCK_ROWS)) that had remaining rows.
     pub bytes: u64,
-    /// The same in units of the medium.
+    /// The same in access units of the medium.
     pub units: u64,
 }
 
-/// What a thread takes at a time.
-enum Morsel<'a> {
+/// A unit of work of a thread.
+enum StarMorsel<'a> {
     /// A chunk of a segment.
     Chunk(usize, usize),
-    /// Rows that are in none.
+    /// Rows that are in no segment.
     Decoded(&'a DecodedRows),
 }
 
 impl StarJoin {
-    /// A join of these probes that computes `aggregates` of expressions over the columns `measured`.
+    /// Creates a join of these probes that computes `aggregates` of expressions over the columns `measured`.
     ///
     /// # Errors
     /// [`JoinError::TooManyGroups`].
     ///
     /// # Panics
-    /// If a probe has not as many columns as its dimension's keys.
-    pub fn new(probes: Vec<Probe>, measured: Vec<usize>, aggregates: Vec<Aggregate>) -> Result<StarJoin> {
+    /// If the number of columns of a probe differs from that of the keys of its dimension.
+    pub fn new(probes: Vec<Probe>, measured: Vec<usize>, aggregates: Vec<Aggregate>) -> JoinResult<StarJoin> {
         let mut groups = 1_u128;
         let mut strides = Vec::with_capacity(probes.len());
         for probe in &probes {
@@ -78,7 +79,7 @@ impl StarJoin {
             strides.push(groups as u32);
             groups = groups.saturating_mul(u128::from(probe.dimension.groups().max(1)));
         }
-        Groups::new(groups, &aggregates)?;
+        GroupStates::new(groups, &aggregates)?;
         Ok(StarJoin {
             probes,
             strides,
@@ -89,31 +90,32 @@ impl StarJoin {
         })
     }
 
-    /// Counts what is read in units of so many bytes, a line if it is not said.
+    /// Sets the access unit in which reads are counted; by default a line.
     #[must_use]
     pub fn with_unit(mut self, bytes: u64) -> StarJoin {
         self.unit = bytes.max(1);
         self
     }
 
-    /// Bytes of DRAM that each thread keeps groups in.
+    /// Returns the number of bytes of DRAM that the groups of each thread occupy.
     pub fn group_bytes(&self) -> usize {
-        Groups::bytes_of(self.groups, &self.aggregates)
+        GroupStates::bytes_of(self.groups, &self.aggregates)
     }
 
-    /// The columns that are measured.
+    /// Returns the columns that measures refer to.
     pub fn measured(&self) -> &[usize] {
         &self.measured
     }
 
-    /// Whether all columns of a segment that it needs can be read: whole numbers.
+    /// Returns true if all required columns of a segment can be read, which must be integers.
     pub fn can_read(&self, segment: &Segment) -> bool {
         let keys = self.probes.iter().flat_map(|probe| &probe.columns);
         keys.chain(&self.measured)
             .all(|column| integers(segment.column(*column)).is_some())
     }
 
-    /// Joins the rows of `segments` that match their conditions and those that are in none, on `threads` threads. O(rows).
+    /// Joins the rows of `segments` that match their conditions, and decoded rows, on `threads` threads.
+    /// O(rows).
     ///
     /// # Errors
     /// [`JoinError::Interrupted`] when `interrupted` is set; [`JoinError::Overflow`]; [`JoinError::Columns`].
@@ -126,16 +128,16 @@ impl StarJoin {
         decoded: &[DecodedRows],
         threads: usize,
         interrupted: &AtomicBool,
-    ) -> Result<(Groups, StarStats)> {
+    ) -> JoinResult<(GroupStates, StarStats)> {
         let order = self.order(segments)?;
         let chunks = segments.iter().enumerate().flat_map(|(number, (segment, _))| {
             (0..segment.rows().div_ceil(segment.chunk_rows().max(1)))
-                .map(move |chunk| Morsel::Chunk(number, chunk))
+                .map(move |chunk| StarMorsel::Chunk(number, chunk))
         });
-        let morsels: Vec<Morsel<'_>> = chunks.chain(decoded.iter().map(Morsel::Decoded)).collect();
+        let morsels: Vec<StarMorsel<'_>> = chunks.chain(decoded.iter().map(StarMorsel::Decoded)).collect();
         let next = AtomicUsize::new(0);
-        let work = || -> Result<(Groups, StarStats)> {
-            let mut groups = Groups::new(self.groups, &self.aggregates)?;
+        let work = || -> JoinResult<(GroupStates, StarStats)> {
+            let mut groups = GroupStates::new(self.groups, &self.aggregates)?;
             let mut stats = StarStats {
                 passed: vec![0; order.len()],
                 order: order.clone(),
@@ -147,8 +149,8 @@ impl StarJoin {
                     return Err(JoinError::Interrupted);
                 }
                 let (number, chunk) = match *morsel {
-                    Morsel::Chunk(number, chunk) => (number, chunk),
-                    Morsel::Decoded(rows) => {
+                    StarMorsel::Chunk(number, chunk) => (number, chunk),
+                    StarMorsel::Decoded(rows) => {
                         self.decoded(rows, &order, &mut groups, &mut stats)?;
                         continue;
                     }
@@ -164,7 +166,7 @@ impl StarJoin {
             Ok((groups, stats))
         };
         let threads = threads.clamp(1, morsels.len().max(1));
-        let results: Vec<Result<(Groups, StarStats)>> = std::thread::scope(|scope| {
+        let results: Vec<JoinResult<(GroupStates, StarStats)>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut results = vec![work()];
             for other in others {
@@ -197,9 +199,10 @@ impl StarJoin {
         Ok((groups, stats))
     }
 
-    /// The order of probes, by what some blocks of the largest segment tell. Bounds of keys would tell too little: a date
-    /// as a number leaves most numbers between the first day and the last unused.
-    fn order(&self, segments: &[(&Segment, Vec<(usize, CodePredicate)>)]) -> Result<Vec<usize>> {
+    /// Returns the order of the probes, by a sample of blocks of the largest segment. Bounds of the keys
+    /// would not suffice: a date as a number leaves most numbers between the first day and the last one
+    /// unused.
+    fn order(&self, segments: &[(&Segment, Vec<(usize, CodePredicate)>)]) -> JoinResult<Vec<usize>> {
         let largest = segments.iter().max_by_key(|(segment, _)| segment.rows());
         let mut costs = Vec::with_capacity(self.probes.len());
         for probe in &self.probes {
@@ -217,8 +220,9 @@ impl StarJoin {
     }
 }
 
-/// The share of a segment's rows that a probe keeps, in a sample; `None` if it is one that is not sampled.
-fn sampled(probe: &Probe, segment: &Segment) -> Result<Option<f64>> {
+/// Returns the share of the rows of a segment that pass a probe, in a sample; `None` for probes that are not
+/// sampled.
+fn sampled(probe: &Probe, segment: &Segment) -> JoinResult<Option<f64>> {
     let [column] = probe.columns[..] else {
         return Ok(None);
     };

@@ -1,27 +1,27 @@
-//! Keys and groups of a dimension by hash (linear probing).
+//! Keys and groups of a dimension in a hash table (linear probing).
 
-use crate::{JoinError, Result};
+use crate::{JoinError, JoinResult};
 
-/// The number of no group.
+/// The group number of a free slot.
 const FREE: u32 = u32::MAX;
 
-/// Keys and groups by hash; [`FREE`] has none.
+/// A hash table of keys and groups; [`FREE`] marks free slots.
 #[derive(Debug, Clone)]
-pub(super) struct Sparse {
+pub(super) struct HashedKeys {
     table: Vec<(i64, u32)>,
     shift: u32,
 }
 
-impl Sparse {
-    /// At most so many keys, and how many there are.
+impl HashedKeys {
+    /// Builds a table for at most `most` keys, and returns the number of distinct keys with it.
     pub(super) fn of(
         rows: impl Iterator<Item = (i64, u32)>,
         most: usize,
         exists: bool,
-    ) -> Result<(Sparse, usize)> {
+    ) -> JoinResult<(HashedKeys, usize)> {
         let mut different = 0;
         let size = (most * 2).next_power_of_two().max(2);
-        let mut sparse = Sparse {
+        let mut sparse = HashedKeys {
             table: vec![(0, FREE); size],
             shift: u64::BITS - size.trailing_zeros(),
         };
@@ -38,7 +38,7 @@ impl Sparse {
         Ok((sparse, different))
     }
 
-    /// The group of a key, or the place where it would be.
+    /// Returns the group of a key, or the free slot for it.
     fn find(&self, key: i64) -> Result<u32, usize> {
         let mut at = ((key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
         loop {
@@ -50,12 +50,12 @@ impl Sparse {
         }
     }
 
-    /// The group of a key that is there.
+    /// Returns the group of a key that is in the table.
     pub(super) fn group(&self, key: i64) -> Option<u32> {
         self.find(key).ok()
     }
 
-    /// Bytes of DRAM.
+    /// Returns the number of bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.table)
     }

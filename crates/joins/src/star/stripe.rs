@@ -1,38 +1,41 @@
-//! What is left of some blocks: masks of their rows, and the rows themselves once they are few.
+//! Remaining rows of a few blocks: masks while they are many, a selection once they are few.
 
 use halocline_columns::{BlockMask, Selection, rows_in};
 
-use crate::Result;
+use crate::JoinResult;
 
-/// Blocks of a stripe.
+/// Number of blocks of a stripe.
 pub(super) const STRIPE: usize = 8;
 
-/// What is left of blocks that follow each other.
+/// Masks of the remaining rows of consecutive blocks.
 #[derive(Default)]
 pub(super) struct Stripe {
     pub(super) chunk: usize,
     /// The first block.
     pub(super) block: usize,
-    /// Of those blocks that have rows, by position.
+    /// The masks, valid for blocks that have rows.
     pub(super) masks: [BlockMask; STRIPE],
-    /// The blocks that have rows, a bit for each.
+    /// A bit for each block that has rows.
     pub(super) present: u32,
 }
 
 impl Stripe {
-    /// Positions of the blocks that have rows.
+    /// Returns the positions of the blocks that have rows.
     pub(super) fn blocks(&self) -> impl Iterator<Item = usize> + use<> {
         let present = self.present;
         (0..STRIPE).filter(move |at| present >> at & 1 == 1)
     }
 
-    /// Rows that are left.
+    /// Returns the number of remaining rows.
     pub(super) fn rows(&self) -> usize {
         self.blocks().map(|at| rows_in(&self.masks[at])).sum()
     }
 
-    /// Has every block that has rows filtered.
-    pub(super) fn keep(&mut self, mut filter: impl FnMut(usize, &mut BlockMask) -> Result<()>) -> Result<()> {
+    /// Filters every block that has rows.
+    pub(super) fn keep(
+        &mut self,
+        mut filter: impl FnMut(usize, &mut BlockMask) -> JoinResult<()>,
+    ) -> JoinResult<()> {
         for at in self.blocks() {
             filter(self.block + at, &mut self.masks[at])?;
             let is_empty = self.masks[at].iter().fold(0, |all, word| all | word) == 0;
@@ -42,24 +45,24 @@ impl Stripe {
     }
 }
 
-/// What the rows in a selection are.
+/// The rows in a selection that are not processed yet.
 #[derive(Default, Clone, Copy)]
-pub(super) struct Few {
+pub(super) struct PendingSelection {
     pub(super) chunk: usize,
-    /// They count from here.
+    /// The block that row numbers are relative to.
     pub(super) block: usize,
-    /// The first probe that they have not passed.
+    /// The first probe that the rows have not passed.
     pub(super) place: usize,
-    /// Blocks they are in, and those of them that this probe has not read for a rough look.
+    /// Number of blocks that the rows are in, and of those that this probe has not read yet.
     blocks: u64,
     unread: u64,
 }
 
-impl Few {
-    /// None yet.
+impl PendingSelection {
+    /// Returns an empty selection.
     pub(super) fn at(chunk: usize, block: usize, place: usize) -> Self {
         let (blocks, unread) = (0, 0);
-        Few {
+        PendingSelection {
             chunk,
             block,
             place,
@@ -68,18 +71,19 @@ impl Few {
         }
     }
 
-    /// Counts blocks whose rows join them.
+    /// Counts blocks whose rows were added.
     pub(super) fn add(&mut self, blocks: u64, had_rough_look: bool) {
         self.blocks += blocks;
         self.unread += if had_rough_look { 0 } else { blocks };
     }
 
-    /// How many blocks the first probe is to read, and those behind it at most; none is counted twice.
+    /// Returns the number of blocks that the first probe reads, and the most that the next ones read, and
+    /// resets both.
     pub(super) fn take_blocks(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.unread), std::mem::take(&mut self.blocks))
     }
 
-    /// Whether those of a stripe may join them.
+    /// Returns true if the rows of a stripe can be added.
     pub(super) fn takes(self, chunk: usize, block: usize, place: usize) -> bool {
         let after = block.checked_sub(self.block);
         (chunk, place) == (self.chunk, self.place)

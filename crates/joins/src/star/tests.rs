@@ -117,7 +117,7 @@ fn decoded(rows: &[Row]) -> DecodedRows {
         let valid: Vec<bool> = values.iter().map(Option::is_some).collect();
         let all = valid.iter().all(|valid| *valid);
         let values = values.into_iter().map(Option::unwrap_or_default).collect();
-        Values::new(values, if all { vec![] } else { valid })
+        MeasureValues::new(values, if all { vec![] } else { valid })
     };
     DecodedRows {
         rows: rows.len(),
@@ -184,7 +184,8 @@ proptest! {
         prop_assert_eq!(&answer, &brute_force(&rows, &first, &second, stride));
         let joined: u64 = answer.values().map(|state| state.0).sum();
         prop_assert!(stats.passed.last().is_none_or(|passed| *passed == joined));
-        // Unchecked where the caller knows that nothing overflows; in 32 bits an error if and only if something does.
+        // Unchecked where the caller knows that nothing overflows; in 32 bits an error if and only if
+        // something does.
         let (unchecked, _) = answer_with(&join_in(Width::Fits, &left, &right), &table, &added, threads);
         prop_assert_eq!(&unchecked, &answer);
         let segments: Vec<_> = table.segments().iter().map(|segment| (segment, vec![])).collect();
@@ -347,8 +348,8 @@ fn it_can_be_interrupted_and_refuses_too_many_groups() {
 
 #[test]
 fn probes_go_by_what_rows_tell() {
-    // All keys of `a` are in their dimension, though its keys fill a thousandth of what lies between them; of those of `b`,
-    // which fill it, one in five is.
+    // All keys of `a` are in their dimension, though its keys fill a thousandth of what lies between them; of
+    // those of `b`, which fill it, one in five is.
     let rows: Vec<Row> = (0..50_000)
         .map(|row| {
             (
@@ -378,11 +379,12 @@ fn keys_far_between_are_looked_up_roughly_first() {
         })
         .collect();
     let (_directory, table) = table_of(&rows);
-    // One of 50 keys; the bits of 397,000 take more than twice what is quickly looked up, so that 4 share one.
+    // One of 50 keys; the bits of 397,000 take more than twice what is quickly looked up, so that 4 share
+    // one.
     let far: BTreeMap<i64, u32> = (0..7_900).map(|key| (3_000 + key * 50, key as u32 % 3)).collect();
     let all = (0..9).map(|key| (key, key as u32 % 2)).collect();
     let dimension = dimension_of(&far);
-    let super::dimension::Keys::Dense(dense) = &dimension.keys else {
+    let super::dimension::KeyLookup::DenseKeys(dense) = &dimension.keys else {
         panic!("hashed")
     };
     assert_eq!(dense.rough.as_ref().map(|rough| rough.shift()), Some(2));
@@ -401,7 +403,8 @@ fn keys_far_between_are_looked_up_roughly_first() {
 #[test]
 fn few_rows_of_many_stripes_are_probed_together() {
     let hash = |row: u32, most: u32| row.wrapping_mul(0x9E37_79B9).rotate_left(13) % most;
-    // Runs of some rows; in some stretches many rows are left, in others few or none, so that rows wait for more, or do not.
+    // Runs of some rows; in some stretches many rows are left, in others few or none, so that rows wait for
+    // more, or do not.
     let rows: Vec<Row> = (0..300_000)
         .map(|row| {
             let key = match row / 20_000 % 4 {

@@ -1,21 +1,21 @@
-//! Probes whose keys are no codes of 32 bits: of one column with larger codes, or of several columns.
+//! Probes of a column with codes of more than 32 bits, or of several columns.
 
 use halocline_columns::{CodePredicate, CodeReader, Column, Segment, Selection};
 
 use super::dimension::Dimension;
-use super::key::Digit;
+use super::key::KeyDigit;
 use super::narrow::in_room;
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
-use crate::Result;
+use crate::JoinResult;
 
-/// Such a probe, in one segment.
+/// The probe of one segment.
 pub(super) struct WideProbe<'a> {
     columns: Vec<WideColumn<'a>>,
     dimension: &'a Dimension,
-    /// What a group of this dimension counts for in the number of the whole.
+    /// Factor of the group of this dimension in the number of the combined group.
     stride: u32,
-    /// What the groups of the rows in the selection count for, by position.
+    /// The contributions of the groups of the selected rows, by position.
     groups: Vec<u32>,
     codes: Vec<u64>,
     keys: Vec<Option<i64>>,
@@ -24,21 +24,21 @@ pub(super) struct WideProbe<'a> {
 struct WideColumn<'a> {
     reader: CodeReader<'a, u64>,
     column: &'a Column,
-    /// What to add to a code to get its value.
+    /// Offset from a code to its value.
     base: i64,
-    /// Whether code 0 is NULL.
+    /// True if code 0 is NULL.
     has_null: bool,
-    digit: Digit,
+    digit: KeyDigit,
 }
 
 impl<'a> WideProbe<'a> {
-    /// In a segment, with the conditions that its bounds make.
+    /// Creates the probe for a segment, and adds the conditions that its bounds imply.
     pub(super) fn of(
         probe: &'a Probe,
         stride: u32,
         segment: &'a Segment,
         conditions: &mut Vec<(usize, CodePredicate)>,
-    ) -> Result<Self> {
+    ) -> JoinResult<Self> {
         let mut columns = Vec::with_capacity(probe.columns.len());
         for (&number, &digit) in probe.columns.iter().zip(&probe.dimension.digits) {
             let column = segment.column(number);
@@ -65,8 +65,8 @@ impl<'a> WideProbe<'a> {
         })
     }
 
-    /// Whether a row of a chunk can be in the dimension.
-    pub(super) fn may_match(&self, chunk: usize) -> Result<bool> {
+    /// Returns true if a row of a chunk can be in the dimension.
+    pub(super) fn may_match(&self, chunk: usize) -> JoinResult<bool> {
         for column in &self.columns {
             let (low, high) = column.column.zone(chunk)?;
             let value = |code: u64| i128::from(code) + i128::from(column.base);
@@ -78,7 +78,7 @@ impl<'a> WideProbe<'a> {
     }
 
     /// Keeps those of the selected rows, from a block on, that are in the dimension.
-    pub(super) fn pass(&mut self, chunk: usize, block: usize, selection: &mut Selection) -> Result<()> {
+    pub(super) fn pass(&mut self, chunk: usize, block: usize, selection: &mut Selection) -> JoinResult<()> {
         let rows = selection.rows();
         self.keys.clear();
         self.keys.resize(rows.len(), Some(0));
@@ -111,7 +111,8 @@ impl<'a> WideProbe<'a> {
 }
 
 impl WideColumn<'_> {
-    /// What a code counts for in the whole key; none if it is NULL or outside of the dimension's keys.
+    /// Returns the contribution of a code to the combined key; none if it is NULL or out of the range of the
+    /// dimension.
     #[inline]
     fn digit(&self, code: u64) -> Option<i64> {
         if self.has_null && code == 0 {

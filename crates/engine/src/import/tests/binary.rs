@@ -88,13 +88,13 @@ fn a_damaged_row_group_is_named() {
         *byte ^= 0x5a;
     }
     let (error, text) = error_of("t", "x.parquet", &bytes, &ImportOptions::default());
-    assert_eq!(error.place, Place::RowGroup(1), "{text}");
+    assert_eq!(error.place, SourceLocation::RowGroup(1), "{text}");
 }
 
 #[test]
 fn foreign_bytes_are_not_parquet() {
     let options = ImportOptions {
-        format: Format::Parquet,
+        format: ImportFormat::Parquet,
         ..Default::default()
     };
     let (error, text) = error_of("t", "x.parquet", "just a text that is long enough", &options);

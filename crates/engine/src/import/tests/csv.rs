@@ -96,7 +96,7 @@ fn a_value_far_behind_the_sample_that_would_change_is_an_error_for_a_second_pass
     };
     let error = read_all("t", &[path], &options).unwrap_err();
     assert!(matches!(error.fault, ImportFault::BadValue { .. }), "{error}");
-    assert_eq!(error.place, Place::Line(4));
+    assert_eq!(error.place, SourceLocation::Line(4));
 }
 
 #[test]
@@ -245,7 +245,10 @@ fn stray_quotes_are_text_or_an_error_but_never_swallow_lines() {
     ] {
         for options in [&ImportOptions::default(), &quoted] {
             let (error, text) = error_of("t", "x.csv", text, options);
-            assert_eq!((error.place, error.fault), (Place::Line(line), fault.clone()));
+            assert_eq!(
+                (error.place, error.fault),
+                (SourceLocation::Line(line), fault.clone())
+            );
             assert!(text.contains("--quote none"), "{text}");
         }
         assert_eq!(shown(text, &none).1.len(), 3);
@@ -255,7 +258,7 @@ fn stray_quotes_are_text_or_an_error_but_never_swallow_lines() {
     let (error, _) = error_of("t", "x.csv", swallowing, &ImportOptions::default());
     assert_eq!(
         (error.place, error.fault),
-        (Place::Line(3), ImportFault::LongQuote { lines: 1 })
+        (SourceLocation::Line(3), ImportFault::LongQuote { lines: 1 })
     );
     assert_eq!(shown(swallowing, &none).1.len(), 4);
     assert_eq!(shown(swallowing, &quoted).1.len(), 3);
@@ -263,13 +266,13 @@ fn stray_quotes_are_text_or_an_error_but_never_swallow_lines() {
     let (error, _) = error_of("t", "x.csv", "1,\"x,3,4\n3,y\",3,4\n", &ImportOptions::default());
     assert_eq!(
         (error.place, error.fault),
-        (Place::Line(1), ImportFault::LongQuote { lines: 1 })
+        (SourceLocation::Line(1), ImportFault::LongQuote { lines: 1 })
     );
     // A field of very many lines.
     let long = format!("id,v\n1,\"{}\"\n", "x\n".repeat(2000));
     let (error, _) = error_of("t", "x.csv", &long, &ImportOptions::default());
     assert!(matches!(error.fault, ImportFault::LongQuote { .. }), "{error}");
-    assert_eq!(error.place, Place::Line(2));
+    assert_eq!(error.place, SourceLocation::Line(2));
     assert_eq!(shown(&long, &quoted).1.len(), 1);
 }
 
@@ -313,5 +316,5 @@ fn very_many_columns_are_refused() {
         ImportFault::TooManyColumns { most: 10_000 },
         "{text}"
     );
-    assert_eq!(error.place, Place::Line(1));
+    assert_eq!(error.place, SourceLocation::Line(1));
 }

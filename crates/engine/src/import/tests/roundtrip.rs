@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 
 use super::*;
 
-/// How a text is quoted by the writer.
+/// The quoting of a text by the writer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Quoting {
     Never,
@@ -61,7 +61,7 @@ impl Written {
         }
     }
 
-    /// Can the value be written.
+    /// Returns true if the value can be written.
     fn takes(&self, value: &str) -> bool {
         let special = [self.delimiter, '\n', '\r'];
         self.quoting != Quoting::Never || !(value.is_empty() || value == self.null || value.contains(special))

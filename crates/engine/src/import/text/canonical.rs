@@ -1,8 +1,8 @@
 //! Parsers that accept a text only if the value prints as the same text again.
 //!
-//! Type inference uses nothing else, so that an inferred type never alters a value: `007`, `+1`, `1.50` beside `2.5`, `TRUE`
-//! and `2024-1-5` stay texts. Dates and timestamps print as CSV output does: `2024-01-05`, `2024-01-05 10:00:00.250`, and
-//! with a time zone `2024-01-05T10:00:00Z`.
+//! Type inference uses nothing else, so that an inferred type never alters a value: `007`, `+1`, `1.50`
+//! beside `2.5`, `TRUE` and `2024-1-5` stay texts. Dates and timestamps print as CSV output does:
+//! `2024-01-05`, `2024-01-05 10:00:00.250`, and with a time zone `2024-01-05T10:00:00Z`.
 
 use arrow_array::types::Float64Type;
 use arrow_cast::parse::Parser;
@@ -12,7 +12,7 @@ const MAX_DIGITS: usize = 38;
 /// Longest text of a number; a double prints in at most 24 bytes.
 const MAX_NUMBER: usize = 40;
 
-/// `true` or `false`.
+/// Parses `true` or `false`.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" => Some(true),
@@ -21,7 +21,7 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number of at most 38 digits.
+/// Returns a whole number of at most 38 digits.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     let leading_zero = digits.first() == Some(&b'0') && (digits.len() > 1 || text.len() > 1);
@@ -34,7 +34,7 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
 
 /// A number with a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fixed {
+pub(crate) struct FixedPoint {
     /// The digits without the point.
     pub(crate) unscaled: i128,
     /// Digits after the point.
@@ -43,8 +43,8 @@ pub(crate) struct Fixed {
     pub(crate) precision: u8,
 }
 
-/// A number with a point, digits on both of its sides, and at most 38 digits.
-pub(crate) fn fixed(text: &str) -> Option<Fixed> {
+/// Parses a number with a point, digits on both of its sides, and at most 38 digits.
+pub(crate) fn fixed(text: &str) -> Option<FixedPoint> {
     if text.len() > MAX_NUMBER + 1 {
         return None;
     }
@@ -61,14 +61,14 @@ pub(crate) fn fixed(text: &str) -> Option<Fixed> {
     if negative && value == 0 {
         return None;
     }
-    Some(Fixed {
+    Some(FixedPoint {
         unscaled: if negative { -value } else { value },
         scale: u8::try_from(fraction.len()).ok()?,
         precision: u8::try_from((whole_digits + fraction.len()).max(1)).ok()?,
     })
 }
 
-/// A number that is a double's shortest decimal form.
+/// Parses a number that is a double's shortest decimal form.
 pub(crate) fn double(text: &str) -> Option<f64> {
     let first = *text.as_bytes().first()?;
     let plausible =
@@ -80,7 +80,7 @@ pub(crate) fn double(text: &str) -> Option<f64> {
     (ryu::Buffer::new().format(value) == text).then_some(value)
 }
 
-/// A date as days from 1970-01-01.
+/// Returns a date as days from 1970-01-01.
 pub(crate) fn date(text: &str) -> Option<i32> {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -108,13 +108,13 @@ pub(crate) fn date(text: &str) -> Option<i32> {
     i32::try_from(days + (153 * month + 2) / 5 + day - 1 - 719_468).ok()
 }
 
-/// A timestamp without a time zone in nanoseconds from 1970: `2024-01-05 10:00:00`, then nothing or 3, 6 or 9 digits of a
-/// second, as few as possible.
+/// Parses a timestamp without a time zone in nanoseconds from 1970: `2024-01-05 10:00:00`, then nothing or 3,
+/// 6 or 9 digits of a second, as few as possible.
 pub(crate) fn timestamp(text: &str) -> Option<i64> {
     point_in_time(text, b' ')
 }
 
-/// A timestamp in UTC in nanoseconds from 1970: `2024-01-05T10:00:00Z`.
+/// Parses a timestamp in UTC in nanoseconds from 1970: `2024-01-05T10:00:00Z`.
 pub(crate) fn timestamp_utc(text: &str) -> Option<i64> {
     point_in_time(text.strip_suffix('Z')?, b'T')
 }
@@ -141,7 +141,7 @@ fn point_in_time(text: &str, separator: u8) -> Option<i64> {
     i64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanos)).ok()
 }
 
-/// The value of digits alone; at most 38 of them fit.
+/// Parses digits; at most 38 of them fit.
 fn unsigned(digits: &[u8]) -> Option<i128> {
     let mut value = 0i128;
     for digit in digits {
@@ -188,7 +188,7 @@ mod tests {
             ("0.0", 0, 1, 1),
             ("12.345", 12345, 3, 5),
         ] {
-            let expected = Fixed {
+            let expected = FixedPoint {
                 unscaled,
                 scale,
                 precision,

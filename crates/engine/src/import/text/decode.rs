@@ -1,8 +1,8 @@
 //! Decodes the fields of one column into an Arrow array.
 //!
-//! An inferred type takes only texts that print the same again; a later value that does not makes the import infer anew. A
-//! type that the user gave takes every text of such a value (`007` as 7), but none that would lose digits (`1.55` as
-//! `decimal(9,1)`).
+//! An inferred type takes only texts that print the same again; a later value that does not makes the import
+//! infer anew. A type that the user gave takes every text of such a value (`007` as 7), but none that would
+//! lose digits (`1.55` as `decimal(9,1)`).
 
 use std::sync::Arc;
 
@@ -30,12 +30,14 @@ pub(crate) trait ColumnDecoder: Send {
     fn finish(&mut self) -> ArrayRef;
 }
 
-struct Primitive<T: ArrowPrimitiveType, F> {
+struct PrimitiveDecoder<T: ArrowPrimitiveType, F> {
     builder: PrimitiveBuilder<T>,
     parse: F,
 }
 
-impl<T: ArrowPrimitiveType, F: Fn(&str) -> Option<T::Native> + Send> ColumnDecoder for Primitive<T, F> {
+impl<T: ArrowPrimitiveType, F: Fn(&str) -> Option<T::Native> + Send> ColumnDecoder
+    for PrimitiveDecoder<T, F>
+{
     fn append(&mut self, text: &str) -> bool {
         let value = (self.parse)(text);
         self.builder.append_option(value);
@@ -51,12 +53,12 @@ impl<T: ArrowPrimitiveType, F: Fn(&str) -> Option<T::Native> + Send> ColumnDecod
     }
 }
 
-struct Booleans {
+struct BooleanDecoder {
     builder: BooleanBuilder,
     parse: fn(&str) -> Option<bool>,
 }
 
-impl ColumnDecoder for Booleans {
+impl ColumnDecoder for BooleanDecoder {
     fn append(&mut self, text: &str) -> bool {
         let value = (self.parse)(text);
         self.builder.append_option(value);
@@ -72,9 +74,9 @@ impl ColumnDecoder for Booleans {
     }
 }
 
-struct Texts(StringViewBuilder);
+struct TextDecoder(StringViewBuilder);
 
-impl ColumnDecoder for Texts {
+impl ColumnDecoder for TextDecoder {
     fn append(&mut self, text: &str) -> bool {
         self.0.append_value(text);
         true
@@ -89,9 +91,9 @@ impl ColumnDecoder for Texts {
     }
 }
 
-struct Binaries(BinaryViewBuilder);
+struct BinaryDecoder(BinaryViewBuilder);
 
-impl ColumnDecoder for Binaries {
+impl ColumnDecoder for BinaryDecoder {
     fn append(&mut self, text: &str) -> bool {
         self.0.append_value(text);
         true
@@ -110,7 +112,7 @@ fn primitive<T: ArrowPrimitiveType>(
     data_type: &DataType,
     parse: impl Fn(&str) -> Option<T::Native> + Send + 'static,
 ) -> Box<dyn ColumnDecoder> {
-    Box::new(Primitive {
+    Box::new(PrimitiveDecoder {
         builder: PrimitiveBuilder::<T>::new().with_data_type(data_type.clone()),
         parse,
     })
@@ -120,16 +122,16 @@ fn parsed<T: Parser>(data_type: &DataType) -> Box<dyn ColumnDecoder> {
     primitive::<T>(data_type, T::parse)
 }
 
-/// A decoder for a column, whose type was inferred or given; none if text cannot be of the type.
+/// Returns a decoder for a column, whose type was inferred or given; none if text cannot be of the type.
 pub(crate) fn decoder(field: &Field, inferred: bool) -> Option<Box<dyn ColumnDecoder>> {
     let data_type = field.data_type();
     if inferred && let Some(decoder) = canonical_decoder(data_type) {
         return Some(decoder);
     }
     Some(match data_type {
-        DataType::Utf8View => Box::new(Texts(StringViewBuilder::new())),
-        DataType::BinaryView => Box::new(Binaries(BinaryViewBuilder::new())),
-        DataType::Boolean => Box::new(Booleans {
+        DataType::Utf8View => Box::new(TextDecoder(StringViewBuilder::new())),
+        DataType::BinaryView => Box::new(BinaryDecoder(BinaryViewBuilder::new())),
+        DataType::Boolean => Box::new(BooleanDecoder {
             builder: BooleanBuilder::new(),
             parse: boolean,
         }),
@@ -167,10 +169,10 @@ pub(crate) fn decoder(field: &Field, inferred: bool) -> Option<Box<dyn ColumnDec
     })
 }
 
-/// A decoder that takes canonical texts only, for the types that inference gives.
+/// Returns a decoder that takes canonical texts only, for the types that inference gives.
 fn canonical_decoder(data_type: &DataType) -> Option<Box<dyn ColumnDecoder>> {
     Some(match data_type {
-        DataType::Boolean => Box::new(Booleans {
+        DataType::Boolean => Box::new(BooleanDecoder {
             builder: BooleanBuilder::new(),
             parse: canonical::boolean,
         }),

@@ -4,27 +4,27 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::records::{FieldText, LineEnding, Record, RecordError, RecordReader, Separators};
-use crate::import::error::{ImportError, Place};
+use super::records::{FieldText, LineEnding, RecordError, RecordReader, Separators, TextRecord};
+use crate::import::error::{ImportError, SourceLocation};
 use crate::import::input::{fault, open, unreadable};
 
 /// The shape of a text file.
 #[derive(Debug, Clone)]
 pub(crate) struct Dialect {
-    /// What separates its fields.
+    /// The separator and the quote of its fields.
     pub(crate) separators: Separators,
-    /// Does the first line name the columns.
+    /// True if the first line names the columns.
     pub(crate) header: bool,
-    /// Why it is taken for a header, or not.
+    /// The reason for this decision about the header.
     pub(crate) header_reason: String,
-    /// Do lines end in a delimiter, as TPC's generators write them.
+    /// True if lines end in a delimiter, as the generators of the TPC write them.
     pub(crate) trailing: bool,
     /// The texts for NULL.
     pub(crate) nulls: Vec<String>,
 }
 
 impl Dialect {
-    /// The dialect of a tbl file.
+    /// Returns the dialect of a tbl file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -43,7 +43,7 @@ impl Dialect {
         })
     }
 
-    /// Does the field stand for NULL. A quoted field never does.
+    /// Returns true if the field stands for NULL. A quoted field never does.
     pub(crate) fn is_null(&self, field: FieldText<'_>) -> bool {
         !field.quoted && self.nulls.iter().any(|null| null.as_bytes() == field.bytes)
     }
@@ -57,20 +57,21 @@ impl Dialect {
         path: &Path,
         input: R,
         columns: usize,
-    ) -> Result<Rows<R>, ImportError> {
-        let mut rows = Rows {
+    ) -> Result<FileRecords<R>, ImportError> {
+        let mut rows = FileRecords {
             path: path.to_path_buf(),
             records: RecordReader::new(input, self.separators),
         };
         if self.header {
-            rows.read(&mut Record::default())?;
+            rows.read(&mut TextRecord::default())?;
         }
         rows.records.expect_columns(columns + usize::from(self.trailing));
         Ok(rows)
     }
 
-    /// How many of a record's fields belong to the table: a trailing delimiter is followed by none.
-    pub(crate) fn columns(&self, record: &Record) -> usize {
+    /// Returns the number of fields of a record that belong to the table; a trailing delimiter is followed by
+    /// none.
+    pub(crate) fn columns(&self, record: &TextRecord) -> usize {
         match record.len() {
             0 => 0,
             n if self.trailing && record.field(n - 1).bytes.is_empty() => n - 1,
@@ -78,35 +79,37 @@ impl Dialect {
         }
     }
 
-    /// The first record; none in an empty file.
+    /// Returns the first record; none in an empty file.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn first_record(&self, path: &Path) -> Result<Option<Record>, ImportError> {
-        let mut rows = Rows {
+    pub(crate) fn first_record(&self, path: &Path) -> Result<Option<TextRecord>, ImportError> {
+        let mut rows = FileRecords {
             path: path.to_path_buf(),
             records: RecordReader::new(open(path)?, self.separators),
         };
-        let mut record = Record::default();
+        let mut record = TextRecord::default();
         Ok(rows.read(&mut record)?.then_some(record))
     }
 }
 
 /// Records of a file; errors name it.
-pub(crate) struct Rows<R> {
+pub(crate) struct FileRecords<R> {
     path: PathBuf,
     records: RecordReader<R>,
 }
 
-impl<R: Read> Rows<R> {
+impl<R: Read> FileRecords<R> {
     /// Reads the next record; false at the end of the file.
     ///
     /// # Errors
     /// See [`RecordReader::read`].
-    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool, ImportError> {
+    pub(crate) fn read(&mut self, record: &mut TextRecord) -> Result<bool, ImportError> {
         self.records.read(record).map_err(|error| match error {
             RecordError::Io(error) => unreadable(&self.path, &error),
-            RecordError::Malformed { line, fault: why, .. } => fault(&self.path, Place::Line(line), why),
+            RecordError::Malformed { line, fault: why, .. } => {
+                fault(&self.path, SourceLocation::Line(line), why)
+            }
         })
     }
 }

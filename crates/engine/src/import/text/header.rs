@@ -1,7 +1,8 @@
 //! Decides whether the first line of a text file names its columns.
 //!
-//! A first line that is taken for names is lost as data; one that is taken for data costs names only. So it is a header only
-//! if something says so: its fields differ in type or shape from the values below them, or are a known schema's names.
+//! A first line that is taken for names is lost as data; one that is taken for data costs names only. So it
+//! is a header only if something says so: its fields differ in type or shape from the values below them, or
+//! are a known schema's names.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,12 +12,12 @@ use arrow_schema::{DataType, Schema};
 use super::canonical;
 use super::dialect::Dialect;
 use super::infer::Inference;
-use super::records::{FieldText, Record};
+use super::records::{FieldText, TextRecord};
 use crate::import::value::is_value;
 
 /// Longest text that is taken for a column name.
 const LONGEST_NAME: usize = 128;
-/// Rows from which on repeated values say something.
+/// Number of rows from which repeated values are significant.
 const FEW_ROWS: usize = 4;
 /// Words that name columns rather than being values.
 const NAMES: [&str; 24] = [
@@ -46,10 +47,11 @@ const NAMES: [&str; 24] = [
     "comment",
 ];
 
-/// Is `first` a header for `rows`, and why. `schema` holds the columns of the table if they are known.
+/// Decides whether `first` is a header for `rows`, and returns the reason. `schema` holds the known columns
+/// of the table.
 pub(crate) fn is_header(
-    first: &Record,
-    rows: &[Record],
+    first: &TextRecord,
+    rows: &[TextRecord],
     schema: Option<&Schema>,
     dialect: &Dialect,
 ) -> (bool, String) {
@@ -121,8 +123,8 @@ pub(crate) fn is_header(
     (false, "it looks like the other lines".into())
 }
 
-/// Does a field of the first line hold a value of another type than text.
-fn could_be_value(first: &Record, dialect: &Dialect) -> bool {
+/// Returns true if a field of the first line is a value of another type than text.
+fn could_be_value(first: &TextRecord, dialect: &Dialect) -> bool {
     first.fields().any(|field| {
         let mut inference = Inference::default();
         inference.see(field, dialect, (Path::new(""), 1));
@@ -130,7 +132,8 @@ fn could_be_value(first: &Record, dialect: &Dialect) -> bool {
     })
 }
 
-/// Can field `i` be a name. The first one may be empty, as where row numbers have no name.
+/// Returns true if field `i` can be a name. The first one may be empty, because a column of row numbers often
+/// has no name.
 fn is_name(field: FieldText<'_>, i: usize, dialect: &Dialect) -> bool {
     let Ok(text) = std::str::from_utf8(field.bytes) else {
         return false;
@@ -148,7 +151,7 @@ fn is_name(field: FieldText<'_>, i: usize, dialect: &Dialect) -> bool {
     !number && !inference.is_typed() && text.len() <= LONGEST_NAME && !text.contains(['\n', '\r'])
 }
 
-/// How a name differs from the values below it.
+/// Returns the way in which a name differs from the values below it.
 fn differs(name: &[u8], values: &[FieldText<'_>], dialect: &Dialect) -> Option<&'static str> {
     let mut inference = Inference::default();
     for value in values {

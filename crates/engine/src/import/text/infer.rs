@@ -1,6 +1,7 @@
 //! Column types of text files from their values, and the values that decided them.
 //!
-//! A type is inferred only if every value prints as the same text again ([`super::canonical`]); else the column is text.
+//! A type is inferred only if every value prints as the same text again ([`super::canonical`]); else the
+//! column is text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,14 +10,14 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::canonical;
 use super::dialect::Dialect;
-use super::records::{FieldText, Record};
-use crate::import::error::{ImportError, ImportFault, Place};
+use super::records::{FieldText, TextRecord};
+use crate::import::error::{ImportError, ImportFault, SourceLocation};
 use crate::import::input::fault;
 use crate::import::report::DecidingValue;
 
 /// A type that inference may give, the preferred one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Candidate {
+enum TypeCandidate {
     Boolean,
     Integer,
     UnsignedInteger,
@@ -28,16 +29,16 @@ enum Candidate {
     TimestampUtc,
 }
 
-const CANDIDATES: [Candidate; 9] = [
-    Candidate::Boolean,
-    Candidate::Integer,
-    Candidate::UnsignedInteger,
-    Candidate::WideInteger,
-    Candidate::Decimal,
-    Candidate::Double,
-    Candidate::Date,
-    Candidate::Timestamp,
-    Candidate::TimestampUtc,
+const CANDIDATES: [TypeCandidate; 9] = [
+    TypeCandidate::Boolean,
+    TypeCandidate::Integer,
+    TypeCandidate::UnsignedInteger,
+    TypeCandidate::WideInteger,
+    TypeCandidate::Decimal,
+    TypeCandidate::Double,
+    TypeCandidate::Date,
+    TypeCandidate::Timestamp,
+    TypeCandidate::TimestampUtc,
 ];
 
 /// Digits of a decimal whose values all fit 64 bits.
@@ -50,7 +51,7 @@ const SHOWN: usize = 60;
 /// The types that the values of a column can all have.
 #[derive(Debug, Clone)]
 pub(crate) struct Inference {
-    possible: Vec<Candidate>,
+    possible: Vec<TypeCandidate>,
     seen: bool,
     /// A value other than `NaN` and `inf` was seen, which alone are words rather than numbers.
     number: bool,
@@ -95,7 +96,7 @@ impl Inference {
             }
         }
         if self.quoted_empty && self.null {
-            // Only text tells a quoted empty value from a missing one.
+            // Only text distinguishes a quoted empty value from a missing one.
             self.possible.clear();
         }
         if (self.chosen(), self.seen) != before {
@@ -114,15 +115,15 @@ impl Inference {
     }
 
     fn narrow(&mut self, text: &str) {
-        let any = |candidates: &[Candidate]| self.possible.iter().any(|c| candidates.contains(c));
+        let any = |candidates: &[TypeCandidate]| self.possible.iter().any(|c| candidates.contains(c));
         let whole = any(&[
-            Candidate::Integer,
-            Candidate::UnsignedInteger,
-            Candidate::WideInteger,
+            TypeCandidate::Integer,
+            TypeCandidate::UnsignedInteger,
+            TypeCandidate::WideInteger,
         ])
         .then(|| canonical::integer(text))
         .flatten();
-        let fixed = any(&[Candidate::Decimal])
+        let fixed = any(&[TypeCandidate::Decimal])
             .then(|| canonical::fixed(text))
             .flatten()
             .filter(|fixed| self.scale.is_none_or(|scale| scale == fixed.scale));
@@ -131,47 +132,49 @@ impl Inference {
             self.precision = self.precision.max(fixed.precision.max(fixed.scale));
         }
         self.possible.retain(|candidate| match candidate {
-            Candidate::Boolean => canonical::boolean(text).is_some(),
-            Candidate::Integer => whole.is_some_and(|value| i64::try_from(value).is_ok()),
-            Candidate::UnsignedInteger => whole.is_some_and(|value| u64::try_from(value).is_ok()),
-            Candidate::WideInteger => whole.is_some(),
-            Candidate::Decimal => fixed.is_some_and(|fixed| fixed.precision <= MAX_PRECISION),
-            Candidate::Double => canonical::double(text).is_some(),
-            Candidate::Date => canonical::date(text).is_some(),
-            Candidate::Timestamp => canonical::timestamp(text).is_some(),
-            Candidate::TimestampUtc => canonical::timestamp_utc(text).is_some(),
+            TypeCandidate::Boolean => canonical::boolean(text).is_some(),
+            TypeCandidate::Integer => whole.is_some_and(|value| i64::try_from(value).is_ok()),
+            TypeCandidate::UnsignedInteger => whole.is_some_and(|value| u64::try_from(value).is_ok()),
+            TypeCandidate::WideInteger => whole.is_some(),
+            TypeCandidate::Decimal => fixed.is_some_and(|fixed| fixed.precision <= MAX_PRECISION),
+            TypeCandidate::Double => canonical::double(text).is_some(),
+            TypeCandidate::Date => canonical::date(text).is_some(),
+            TypeCandidate::Timestamp => canonical::timestamp(text).is_some(),
+            TypeCandidate::TimestampUtc => canonical::timestamp_utc(text).is_some(),
         });
         self.number |= text.bytes().any(|byte| byte.is_ascii_digit());
     }
 
-    fn chosen(&self) -> Option<Candidate> {
+    fn chosen(&self) -> Option<TypeCandidate> {
         self.possible
             .first()
             .copied()
-            .filter(|first| self.seen && (*first != Candidate::Double || self.number))
+            .filter(|first| self.seen && (*first != TypeCandidate::Double || self.number))
     }
 
-    /// The type of the column so far; text if nothing is known.
+    /// Returns the type of the column so far; text if nothing is known.
     pub(crate) fn data_type(&self) -> DataType {
         match self.chosen() {
             None => DataType::Utf8View,
-            Some(Candidate::Boolean) => DataType::Boolean,
-            Some(Candidate::Integer) => DataType::Int64,
-            Some(Candidate::UnsignedInteger) => DataType::UInt64,
-            Some(Candidate::WideInteger) => DataType::Decimal128(MAX_PRECISION, 0),
-            Some(Candidate::Decimal) => {
+            Some(TypeCandidate::Boolean) => DataType::Boolean,
+            Some(TypeCandidate::Integer) => DataType::Int64,
+            Some(TypeCandidate::UnsignedInteger) => DataType::UInt64,
+            Some(TypeCandidate::WideInteger) => DataType::Decimal128(MAX_PRECISION, 0),
+            Some(TypeCandidate::Decimal) => {
                 let narrow = self.precision <= NARROW;
                 let precision = if narrow { NARROW } else { MAX_PRECISION };
                 DataType::Decimal128(precision, self.scale.unwrap_or(0).cast_signed())
             }
-            Some(Candidate::Double) => DataType::Float64,
-            Some(Candidate::Date) => DataType::Date32,
-            Some(Candidate::Timestamp) => DataType::Timestamp(TimeUnit::Nanosecond, None),
-            Some(Candidate::TimestampUtc) => DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into())),
+            Some(TypeCandidate::Double) => DataType::Float64,
+            Some(TypeCandidate::Date) => DataType::Date32,
+            Some(TypeCandidate::Timestamp) => DataType::Timestamp(TimeUnit::Nanosecond, None),
+            Some(TypeCandidate::TimestampUtc) => {
+                DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into()))
+            }
         }
     }
 
-    /// Is the column's type another one than text.
+    /// Returns true if the column has another type than text.
     pub(crate) fn is_typed(&self) -> bool {
         self.chosen().is_some()
     }
@@ -186,24 +189,25 @@ pub(crate) struct InferredColumns {
 }
 
 impl InferredColumns {
-    /// The columns as a schema; every one may be NULL.
+    /// Returns the columns as a schema; every one may be NULL.
     pub(crate) fn schema(&self) -> SchemaRef {
         let fields = self.names.iter().zip(&self.columns);
         let fields = fields.map(|(name, column)| Field::new(name, column.data_type(), true));
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
-    /// The value that decided the type of column `i`; none if the column has no value.
+    /// Returns the value that decided the type of column `i`; none if the column has no value.
     pub(crate) fn decided(&self, i: usize) -> Option<&DecidingValue> {
         self.columns[i].decided.as_ref()
     }
 }
 
-/// Infers the columns of text files that share their names: names from the header line (`c1`, `c2`, … without one), types
-/// from the first `sample` rows of each file (all if none).
+/// Infers the columns of text files that share their names: names from the header line (`c1`, `c2`, … without
+/// one), types from the first `sample` rows of each file (all if none).
 ///
 /// # Errors
-/// A file is empty, cannot be read, is malformed within the sample, or names other columns than the first one.
+/// A file is empty, cannot be read, is malformed within the sample, or names other columns than the first
+/// one.
 pub(crate) fn infer(
     files: &[(&Path, &Dialect)],
     sample: Option<usize>,
@@ -217,10 +221,14 @@ pub(crate) fn infer(
         });
         if known.names != names {
             let text = format!("{} instead of {}", names.join(", "), known.names.join(", "));
-            return Err(fault(path, Place::File, ImportFault::SchemaMismatch(text)));
+            return Err(fault(
+                path,
+                SourceLocation::File,
+                ImportFault::SchemaMismatch(text),
+            ));
         }
         let mut records = dialect.rows(path, crate::import::input::open(path)?, names.len())?;
-        let mut record = Record::default();
+        let mut record = TextRecord::default();
         let mut left = sample.unwrap_or(usize::MAX);
         while left > 0 && records.read(&mut record)? {
             left -= 1;
@@ -233,11 +241,11 @@ pub(crate) fn infer(
     Ok(inferred.unwrap_or_default())
 }
 
-/// The names of a file's columns.
+/// Returns the names of a file's columns.
 pub(crate) fn column_names(path: &Path, dialect: &Dialect) -> Result<Vec<String>, ImportError> {
     let Some(record) = dialect.first_record(path)? else {
         let reason = "is empty: there is no line that tells its columns; give a schema".into();
-        return Err(fault(path, Place::File, ImportFault::Other(reason)));
+        return Err(fault(path, SourceLocation::File, ImportFault::Other(reason)));
     };
     if !dialect.header {
         return Ok((1..=dialect.columns(&record)).map(|i| format!("c{i}")).collect());
@@ -245,7 +253,11 @@ pub(crate) fn column_names(path: &Path, dialect: &Dialect) -> Result<Vec<String>
     let name = |(i, field): (usize, FieldText<'_>)| match std::str::from_utf8(field.bytes).map(str::trim) {
         Ok("") => Ok(format!("c{}", i + 1)),
         Ok(name) => Ok(name.to_string()),
-        Err(_) => Err(fault(path, Place::Line(record.line()), ImportFault::InvalidUtf8)),
+        Err(_) => Err(fault(
+            path,
+            SourceLocation::Line(record.line()),
+            ImportFault::InvalidUtf8,
+        )),
     };
     record.fields().enumerate().map(name).collect()
 }

@@ -15,12 +15,12 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 
 use self::decode::{ColumnDecoder, decoder};
-use self::dialect::Rows;
+use self::dialect::FileRecords;
 use self::infer::column_names;
-use self::records::Record;
-use super::error::{ImportError, ImportFault, Place};
+use self::records::TextRecord;
+use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::BatchSize;
-use super::input::{Bytes, Counted, Input, fault, open};
+use super::input::{BytesRead, CountingReader, Input, fault, open};
 use super::value::sql_name;
 
 pub(crate) use dialect::Dialect;
@@ -35,7 +35,7 @@ const SHOWN: usize = 60;
 pub(crate) struct TextColumns {
     /// Names and types.
     pub(crate) schema: SchemaRef,
-    /// Which types were inferred from values rather than given.
+    /// For each column, whether its type was inferred from values.
     pub(crate) inferred: Arc<[bool]>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn read(
     dialect: Dialect,
     columns: TextColumns,
     batch: BatchSize,
-    bytes: Bytes,
+    bytes: BytesRead,
 ) -> Result<Input, ImportError> {
     let TextColumns { schema, inferred } = columns;
     if dialect.header {
@@ -56,14 +56,18 @@ pub(crate) fn read(
             column: Some(field.name().clone()),
             ..fault(
                 path,
-                Place::File,
+                SourceLocation::File,
                 ImportFault::UnsupportedType(sql_name(field.data_type())),
             )
         })
     });
     let decoders = decoders.collect::<Result<Vec<_>, _>>()?;
-    let rows = dialect.rows(path, Counted::new(open(path)?, bytes), schema.fields().len())?;
-    let lines = Lines {
+    let rows = dialect.rows(
+        path,
+        CountingReader::new(open(path)?, bytes),
+        schema.fields().len(),
+    )?;
+    let lines = TextBatches {
         path: path.to_path_buf(),
         dialect,
         schema: schema.clone(),
@@ -78,7 +82,7 @@ pub(crate) fn read(
     })
 }
 
-/// The header line must name the columns of the schema, in their order.
+/// Returns the header line must name the columns of the schema, in their order.
 fn check_header(path: &Path, dialect: &Dialect, schema: &SchemaRef) -> Result<(), ImportError> {
     let names = column_names(path, dialect)?;
     let same = names.len() == schema.fields().len()
@@ -99,23 +103,27 @@ fn check_header(path: &Path, dialect: &Dialect, schema: &SchemaRef) -> Result<()
         names.join(", "),
         expected.join(", ")
     );
-    Err(fault(path, Place::Line(1), ImportFault::SchemaMismatch(text)))
+    Err(fault(
+        path,
+        SourceLocation::Line(1),
+        ImportFault::SchemaMismatch(text),
+    ))
 }
 
 /// Batches of a text file.
-struct Lines<R> {
+struct TextBatches<R> {
     path: PathBuf,
     dialect: Dialect,
     schema: SchemaRef,
-    rows: Rows<R>,
+    rows: FileRecords<R>,
     decoders: Vec<Box<dyn ColumnDecoder>>,
     batch: BatchSize,
     ended: bool,
 }
 
-impl<R: std::io::Read> Lines<R> {
+impl<R: std::io::Read> TextBatches<R> {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, ImportError> {
-        let mut record = Record::default();
+        let mut record = TextRecord::default();
         let (mut rows, mut bytes) = (0, 0);
         // A batch has at least one row, however long it is.
         while !self.ended && (rows == 0 || self.batch.has_room(rows, bytes)) {
@@ -136,14 +144,14 @@ impl<R: std::io::Read> Lines<R> {
             .map_err(|e| {
                 fault(
                     &self.path,
-                    Place::Line(record.line()),
+                    SourceLocation::Line(record.line()),
                     ImportFault::Other(e.to_string()),
                 )
             })
     }
 
-    fn decode(&mut self, record: &Record) -> Result<(), ImportError> {
-        let place = Place::Line(record.line());
+    fn decode(&mut self, record: &TextRecord) -> Result<(), ImportError> {
+        let place = SourceLocation::Line(record.line());
         let (found, expected) = (self.dialect.columns(record), self.decoders.len());
         if found != expected {
             return Err(fault(
@@ -189,7 +197,7 @@ impl<R: std::io::Read> Lines<R> {
     }
 }
 
-impl<R: std::io::Read> Iterator for Lines<R> {
+impl<R: std::io::Read> Iterator for TextBatches<R> {
     type Item = Result<RecordBatch, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,8 +1,9 @@
 //! Splits text into records and fields.
 //!
-//! Unlike a lenient CSV reader it changes nothing silently: text after a closing quote, a quote that never closes, and (while
-//! the quote was detected rather than given) a quoted field that swallows whole records are faults with a line number.
-//! A field knows whether it was quoted, which tells an empty text from a missing value.
+//! Unlike a lenient CSV reader it changes nothing silently: text after a closing quote, a quote that never
+//! closes, and (while the quote was detected rather than given) a quoted field that swallows whole records
+//! are faults with a line number. A field records whether it was quoted, which distinguishes an empty text
+//! from a missing value.
 
 use std::io::Read;
 
@@ -65,30 +66,30 @@ pub(crate) struct FieldText<'a> {
 
 /// The fields of one record; reused from record to record.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Record {
+pub(crate) struct TextRecord {
     bytes: Vec<u8>,
     /// End of each field in `bytes`, and whether it was quoted.
     ends: Vec<(usize, bool)>,
     line: u64,
 }
 
-impl Record {
-    /// Number of fields.
+impl TextRecord {
+    /// Returns the number of fields.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of all fields.
+    /// Returns the number of bytes of all fields.
     pub(crate) fn byte_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Line of the file on which the record begins, from 1.
+    /// Returns the line of the file on which the record begins, from 1.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// Field `i`.
+    /// Returns field `i`.
     pub(crate) fn field(&self, i: usize) -> FieldText<'_> {
         let start = if i == 0 { 0 } else { self.ends[i - 1].0 };
         let (end, quoted) = self.ends[i];
@@ -98,7 +99,7 @@ impl Record {
         }
     }
 
-    /// All fields.
+    /// Returns all fields.
     pub(crate) fn fields(&self) -> impl Iterator<Item = FieldText<'_>> {
         (0..self.len()).map(|i| self.field(i))
     }
@@ -108,7 +109,7 @@ impl Record {
     }
 }
 
-/// Why a file cannot be split.
+/// An error in the record structure of a file.
 #[derive(Debug)]
 pub(crate) enum RecordError {
     /// The file cannot be read.
@@ -168,8 +169,8 @@ impl SwallowedLines {
         }
     }
 
-    /// Do the lines look like records that a stray quote swallowed: the first one completes the record that holds field `i`,
-    /// the last one begins another up to its field `i`, those between are whole.
+    /// Returns true if the lines look like records that a stray quote swallowed: the first one completes the
+    /// record that holds field `i`, the last one begins another up to its field `i`, those between are whole.
     fn are_records(&self, i: usize, separators: &Separators, columns: usize) -> bool {
         if self.breaks == 0 || columns < 2 {
             return false;
@@ -200,12 +201,12 @@ impl<R: Read> RecordReader<R> {
         self.columns = columns;
     }
 
-    /// Reads the next record; false at the end of the text. Blank lines are skipped, except in a table of one column, where
-    /// they are values.
+    /// Reads the next record; false at the end of the text. Blank lines are skipped, except in a table of one
+    /// column, where they are values.
     ///
     /// # Errors
     /// The file cannot be read, or is malformed; nothing more is read then.
-    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool, RecordError> {
+    pub(crate) fn read(&mut self, record: &mut TextRecord) -> Result<bool, RecordError> {
         loop {
             record.bytes.clear();
             record.ends.clear();
@@ -226,7 +227,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Checks the quoted fields of the first record, which were read before the number of columns was known.
-    fn check_first(&mut self, record: &Record) -> Result<(), RecordError> {
+    fn check_first(&mut self, record: &TextRecord) -> Result<(), RecordError> {
         if self.separators.trust_quote {
             return Ok(());
         }
@@ -242,7 +243,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Reads one field; true if it is the last one of its record.
-    fn read_field(&mut self, record: &mut Record) -> Result<bool, RecordError> {
+    fn read_field(&mut self, record: &mut TextRecord) -> Result<bool, RecordError> {
         if record.len() >= MAX_COLUMNS {
             return Err(self.malformed(record.line, ImportFault::TooManyColumns { most: MAX_COLUMNS }));
         }
@@ -285,7 +286,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Reads the rest of a field after its opening quote.
-    fn read_quoted(&mut self, record: &mut Record) -> Result<bool, RecordError> {
+    fn read_quoted(&mut self, record: &mut TextRecord) -> Result<bool, RecordError> {
         let (opened, quote) = (self.line, self.separators.quote.unwrap_or(b'"'));
         let mut swallowed = SwallowedLines::default();
         loop {
@@ -354,7 +355,7 @@ impl<R: Read> RecordReader<R> {
         Err(self.malformed(opened, ImportFault::StrayQuote))
     }
 
-    fn check_length(&mut self, record: &Record) -> Result<(), RecordError> {
+    fn check_length(&mut self, record: &TextRecord) -> Result<(), RecordError> {
         match record.bytes.len() {
             ..=MAX_RECORD => Ok(()),
             _ => Err(self.malformed(record.line, ImportFault::TooLong { most: MAX_RECORD })),
@@ -370,7 +371,7 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    /// Is there another byte at `at`; fills the buffer if it is used up.
+    /// Returns true if there is a byte at `at`; refills the buffer if it is exhausted.
     #[inline]
     fn has_more(&mut self) -> Result<bool, RecordError> {
         if self.at < self.filled {
@@ -411,7 +412,7 @@ impl<R: Read> RecordReader<R> {
     }
 }
 
-/// The line ending of a text by its first lines.
+/// Returns the line ending of a text by its first lines.
 pub(crate) fn line_ending(sample: &[u8]) -> LineEnding {
     match memchr(b'\r', sample) {
         Some(_) if memchr(b'\n', sample).is_none() => LineEnding::Cr,

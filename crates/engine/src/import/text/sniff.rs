@@ -8,7 +8,7 @@ use arrow_schema::Schema;
 use super::dialect::Dialect;
 use super::header::is_header;
 use super::infer::Inference;
-use super::records::{Record, RecordError, RecordReader, Separators, line_ending};
+use super::records::{RecordError, RecordReader, Separators, TextRecord, line_ending};
 use crate::import::error::ImportError;
 use crate::import::input::{open, unreadable};
 use crate::import::options::{ImportOptions, QuoteOption};
@@ -21,22 +21,22 @@ const DELIMITERS: [u8; 7] = [b',', b';', b'\t', b'|', b'^', b'~', 0x1f];
 const STRAY_QUOTES: usize = 2;
 
 /// A sample split by one choice of separators.
-struct Trial {
+struct DialectTrial {
     separators: Separators,
-    records: Vec<Record>,
+    records: Vec<TextRecord>,
     /// Fields that most records have.
     columns: usize,
-    /// Records that have so many.
+    /// Number of records with that number of fields.
     agreeing: usize,
     malformed: bool,
 }
 
-impl Trial {
+impl DialectTrial {
     fn of(sample: &[u8], complete: bool, separators: Separators) -> Self {
         let mut reader = RecordReader::new(sample, separators);
         let (mut records, mut malformed) = (Vec::new(), false);
         loop {
-            let mut record = Record::default();
+            let mut record = TextRecord::default();
             match reader.read(&mut record) {
                 Ok(true) => records.push(record),
                 Ok(false) => break,
@@ -65,12 +65,12 @@ impl Trial {
         }
     }
 
-    /// All records have the same number of fields, more than one.
+    /// Returns true if all records have the same number of fields, which is more than one.
     fn is_regular(&self) -> bool {
         !self.malformed && self.columns > 1 && self.agreeing == self.records.len()
     }
 
-    /// Share of columns whose values have another type than text, in thousandths.
+    /// Returns the share of columns whose values have another type than text, in thousandths.
     fn typed(&self, dialect: &Dialect) -> usize {
         let mut columns = vec![Inference::default(); self.columns];
         for record in self.records.iter().skip(1) {
@@ -85,15 +85,15 @@ impl Trial {
     fn stray(&self, quote: u8) -> usize {
         let begins = |bytes: &[u8]| bytes.first() == Some(&quote);
         let ends = |bytes: &[u8]| bytes.len() > 1 && bytes.last() == Some(&quote);
-        let fields = self.records.iter().flat_map(Record::fields);
+        let fields = self.records.iter().flat_map(TextRecord::fields);
         fields
             .filter(|field| begins(field.bytes) && !ends(field.bytes))
             .count()
     }
 }
 
-/// Detects the dialect of a CSV file, as far as `options` leave it open. `schema` holds the columns of the table if they are
-/// known.
+/// Detects the dialect of a CSV file, as far as `options` leave it open. `schema` holds the columns of the
+/// table if they are known.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -109,7 +109,7 @@ pub(crate) fn sniff(
         Some(extension) if extension.eq_ignore_ascii_case("tsv") => b'\t',
         _ => b',',
     };
-    let trials = Trials {
+    let trials = DialectTrials {
         sample: &sample,
         complete,
         delimiters: options
@@ -146,7 +146,7 @@ pub(crate) fn sniff(
     Ok(dialect)
 }
 
-struct Trials<'a> {
+struct DialectTrials<'a> {
     sample: &'a [u8],
     complete: bool,
     delimiters: Vec<u8>,
@@ -154,18 +154,18 @@ struct Trials<'a> {
     template: Dialect,
 }
 
-impl Trials<'_> {
-    /// The best delimiter for a given quote.
-    fn best(&self, quote: Option<u8>) -> Trial {
+impl DialectTrials<'_> {
+    /// Returns the best delimiter for a given quote.
+    fn best(&self, quote: Option<u8>) -> DialectTrial {
         let split = |delimiter: &u8| {
             let separators = Separators {
                 delimiter: *delimiter,
                 quote,
                 ..self.template.separators
             };
-            Trial::of(self.sample, self.complete, separators)
+            DialectTrial::of(self.sample, self.complete, separators)
         };
-        let rank = |trial: &Trial| {
+        let rank = |trial: &DialectTrial| {
             let usual = trial.separators.delimiter == self.usual;
             let share = match trial.columns {
                 0 | 1 => 0,
@@ -183,7 +183,7 @@ impl Trials<'_> {
         trials.max_by_key(rank).unwrap_or_else(|| split(&self.usual))
     }
 
-    fn detect_quote(&self) -> Trial {
+    fn detect_quote(&self) -> DialectTrial {
         let double = self.best(Some(b'"'));
         if double.is_regular() {
             return double;

@@ -1,5 +1,5 @@
-//! `COPY … FROM 'file'` with its options, read token by token: DataFusion's parser knows `COPY … TO` only, and the options of
-//! its SQL parser take no `QUOTE none`.
+//! `COPY … FROM 'file'` with its options, read token by token: DataFusion's parser knows `COPY … TO` only,
+//! and the options of its SQL parser take no `QUOTE none`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::{Statement, object_name, refuse};
-use crate::{EngineError, Format, ImportOptions, QuoteOption};
+use crate::{EngineError, ImportFormat, ImportOptions, QuoteOption};
 
 const INSTEAD: &str =
     "write COPY t FROM 'file' (FORMAT csv, HEADER false, DELIMITER ';', QUOTE none, NULL 'x', NULL 'y')";
@@ -21,7 +21,7 @@ pub(crate) struct CopyFrom {
     pub(crate) table: String,
     /// The file.
     pub(crate) file: PathBuf,
-    /// How it is read.
+    /// Options for reading it.
     pub(crate) options: ImportOptions,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct CopyFrom {
 /// # Errors
 /// Something in it is not offered.
 pub(super) fn copy_from(text: &str) -> Result<Option<Statement>, EngineError> {
-    // A text that has no tokens is not one of these; whoever reads it says what is wrong with it.
+    // A text that cannot be tokenized is no such statement; the parser reports its error.
     let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
         return Ok(None);
     };
@@ -92,7 +92,7 @@ fn option(parser: &mut Parser<'_>, name: &str, options: &mut ImportOptions) -> R
         ),
     };
     match name {
-        "csv" => options.format = Format::Csv,
+        "csv" => options.format = ImportFormat::Csv,
         "format" => options.format = format(&needed(string(parser).or_else(|| word(parser)))?)?,
         "null" => options.nulls.push(needed(string(parser))?),
         "delimiter" => {
@@ -154,12 +154,12 @@ fn byte(option: &str, text: &str) -> Result<u8, EngineError> {
     }
 }
 
-fn format(name: &str) -> Result<Format, EngineError> {
+fn format(name: &str) -> Result<ImportFormat, EngineError> {
     Ok(match name.to_ascii_lowercase().as_str() {
-        "parquet" => Format::Parquet,
-        "csv" => Format::Csv,
-        "tbl" => Format::Tbl,
-        "arrow" => Format::Arrow,
+        "parquet" => ImportFormat::Parquet,
+        "csv" => ImportFormat::Csv,
+        "tbl" => ImportFormat::Tbl,
+        "arrow" => ImportFormat::Arrow,
         other => return refuse(format!("the format {other}"), INSTEAD),
     })
 }

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::super::place_index::Placed;
+use super::super::place_index::PlacementSpec;
 use super::{Statement, identifier, object_name, option_of, refuse as refused};
 use crate::config::read_limit;
 use crate::{EngineError, IndexSpec, Layout, Order};
@@ -86,7 +86,7 @@ pub(super) fn create(create: &CreateIndex) -> Result<Statement, EngineError> {
         columns.push(identifier(ident));
     }
     let index = object_name(name)?;
-    let (mut layout, mut order, mut placed) = (Layout::default(), Order::default(), Placed::default());
+    let (mut layout, mut order, mut placed) = (Layout::default(), Order::default(), PlacementSpec::default());
     for option in &create.with {
         match option_of(option)
             .as_ref()
@@ -118,13 +118,13 @@ pub(super) fn create(create: &CreateIndex) -> Result<Statement, EngineError> {
     })
 }
 
-/// Reads `ALTER INDEX name SET (placement = 'hybrid', dram = '1GiB')`, with or without the parentheses; the parser knows
-/// only `RENAME`. None for any other statement.
+/// Reads `ALTER INDEX name SET (placement = 'hybrid', dram = '1GiB')`, with or without the parentheses; the
+/// parser knows only `RENAME`. None for any other statement.
 ///
 /// # Errors
 /// It is one, and wrong.
 pub(super) fn alter(text: &str) -> Result<Option<Statement>, EngineError> {
-    // A text that has no tokens is not one of these; what is wrong with it is told by who reads it.
+    // A text that cannot be tokenized is none of these statements; the parser reports its error.
     let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
         return Ok(None);
     };
@@ -148,7 +148,7 @@ pub(super) fn alter(text: &str) -> Result<Option<Statement>, EngineError> {
     }
     while parser.consume_token(&Token::SemiColon) {}
     parser.expect_token(&Token::EOF).map_err(wrong)?;
-    let mut placed = Placed::default();
+    let mut placed = PlacementSpec::default();
     for option in &options {
         let known = match option_of(option) {
             Some((key, value)) => read_placed(&name, &key, &value, &mut placed)?,
@@ -173,7 +173,7 @@ pub(super) fn alter(text: &str) -> Result<Option<Statement>, EngineError> {
 ///
 /// # Errors
 /// No such placement or size.
-fn read_placed(index: &str, key: &str, value: &str, placed: &mut Placed) -> Result<bool, EngineError> {
+fn read_placed(index: &str, key: &str, value: &str, placed: &mut PlacementSpec) -> Result<bool, EngineError> {
     let wrong = |error: &dyn std::fmt::Display| EngineError::Query(format!("index {index}: {error}"));
     match key {
         "placement" => placed.placement = Some(value.parse().map_err(|error| wrong(&error))?),

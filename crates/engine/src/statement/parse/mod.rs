@@ -1,4 +1,4 @@
-//! Statements matched on the parsed SQL.
+//! Classification of statements by their syntax trees.
 
 mod control;
 mod copy;
@@ -12,40 +12,40 @@ use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectType,
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 
 pub(crate) use copy::CopyFrom;
-pub(crate) use rows::{Delete, Insert, Source, Update};
+pub(crate) use rows::{Delete, Insert, InsertSource, Update};
 pub(crate) use table::{Alter, Alteration};
 
-use super::create_table::Making;
-use super::nesting::Nesting;
-use super::place_index::Placed;
+use super::create_table::TableSpec;
+use super::place_index::PlacementSpec;
 use super::unsupported::unsupported;
 use crate::catalog::{CATALOG, SCHEMA};
+use crate::nesting::Nesting;
 use crate::{EngineError, IndexSpec, semantics};
 
-/// A statement, by who runs it.
+/// A parsed statement.
 #[derive(Debug)]
 pub(crate) enum Statement {
-    /// DataFusion plans and runs it: queries, EXPLAIN, SHOW, DESCRIBE.
+    /// A statement that DataFusion plans and runs: queries, EXPLAIN, SHOW, DESCRIBE.
     Plan(Parsed),
-    /// `COPY … TO`, which DataFusion plans and runs too.
+    /// `COPY … TO`, which DataFusion plans and runs as well.
     CopyTo(Parsed),
     /// `SHOW INDEXES`.
     ShowIndexes,
-    /// It changes the session's settings.
+    /// `SET` or `RESET`.
     Setting(Parsed),
-    /// `CREATE EXTERNAL TABLE`: the session remembers it.
+    /// `CREATE EXTERNAL TABLE`, which belongs to the session.
     External(Parsed),
     /// `CREATE TABLE … AS`.
     CreateTable {
         /// The table.
-        making: Making,
+        spec: TableSpec,
         /// Its rows.
         query: Box<Query>,
     },
     /// `CREATE TABLE` with a column list.
     NewTable {
         /// The table.
-        making: Making,
+        spec: TableSpec,
         /// Its columns.
         schema: SchemaRef,
         /// The default of each.
@@ -61,7 +61,7 @@ pub(crate) enum Statement {
     Truncate {
         /// The tables.
         names: Vec<String>,
-        /// Do nothing for those that are not there.
+        /// Skip missing ones.
         if_exists: bool,
     },
     /// `ALTER TABLE`.
@@ -78,14 +78,14 @@ pub(crate) enum Statement {
     Vacuum {
         /// The table; all if none is named.
         table: Option<String>,
-        /// Write everything anew.
+        /// Rewrite all segments.
         full: bool,
     },
     /// `DROP TABLE`.
     DropTables {
         /// The tables.
         names: Vec<String>,
-        /// Do nothing for those that are not there.
+        /// Skip missing ones.
         if_exists: bool,
     },
     /// `CREATE INDEX`.
@@ -94,23 +94,23 @@ pub(crate) enum Statement {
         spec: IndexSpec,
         /// Do nothing if there is one.
         if_not_exists: bool,
-        /// What of it is to be in DRAM.
-        placed: Placed,
+        /// Its placement.
+        placed: PlacementSpec,
     },
     /// `ALTER INDEX … SET`.
     PlaceIndex {
         /// The index.
         name: String,
-        /// Do nothing if it is not there.
+        /// Do nothing if it does not exist.
         if_exists: bool,
-        /// What of it is to be in DRAM.
-        placed: Placed,
+        /// Its placement.
+        placed: PlacementSpec,
     },
     /// `DROP INDEX`.
     DropIndexes {
         /// The indexes.
         names: Vec<String>,
-        /// Do nothing for those that are not there.
+        /// Skip missing ones.
         if_exists: bool,
     },
 }
@@ -118,7 +118,7 @@ pub(crate) enum Statement {
 /// Parses one statement.
 ///
 /// # Errors
-/// It is not SQL, is none or several statements, or is not offered.
+/// It is not SQL, is none or several statements, or is not supported.
 pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
     Nesting::check_text(text)?;
     if is_abort(text) {
@@ -148,7 +148,7 @@ pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
     }
 }
 
-/// `ABORT`, which the parser does not know.
+/// Returns true for `ABORT`, which the parser does not support.
 fn is_abort(text: &str) -> bool {
     let words: Vec<String> = text
         .trim_end_matches(|c: char| c == ';' || c.is_whitespace())
@@ -236,7 +236,7 @@ fn own(statement: &ast::Statement) -> Result<Statement, EngineError> {
     }
 }
 
-/// An identifier as the catalog knows it: lower case unless quoted.
+/// Returns an identifier as the catalog knows it: lower case unless quoted.
 pub(super) fn identifier(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
@@ -244,7 +244,7 @@ pub(super) fn identifier(ident: &Ident) -> String {
     }
 }
 
-/// The last part of a name whose first parts, if any, are the catalog and the schema.
+/// Returns the last part of a name whose first parts, if any, are the catalog and the schema.
 pub(super) fn object_name(name: &ObjectName) -> Result<String, EngineError> {
     let parts: Vec<String> = name
         .0
@@ -261,7 +261,7 @@ pub(super) fn object_name(name: &ObjectName) -> Result<String, EngineError> {
     }
 }
 
-/// What is not offered, and what to do instead.
+/// Returns the error for an unsupported statement or option, with a hint on what to do instead.
 fn refuse<T>(what: impl Into<String>, instead: &str) -> Result<T, EngineError> {
     Err(EngineError::Unsupported {
         what: what.into(),
@@ -269,7 +269,7 @@ fn refuse<T>(what: impl Into<String>, instead: &str) -> Result<T, EngineError> {
     })
 }
 
-/// `key = 'value'`, `key = value` or `key = 12`, in lower case.
+/// Reads `key = 'value'`, `key = value` or `key = 12`, in lower case.
 fn option_of(option: &Expr) -> Option<(String, String)> {
     let Expr::BinaryOp {
         left,

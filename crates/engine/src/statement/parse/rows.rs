@@ -17,12 +17,12 @@ pub(crate) struct Insert {
     /// The columns that are given; all in their order if none is named.
     pub(crate) columns: Vec<String>,
     /// The rows.
-    pub(crate) source: Source,
+    pub(crate) source: InsertSource,
 }
 
-/// Where new rows come from.
+/// The source of new rows.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum InsertSource {
     /// Values that need no planning, row by row.
     Literals(Vec<Vec<Expr>>),
     /// Anything else.
@@ -34,11 +34,11 @@ pub(crate) enum Source {
 pub(crate) struct Update {
     /// The table.
     pub(crate) table: String,
-    /// What the statement calls it.
+    /// The alias of the table in the statement, or its name.
     pub(crate) alias: String,
     /// Columns and their new values.
     pub(crate) assignments: Vec<(String, Expr)>,
-    /// Which rows.
+    /// The condition on the rows; all if there is none.
     pub(crate) selection: Option<Expr>,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Update {
 pub(crate) struct Delete {
     /// The table.
     pub(crate) table: String,
-    /// What the statement calls it.
+    /// The alias of the table in the statement, or its name.
     pub(crate) alias: String,
-    /// Which rows.
+    /// The condition on the rows; all if there is none.
     pub(crate) selection: Option<Expr>,
 }
 
@@ -95,8 +95,8 @@ pub(super) fn insert(insert: &ast::Insert) -> Result<Statement, EngineError> {
     };
     let columns = insert.columns.iter().map(object_name).collect::<Result<_, _>>()?;
     let source = match literals(query) {
-        Some(rows) => Source::Literals(rows),
-        None => Source::Query(distinctly_named(query)),
+        Some(rows) => InsertSource::Literals(rows),
+        None => InsertSource::Query(distinctly_named(query)),
     };
     Ok(Statement::Insert(Insert {
         table: object_name(name)?,
@@ -105,8 +105,8 @@ pub(super) fn insert(insert: &ast::Insert) -> Result<Statement, EngineError> {
     }))
 }
 
-/// The query with a name of its own for each output that is there twice, such as two NULLs: names do not matter here,
-/// and DataFusion wants them to differ.
+/// Returns the query with distinct names for repeated outputs, such as two NULLs: the names do not matter
+/// here, but DataFusion requires them to differ.
 fn distinctly_named(query: &Query) -> Box<Query> {
     let mut query = Box::new(query.clone());
     if let SetExpr::Select(select) = &mut *query.body {
@@ -123,7 +123,7 @@ fn distinctly_named(query: &Query) -> Box<Query> {
     query
 }
 
-/// The rows of a query that is nothing but `VALUES` of literals and the word DEFAULT.
+/// Returns the rows of a query that is nothing but `VALUES` of literals and the word DEFAULT.
 fn literals(query: &Query) -> Option<Vec<Vec<Expr>>> {
     let SetExpr::Values(values) = &*query.body else {
         return None;
@@ -231,7 +231,7 @@ pub(super) fn delete(delete: &ast::Delete) -> Result<Statement, EngineError> {
     }))
 }
 
-/// The one table of a change, and what the statement calls it.
+/// Returns the table that a statement changes, and its alias.
 fn target(table: &TableWithJoins) -> Result<(String, String), EngineError> {
     let TableFactor::Table {
         name,

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use halocline_columns::TableEncoding;
 
-use super::super::create_table::Making;
+use super::super::create_table::TableSpec;
 use super::{Statement, identifier, object_name, refuse};
 use crate::EngineError;
 use crate::import::{read_columns, read_field};
@@ -19,11 +19,11 @@ pub(crate) struct Alter {
     pub(crate) table: String,
     /// Do nothing if it is not there.
     pub(crate) if_exists: bool,
-    /// What changes.
+    /// The alteration.
     pub(crate) what: Alteration,
 }
 
-/// What changes of a table's description.
+/// An alteration of the definition of a table.
 #[derive(Debug)]
 pub(crate) enum Alteration {
     /// One more column, the last.
@@ -71,7 +71,7 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         return refuse("OR REPLACE with IF NOT EXISTS", "use one of them");
     }
     let with = table_options(&create.table_options)?;
-    let making = Making {
+    let spec = TableSpec {
         cluster: with.cluster,
         encoding: with.encoding.unwrap_or_default(),
         if_not_exists: create.if_not_exists,
@@ -82,11 +82,11 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         if !create.constraints.is_empty() {
             return refuse("a constraint", "NOT NULL is the only one; leave the others out");
         }
-        let wrong = |reason| EngineError::Query(format!("CREATE TABLE {}: {reason}", making.name));
+        let wrong = |reason| EngineError::Query(format!("CREATE TABLE {}: {reason}", spec.name));
         let (columns, defaults): (Vec<_>, Vec<_>) = create.columns.iter().map(without_default).unzip();
         let schema = read_columns(&columns).map_err(wrong)?;
         return Ok(Statement::NewTable {
-            making,
+            spec,
             schema,
             defaults,
         });
@@ -98,13 +98,13 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         );
     }
     Ok(Statement::CreateTable {
-        making,
+        spec,
         query: query.clone(),
     })
 }
 
-/// Refuses what a table of a pool does not have. Destructured field by field: one that the parser adds fails to compile
-/// until it is handled.
+/// Refuses what a table of a pool does not have. Destructured field by field: one that the parser adds fails
+/// to compile until it is handled.
 fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
     let ast::CreateTable {
         or_replace: _,
@@ -236,7 +236,7 @@ fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
     }
 }
 
-/// A column without its default, and the default.
+/// Returns a column without its default, and the default.
 fn without_default(column: &ColumnDef) -> (ColumnDef, Option<Expr>) {
     let mut column = column.clone();
     let mut default = None;
@@ -250,14 +250,14 @@ fn without_default(column: &ColumnDef) -> (ColumnDef, Option<Expr>) {
     (column, default)
 }
 
-/// What `WITH (…)` says of a table.
+/// Reads the options of a table in `WITH (…)`.
 #[derive(Debug, Default)]
 struct TableWith {
     cluster: Option<Vec<String>>,
     encoding: Option<TableEncoding>,
 }
 
-/// `WITH (cluster = 'a, b', encoding = 'plain')`; `sort` is another word for `cluster`.
+/// Reads `WITH (cluster = 'a, b', encoding = 'plain')`; `sort` is a synonym of `cluster`.
 fn table_options(options: &CreateTableOptions) -> Result<TableWith, EngineError> {
     let instead =
         "there are WITH (cluster = 'column, column'), also called sort, and WITH (encoding = 'plain')";
@@ -289,14 +289,14 @@ fn table_options(options: &CreateTableOptions) -> Result<TableWith, EngineError>
             _ => return unknown(),
         };
         if known {
-            return refuse(format!("the table option {key} twice"), "give it once");
+            return refuse(format!("the table option {key} twice"), "name it once");
         }
     }
     with.cluster = with.cluster.filter(|names| !names.is_empty());
     Ok(with)
 }
 
-/// Names in a text, separated by commas.
+/// Returns the names in a text, separated by commas.
 fn names_in(text: &str) -> Vec<String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     names

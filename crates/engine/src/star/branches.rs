@@ -1,43 +1,44 @@
-//! The dimensions of a star query: each a part, or a tree of parts that are joined to each other, of which one is joined to the fact table.
+//! The branches of a star query. A branch is a dimension: a part, or a tree of joined parts of which one is
+//! joined to the fact table.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder};
 
 use super::aggregates::is_whole;
-use super::fact::{Fact, pool_table};
-use super::flat::Flat;
+use super::fact::{FactTable, pool_table};
+use super::join_graph::JoinGraph;
 
-/// A dimension.
+/// A dimension of a star query.
 #[derive(Debug, Clone)]
-pub(super) struct Arm {
+pub(super) struct Branch {
     /// The columns of the fact table that hold its keys.
     pub(super) columns: Vec<usize>,
-    /// Its keys, then the attributes that are grouped by.
+    /// Its keys, followed by the grouping attributes.
     pub(super) plan: LogicalPlan,
-    /// Whether a key may come more than once: its rows are only looked for.
+    /// True if keys may repeat, because the join only tests for their existence.
     pub(super) exists: bool,
-    /// If it has more rows than these, a key comes twice.
+    /// Number of rows above which a key must repeat.
     pub(super) most_rows: Option<u64>,
-    /// In words.
+    /// The join condition, for EXPLAIN.
     pub(super) on: String,
 }
 
-/// Dimensions on their way.
-pub(super) struct Arms<'a> {
-    flat: &'a Flat,
-    fact: &'a Fact,
-    /// For each part the least of the parts that it is joined to in some way; the fact table stands alone.
+/// All dimensions of a star query under construction.
+pub(super) struct Branches<'a> {
+    graph: &'a JoinGraph,
+    fact: &'a FactTable,
+    /// For each part, the smallest part of its tree of joined parts; the fact table is a tree of its own.
     root: Vec<usize>,
     /// The parts, semi joins with them included.
     parts: Vec<LogicalPlan>,
-    drafts: Vec<Draft>,
-    /// The fact table's own conditions.
+    builders: Vec<BranchBuilder>,
+    /// Conditions on the fact table alone.
     pub(super) own: Vec<Expr>,
 }
 
-/// What is known of a dimension.
+/// A dimension under construction.
 #[derive(Default)]
-struct Draft {
+struct BranchBuilder {
     /// The part that is joined to the fact table, and the root of its tree.
     part: usize,
     root: usize,
@@ -46,41 +47,41 @@ struct Draft {
     attributes: Vec<Expr>,
 }
 
-impl<'a> Arms<'a> {
-    /// Sorts what is joined; none if it is no star.
-    pub(super) fn of(flat: &'a Flat, fact: &'a Fact) -> Option<Arms<'a>> {
-        let mut arms = Arms {
-            flat,
+impl<'a> Branches<'a> {
+    /// Assigns the parts to branches; none if the join graph is no star.
+    pub(super) fn of(graph: &'a JoinGraph, fact: &'a FactTable) -> Option<Branches<'a>> {
+        let mut branches = Branches {
+            graph,
             fact,
-            root: (0..flat.parts.len()).collect(),
-            parts: flat.parts.clone(),
-            drafts: Vec::new(),
+            root: (0..graph.parts.len()).collect(),
+            parts: graph.parts.clone(),
+            builders: Vec::new(),
             own: fact.filters.clone(),
         };
         let mut links = Vec::new();
-        let mut filters = flat.filters.clone();
-        for (a, b) in &flat.equal {
-            match (flat.part_of(a)?, flat.part_of(b)?) {
+        let mut filters = graph.filters.clone();
+        for (a, b) in &graph.equal {
+            match (graph.part_of(a)?, graph.part_of(b)?) {
                 (left, right) if left == right => filters.push(a.clone().eq(b.clone())),
                 (left, right) if left == fact.part => links.push((a, b, right)),
                 (left, right) if right == fact.part => links.push((b, a, left)),
-                (left, right) => arms.connect(left, right),
+                (left, right) => branches.connect(left, right),
             }
         }
         for (of_fact, key, part) in links {
-            arms.link(of_fact, key, part)?;
+            branches.link(of_fact, key, part)?;
         }
-        let all = (0..flat.parts.len()).filter(|part| *part != fact.part);
+        let all = (0..graph.parts.len()).filter(|part| *part != fact.part);
         for part in all {
-            arms.draft_of(part)?;
+            branches.builder_of(part)?;
         }
         for filter in filters {
-            match arms.tree_of(&filter)? {
-                root if root == fact.part => arms.own.push(filter),
-                root => arms.draft_of(root)?.filters.push(filter),
+            match branches.tree_of(&filter)? {
+                root if root == fact.part => branches.own.push(filter),
+                root => branches.builder_of(root)?.filters.push(filter),
             }
         }
-        Some(arms)
+        Some(branches)
     }
 
     fn connect(&mut self, a: usize, b: usize) {
@@ -91,36 +92,37 @@ impl<'a> Arms<'a> {
             .for_each(|root| *root = one);
     }
 
-    /// A part is joined to the fact table: the one part of its tree that is.
+    /// Records that a part is joined to the fact table; none if another part of its tree is as well.
     fn link(&mut self, of_fact: &Expr, key: &Expr, part: usize) -> Option<()> {
         let column = self.fact.key(of_fact)?;
         let root = self.root[part];
-        if self.draft_of(root).is_none() {
-            self.drafts.push(Draft {
+        if self.builder_of(root).is_none() {
+            self.builders.push(BranchBuilder {
                 part,
                 root,
-                ..Draft::default()
+                ..BranchBuilder::default()
             });
         }
-        let draft = self.draft_of(root)?;
-        (draft.part == part).then(|| draft.keys.push((column, key.clone())))
+        let builder = self.builder_of(root)?;
+        (builder.part == part).then(|| builder.keys.push((column, key.clone())))
     }
 
-    /// The dimension that a part belongs to.
-    fn draft_of(&mut self, part: usize) -> Option<&mut Draft> {
+    /// Returns the dimension that a part belongs to.
+    fn builder_of(&mut self, part: usize) -> Option<&mut BranchBuilder> {
         let root = self.root[part];
-        self.drafts.iter_mut().find(|draft| draft.root == root)
+        self.builders.iter_mut().find(|builder| builder.root == root)
     }
 
-    /// The tree that all columns of an expression are of.
+    /// Returns the tree that all columns of an expression belong to.
     fn tree_of(&self, expr: &Expr) -> Option<usize> {
-        let parts = self.flat.parts_of(expr)?;
+        let parts = self.graph.parts_of(expr)?;
         let mut roots = parts.iter().map(|part| self.root[*part]);
         let first = roots.next()?;
         roots.all(|root| root == first).then_some(first)
     }
 
-    /// Has an expression computed for each row of a dimension: which dimension, and which of its attributes.
+    /// Adds an expression as attribute of a dimension. Returns the positions of the dimension and of the
+    /// attribute.
     pub(super) fn attribute(&mut self, expr: Expr) -> Option<(usize, usize)> {
         let root = self.tree_of(&expr)?;
         let (root, expr) = if root == self.fact.part {
@@ -128,29 +130,29 @@ impl<'a> Arms<'a> {
         } else {
             (root, expr)
         };
-        let arm = self.drafts.iter().position(|draft| draft.root == root)?;
-        let attributes = &mut self.drafts[arm].attributes;
+        let branch = self.builders.iter().position(|builder| builder.root == root)?;
+        let attributes = &mut self.builders[branch].attributes;
         attributes.push(expr);
-        Some((arm, attributes.len() - 1))
+        Some((branch, attributes.len() - 1))
     }
 
-    /// The key of a dimension that is equal to a column of the fact table.
+    /// Returns the key of a dimension that is joined to a column of the fact table.
     fn key_like(&self, expr: &Expr) -> Option<(usize, Expr)> {
         let Expr::Column(_) = expr else { return None };
         let column = self.fact.key(expr)?;
         let data_type = self.fact.open.table.schema().field(column).data_type();
-        self.drafts.iter().find_map(|draft| {
-            let key = draft.keys.iter().find(|(other, _)| *other == column)?;
-            let same = key.1.get_type(self.parts[draft.part].schema()).ok()? == *data_type;
-            same.then(|| (draft.root, key.1.clone()))
+        self.builders.iter().find_map(|builder| {
+            let key = builder.keys.iter().find(|(other, _)| *other == column)?;
+            let same = key.1.get_type(self.parts[builder.part].schema()).ok()? == *data_type;
+            same.then(|| (builder.root, key.1.clone()))
         })
     }
 
-    /// The dimensions, those that are only looked for at the end.
-    pub(super) fn finish(mut self) -> Option<(Vec<Arm>, Vec<Expr>)> {
-        let mut looked_for = Vec::new();
-        for exists in &self.flat.exists {
-            let mut parts = exists.on.iter().map(|(of_outer, _)| self.flat.part_of(of_outer));
+    /// Returns the dimensions, those of existence tests at the end, and the conditions on the fact table.
+    pub(super) fn finish(mut self) -> Option<(Vec<Branch>, Vec<Expr>)> {
+        let mut existence = Vec::new();
+        for exists in &self.graph.exists {
+            let mut parts = exists.on.iter().map(|(of_outer, _)| self.graph.part_of(of_outer));
             let part = parts.next()??;
             if !parts.all(|other| other == Some(part)) {
                 return None;
@@ -160,7 +162,7 @@ impl<'a> Arms<'a> {
                     .on
                     .iter()
                     .map(|(of_fact, key)| Some((self.fact.key(of_fact)?, key.clone())));
-                looked_for.push(self.arm(exists.plan.clone(), keys.collect::<Option<_>>()?, Vec::new())?);
+                existence.push(self.branch(exists.plan.clone(), keys.collect::<Option<_>>()?, Vec::new())?);
             } else {
                 let keys = exists.on.iter().cloned().unzip();
                 self.parts[part] = LogicalPlanBuilder::from(self.parts[part].clone())
@@ -169,43 +171,46 @@ impl<'a> Arms<'a> {
                     .ok()?;
             }
         }
-        let mut arms = Vec::with_capacity(self.drafts.len() + looked_for.len());
-        for draft in std::mem::take(&mut self.drafts) {
-            let most_rows = pool_table(&self.flat.parts[draft.part]).map(|(open, _)| open.live_rows());
-            let tree = self.tree(&draft)?;
-            let arm = self.arm(tree, draft.keys, draft.attributes)?;
-            arms.push(Arm { most_rows, ..arm });
+        let mut branches = Vec::with_capacity(self.builders.len() + existence.len());
+        for builder in std::mem::take(&mut self.builders) {
+            let most_rows = pool_table(&self.graph.parts[builder.part]).map(|(open, _)| open.live_rows());
+            let tree = self.tree(&builder)?;
+            let branch = self.branch(tree, builder.keys, builder.attributes)?;
+            branches.push(Branch { most_rows, ..branch });
         }
-        arms.extend(looked_for.into_iter().map(|arm| Arm { exists: true, ..arm }));
-        Some((arms, self.own))
+        branches.extend(existence.into_iter().map(|branch| Branch {
+            exists: true,
+            ..branch
+        }));
+        Some((branches, self.own))
     }
 
-    /// The rows of a dimension: its parts joined, one after the other, and filtered.
-    fn tree(&self, draft: &Draft) -> Option<LogicalPlan> {
-        let (several, single): (Vec<&Expr>, Vec<&Expr>) = draft
+    /// Returns the plan of a dimension: its parts, joined one after the other and filtered.
+    fn tree(&self, builder: &BranchBuilder) -> Option<LogicalPlan> {
+        let (several, single): (Vec<&Expr>, Vec<&Expr>) = builder
             .filters
             .iter()
-            .partition(|filter| self.flat.part_of(filter).is_none());
+            .partition(|filter| self.graph.part_of(filter).is_none());
         let filtered = |part: usize| {
             let mut plan = LogicalPlanBuilder::from(self.parts[part].clone());
             for filter in single
                 .iter()
-                .filter(|filter| self.flat.part_of(filter) == Some(part))
+                .filter(|filter| self.graph.part_of(filter) == Some(part))
             {
                 plan = plan.filter((*filter).clone()).ok()?;
             }
             Some(plan)
         };
-        let mut joined = vec![draft.part];
-        let mut plan = filtered(draft.part)?;
+        let mut joined = vec![builder.part];
+        let mut plan = filtered(builder.part)?;
         let edges: Vec<(usize, &Expr, usize, &Expr)> = self
-            .flat
+            .graph
             .equal
             .iter()
-            .filter_map(|(a, b)| Some((self.flat.part_of(a)?, a, self.flat.part_of(b)?, b)))
+            .filter_map(|(a, b)| Some((self.graph.part_of(a)?, a, self.graph.part_of(b)?, b)))
             .flat_map(|(left, a, right, b)| [(left, a, right, b), (right, b, left, a)])
             .filter(|(left, _, right, _)| {
-                left != right && self.root[*left] == draft.root && self.root[*right] == draft.root
+                left != right && self.root[*left] == builder.root && self.root[*right] == builder.root
             })
             .collect();
         while let Some(next) = edges
@@ -230,7 +235,7 @@ impl<'a> Arms<'a> {
         plan.build().ok()
     }
 
-    fn arm(&self, plan: LogicalPlan, keys: Vec<(usize, Expr)>, attributes: Vec<Expr>) -> Option<Arm> {
+    fn branch(&self, plan: LogicalPlan, keys: Vec<(usize, Expr)>, attributes: Vec<Expr>) -> Option<Branch> {
         let schema = self.fact.open.table.schema();
         let mut on = Vec::with_capacity(keys.len());
         for (column, key) in &keys {
@@ -240,7 +245,7 @@ impl<'a> Arms<'a> {
             on.push(format!("{} = {key}", schema.field(*column).name()));
         }
         let columns = keys.iter().map(|(column, _)| *column).collect();
-        Some(Arm {
+        Some(Branch {
             columns,
             plan: reduced(plan, keys, attributes).ok()?,
             exists: false,
@@ -250,7 +255,7 @@ impl<'a> Arms<'a> {
     }
 }
 
-/// Keys and attributes of a plan's rows.
+/// Projects a plan to keys and attributes.
 fn reduced(plan: LogicalPlan, keys: Vec<(usize, Expr)>, attributes: Vec<Expr>) -> Result<LogicalPlan> {
     let keys = keys.into_iter().enumerate();
     let keys = keys.map(|(number, (_, key))| key.alias(format!("key {number}")));

@@ -1,16 +1,16 @@
-//! The sizes at which things happen, which a test makes small, and the rules that a test breaks to prove that it would
-//! notice. In a build without tests the sizes are fixed and no rule is broken.
+//! Thresholds, which tests make small, and faults that tests inject to prove that they would notice them. In
+//! a build without tests the thresholds are fixed and no fault can be injected.
 
 use std::time::Duration;
 
-/// A rule of this crate to break.
+/// A fault that a test can inject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mistake {
+pub(crate) enum EngineFault {
     /// A publish names an empty log without folding what the old one holds.
     ForgetLog,
     /// A publish makes segments of added rows that were deleted again, too.
     FoldGoneRows,
-    /// A publish does not mark the rows of segments that the log says are deleted.
+    /// A publish does not mark the rows of segments that the log has deleted.
     ForgetDeletions,
     /// Changes of a damaged table, which cannot be folded, are left out of the next log.
     ForgetUnfolded,
@@ -28,49 +28,49 @@ pub(crate) enum Mistake {
     KeepFailed,
     /// The statements of a transaction become records one by one.
     CommitEarly,
-    /// TRUNCATE keeps what the log says of the table.
+    /// TRUNCATE keeps the changes of the table in the log.
     TruncateSegmentsOnly,
     /// A statement is acknowledged before its record is durable.
     AcknowledgeEarly,
-    /// A compaction loses what the log says of the table.
+    /// A compaction loses the changes of the table in the log.
     CompactWithoutLog,
 }
 
-/// Sizes, and what a test breaks.
+/// Thresholds of a database, and the injected fault.
 #[derive(Debug, Clone)]
-pub(crate) struct Rules {
-    /// Rows that a transaction may change and still be a record of the log.
+pub(crate) struct Tuning {
+    /// Most rows that a transaction may change and still be committed as a record of the log.
     pub(crate) small_rows: u64,
-    /// Bytes of a new log.
+    /// Size of a new log in bytes.
     pub(crate) log_bytes: u64,
-    /// How long nobody must have published before compaction in the background begins.
+    /// Time without a publish after which the background compaction begins.
     pub(crate) quiet: Duration,
     #[cfg(test)]
-    pub(crate) broken: Option<Mistake>,
+    pub(crate) injected: Option<EngineFault>,
 }
 
-impl Default for Rules {
+impl Default for Tuning {
     fn default() -> Self {
         Self {
             small_rows: 1024,
             log_bytes: 1 << 20,
             quiet: Duration::from_millis(200),
             #[cfg(test)]
-            broken: None,
+            injected: None,
         }
     }
 }
 
-impl Rules {
-    /// Whether the running test has broken this rule.
+impl Tuning {
+    /// Returns true if the running test has injected this fault.
     #[cfg(not(test))]
     #[inline(always)]
-    pub(crate) fn broken(&self, _mistake: Mistake) -> bool {
+    pub(crate) fn injected(&self, _fault: EngineFault) -> bool {
         false
     }
 
     #[cfg(test)]
-    pub(crate) fn broken(&self, mistake: Mistake) -> bool {
-        self.broken == Some(mistake)
+    pub(crate) fn injected(&self, fault: EngineFault) -> bool {
+        self.injected == Some(fault)
     }
 }

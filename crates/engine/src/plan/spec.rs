@@ -1,4 +1,4 @@
-//! What a scan of a table produces, whichever way its rows are found; the parts that both plan nodes share.
+//! The specification of a table scan, independent of its access path: output columns, filters, estimates.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,55 +18,50 @@ use halocline_columns::{CodePredicate, RowId, Segment};
 
 use crate::EngineError;
 use crate::catalog::OpenTable;
-use crate::statement::balanced;
+use crate::nesting::balanced;
 
-/// An error on its way through DataFusion.
+/// Wraps an error of the engine for its way through DataFusion.
 pub(crate) fn external(error: impl Into<EngineError>) -> DataFusionError {
     DataFusionError::External(Box::new(error.into()))
 }
 
-/// The output of a scan and what is checked on the way.
+/// The output of a scan and the filters that it evaluates.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct ScanSpec {
     pub(crate) open: Arc<OpenTable>,
-    /// Columns of the output; one beyond the table's is the address of the row.
+    /// Columns of the output; an index beyond the columns of the table stands for the address of the row.
     pub(crate) projection: Vec<usize>,
     /// Schema of the output.
     pub(crate) schema: SchemaRef,
-    /// Conditions for the scan kernels, per segment.
+    /// Predicates for the scan kernels, per segment.
     pub(crate) kernels: Vec<Vec<(usize, CodePredicate)>>,
-    /// The kernels' conditions in words.
+    /// The same predicates as SQL, for EXPLAIN.
     pub(crate) described: Vec<String>,
-    /// The condition that needs values.
-    pub(crate) residual: Option<Residual>,
-    /// All conditions, for rows that are in no segment.
-    pub(crate) unindexed: Option<Residual>,
-    /// About how many rows come out.
+    /// The condition that must be evaluated on values.
+    pub(crate) residual: Option<ResidualFilter>,
+    /// All conditions, for rows of the delta.
+    pub(crate) delta_filter: Option<ResidualFilter>,
+    /// Estimated number of output rows.
     pub(crate) rows: f64,
 }
 
-impl Scan {
-    /// Whether rows are only counted.
+impl ScanSpec {
+    /// Returns true if only the number of rows matters.
     pub(crate) fn counts_only(&self) -> bool {
         self.projection.is_empty() && self.residual.is_none()
     }
 
-    /// Whether every row of the table comes out.
+    /// Returns true if every row of the table is output.
     pub(crate) fn is_whole(&self) -> bool {
         self.residual.is_none() && self.described.is_empty()
     }
 
-    /// A batch of `rows` rows without columns.
+    /// Returns a batch of `rows` rows without columns.
     pub(crate) fn counted(&self, rows: usize) -> Result<RecordBatch> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(
-            Arc::clone(&self.schema),
-            Vec::new(),
-            &options,
-        )?)
+        batch_of(&self.schema, Vec::new(), rows)
     }
 
-    /// The output columns of single rows of a segment.
+    /// Returns the output columns of single rows of a segment.
     pub(crate) fn gather(&self, number: usize, rows: &[RowId]) -> Result<RecordBatch> {
         let segment = &self.open.table.segments()[number];
         self.batch(rows.len(), |column| match segment.columns().get(column) {
@@ -75,7 +70,7 @@ impl Scan {
         })
     }
 
-    /// The output columns of ranges of rows of a segment.
+    /// Returns the output columns of ranges of rows of a segment.
     pub(crate) fn read(&self, number: usize, ranges: &[Range<usize>]) -> Result<RecordBatch> {
         let segment = &self.open.table.segments()[number];
         let rows = ranges.iter().map(Range::len).sum();
@@ -85,7 +80,7 @@ impl Scan {
         })
     }
 
-    /// A batch of the output, column by column.
+    /// Makes a batch of the output, column by column.
     pub(crate) fn batch(
         &self,
         rows: usize,
@@ -97,15 +92,10 @@ impl Scan {
             .copied()
             .map(column)
             .collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(
-            Arc::clone(&self.schema),
-            columns,
-            &options,
-        )?)
+        batch_of(&self.schema, columns, rows)
     }
 
-    /// Plan properties of a node with this output.
+    /// Returns the plan properties of a node with this output.
     pub(crate) fn properties(&self, partitions: usize) -> Arc<PlanProperties> {
         let equivalences = EquivalenceProperties::new(Arc::clone(&self.schema));
         let partitioning = Partitioning::UnknownPartitioning(partitions);
@@ -118,7 +108,7 @@ impl Scan {
         Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative))
     }
 
-    /// Statistics of the output; exact only if nothing is filtered.
+    /// Returns statistics of the output, which are exact only if every row is output (`whole`).
     pub(crate) fn statistics(&self, whole: bool, fetch: Option<usize>) -> Result<Statistics> {
         let table = self.open.statistics().map_err(external)?;
         let mut statistics = with_address(table).project(Some(&self.projection));
@@ -140,7 +130,7 @@ impl Scan {
         Ok(statistics)
     }
 
-    /// Names of the output columns, for EXPLAIN.
+    /// Returns the names of the output columns, for EXPLAIN.
     pub(crate) fn column_names(&self) -> String {
         let names: Vec<&str> = self
             .schema
@@ -151,7 +141,7 @@ impl Scan {
         names.join(", ")
     }
 
-    /// How many rows are in no segment yet, for EXPLAIN; nothing if there are none.
+    /// Returns the number of rows in the delta, for EXPLAIN; empty if there are none.
     pub(crate) fn log_text(&self) -> String {
         match self.open.delta.as_ref().map_or(0, |delta| delta.live_rows()) {
             0 => String::new(),
@@ -159,7 +149,7 @@ impl Scan {
         }
     }
 
-    /// What is filtered besides an index, for EXPLAIN.
+    /// Returns the conditions that no index answers, for EXPLAIN.
     pub(crate) fn filter_text(&self) -> String {
         let mut texts = self.described.clone();
         texts.extend(self.residual.as_ref().map(|residual| residual.text.clone()));
@@ -169,15 +159,15 @@ impl Scan {
 
 /// A condition that is evaluated on values.
 #[derive(Debug)]
-pub(crate) struct Residual {
+pub(crate) struct ResidualFilter {
     columns: Vec<usize>,
     schema: SchemaRef,
     physical: Arc<dyn PhysicalExpr>,
     text: String,
 }
 
-impl Residual {
-    /// The conjunction of `expressions`; none if there are none.
+impl ResidualFilter {
+    /// Plans the conjunction of `expressions`; none if there are none.
     ///
     /// # Errors
     /// DataFusion cannot plan it.
@@ -206,21 +196,20 @@ impl Residual {
         }))
     }
 
-    /// Keeps the rows of a segment for which the condition is true.
+    /// Returns the rows of a segment for which the condition is true.
     pub(crate) fn keep(&self, segment: &Segment, rows: &[RowId]) -> Result<Vec<RowId>> {
         let columns = self
             .columns
             .iter()
             .map(|column| segment.column(*column).gather(rows));
         let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        let batch = batch_of(&self.schema, columns, rows.len())?;
         let answer = self.evaluate(&batch)?;
         let kept = |(at, row): (usize, &RowId)| (answer.is_valid(at) && answer.value(at)).then_some(*row);
         Ok(rows.iter().enumerate().filter_map(kept).collect())
     }
 
-    /// For which rows of a batch with all columns of the table the condition is true.
+    /// Evaluates the condition on a batch with all columns of the table.
     pub(crate) fn of_batch(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         self.evaluate(&batch.project(&self.columns)?)
     }
@@ -231,14 +220,25 @@ impl Residual {
     }
 }
 
-/// The statistics of a table, and of the addresses of its rows.
+/// Makes a batch, which has `rows` rows even if it has no columns.
+fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        columns,
+        &options,
+    )?)
+}
+
+/// Adds a column for the addresses of the rows to the statistics of a table.
 pub(crate) fn with_address(mut statistics: Statistics) -> Statistics {
     statistics.column_statistics.push(ColumnStatistics::new_unknown());
     statistics
 }
 
-/// The addresses of rows of one place: a segment by its position, or, behind all segments, the delta.
-pub(crate) fn addresses(place: usize, rows: impl Iterator<Item = usize>) -> ArrayRef {
-    let address = |row: usize| (place as u64) << 32 | row as u64;
+/// Returns the addresses of rows: the position of their segment (that of the delta follows the last segment)
+/// in the upper 32 bits, the row number in the lower ones.
+pub(crate) fn addresses(segment: usize, rows: impl Iterator<Item = usize>) -> ArrayRef {
+    let address = |row: usize| (segment as u64) << 32 | row as u64;
     Arc::new(UInt64Array::from_iter_values(rows.map(address)))
 }

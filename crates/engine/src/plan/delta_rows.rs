@@ -1,4 +1,5 @@
-//! Rows that the log has added and that are in no segment: every condition is evaluated on their values.
+//! Rows of the delta: added by the log and in no segment yet, so that every condition is evaluated on their
+//! values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,40 +10,40 @@ use datafusion::catalog::Session;
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 
-use super::conditions::{Filters, Translations};
-use super::scan::{Residual, Scan, addresses};
+use super::conditions::{Filters, TranslationCache};
+use super::spec::{ResidualFilter, ScanSpec, addresses};
 use crate::catalog::OpenTable;
 use crate::delta::TableDelta;
 
-/// Rows of a table that are in no segment, with all its columns.
+/// The rows of a table's delta that match a condition, with all columns of the table.
 #[derive(Debug)]
-pub(crate) struct AddedRows {
+pub(crate) struct DeltaRows {
     open: Arc<OpenTable>,
-    condition: Option<Residual>,
+    condition: Option<ResidualFilter>,
 }
 
-impl AddedRows {
-    /// Those that match all of `filters`.
+impl DeltaRows {
+    /// Selects the rows that match all of `filters`.
     ///
     /// # Errors
     /// DataFusion cannot plan the filters.
     pub(crate) fn new(open: &Arc<OpenTable>, filters: &[Expr], state: &dyn Session) -> Result<Self> {
-        let filters = Filters::read(filters, open, &Translations::default());
+        let filters = Filters::read(filters, open, &TranslationCache::default());
         Ok(Self {
             condition: match open.delta {
-                Some(_) => Residual::plan(filters.expressions(), open, state)?,
+                Some(_) => ResidualFilter::plan(filters.expressions(), open, state)?,
                 None => None,
             },
             open: Arc::clone(open),
         })
     }
 
-    /// How many there are, if all match.
-    pub(crate) fn most(&self) -> usize {
+    /// Returns the number of rows if all match.
+    pub(crate) fn max_rows(&self) -> usize {
         self.open.delta.as_ref().map_or(0, |delta| delta.live_rows())
     }
 
-    /// Calls `each` with them, at most so many at a time.
+    /// Calls `each` with the matching rows, at most `rows_at_a_time` in each batch.
     ///
     /// # Errors
     /// The condition cannot be evaluated, or `each` fails.
@@ -69,19 +70,19 @@ impl AddedRows {
     }
 }
 
-/// Those of the `rows` of a batch of the delta that are there and match, as the scan puts them out.
-pub(crate) fn added_rows(scan: &Scan, batch: usize, rows: Range<usize>) -> Result<RecordBatch> {
-    let delta = scan.open.delta.as_ref();
+/// Returns the live and matching rows among `rows` of a batch of the delta, as output of the spec.
+pub(crate) fn read_delta_rows(spec: &ScanSpec, batch: usize, rows: Range<usize>) -> Result<RecordBatch> {
+    let delta = spec.open.delta.as_ref();
     let Some((delta, (start, batch))) = delta.and_then(|delta| Some((delta, delta.batches().get(batch)?)))
     else {
-        return scan.batch(0, |_| Ok(addresses(0, std::iter::empty())));
+        return spec.batch(0, |_| Ok(addresses(0, std::iter::empty())));
     };
     let numbers = start + rows.start..start + rows.end;
     let batch = batch.slice(rows.start, rows.len());
-    let kept = kept(delta, &batch, &numbers, scan.unindexed.as_ref())?;
+    let kept = kept(delta, &batch, &numbers, spec.delta_filter.as_ref())?;
     let found = filter_record_batch(&batch, &kept)?;
-    let place = scan.open.table.segments().len();
-    scan.batch(found.num_rows(), |column| match found.columns().get(column) {
+    let place = spec.open.table.segments().len();
+    spec.batch(found.num_rows(), |column| match found.columns().get(column) {
         Some(values) => Ok(values.clone()),
         None => {
             let rows = numbers.clone().zip(&kept).filter(|(_, kept)| *kept == Some(true));
@@ -90,12 +91,12 @@ pub(crate) fn added_rows(scan: &Scan, batch: usize, rows: Range<usize>) -> Resul
     })
 }
 
-/// Which rows of a batch, of these numbers in the delta, are there and match.
+/// Returns a mask of the rows of a batch, which have these numbers in the delta, that are live and match.
 fn kept(
     delta: &TableDelta,
     batch: &RecordBatch,
     numbers: &Range<usize>,
-    condition: Option<&Residual>,
+    condition: Option<&ResidualFilter>,
 ) -> Result<BooleanArray> {
     let matching = condition.map(|condition| condition.of_batch(batch)).transpose()?;
     let all_live = delta.are_live(numbers);

@@ -1,4 +1,4 @@
-//! Rows of the fact table that the log has added and that are in no segment, as values for the join.
+//! Rows of the fact table in the delta, decoded for the join.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use datafusion::error::Result;
-use halocline_joins::star::{DecodedRows, Values};
+use halocline_joins::star::{DecodedRows, MeasureValues};
 
-use super::shape::Shape;
-use crate::plan::AddedRows;
+use super::shape::StarShape;
+use crate::plan::DeltaRows;
 
-/// Rows that a thread takes at a time.
+/// Number of rows in a morsel.
 const ROWS: usize = 8_192;
 
-/// The rows that match, column by column as `shape` wants them.
+/// Returns the matching rows with the columns that `shape` needs.
 ///
 /// # Errors
 /// The condition cannot be evaluated.
-pub(super) fn decoded(added: &AddedRows, shape: &Shape) -> Result<Vec<DecodedRows>> {
+pub(super) fn decoded(added: &DeltaRows, shape: &StarShape) -> Result<Vec<DecodedRows>> {
     let mut all = Vec::new();
     added.for_each(ROWS, |batch| {
         let of = |columns: &[usize]| {
             let columns = columns.iter().map(|column| values(batch.column(*column)));
-            columns.collect::<Result<Vec<Values>>>()
+            columns.collect::<Result<Vec<MeasureValues>>>()
         };
-        let keys = shape.arms.iter().map(|arm| of(&arm.columns));
+        let keys = shape.branches.iter().map(|branch| of(&branch.columns));
         all.push(DecodedRows {
             rows: batch.num_rows(),
             keys: keys.collect::<Result<_>>()?,
@@ -37,23 +37,23 @@ pub(super) fn decoded(added: &AddedRows, shape: &Shape) -> Result<Vec<DecodedRow
     Ok(all)
 }
 
-fn values(array: &ArrayRef) -> Result<Values> {
+fn values(array: &ArrayRef) -> Result<MeasureValues> {
     let wide = integers(array)?;
     let wide = wide.as_primitive::<Int64Type>();
     let valid = wide.nulls().filter(|nulls| nulls.null_count() > 0);
-    Ok(Values::new(
+    Ok(MeasureValues::new(
         wide.values().to_vec(),
         valid.map_or_else(Vec::new, |nulls| nulls.iter().collect()),
     ))
 }
 
-/// Whole numbers of any type as those of 64 bits, decimals without their point.
+/// Converts integers of any type to 64 bits, and decimals to their unscaled values.
 ///
 /// # Errors
-/// They are neither.
+/// The values are neither.
 pub(super) fn integers(array: &ArrayRef) -> Result<ArrayRef> {
     if let Some(decimals) = array.as_primitive_opt::<Decimal128Type>() {
-        // Those that have more bits are in no plan with a star join.
+        // The star join is not planned for decimals of more bits.
         return Ok(Arc::new(decimals.unary::<_, Int64Type>(|value| value as i64)));
     }
     let days;

@@ -1,9 +1,10 @@
 //! Bounds how deeply a statement nests.
 //!
-//! The parser reads `a + b + c …`, `a::int::int …` and `… UNION ALL …` in loops, so its own limit of recursion does not
-//! bound them, but their trees are as deep as they are long, and all that walks over them later recurses. So they are
-//! bounded here, before they are planned; the limits are far below what a [large stack](crate::stack) has room for.
-//! Long chains of AND and OR, which programs generate, are made balanced trees: they may have any length.
+//! The parser reads `a + b + c …`, `a::int::int …` and `… UNION ALL …` in loops, so its own limit of
+//! recursion does not bound them, but their trees are as deep as they are long, and all that walks over them
+//! later recurses. So they are bounded here, before they are planned; the limits are far below what a [large
+//! stack](crate::stack) has room for. Long chains of AND and OR, which programs generate, are made balanced
+//! trees: they may have any length.
 
 use std::ops::ControlFlow;
 
@@ -16,21 +17,23 @@ use crate::EngineError;
 const EXPRESSION: usize = 2_000;
 /// Set operations within one query.
 const SET_OPERATIONS: usize = 3_000;
-/// Operands of a chain of AND or OR above which it is balanced; EXPLAIN shows shorter ones as they were written.
+/// Operands of a chain of AND or OR above which it is balanced; EXPLAIN shows shorter ones as they were
+/// written.
 const CHAIN: usize = 64;
 /// Bytes of a text whose tokens need not be counted.
 const UNCOUNTED_TEXT: usize = 100_000;
 /// Brackets that follow each other directly, as in the type `int[][]`, in a text that may be parsed.
 const BRACKETS: usize = 500;
-/// Tokens between two commas, at one level of parentheses, of a text that may be parsed: a chain of operators has no
-/// comma between its operands.
+/// Tokens between two commas, at one level of parentheses, of a text that may be parsed: a chain of operators
+/// has no comma between its operands.
 const TOKENS: usize = 200_000;
 
 /// Limits of nesting.
 pub(crate) struct Nesting;
 
 impl Nesting {
-    /// Checks a text before it is parsed, so that even the tree of a statement that is refused can be dropped.
+    /// Checks a text before it is parsed, so that even the tree of a statement that is refused can be
+    /// dropped.
     ///
     /// # Errors
     /// It has a chain of operators that is longer than anything allowed.
@@ -53,7 +56,7 @@ impl Nesting {
     /// # Errors
     /// It nests too deeply.
     pub(crate) fn bound(statement: &mut Parsed) -> Result<(), EngineError> {
-        let mut bounds = Bounds::default();
+        let mut bounds = NestingBounds::default();
         let visited = match statement {
             Parsed::Statement(statement) => statement.visit(&mut bounds),
             Parsed::Explain(explain) => return Self::bound(&mut explain.statement),
@@ -79,12 +82,12 @@ fn too_deep_expression() -> EngineError {
 }
 
 #[derive(Default)]
-struct Bounds {
+struct NestingBounds {
     /// Levels of the expression being visited.
     level: usize,
 }
 
-impl VisitorMut for Bounds {
+impl VisitorMut for NestingBounds {
     type Break = EngineError;
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
@@ -113,7 +116,7 @@ impl VisitorMut for Bounds {
     }
 }
 
-/// The number of set operations that follow each other in a query.
+/// Returns the number of set operations that follow each other in a query.
 fn set_operations(body: &SetExpr) -> usize {
     let (mut count, mut bodies) = (0, vec![body]);
     while let Some(body) = bodies.pop() {
@@ -125,8 +128,8 @@ fn set_operations(body: &SetExpr) -> usize {
     count
 }
 
-/// Makes a long chain `a OR b OR c …` (or AND), whose tree is as deep as it is long, a balanced tree. Three-valued AND and
-/// OR are associative, and the order of the operands stays.
+/// Makes a long chain `a OR b OR c …` (or AND), whose tree is as deep as it is long, a balanced tree.
+/// Three-valued AND and OR are associative, and the order of the operands stays.
 fn balance(expr: &mut Expr) {
     let Expr::BinaryOp { op, .. } = expr else {
         return;
@@ -190,8 +193,8 @@ pub(crate) fn balanced<T>(mut operands: Vec<T>, combine: &mut impl FnMut(T, T) -
     operands.pop()
 }
 
-/// The largest number of tokens between commas (or semicolons) at one level of parentheses. Words and numbers are one
-/// token each, other characters one each; those in quotes and comments do not count.
+/// Returns the largest number of tokens between commas (or semicolons) at one level of parentheses. Words and
+/// numbers are one token each, other characters one each; those in quotes and comments do not count.
 fn longest_chain(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut longest, mut here, mut outer, mut at) = (0, 0, Vec::new(), 0);
@@ -228,7 +231,7 @@ fn longest_chain(text: &str) -> usize {
     longest
 }
 
-/// The position behind the next `end`, or behind everything.
+/// Returns the position behind the next `end`, or behind everything.
 fn behind(bytes: &[u8], from: usize, end: &[u8]) -> usize {
     let found = bytes[from.min(bytes.len())..]
         .windows(end.len())

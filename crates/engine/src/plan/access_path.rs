@@ -1,67 +1,72 @@
-//! Index or scan: the choice, and the reason for it in words.
+//! The choice between an index and a scan, with the reason for EXPLAIN.
 
 use std::sync::Arc;
 
 use halocline_elf::TableIndex;
 
-use super::conditions::{Filters, IndexPart, Rest};
+use super::conditions::{Filters, IndexPushdown, RemainingFilters};
 use super::cost;
 use crate::EngineError;
 use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::IndexMode;
 
-/// How the rows of a scan are found.
-pub(crate) enum Way {
+/// The method by which the rows of a table reference are located.
+pub(crate) enum AccessPath {
     /// Through an index.
     Index {
-        /// Which one of the table's.
+        /// Its position among the indexes of the table.
         number: usize,
-        /// The index, as it was placed when it was chosen.
+        /// The index with the copies in DRAM that it had when it was chosen.
         index: Arc<TableIndex>,
-        /// What it answers.
-        part: IndexPart,
-        /// About how many rows it yields.
+        /// The filters that it answers.
+        pushdown: IndexPushdown,
+        /// Estimated number of rows that it yields.
         rows: f64,
-        /// Why it was chosen.
+        /// The reason for the choice.
         reason: String,
     },
     /// By the scan kernels.
     Scan {
-        /// About how many rows match.
+        /// Estimated number of matching rows.
         rows: f64,
-        /// Why no index.
+        /// The reason for not using an index.
         reason: String,
     },
 }
 
-/// What a scan is asked for, beside its filters.
-pub(crate) struct Wanted<'a> {
+/// The request for a scan, apart from its filters.
+pub(crate) struct ScanRequest<'a> {
     /// Columns of the output.
     pub(crate) projection: &'a [usize],
-    /// Rows that are enough.
+    /// Number of rows after which the scan may stop.
     pub(crate) limit: Option<usize>,
-    /// The setting.
+    /// The setting `halocline.index`.
     pub(crate) mode: IndexMode,
 }
 
-struct Candidate {
+/// An index that can answer some of the filters, with its estimates.
+struct IndexCandidate {
     number: usize,
     index: Arc<TableIndex>,
-    part: IndexPart,
+    pushdown: IndexPushdown,
     rows: f64,
     cost: f64,
 }
 
-/// Picks the way for a scan.
+/// Chooses the access path with the lowest estimated cost, within what `halocline.index` allows.
 ///
 /// # Errors
 /// An index is damaged.
-pub(crate) fn choose(open: &OpenTable, filters: &Filters, wanted: &Wanted<'_>) -> Result<Way, EngineError> {
+pub(crate) fn choose_access_path(
+    open: &OpenTable,
+    filters: &Filters,
+    request: &ScanRequest<'_>,
+) -> Result<AccessPath, EngineError> {
     let segments = open.table.segments();
-    let scan_rest = filters.rest(&vec![false; filters.conditions.len()], segments.len());
-    let scan_rows = guess_rows(open, &scan_rest);
+    let scan_filters = filters.remaining(&vec![false; filters.conditions.len()], segments.len());
+    let scan_rows = estimated_rows(open, &scan_filters);
     let scan = |reason: String| {
-        Ok(Way::Scan {
+        Ok(AccessPath::Scan {
             rows: scan_rows,
             reason,
         })
@@ -69,15 +74,15 @@ pub(crate) fn choose(open: &OpenTable, filters: &Filters, wanted: &Wanted<'_>) -
     if filters.conditions.is_empty() && filters.others.is_empty() {
         return scan("no conditions".into());
     }
-    if wanted.mode == IndexMode::Off {
+    if request.mode == IndexMode::Off {
         return scan("halocline.index = off".into());
     }
-    let mut best: Option<Candidate> = None;
+    let mut best: Option<IndexCandidate> = None;
     for (number, index) in open.indexes.iter().enumerate() {
         let Some(index) = index.now() else { continue };
-        let part = filters.for_index(number, &index, segments.len());
-        if part.constrained.contains(&true) {
-            let candidate = evaluate(open, filters, wanted, number, &index, part)?;
+        let pushdown = filters.for_index(number, &index, segments.len());
+        if pushdown.constrained.contains(&true) {
+            let candidate = evaluate(open, filters, request, number, &index, pushdown)?;
             if best.as_ref().is_none_or(|best| candidate.cost < best.cost) {
                 best = Some(candidate);
             }
@@ -86,91 +91,96 @@ pub(crate) fn choose(open: &OpenTable, filters: &Filters, wanted: &Wanted<'_>) -
     let Some(best) = best else {
         return scan(no_index(open, filters));
     };
-    let scan_cost = scan_cost(open, &scan_rest, wanted, best.rows.min(scan_rows.max(1.0)));
+    let scan_cost = scan_cost(open, &scan_filters, request, best.rows.min(scan_rows.max(1.0)));
     let costs = format!(
         "index {} about {:.2} ms, scan about {:.2} ms",
         best.index.name(),
         best.cost / 1e6,
         scan_cost / 1e6
     );
-    if wanted.mode == IndexMode::Auto && scan_cost < best.cost {
-        return Ok(Way::Scan {
+    if request.mode == IndexMode::Auto && scan_cost < best.cost {
+        return Ok(AccessPath::Scan {
             rows: best.rows,
             reason: format!("scan is cheaper: {costs} for {:.0} rows", best.rows),
         });
     }
-    let reason = if wanted.mode == IndexMode::Force {
+    let reason = if request.mode == IndexMode::Force {
         format!("halocline.index = force; {costs}")
     } else {
         costs
     };
-    Ok(Way::Index {
+    Ok(AccessPath::Index {
         number: best.number,
         index: best.index,
-        part: best.part,
+        pushdown: best.pushdown,
         rows: best.rows,
         reason,
     })
 }
 
-/// Rows and cost of going through an index.
+/// Estimates rows and cost of the access through an index.
 fn evaluate(
     open: &OpenTable,
     filters: &Filters,
-    wanted: &Wanted<'_>,
+    request: &ScanRequest<'_>,
     number: usize,
     index: &Arc<TableIndex>,
-    part: IndexPart,
-) -> Result<Candidate, EngineError> {
-    let rest = filters.rest(&part.answered, open.table.segments().len());
+    pushdown: IndexPushdown,
+) -> Result<IndexCandidate, EngineError> {
+    let remaining = filters.remaining(&pushdown.answered, open.table.segments().len());
     let (mut rows, mut cost) = (0.0, 0.0);
     for (at, segment) in open.table.segments().iter().enumerate() {
         let elf = index.segments()[at].elf();
-        let estimate = elf.estimate(&part.predicates[at])?;
-        let beside = cost::beside(estimate);
+        let estimate = elf.estimate(&pushdown.predicates[at])?;
+        let adjacent = cost::adjacent_share(estimate);
         cost += cost::elf(estimate, elf.is_clustered());
         cost += cost::fetch(
             segment,
-            rest.kernels[at].iter().map(|(column, _)| *column),
+            remaining.kernels[at].iter().map(|(column, _)| *column),
             estimate.rows,
-            beside,
+            adjacent,
         );
-        let share = cost::kernel_share(segment, &rest.kernels[at]);
-        let kept = estimate.rows * share;
-        let fetched = fetched(open, wanted, &rest).into_iter();
-        cost += cost::fetch(segment, fetched, kept, beside * share);
+        let selectivity = cost::kernel_selectivity(segment, &remaining.kernels[at]);
+        let kept = estimate.rows * selectivity;
+        let columns = fetched_columns(open, request, &remaining).into_iter();
+        cost += cost::fetch(segment, columns, kept, adjacent * selectivity);
         rows += kept;
     }
-    Ok(Candidate {
+    Ok(IndexCandidate {
         number,
         index: Arc::clone(index),
-        part,
+        pushdown,
         rows,
         cost,
     })
 }
 
-/// Cost of the scan when `rows` rows match.
-fn scan_cost(open: &OpenTable, rest: &Rest, wanted: &Wanted<'_>, rows: f64) -> f64 {
+/// Estimates the cost of the scan if `rows` rows match.
+fn scan_cost(open: &OpenTable, remaining: &RemainingFilters, request: &ScanRequest<'_>, rows: f64) -> f64 {
     let total = open.table.rows().max(1) as f64;
     let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
         let own = rows * segment.rows() as f64 / total;
-        cost::scan_rows(segment, &rest.kernels[number])
-            + cost::fetch(segment, fetched(open, wanted, rest).into_iter(), own, 0.0)
+        cost::scan_rows(segment, &remaining.kernels[number])
+            + cost::fetch(
+                segment,
+                fetched_columns(open, request, remaining).into_iter(),
+                own,
+                0.0,
+            )
     };
     let all: f64 = open.table.segments().iter().enumerate().map(of_segment).sum();
     // A scan stops when it has enough rows; a selection through an index finds them all first.
-    match wanted.limit {
+    match request.limit {
         Some(limit) if rows > limit as f64 => all * limit as f64 / rows,
         _ => all,
     }
 }
 
-/// Columns read for every row that the kernels keep.
-fn fetched(open: &OpenTable, wanted: &Wanted<'_>, rest: &Rest) -> Vec<usize> {
+/// Returns the columns that are read for every row that passes the kernels.
+fn fetched_columns(open: &OpenTable, request: &ScanRequest<'_>, remaining: &RemainingFilters) -> Vec<usize> {
     let stored = |column: &usize| *column < open.table.schema().fields().len();
-    let mut columns: Vec<usize> = wanted.projection.iter().copied().filter(stored).collect();
-    for expression in &rest.expressions {
+    let mut columns: Vec<usize> = request.projection.iter().copied().filter(stored).collect();
+    for expression in &remaining.expressions {
         columns.extend(
             expression
                 .column_refs()
@@ -183,15 +193,15 @@ fn fetched(open: &OpenTable, wanted: &Wanted<'_>, rest: &Rest) -> Vec<usize> {
     columns
 }
 
-/// About how many rows the kernels leave.
-fn guess_rows(open: &OpenTable, rest: &Rest) -> f64 {
+/// Estimates the number of rows that pass the kernels.
+fn estimated_rows(open: &OpenTable, remaining: &RemainingFilters) -> f64 {
     let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
-        segment.rows() as f64 * cost::kernel_share(segment, &rest.kernels[number])
+        segment.rows() as f64 * cost::kernel_selectivity(segment, &remaining.kernels[number])
     };
     open.table.segments().iter().enumerate().map(of_segment).sum()
 }
 
-/// Why no index can be used.
+/// Returns the reason why no index can be used.
 fn no_index(open: &OpenTable, filters: &Filters) -> String {
     if open.indexes.is_empty() {
         return "the table has no index".into();

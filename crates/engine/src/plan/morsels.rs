@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use datafusion::execution::TaskContext;
 use halocline_columns::CodePredicate;
 
-/// A piece of work: rows to scan, or a part of a selection through an index.
+/// A unit of work of a scan: a range of rows, or a part of a selection through an index.
 #[derive(Debug, Clone)]
-pub(crate) enum Morsel {
+pub(crate) enum ScanMorsel {
     /// Rows of a segment.
     Rows {
         /// The segment.
@@ -21,11 +21,11 @@ pub(crate) enum Morsel {
     Select {
         /// The segment.
         segment: usize,
-        /// Per dimension.
+        /// The predicates, one per dimension.
         predicates: Vec<CodePredicate>,
     },
-    /// Rows that are in no segment yet.
-    Added {
+    /// Rows of the delta, which are in no segment yet.
+    Delta {
         /// The batch of the delta.
         batch: usize,
         /// Its rows.
@@ -33,54 +33,55 @@ pub(crate) enum Morsel {
     },
 }
 
-/// Shared by the partitions of one execution: which morsel is next, and how many rows are still wanted.
+/// The morsels of one execution, which its partitions take one by one, and the number of rows that it still
+/// has to return.
 #[derive(Debug)]
-pub(crate) struct Work {
-    morsels: Arc<[Morsel]>,
+pub(crate) struct MorselQueue {
+    morsels: Arc<[ScanMorsel]>,
     next: AtomicUsize,
-    wanted: AtomicUsize,
+    missing_rows: AtomicUsize,
 }
 
-impl Work {
-    fn new(morsels: Arc<[Morsel]>, fetch: Option<usize>) -> Self {
+impl MorselQueue {
+    fn new(morsels: Arc<[ScanMorsel]>, fetch: Option<usize>) -> Self {
         Self {
             morsels,
             next: AtomicUsize::new(0),
-            wanted: AtomicUsize::new(fetch.unwrap_or(usize::MAX)),
+            missing_rows: AtomicUsize::new(fetch.unwrap_or(usize::MAX)),
         }
     }
 
-    /// The next morsel; none when all are taken or no more rows are wanted.
-    pub(crate) fn take(&self) -> Option<&Morsel> {
-        if self.wanted.load(Ordering::Relaxed) == 0 {
+    /// Takes the next morsel; none when all are taken or no more rows are needed.
+    pub(crate) fn take(&self) -> Option<&ScanMorsel> {
+        if self.missing_rows.load(Ordering::Relaxed) == 0 {
             return None;
         }
         self.morsels.get(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Claims up to `rows` of the rows still wanted.
+    /// Claims up to `rows` of the rows that are still needed, and returns their number.
     pub(crate) fn claim(&self, rows: usize) -> usize {
         let mut claimed = 0;
-        // The closure always gives a value, so that the update cannot fail.
+        // The closure always returns a value, so the update cannot fail.
         let _ = self
-            .wanted
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |wanted| {
-                claimed = rows.min(wanted);
-                Some(if wanted == usize::MAX {
-                    wanted
-                } else {
-                    wanted - claimed
+            .missing_rows
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |missing| {
+                claimed = rows.min(missing);
+                Some(match missing {
+                    // There is no limit.
+                    usize::MAX => missing,
+                    missing => missing - claimed,
                 })
             });
         claimed
     }
 }
 
-/// Gives each execution of a plan its own [`Work`]. An execution is known by its task context; the first partition to
-/// start twice in one context starts a new one.
+/// The executions of a plan, each with its own [`MorselQueue`]. An execution is identified by its task
+/// context; a partition that starts a second time in the same context starts a new execution.
 #[derive(Debug)]
 pub(crate) struct Executions {
-    morsels: Arc<[Morsel]>,
+    morsels: Arc<[ScanMorsel]>,
     open: Mutex<Vec<Execution>>,
 }
 
@@ -88,57 +89,57 @@ pub(crate) struct Executions {
 #[derive(Debug)]
 struct Execution {
     context: Arc<TaskContext>,
-    work: Arc<Work>,
+    queue: Arc<MorselQueue>,
     joined: Vec<bool>,
 }
 
 impl Executions {
-    pub(crate) fn new(morsels: Vec<Morsel>) -> Self {
+    pub(crate) fn new(morsels: Vec<ScanMorsel>) -> Self {
         Self {
             morsels: morsels.into(),
             open: Mutex::default(),
         }
     }
 
-    /// The same morsels, executed apart.
-    pub(crate) fn again(&self) -> Self {
+    /// Returns the same morsels without any execution.
+    pub(crate) fn fresh(&self) -> Self {
         Self {
             morsels: Arc::clone(&self.morsels),
             open: Mutex::default(),
         }
     }
 
-    /// The work of the execution that `partition` of `partitions` joins.
+    /// Returns the queue of the execution that `partition` of `partitions` joins.
     pub(crate) fn join(
         &self,
         context: &Arc<TaskContext>,
         partition: usize,
         partitions: usize,
         fetch: Option<usize>,
-    ) -> Arc<Work> {
+    ) -> Arc<MorselQueue> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let waits =
             |execution: &Execution| Arc::ptr_eq(&execution.context, context) && !execution.joined[partition];
         let at = open.iter().position(waits).unwrap_or_else(|| {
-            let work = Arc::new(Work::new(Arc::clone(&self.morsels), fetch));
+            let queue = Arc::new(MorselQueue::new(Arc::clone(&self.morsels), fetch));
             open.push(Execution {
                 context: Arc::clone(context),
-                work,
+                queue,
                 joined: vec![false; partitions],
             });
             open.len() - 1
         });
         open[at].joined[partition] = true;
-        let work = Arc::clone(&open[at].work);
+        let queue = Arc::clone(&open[at].queue);
         if open[at].joined.iter().all(|joined| *joined) {
             open.swap_remove(at);
         }
-        work
+        queue
     }
 }
 
-/// Splits a selection into about `parts` that together select the same, each row once: along the first dimension that
-/// is not one code.
+/// Splits a selection into about `parts` disjoint selections whose union is the original: along the first
+/// dimension that is not restricted to one code.
 pub(crate) fn split(
     predicates: &[CodePredicate],
     max_codes: &[u64],
@@ -207,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn executions_do_not_share_their_work() {
-        let executions = Executions::new(vec![Morsel::Rows {
+    fn executions_do_not_share_their_morsels() {
+        let executions = Executions::new(vec![ScanMorsel::Rows {
             segment: 0,
             rows: 0..10,
         }]);
@@ -219,8 +220,8 @@ mod tests {
         assert!(Arc::ptr_eq(&other, &executions.join(&contexts[1], 1, 2, Some(5))));
         assert!(first.take().is_some() && first.take().is_none());
         assert_eq!((first.claim(3), first.claim(3), first.claim(3)), (3, 2, 0));
-        let again = executions.join(&contexts[0], 0, 2, None);
-        assert!(again.take().is_some());
-        assert_eq!(again.claim(usize::MAX - 1), usize::MAX - 1);
+        let third = executions.join(&contexts[0], 0, 2, None);
+        assert!(third.take().is_some());
+        assert_eq!(third.claim(usize::MAX - 1), usize::MAX - 1);
     }
 }

@@ -1,5 +1,5 @@
-//! Selections that queries ask of an index, kept as conditions on values, so that they can be asked of another version of
-//! the index, too.
+//! Selections through an index, kept as conditions on values so that they can be translated for later
+//! versions of the index.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,15 +8,15 @@ use halocline_columns::CodePredicate;
 use halocline_elf::{Query, TableIndex};
 
 use crate::catalog::OpenTable;
-use crate::filter::{Condition, both};
+use crate::filter::{ColumnCondition, both};
 use crate::plan::Filters;
 
-/// The conditions of a selection, each with its column.
+/// A selection: its conditions, each with the field of its column.
 #[derive(Debug, Clone)]
-pub(crate) struct Noted(Vec<(FieldRef, Condition)>);
+pub(crate) struct IndexSelection(Vec<(FieldRef, ColumnCondition)>);
 
-impl Noted {
-    /// What of the filters index number `number` of the table answers; none if that is nothing.
+impl IndexSelection {
+    /// Returns the filters that the index at position `number` of the table answers; none if there are none.
     pub(crate) fn of(filters: &Filters, number: usize, open: &OpenTable) -> Option<Self> {
         let fields = open.table.schema().fields();
         let answered = filters.conditions.iter().filter_map(|(condition, translation)| {
@@ -27,7 +27,7 @@ impl Noted {
         (!conditions.is_empty()).then_some(Self(conditions))
     }
 
-    /// A predicate for each dimension of a segment.
+    /// Translates the selection to a predicate for each dimension of a segment.
     fn predicates(&self, index: &TableIndex, segment: usize) -> Vec<CodePredicate> {
         let mut predicates = vec![CodePredicate::Any; index.columns().len()];
         for (field, condition) in &self.0 {
@@ -47,15 +47,15 @@ impl Noted {
     }
 }
 
-/// The selections as queries of each segment.
+/// Translates the selections to queries on each segment.
 pub(super) fn sample<'a>(
-    selections: impl Iterator<Item = &'a Noted> + Clone,
+    selections: impl Iterator<Item = &'a IndexSelection> + Clone,
     index: &TableIndex,
 ) -> Vec<Vec<Query>> {
     let of_segment = |segment| {
         let queries = selections
             .clone()
-            .map(|noted| Query::Select(noted.predicates(index, segment)));
+            .map(|selection| Query::Select(selection.predicates(index, segment)));
         queries.collect()
     };
     (0..index.segments().len()).map(of_segment).collect()
@@ -63,48 +63,49 @@ pub(super) fn sample<'a>(
 
 /// A selection of a planned statement.
 #[derive(Debug, Clone)]
-pub(crate) struct Recorded {
-    /// The statement's number.
+pub(crate) struct RecordedSelection {
+    /// Number of the statement, from 1.
     pub(crate) statement: usize,
-    pub(crate) selection: Noted,
-    /// Whether the planner would have the index answer it.
+    pub(crate) selection: IndexSelection,
+    /// True if the planner chose the index for it.
     pub(crate) chosen: bool,
 }
 
-/// Notes what the statements that are planned with it ask of one index.
+/// Records the selections that one index could answer, of statements that are planned with it.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct SelectionRecorder {
     index: String,
-    noted: Mutex<(usize, Vec<Recorded>)>,
+    /// Number of the current statement, and the selections of all.
+    recorded: Mutex<(usize, Vec<RecordedSelection>)>,
 }
 
-impl Recorder {
+impl SelectionRecorder {
     pub(crate) fn new(index: &str) -> Self {
         Self {
             index: index.to_owned(),
-            noted: Mutex::default(),
+            recorded: Mutex::default(),
         }
     }
 
-    fn noted(&self) -> MutexGuard<'_, (usize, Vec<Recorded>)> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recorded(&self) -> MutexGuard<'_, (usize, Vec<RecordedSelection>)> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is noted from now on belongs to another statement.
+    /// Begins the next statement.
     pub(crate) fn next_statement(&self) {
-        self.noted().0 += 1;
+        self.recorded().0 += 1;
     }
 
-    /// A scan of a table was planned, through the index of that number or through none.
-    pub(crate) fn note(&self, open: &OpenTable, filters: &Filters, chosen: Option<usize>) {
+    /// Records a scan, for which the planner chose the index at position `chosen`, or none.
+    pub(crate) fn record(&self, open: &OpenTable, filters: &Filters, chosen: Option<usize>) {
         let number = open.indexes.iter().position(|index| index.name == self.index);
         let Some(number) = number.filter(|number| open.indexes[*number].index.is_ok()) else {
             return;
         };
-        if let Some(selection) = Noted::of(filters, number, open) {
-            let mut noted = self.noted();
-            let statement = noted.0;
-            noted.1.push(Recorded {
+        if let Some(selection) = IndexSelection::of(filters, number, open) {
+            let mut recorded = self.recorded();
+            let statement = recorded.0;
+            recorded.1.push(RecordedSelection {
                 statement,
                 selection,
                 chosen: chosen == Some(number),
@@ -112,7 +113,8 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn take(&self) -> Vec<Recorded> {
-        std::mem::take(&mut self.noted().1)
+    /// Returns the recorded selections and forgets them.
+    pub(crate) fn take(&self) -> Vec<RecordedSelection> {
+        std::mem::take(&mut self.recorded().1)
     }
 }

@@ -1,5 +1,5 @@
-//! Dimensions that are one of the pool's tables are read as codes: keys go straight into the dimension, and of the attributes only those of
-//! different groups are decoded.
+//! A scan that reads a dimension in the pool as codes: keys go directly into the join, and attributes are
+//! decoded only once per group.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,52 +7,50 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::ArrayRef;
-use arrow_schema::SchemaRef;
 use datafusion::common::Statistics;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment, Selection};
 
 use super::fact::pool_table;
 use crate::catalog::OpenTable;
-use crate::plan::{PoolTable, external};
+use crate::plan::{LeafScan, PoolTable, external};
 
-/// Combinations of codes up to which their numbers lie in an array.
+/// Most combinations of codes that are numbered by an array.
 const DENSE: u64 = 1 << 20;
 
-/// Reads keys and attributes of a table's rows as codes.
+/// A scan of keys and attributes of a table as codes.
 #[derive(Debug, Clone)]
 pub(super) struct DimensionScan {
     open: Arc<OpenTable>,
-    /// On codes, by segment.
+    /// Predicates on codes, per segment.
     conditions: Vec<Vec<(usize, CodePredicate)>>,
     filter: String,
     keys: Vec<usize>,
     attributes: Vec<usize>,
-    /// What gives the same rows as values.
+    /// The plan that returns the same rows as values.
     values: Arc<dyn ExecutionPlan>,
     statistics: Arc<Statistics>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Some rows of a segment.
-pub(super) struct Coded {
-    /// Keys one after the other.
+/// Rows of a segment.
+pub(super) struct CodedRows {
+    /// The keys, row by row.
     pub(super) keys: Vec<i64>,
-    /// For each row the position of its attributes among those found; empty if there are none.
+    /// For each row, the position of its combination of attributes; empty if there are no attributes.
     pub(super) found: Vec<u32>,
-    /// Combinations of attributes, all different.
+    /// The distinct combinations of attributes.
     pub(super) attributes: Vec<ArrayRef>,
 }
 
 impl DimensionScan {
-    /// For a dimension's plan, planned as `values`; none if it is more than columns of one table with codes and conditions on them.
+    /// Returns the scan for the logical plan of a dimension, whose physical plan is `values`; none unless the
+    /// plan is a projection of coded columns of one table with conditions on codes.
     pub(super) fn of(
         plan: &LogicalPlan,
         keys: usize,
@@ -110,14 +108,14 @@ impl DimensionScan {
         })
     }
 
-    /// Calls `each` with the rows of each segment.
+    /// Calls `each` with the matching rows of each segment.
     ///
     /// # Errors
     /// The table is damaged, or `each` fails; `interrupted` is set.
     pub(super) fn for_each(
         &self,
         interrupted: &AtomicBool,
-        mut each: impl FnMut(Coded) -> Result<()>,
+        mut each: impl FnMut(CodedRows) -> Result<()>,
     ) -> Result<()> {
         let matched = MetricBuilder::new(&self.metrics).global_counter("rows_matched");
         for (segment, conditions) in self.open.table.segments().iter().zip(&self.conditions) {
@@ -137,10 +135,10 @@ impl DimensionScan {
         conditions: &[(usize, CodePredicate)],
         interrupted: &AtomicBool,
         matched: &Count,
-    ) -> Result<Coded> {
+    ) -> Result<CodedRows> {
         let mut columns = Vec::with_capacity(self.keys.len());
         for &column in &self.keys {
-            columns.push(Column::of(segment, column)?);
+            columns.push(KeyColumn::of(segment, column)?);
         }
         let mut combinations = Combinations::of(segment, &self.attributes)?;
         let (mut keys, mut found) = (Vec::new(), Vec::new());
@@ -202,7 +200,7 @@ impl DimensionScan {
         });
         selected.map_err(external)?;
         result?;
-        Ok(Coded {
+        Ok(CodedRows {
             keys,
             found,
             attributes: combinations.decode()?,
@@ -210,21 +208,21 @@ impl DimensionScan {
     }
 }
 
-/// A column of keys in one segment.
-struct Column<'a> {
+/// A key column of a segment.
+struct KeyColumn<'a> {
     reader: CodeReader<'a, u64>,
-    /// What to add to a code to get its value.
+    /// Offset from a code to its value.
     base: i64,
-    /// Whether code 0 is NULL.
+    /// True if code 0 is NULL.
     has_null: bool,
 }
 
-impl<'a> Column<'a> {
+impl<'a> KeyColumn<'a> {
     fn of(segment: &'a Segment, column: usize) -> Result<Self> {
         let column = segment.column(column);
         let space = column.code_space();
         let base = space.and_then(|space| space.integer_base());
-        Ok(Column {
+        Ok(KeyColumn {
             reader: column.code_reader().map_err(external)?,
             base: base.unwrap_or_default(),
             has_null: space.is_some_and(|space| space.has_null()),
@@ -232,51 +230,52 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Combinations of attributes that were found in a segment.
+/// The distinct combinations of attributes in a segment.
 struct Combinations<'a> {
     segment: &'a Segment,
     columns: &'a [usize],
     readers: Vec<CodeReader<'a, u64>>,
-    numbers: Numbers,
-    /// The codes of the combinations in the order of their numbers, one after the other: of each a code per column.
+    numbers: CombinationNumbers,
+    /// The codes of the combinations in the order of their numbers, one code per column each.
     found: Vec<u64>,
 }
 
-/// Numbers of combinations: those of the first kind plus one, 0 if there is none.
-enum Numbers {
-    /// By the rank of a combination among all there can be. Holds how many codes each column has.
+/// The numbers of combinations of codes, plus one; 0 for a combination without a number.
+enum CombinationNumbers {
+    /// Numbered by an array, indexed by the rank of a combination among all possible ones. Holds the number
+    /// of codes per column.
     Dense(Vec<u64>, Vec<u32>),
-    /// By the same rank, hashed.
+    /// Numbered by a hash map with the same rank as key.
     Sparse(Vec<u64>, HashMap<u64, u32>),
-    /// By the codes themselves, where 64 bits cannot rank the combinations: a column with codes up to 2^64 - 1, or several
-    /// with many.
+    /// Numbered by a hash map with the codes as key, if 64 bits cannot rank the combinations: a column with
+    /// codes up to 2^64 - 1, or several with many.
     Wide(HashMap<Box<[u64]>, u32>),
 }
 
-impl Numbers {
-    /// For columns whose codes end at these.
+impl CombinationNumbers {
+    /// Returns an empty numbering for columns with these largest codes.
     fn of(max_codes: &[u64]) -> Self {
         let sizes = max_codes.iter().map(|max| max.checked_add(1));
         let Some(sizes) = sizes.collect::<Option<Vec<u64>>>() else {
-            return Numbers::Wide(HashMap::new());
+            return CombinationNumbers::Wide(HashMap::new());
         };
         match sizes.iter().try_fold(1_u64, |all, size| all.checked_mul(*size)) {
-            Some(all) if all <= DENSE => Numbers::Dense(sizes, vec![0; all as usize]),
-            Some(_) => Numbers::Sparse(sizes, HashMap::new()),
-            None => Numbers::Wide(HashMap::new()),
+            Some(all) if all <= DENSE => CombinationNumbers::Dense(sizes, vec![0; all as usize]),
+            Some(_) => CombinationNumbers::Sparse(sizes, HashMap::new()),
+            None => CombinationNumbers::Wide(HashMap::new()),
         }
     }
 
-    /// The number of a combination, plus one; 0 where it has none yet.
+    /// Returns the entry of a combination: its number plus one, or 0 if it has none yet.
     fn entry(&mut self, codes: &[u64]) -> &mut u32 {
         let rank = |sizes: &[u64]| {
             let digits = sizes.iter().zip(codes);
             digits.fold(0, |rank, (size, code)| rank * size + code)
         };
         match self {
-            Numbers::Dense(sizes, numbers) => &mut numbers[rank(sizes) as usize],
-            Numbers::Sparse(sizes, numbers) => numbers.entry(rank(sizes)).or_insert(0),
-            Numbers::Wide(numbers) => {
+            CombinationNumbers::Dense(sizes, numbers) => &mut numbers[rank(sizes) as usize],
+            CombinationNumbers::Sparse(sizes, numbers) => numbers.entry(rank(sizes)).or_insert(0),
+            CombinationNumbers::Wide(numbers) => {
                 if !numbers.contains_key(codes) {
                     numbers.insert(codes.into(), 0);
                 }
@@ -298,12 +297,12 @@ impl<'a> Combinations<'a> {
             segment,
             columns,
             readers,
-            numbers: Numbers::of(&max_codes),
+            numbers: CombinationNumbers::of(&max_codes),
             found: Vec::new(),
         })
     }
 
-    /// Appends the number of each row's combination.
+    /// Appends the number of the combination of each row.
     fn read(
         &mut self,
         (chunk, block): (usize, usize),
@@ -333,7 +332,7 @@ impl<'a> Combinations<'a> {
         Ok(())
     }
 
-    /// The values of the combinations that were found.
+    /// Returns the values of the combinations that were found.
     fn decode(self) -> Result<Vec<ArrayRef>> {
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (at, column) in self.columns.iter().enumerate() {
@@ -370,7 +369,7 @@ impl DisplayAs for DimensionScan {
     }
 }
 
-impl ExecutionPlan for DimensionScan {
+impl LeafScan for DimensionScan {
     fn name(&self) -> &'static str {
         "DimensionScan"
     }
@@ -379,42 +378,16 @@ impl ExecutionPlan for DimensionScan {
         self.values.properties()
     }
 
-    fn schema(&self) -> SchemaRef {
-        self.values.schema()
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    /// Its rows as values, for whoever wants them so.
+    /// Returns the rows as values, for a parent that does not read codes.
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.values.execute(partition, context)
     }
 
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        _: &[Arc<Statistics>],
-        args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        Ok(match args.partition() {
-            Some(_) => Arc::new(Statistics::new_unknown(&self.schema())),
-            None => Arc::clone(&self.statistics),
-        })
+    fn statistics(&self) -> Result<Arc<Statistics>> {
+        Ok(Arc::clone(&self.statistics))
     }
 }

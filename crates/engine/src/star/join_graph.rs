@@ -1,6 +1,6 @@
-//! A tree of joins as a list of parts, what is equal among them, and what is filtered.
+//! A tree of joins as a graph: its parts, the equalities between them, and the filters.
 //!
-//! Whatever is not understood is a part as it is. Columns of different parts have different names.
+//! A subplan of unknown form becomes a single part. Columns of different parts have different names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,16 +11,16 @@ use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, SubqueryAlias}
 
 /// A tree of inner and semi joins, flattened.
 #[derive(Debug, Default)]
-pub(super) struct Flat {
-    /// What is joined.
+pub(super) struct JoinGraph {
+    /// The joined plans.
     pub(super) parts: Vec<LogicalPlan>,
     /// Expressions over columns of the parts that are equal.
     pub(super) equal: Vec<(Expr, Expr)>,
     /// Conditions on columns of the parts.
     pub(super) filters: Vec<Expr>,
-    /// What must have a row that matches.
+    /// The semi joins.
     pub(super) exists: Vec<Exists>,
-    /// What the columns of the whole are, by columns of the parts.
+    /// The columns of the whole as expressions over columns of the parts.
     outputs: HashMap<Column, Expr>,
 }
 
@@ -32,55 +32,55 @@ pub(super) struct Exists {
     pub(super) on: Vec<(Expr, Expr)>,
 }
 
-impl Flat {
+impl JoinGraph {
     /// Flattens a plan.
-    pub(super) fn of(plan: &LogicalPlan) -> Flat {
+    pub(super) fn of(plan: &LogicalPlan) -> JoinGraph {
         let tree = match plan {
             LogicalPlan::Projection(projection) => {
-                let flat = Flat::of(&projection.input);
+                let graph = JoinGraph::of(&projection.input);
                 let fields = projection.expr.iter().enumerate();
                 let outputs = fields.map(|(at, expr)| {
                     let column = Column::from(projection.schema.qualified_field(at));
-                    Some((column, flat.resolve(expr.clone().unalias())?))
+                    Some((column, graph.resolve(expr.clone().unalias())?))
                 });
                 let outputs: Option<HashMap<Column, Expr>> = outputs.collect();
-                outputs.map(|outputs| Flat { outputs, ..flat })
+                outputs.map(|outputs| JoinGraph { outputs, ..graph })
             }
             LogicalPlan::Filter(filter) => {
-                let mut flat = Flat::of(&filter.input);
-                flat.resolve(filter.predicate.clone()).map(|predicate| {
-                    flat.filters.extend(split_conjunction_owned(predicate));
-                    flat
+                let mut graph = JoinGraph::of(&filter.input);
+                graph.resolve(filter.predicate.clone()).map(|predicate| {
+                    graph.filters.extend(split_conjunction_owned(predicate));
+                    graph
                 })
             }
             LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNothing => {
                 match join.join_type {
-                    JoinType::Inner => Flat::inner(join),
-                    JoinType::LeftSemi => Flat::semi(&join.left, &join.right, join, |(a, b)| (a, b)),
-                    JoinType::RightSemi => Flat::semi(&join.right, &join.left, join, |(a, b)| (b, a)),
+                    JoinType::Inner => JoinGraph::inner(join),
+                    JoinType::LeftSemi => JoinGraph::semi(&join.left, &join.right, join, |(a, b)| (a, b)),
+                    JoinType::RightSemi => JoinGraph::semi(&join.right, &join.left, join, |(a, b)| (b, a)),
                     _ => None,
                 }
             }
-            LogicalPlan::SubqueryAlias(alias) => Flat::alias(alias),
+            LogicalPlan::SubqueryAlias(alias) => JoinGraph::alias(alias),
             _ => None,
         };
-        tree.unwrap_or_else(|| Flat::part(plan))
+        tree.unwrap_or_else(|| JoinGraph::part(plan))
     }
 
-    /// A plan as one part.
-    fn part(plan: &LogicalPlan) -> Flat {
+    /// Returns a plan as one part.
+    fn part(plan: &LogicalPlan) -> JoinGraph {
         let outputs = plan.schema().columns().into_iter();
-        Flat {
+        JoinGraph {
             outputs: outputs
                 .map(|column| (column.clone(), Expr::Column(column)))
                 .collect(),
             parts: vec![plan.clone()],
-            ..Flat::default()
+            ..JoinGraph::default()
         }
     }
 
-    fn inner(join: &Join) -> Option<Flat> {
-        let (mut left, right) = (Flat::of(&join.left), Flat::of(&join.right));
+    fn inner(join: &Join) -> Option<JoinGraph> {
+        let (mut left, right) = (JoinGraph::of(&join.left), JoinGraph::of(&join.right));
         let known = |column: Column| left.parts.iter().any(|part| part.schema().has_column(&column));
         if right
             .parts
@@ -110,23 +110,23 @@ impl Flat {
         inner: &LogicalPlan,
         join: &Join,
         sides: impl Fn((Expr, Expr)) -> (Expr, Expr),
-    ) -> Option<Flat> {
+    ) -> Option<JoinGraph> {
         if join.filter.is_some() {
             return None;
         }
-        let mut flat = Flat::of(outer);
+        let mut graph = JoinGraph::of(outer);
         let on = join.on.iter().cloned().map(sides);
-        let on = on.map(|(of_outer, of_inner)| Some((flat.resolve(of_outer)?, of_inner)));
+        let on = on.map(|(of_outer, of_inner)| Some((graph.resolve(of_outer)?, of_inner)));
         let on = on.collect::<Option<Vec<_>>>().filter(|on| !on.is_empty())?;
-        flat.exists.push(Exists {
+        graph.exists.push(Exists {
             plan: inner.clone(),
             on,
         });
-        Some(flat)
+        Some(graph)
     }
 
-    /// A tree under another name: its parts get names of their own, which begin with it.
-    fn alias(alias: &SubqueryAlias) -> Option<Flat> {
+    /// Flattens an aliased tree: its parts get names that begin with the alias.
+    fn alias(alias: &SubqueryAlias) -> Option<JoinGraph> {
         use LogicalPlan as P;
         if !matches!(
             &*alias.input,
@@ -134,13 +134,13 @@ impl Flat {
         ) {
             return None;
         }
-        let flat = Flat::of(&alias.input);
+        let graph = JoinGraph::of(&alias.input);
         let name = |part: usize| format!("{}/{part}", alias.alias.table());
         let renamed = |expr: Expr| {
             let mut known = true;
             let renamed = expr.transform(|node| {
                 Ok(match node {
-                    Expr::Column(column) => match flat.part_with(&column) {
+                    Expr::Column(column) => match graph.part_with(&column) {
                         Some(part) => {
                             Transformed::yes(Expr::Column(Column::new(Some(name(part)), column.name)))
                         }
@@ -158,12 +158,12 @@ impl Flat {
         let outputs = fields.map(|at| {
             let inner = Column::from(alias.input.schema().qualified_field(at));
             let outer = Column::from(alias.schema.qualified_field(at));
-            Some((outer, renamed(flat.outputs.get(&inner)?.clone())?))
+            Some((outer, renamed(graph.outputs.get(&inner)?.clone())?))
         });
         let outputs = outputs.collect::<Option<_>>()?;
-        let pairs = flat.equal.iter().cloned();
+        let pairs = graph.equal.iter().cloned();
         let equal = pairs.map(|(a, b)| Some((renamed(a)?, renamed(b)?)));
-        let exists = flat.exists.iter().map(|exists| {
+        let exists = graph.exists.iter().map(|exists| {
             let on = exists.on.iter().cloned();
             let on = on.map(|(of_outer, of_inner)| Some((renamed(of_outer)?, of_inner)));
             Some(Exists {
@@ -171,22 +171,27 @@ impl Flat {
                 on: on.collect::<Option<_>>()?,
             })
         });
-        let parts = flat.parts.iter().enumerate().map(|(number, part)| {
+        let parts = graph.parts.iter().enumerate().map(|(number, part)| {
             let names: HashSet<&String> = part.schema().fields().iter().map(|field| field.name()).collect();
             (names.len() == part.schema().fields().len()).then_some(())?;
             let part = SubqueryAlias::try_new(part.clone().into(), name(number)).ok()?;
             Some(LogicalPlan::SubqueryAlias(part))
         });
-        Some(Flat {
+        Some(JoinGraph {
             equal: equal.collect::<Option<_>>()?,
-            filters: flat.filters.iter().cloned().map(renamed).collect::<Option<_>>()?,
+            filters: graph
+                .filters
+                .iter()
+                .cloned()
+                .map(renamed)
+                .collect::<Option<_>>()?,
             exists: exists.collect::<Option<_>>()?,
             parts: parts.collect::<Option<_>>()?,
             outputs,
         })
     }
 
-    /// An expression over the columns of the whole as one over those of the parts; none if it is another one each time.
+    /// Rewrites an expression over the columns of the whole to columns of the parts; none if it is volatile.
     pub(super) fn resolve(&self, expr: Expr) -> Option<Expr> {
         let mut known = !expr.is_volatile();
         let resolved = expr
@@ -207,7 +212,8 @@ impl Flat {
         known.then_some(resolved)
     }
 
-    /// The parts that the columns of an expression are of, each once; none if a column is of no part.
+    /// Returns the parts that an expression refers to, without duplicates; none if a column belongs to no
+    /// part.
     pub(super) fn parts_of(&self, expr: &Expr) -> Option<Vec<usize>> {
         let columns = expr.column_refs().into_iter();
         let mut parts = columns
@@ -218,7 +224,7 @@ impl Flat {
         Some(parts)
     }
 
-    /// The one part that all columns of an expression are of; none if there are several, or no column.
+    /// Returns the only part that an expression refers to; none if there are several or none.
     pub(super) fn part_of(&self, expr: &Expr) -> Option<usize> {
         match self.parts_of(expr)?.as_slice() {
             [part] => Some(*part),
@@ -226,7 +232,7 @@ impl Flat {
         }
     }
 
-    /// The part that has a column; none if several have one of that name.
+    /// Returns the part that has a column; none if several have one of that name.
     fn part_with(&self, column: &Column) -> Option<usize> {
         let parts = self.parts.iter().enumerate();
         let mut parts = parts.filter(|(_, part)| part.schema().has_column(column));

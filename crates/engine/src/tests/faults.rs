@@ -1,56 +1,56 @@
-//! Rules broken on purpose: the tests beside this one can fail.
+//! Injected faults prove that the other tests can fail.
 
 use halocline_pool::{Pool, PoolOptions};
 
 use super::crash::{self, STEPS};
 use super::model::{first_failure, runtime};
 use super::{rows, small, sorted};
-use crate::rules::{Mistake, Rules};
+use crate::tuning::{EngineFault, Tuning};
 use crate::{Database, DatabaseOptions};
 
-/// Sequences after which a mistake must have been noticed.
+/// Sequences after which a fault must have been noticed.
 const SEQUENCES: u64 = 60;
 
 #[test]
-fn the_model_notices_mistakes() {
-    for mistake in [
-        Mistake::ForgetLog,
-        Mistake::FoldGoneRows,
-        Mistake::ForgetDeletions,
-        Mistake::StaleIndex,
-        Mistake::ReadRecordsTwice,
-        Mistake::KeepAddedRows,
-        Mistake::HalfUpdate,
-        Mistake::KeepFailed,
-        Mistake::CommitEarly,
-        Mistake::TruncateSegmentsOnly,
-        Mistake::CompactWithoutLog,
+fn the_model_notices_faults() {
+    for fault in [
+        EngineFault::ForgetLog,
+        EngineFault::FoldGoneRows,
+        EngineFault::ForgetDeletions,
+        EngineFault::StaleIndex,
+        EngineFault::ReadRecordsTwice,
+        EngineFault::KeepAddedRows,
+        EngineFault::HalfUpdate,
+        EngineFault::KeepFailed,
+        EngineFault::CommitEarly,
+        EngineFault::TruncateSegmentsOnly,
+        EngineFault::CompactWithoutLog,
     ] {
-        let noticed = first_failure(1..=SEQUENCES, Some(mistake));
-        assert!(noticed.is_some(), "{mistake:?} was not noticed");
+        let noticed = first_failure(1..=SEQUENCES, Some(fault));
+        assert!(noticed.is_some(), "{fault:?} was not noticed");
     }
     assert_eq!(first_failure(1..=3, None), None);
 }
 
 #[test]
-fn crashes_show_mistakes() {
-    for mistake in [Mistake::AcknowledgeEarly, Mistake::CommitEarly] {
-        let broken = Rules {
-            broken: Some(mistake),
-            ..Rules::default()
+fn crashes_show_faults() {
+    for fault in [EngineFault::AcknowledgeEarly, EngineFault::CommitEarly] {
+        let tuning = Tuning {
+            injected: Some(fault),
+            ..Tuning::default()
         };
-        let explored = crash::explore(&STEPS[..4], &broken);
-        assert!(explored.is_err(), "{mistake:?} was not noticed");
+        let explored = crash::explore(&STEPS[..4], &tuning);
+        assert!(explored.is_err(), "{fault:?} was not noticed");
     }
-    crash::explore(&STEPS[..4], &Rules::default()).unwrap_or_else(|violation| panic!("{violation}"));
+    crash::explore(&STEPS[..4], &Tuning::default()).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
 /// A handle that has read one generation with its log reads the next, which another handle has published.
-fn read_by_another_handle(broken: Option<Mistake>) -> bool {
+fn read_by_another_handle(injected: Option<EngineFault>) -> bool {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.pool");
     let options = PoolOptions::default();
-    let over = |pool| Database::with_rules(pool, &DatabaseOptions::default(), small(broken));
+    let over = |pool| Database::with_tuning(pool, &DatabaseOptions::default(), small(injected));
     let writer = over(Pool::create(&path, &options).unwrap());
     let reader = over(Pool::open(&path, &options).unwrap());
     let agree = || async {
@@ -77,5 +77,5 @@ fn read_by_another_handle(broken: Option<Mistake>) -> bool {
 #[test]
 fn a_second_handle_shows_mixed_versions() {
     assert!(read_by_another_handle(None));
-    assert!(!read_by_another_handle(Some(Mistake::MixVersions)));
+    assert!(!read_by_another_handle(Some(EngineFault::MixVersions)));
 }

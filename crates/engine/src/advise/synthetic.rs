@@ -1,16 +1,18 @@
-//! Queries of an index that nobody has asked yet: rows there are, and ranges of 2 % around them.
+//! Synthetic queries of an index without a workload: the values of existing rows, and ranges of 2 % around
+//! them.
 
 use halocline_columns::{CodePredicate, Table};
 use halocline_elf::{Query, TableIndex};
 
 use crate::EngineError;
 
-/// Rows of each segment that queries are made of, one each: what one query has read must not be there for the next.
+/// Number of queries for each segment, each made of another row so that one does not warm the cache for the
+/// next.
 const ROWS: usize = 128;
-/// A range is so many parts of a dimension's codes to either side.
+/// A range reaches this fraction (1 / PARTS) of the codes of a dimension to either side.
 const PARTS: u64 = 100;
 
-/// For each segment as many queries, of rows of its own.
+/// Makes the same number of queries for each segment, from rows of its own.
 ///
 /// # Errors
 /// The table's columns cannot be read.
@@ -31,8 +33,9 @@ pub(super) fn sample(index: &TableIndex, table: &Table) -> Result<Vec<Vec<Query>
             codes.push(of_dimension);
         }
         let queries = (0..ROWS).map(|number| {
-            // A smaller segment repeats its rows, so that all have the same number of queries.
-            // One half of the queries warms up for the other one, every other query: both have some of both kinds.
+            // A smaller segment repeats its rows, so that all segments have the same number of queries. The
+            // advisor warms up with every other query, so exact and range queries alternate in pairs: each
+            // half has both kinds.
             let (row, exact) = (number % rows.len().max(1), number % 4 < 2);
             let of_dimension = codes.iter().enumerate().map(|(dimension, codes)| {
                 let around = match exact {

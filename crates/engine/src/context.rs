@@ -1,0 +1,112 @@
+//! The state that all sessions of an open database share.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use datafusion::execution::runtime_env::RuntimeEnv;
+use halocline_columns::TableOptions;
+use halocline_elf::IndexOptions;
+use halocline_pool::Pool;
+
+use crate::EngineError;
+use crate::background::Background;
+use crate::catalog::{Catalog, CatalogCache, Rewrites};
+use crate::config::LOCK_WAIT;
+use crate::memory::{MemoryBudget, WriterShare};
+use crate::options::DatabaseOptions;
+use crate::placements::Placements;
+use crate::scrub::{DamageLog, Scrub};
+use crate::threads::{MOST_THREADS, SelectionThreads};
+use crate::tuning::Tuning;
+
+/// The state that all sessions of an open pool share.
+pub(crate) struct EngineContext {
+    pub(crate) pool: Pool,
+    pub(crate) cache: CatalogCache,
+    pub(crate) rewrites: Mutex<Rewrites>,
+    pub(crate) options: DatabaseOptions,
+    pub(crate) tuning: Tuning,
+    pub(crate) background: Background,
+    pub(crate) scrub: Scrub,
+    /// Damage found in the background.
+    pub(crate) damage: DamageLog,
+    /// Memory pool, temporary files and object stores of all queries.
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    /// Copies of indexes in DRAM.
+    pub(crate) placements: Arc<Placements>,
+    /// Threads that share large selections through an index.
+    pub(crate) threads: Arc<SelectionThreads>,
+}
+
+impl EngineContext {
+    /// Returns the newest version of the database.
+    ///
+    /// # Errors
+    /// The pool or its log cannot be read.
+    pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, EngineError> {
+        self.cache.newest(&self.pool, &self.tuning)
+    }
+
+    /// Returns the DRAM budget for the copies of all placed indexes; none if there is no limit.
+    pub(crate) fn dram_budget(&self) -> Option<u64> {
+        Some(self.placements.budget().limit()).filter(|limit| *limit < u64::MAX)
+    }
+
+    /// Returns the budget that applies unless a session changes it.
+    pub(crate) fn default_dram_budget(&self) -> Option<u64> {
+        let half = self.options.memory.map(|bytes| bytes as u64 / 2);
+        self.options.dram_budget.or(half)
+    }
+
+    /// Sets this budget and places the placed indexes anew within it. Volatile indexes that are dropped are
+    /// built by the next queries that can use them.
+    ///
+    /// # Errors
+    /// The pool or its log cannot be read.
+    pub(crate) fn set_dram_budget(&self, limit: Option<u64>) -> Result<(), EngineError> {
+        let catalog = self.catalog()?;
+        self.placements.set_limit(limit.unwrap_or(u64::MAX));
+        let placed: Vec<_> = catalog.indexes().iter().filter(|index| index.forget()).collect();
+        for index in placed {
+            let table = index.table.as_ref().map(|name| catalog.table(name)).transpose()?;
+            if let Some(table) = table {
+                index.place_again(&table.table);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how long a writing statement waits for another writer unless its session sets another time.
+    pub(crate) fn lock_wait(&self) -> Duration {
+        self.options.lock_wait.unwrap_or(LOCK_WAIT)
+    }
+
+    /// Returns the DRAM budget of the database.
+    pub(crate) fn budget(&self) -> MemoryBudget {
+        MemoryBudget::new(self.options.memory)
+    }
+
+    /// Returns the options for writing tables.
+    pub(crate) fn table_options(&self) -> TableOptions {
+        let mut options = TableOptions::default();
+        options.memory = self.budget().storing();
+        options
+    }
+
+    /// Reserves memory for a table writer that runs beside the query feeding it.
+    pub(crate) fn writer_share(&self) -> WriterShare {
+        WriterShare::take(self.budget(), &self.runtime.memory_pool)
+    }
+
+    /// Returns the options for building indexes.
+    pub(crate) fn index_options(&self) -> IndexOptions {
+        index_options(&self.options)
+    }
+}
+
+pub(crate) fn index_options(of: &DatabaseOptions) -> IndexOptions {
+    let mut options = IndexOptions::default();
+    options.threads = of.threads.unwrap_or(options.threads).min(MOST_THREADS);
+    options.memory = MemoryBudget::new(of.memory).work();
+    options
+}

@@ -1,0 +1,58 @@
+//! Options for opening a database and for building an index.
+
+use std::time::Duration;
+
+use halocline_elf::{Layout, Order};
+use halocline_emulator::EmulatedSpec;
+
+use crate::Compaction;
+
+/// Options for opening a database.
+#[derive(Debug, Clone, Default)]
+pub struct DatabaseOptions {
+    /// Open for reading only; a file that may not be written is opened so in any case.
+    pub read_only: bool,
+    /// Allow statements to write files (`COPY … TO`) although `read_only` is set; they are refused otherwise.
+    /// Temporary files of queries are written in any case.
+    pub allow_writing_files: bool,
+    /// On a page-cache file, make every published change survive power loss (an msync at each fence), not
+    /// only the death of the process.
+    pub strict: bool,
+    /// Treat a file that cannot be mapped synchronously as persistent memory anyway (tests on tmpfs).
+    pub assume_dax: bool,
+    /// Threads a query may use, 1,024 at most, and one for each 16 MiB of `memory`; by default all.
+    pub threads: Option<usize>,
+    /// DRAM to use for imports, index builds, compaction and queries together, in bytes; by default a quarter
+    /// of the machine's. What does not fit is spilled: by queries to temporary files, by all else to the
+    /// pool. A query that cannot spill fails. Less than 1 GiB makes the C library's allocator keep little of
+    /// what is freed, in the whole process.
+    pub memory: Option<usize>,
+    /// Time that a writing statement waits for another writer, of this or another process, before it fails;
+    /// by default 5 seconds. `SET halocline.lock_wait` changes it for a session.
+    pub lock_wait: Option<Duration>,
+    /// Merges segments in the background if set to `Auto`. Off by default, so that a library starts no
+    /// threads unasked. `SET halocline.compaction` changes it.
+    pub compaction: Compaction,
+    /// DRAM for the copies of all placed indexes together, in bytes, beside `memory`; `Some(0)` puts nothing
+    /// in DRAM. By default half of `memory` where that is given, else as much as the indexes' placements ask
+    /// for. `SET halocline.dram_budget` changes it.
+    pub dram_budget: Option<u64>,
+    /// Treat the pool as if it lay on this emulated medium: what is read and written is charged to it. For
+    /// experiments; not for [`Database::create_on`] and [`Database::open_on`], which are given a medium.
+    pub medium: Option<EmulatedSpec>,
+}
+
+/// The definition of an index to build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexSpec {
+    /// Its name.
+    pub name: String,
+    /// The table.
+    pub table: String,
+    /// The columns.
+    pub columns: Vec<String>,
+    /// Layout of the tree.
+    pub layout: Layout,
+    /// Order of its dimensions.
+    pub order: Order,
+}

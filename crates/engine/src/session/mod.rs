@@ -1,0 +1,303 @@
+//! Sessions: settings, external tables, the open transaction, and statements that DataFusion runs.
+
+mod planning;
+mod settings;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use datafusion::common::config::TableOptions;
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast::{self, Query};
+
+pub(crate) use planning::StatementPlanner;
+
+use crate::EngineError;
+use crate::advise::SelectionRecorder;
+use crate::cancel::NEVER;
+use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, external_csv};
+use crate::config::{LockWait, MediumUnit, SessionSettings};
+use crate::context::EngineContext;
+use crate::copy_to::OutputFiles;
+use crate::semantics;
+use crate::stack;
+use crate::star::{StarQueryPlanner, StarRule};
+use crate::statement::{AFTER_LARGE, drop_tables, give_back};
+use crate::threads::MOST_THREADS;
+use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
+
+/// Settings, external tables and the open transaction. Statements of one session may run at the same time,
+/// those of one transaction one after the other.
+pub(crate) struct DatabaseSession {
+    /// Holds the settings; its own catalog is never used.
+    context: SessionContext,
+    files: Arc<FileTables>,
+    externals: Externals,
+    slot: Arc<TransactionSlot>,
+}
+
+impl DatabaseSession {
+    pub(crate) fn new(engine: &EngineContext) -> Self {
+        let mut config = SessionConfig::new()
+            .with_information_schema(true)
+            .with_default_catalog_and_schema(CATALOG, SCHEMA)
+            .with_create_default_catalog_and_schema(false)
+            .with_option_extension(SessionSettings {
+                compaction: engine.options.compaction,
+                dram_budget: engine.dram_budget(),
+                lock_wait: LockWait(engine.lock_wait()),
+                ..SessionSettings::default()
+            });
+        let emulated = engine.options.medium.as_ref();
+        let unit = emulated.map_or_else(|| engine.pool.kind().unit(), |spec| spec.profile.unit);
+        config = config
+            .with_extension(Arc::clone(&engine.threads))
+            .with_extension(Arc::new(MediumUnit(unit)));
+        let threads = engine.options.threads.unwrap_or(config.target_partitions());
+        config = engine.budget().configure(config, threads.clamp(1, MOST_THREADS));
+        semantics::configure(config.options_mut());
+        // COPY … TO writes timestamps as SQL prints them and as an import takes them.
+        let mut files = TableOptions::default_from_session_config(config.options());
+        files.csv.timestamp_format = Some("%Y-%m-%d %H:%M:%S%.f".into());
+        let builder = SessionStateBuilder::new()
+            .with_table_options(files)
+            .with_config(config)
+            .with_runtime_env(Arc::clone(&engine.runtime))
+            .with_default_features()
+            .with_query_planner(Arc::new(StarQueryPlanner))
+            .with_optimizer_rule(Arc::new(StarRule));
+        let mut state = semantics::register(semantics::with_rules(builder).build());
+        // Registering fails only for what must not be replaced.
+        let _ = state.register_file_format(Arc::new(CsvFiles::default()), true);
+        let context = SessionContext::new_with_state(state);
+        let listing = DynamicListTableFactory::default();
+        listing.session_store().with_state(context.state_weak_ref());
+        let files = Arc::new(FileTables::new(listing));
+        Self {
+            context,
+            files,
+            externals: Externals::default(),
+            slot: Arc::default(),
+        }
+    }
+
+    /// Returns the version that the next statement of the session sees.
+    ///
+    /// # Errors
+    /// The pool cannot be read; a statement of the open transaction is running, or was interrupted.
+    pub(crate) fn catalog(&self, engine: &EngineContext) -> Result<Arc<Catalog>, EngineError> {
+        match self.slot.catalog(engine)? {
+            Some(catalog) => Ok(catalog),
+            None => engine.catalog(),
+        }
+    }
+
+    /// Returns the same as [`catalog`](Self::catalog), for names that a writing statement looks up again
+    /// under the lock.
+    ///
+    /// # Errors
+    /// Those of [`catalog`](Self::catalog).
+    pub(crate) fn peek(&self, engine: &EngineContext) -> Result<Arc<Catalog>, EngineError> {
+        match self.slot.peek(engine)? {
+            Some(catalog) => Ok(catalog),
+            None => engine.catalog(),
+        }
+    }
+
+    /// Returns how long a writing statement waits for another writer.
+    pub(crate) fn lock_wait(&self) -> Duration {
+        let state = self.context.state_ref();
+        let state = state.read();
+        let settings = state.config_options().extensions.get::<SessionSettings>();
+        settings.map_or_else(Duration::default, |settings| settings.lock_wait.0)
+    }
+
+    /// Runs a change in the open transaction, or else in one of its own. `cancel` is polled while the change
+    /// waits for another writer and when it commits. Blocks.
+    ///
+    /// # Errors
+    /// Those of the change, of begin and commit.
+    pub(crate) fn change<T>(
+        &self,
+        engine: &Arc<EngineContext>,
+        what: &str,
+        cancel: &AtomicBool,
+        change: impl FnOnce(&mut Transaction) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let mut held = TransactionGuard::take(&self.slot, engine, what, self.lock_wait(), cancel)?;
+        let result = change(&mut held.transaction);
+        held.finish(result, cancel)
+    }
+
+    /// Runs a change as [`change`](Self::change) does that writes much more than it retains: outside of a
+    /// transaction, the unused space is then returned to the file system.
+    ///
+    /// # Errors
+    /// Those of [`change`](Self::change).
+    pub(crate) fn change_large<T>(
+        &self,
+        engine: &Arc<EngineContext>,
+        what: &str,
+        cancel: &AtomicBool,
+        change: impl FnOnce(&mut Transaction) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let value = self.change(engine, what, cancel, change)?;
+        if self.slot.must_be_idle("").is_ok() {
+            give_back(engine, AFTER_LARGE);
+        }
+        Ok(value)
+    }
+
+    /// Drops tables with their indexes, all of them or none; removes external tables from the session.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// A table does not exist (unless `if_exists`), or the pool cannot be written.
+    pub(crate) fn drop_tables(
+        &self,
+        engine: &Arc<EngineContext>,
+        names: &[String],
+        if_exists: bool,
+    ) -> Result<String, EngineError> {
+        let catalog = self.peek(engine)?;
+        let (mut stored, mut external) = (Vec::new(), Vec::new());
+        for name in names {
+            match (catalog.has_table(name), self.externals.has(name)) {
+                (true, _) => stored.push(name.clone()),
+                (false, true) => external.push(name.clone()),
+                (false, false) if if_exists => {}
+                (false, false) => return Err(catalog.no_table(name)),
+            }
+        }
+        drop(catalog);
+        let dropped = match stored.is_empty() && !external.is_empty() {
+            true => format!("dropped table {}", external.join(", ")),
+            false if stored.is_empty() => "nothing to drop".into(),
+            false => self.change(engine, "DROP TABLE", &NEVER, |transaction| {
+                drop_tables(transaction, &stored)
+            })?,
+        };
+        for name in &external {
+            self.externals.remove(name);
+        }
+        Ok(dropped)
+    }
+
+    /// Returns the planner of one statement, which sees this version of the database.
+    pub(crate) fn planner(&self, catalog: &Arc<Catalog>) -> StatementPlanner {
+        let (externals, files) = (self.externals.clone(), Arc::clone(&self.files));
+        StatementPlanner::new(self.context.state(), catalog, externals, files)
+    }
+
+    /// Plans a query over a version of the database and starts it.
+    ///
+    /// # Errors
+    /// The query cannot be planned.
+    pub(crate) async fn query(
+        &self,
+        catalog: &Arc<Catalog>,
+        query: Box<Query>,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        let statement = Parsed::Statement(Box::new(ast::Statement::Query(query)));
+        self.rows(catalog, statement).await
+    }
+
+    /// Plans a statement that returns rows and starts it.
+    ///
+    /// # Errors
+    /// It cannot be planned.
+    pub(crate) async fn rows(
+        &self,
+        catalog: &Arc<Catalog>,
+        statement: Parsed,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        let planner = self.planner(catalog);
+        planner.start(&planner.plan(statement).await?).await
+    }
+
+    /// Plans a `COPY … TO` and starts it; its row is the number of rows written.
+    ///
+    /// # Errors
+    /// The session may not write files, or not this one; the statement cannot be planned.
+    pub(crate) async fn copy_to(
+        &self,
+        engine: &EngineContext,
+        catalog: &Arc<Catalog>,
+        statement: Parsed,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        if engine.options.read_only && !engine.options.allow_writing_files {
+            return Err(EngineError::MayNotWriteFiles { what: "COPY … TO" });
+        }
+        let planner = self.planner(catalog);
+        let logical = planner.plan(statement).await?;
+        let files = OutputFiles::new(engine.pool.path());
+        if let LogicalPlan::Copy(copy) = &logical {
+            files.check_url(&copy.output_url)?;
+        }
+        let physical = planner.state().create_physical_plan(&logical).await?;
+        let context = TaskContext::from(planner.state()).with_runtime(files.runtime(&engine.runtime)?);
+        let rows = stack::execute(physical, Arc::new(context))?;
+        Ok(files.publish_with(rows))
+    }
+
+    /// Plans a statement that returns rows without running it, and records the selections that an index could
+    /// answer.
+    ///
+    /// # Errors
+    /// It cannot be planned.
+    pub(crate) async fn plan_only(
+        &self,
+        catalog: &Arc<Catalog>,
+        statement: Parsed,
+        recorder: &Arc<SelectionRecorder>,
+    ) -> Result<(), EngineError> {
+        let mut planner = self.planner(catalog);
+        planner.record(recorder);
+        let logical = planner.plan(statement).await?;
+        planner.state().create_physical_plan(&logical).await?;
+        Ok(())
+    }
+
+    /// Adds an external table to the session.
+    ///
+    /// # Errors
+    /// Its name is taken; the files cannot be read.
+    pub(crate) async fn remember(
+        &self,
+        engine: &EngineContext,
+        statement: Parsed,
+    ) -> Result<(), EngineError> {
+        let planner = self.planner(&self.peek(engine)?);
+        let context = SessionContext::new_with_state(planner.state().clone());
+        let mut plan = context.state().statement_to_plan(statement).await?;
+        if let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = &mut plan
+            && let Some(table) = external_csv(create).await?
+        {
+            let exists = context.table_exist(create.name.clone())?;
+            return match (exists, create.if_not_exists, create.or_replace) {
+                (true, true, _) => Ok(()),
+                (true, false, false) => Err(EngineError::Exists {
+                    kind: "table",
+                    name: create.name.table().to_string(),
+                    instead: "drop it first, or choose another name for the external table",
+                }),
+                _ => {
+                    context.register_table(create.name.clone(), table)?;
+                    Ok(())
+                }
+            };
+        }
+        context.execute_logical_plan(plan).await?;
+        Ok(())
+    }
+
+    /// Returns the slot of the open transaction.
+    pub(crate) fn slot(&self) -> &Arc<TransactionSlot> {
+        &self.slot
+    }
+}

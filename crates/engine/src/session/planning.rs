@@ -1,0 +1,234 @@
+//! Planning of one statement over one version of the database.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use datafusion::catalog::TableFunctionArgs;
+use datafusion::common::{DFSchema, ResolvedTableReference, TableReference};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::provider_as_source;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::planner::{
+    ContextProvider, ParserOptions, PlannerContext, SqlToRel, object_name_to_table_reference,
+};
+use datafusion::sql::sqlparser::ast::{self, visit_relations};
+
+use crate::EngineError;
+use crate::advise::SelectionRecorder;
+use crate::catalog::{CATALOG, Catalog, Externals, FileTables, MissingTables, PoolCatalogList, SCHEMA};
+use crate::config::SessionSettings;
+use crate::plan::external;
+use crate::{semantics, stack};
+
+/// A planner of one statement; all of the statement sees one version of the database.
+pub(crate) struct StatementPlanner {
+    state: SessionState,
+    catalog: Arc<Catalog>,
+    missing: MissingTables,
+}
+
+impl StatementPlanner {
+    pub(super) fn new(
+        mut state: SessionState,
+        catalog: &Arc<Catalog>,
+        externals: Externals,
+        files: Arc<FileTables>,
+    ) -> Self {
+        let missing = MissingTables::default();
+        let list = PoolCatalogList::new(Arc::clone(catalog), externals, files, missing.clone());
+        state.register_catalog_list(Arc::new(list));
+        Self {
+            state,
+            catalog: Arc::clone(catalog),
+            missing,
+        }
+    }
+
+    /// Returns the state that the statement is planned and run with.
+    pub(crate) fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// Makes scans record the selections that an index could answer. The plans must not be run.
+    pub(super) fn record(&mut self, recorder: &Arc<SelectionRecorder>) {
+        let extensions = &mut self.state.config_mut().options_mut().extensions;
+        if let Some(settings) = extensions.get_mut::<SessionSettings>() {
+            settings.recorder = Some(Arc::clone(recorder));
+        }
+    }
+
+    /// Returns the logical plan of a statement.
+    ///
+    /// # Errors
+    /// It cannot be planned.
+    pub(crate) async fn plan(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
+        semantics::refine(&mut statement);
+        let planned = self.state.statement_to_plan(statement).await;
+        planned.map_err(|error| match self.missing.first() {
+            Some(name) if matches!(error.find_root(), DataFusionError::Plan(_)) => self.no_table(&name),
+            _ => error.into(),
+        })
+    }
+
+    /// Starts a plan that returns rows.
+    ///
+    /// # Errors
+    /// No physical plan can be made of it, or it fails at once.
+    pub(crate) async fn start(&self, plan: &LogicalPlan) -> Result<SendableRecordBatchStream, EngineError> {
+        let physical = self.state.create_physical_plan(plan).await?;
+        stack::execute(physical, Arc::new(TaskContext::from(&self.state)))
+    }
+
+    /// Plans SQL expressions over the columns of `schema`; their subqueries read the tables of the
+    /// statement's version.
+    ///
+    /// # Errors
+    /// One of them cannot be planned.
+    pub(crate) async fn expressions(
+        &self,
+        expressions: Vec<ast::Expr>,
+        schema: &DFSchema,
+    ) -> Result<Vec<Expr>, EngineError> {
+        let context = ExpressionContext {
+            planner: self,
+            tables: self.tables_of(&expressions).await?,
+        };
+        let options = ParserOptions::from(&self.state.config_options().sql_parser);
+        let planner = SqlToRel::new_with_options(&context, options);
+        let plan = |mut expression| {
+            semantics::refine_expression(&mut expression);
+            planner.sql_to_expr(expression, schema, &mut PlannerContext::new())
+        };
+        let planned: Result<Vec<Expr>> = expressions.into_iter().map(plan).collect();
+        Ok(planned?)
+    }
+
+    /// Returns the tables that subqueries of the expressions name, as far as there are such tables: names of
+    /// common table expressions are among them, too.
+    async fn tables_of(
+        &self,
+        expressions: &Vec<ast::Expr>,
+    ) -> Result<HashMap<ResolvedTableReference, Arc<dyn TableSource>>> {
+        let mut names = Vec::new();
+        let _ = visit_relations(expressions, |name| {
+            names.push(name.clone());
+            ControlFlow::<()>::Continue(())
+        });
+        let mut tables = HashMap::new();
+        for name in names {
+            let name = object_name_to_table_reference(name, true)?.resolve(CATALOG, SCHEMA);
+            if let Ok(schema) = self.state.schema_for_ref(name.clone())
+                && let Some(table) = schema.table(&name.table).await?
+            {
+                tables.insert(name, provider_as_source(table));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Returns the error for a table, or a file named in place of one, that is not there.
+    fn no_table(&self, name: &str) -> EngineError {
+        if name.contains(['/', '.']) {
+            return EngineError::Query(format!(
+                "there is neither a table nor a Parquet or CSV file '{name}'"
+            ));
+        }
+        self.catalog.no_table(name)
+    }
+}
+
+/// The tables and functions that [`StatementPlanner::expressions`] plans with.
+struct ExpressionContext<'a> {
+    planner: &'a StatementPlanner,
+    tables: HashMap<ResolvedTableReference, Arc<dyn TableSource>>,
+}
+
+impl ContextProvider for ExpressionContext<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let name = name.resolve(CATALOG, SCHEMA);
+        match self.tables.get(&name) {
+            Some(table) => Ok(Arc::clone(table)),
+            None if *name.catalog == *CATALOG && *name.schema == *SCHEMA => {
+                Err(external(self.planner.no_table(&name.table)))
+            }
+            None => Err(DataFusionError::Plan(format!("table '{name}' not found"))),
+        }
+    }
+
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
+        let state = &self.planner.state;
+        let function = state
+            .table_functions()
+            .get(name)
+            .ok_or_else(|| DataFusionError::Plan(format!("table function '{name}' not found")))?;
+        let context = SimplifyContext::builder()
+            .with_config_options(Arc::clone(state.config_options()))
+            .build();
+        let (simplifier, schema) = (ExprSimplifier::new(context), DFSchema::empty());
+        let args = args
+            .into_iter()
+            .map(|arg| simplifier.simplify(simplifier.coerce(arg, &schema)?))
+            .collect::<Result<Vec<Expr>>>()?;
+        let table = function.create_table_provider_with_args(TableFunctionArgs::new(&args, state))?;
+        Ok(provider_as_source(table))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.planner.state.expr_planners()
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.planner.state.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.planner.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.planner.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.planner.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.planner.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.planner.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.planner
+            .state
+            .higher_order_functions()
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.planner.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.planner.state.window_functions().keys().cloned().collect()
+    }
+}

@@ -1,0 +1,105 @@
+//! `SET` and `RESET`: settings of a session, and those of the database that all of its sessions share.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as PlannedStatement};
+use datafusion::sql::parser::Statement as Parsed;
+
+use super::DatabaseSession;
+use crate::EngineError;
+use crate::compaction_thread::set_compaction;
+use crate::config::{IndexMode, LockWait, SessionSettings, SwitchSetting, VerifySetting, write_limit};
+use crate::context::EngineContext;
+use crate::scrub_thread::set_scrub;
+use crate::threads::MOST_THREADS;
+
+/// Prefix of the engine's own settings.
+const PREFIX: &str = "halocline.";
+
+impl DatabaseSession {
+    /// Runs `SET` or `RESET`.
+    ///
+    /// # Errors
+    /// There is no such setting, or it cannot have this value.
+    pub(crate) async fn set(
+        &self,
+        engine: &Arc<EngineContext>,
+        statement: Parsed,
+    ) -> Result<(), EngineError> {
+        let mut plan = self.context.state().statement_to_plan(statement).await?;
+        let setting = match &plan {
+            LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => set.variable.clone(),
+            LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)) => {
+                let variable = reset.variable.clone();
+                // DataFusion resets its own settings; it does not know with which values the database was
+                // opened.
+                if let Some(value) = default_value(&variable, engine) {
+                    let variable = variable.clone();
+                    let set = PlannedStatement::SetVariable(SetVariable { variable, value });
+                    plan = LogicalPlan::Statement(set);
+                }
+                variable
+            }
+            _ => String::new(),
+        };
+        let partitions = self.target_partitions();
+        self.context.execute_logical_plan(plan).await?;
+        let set = self.target_partitions();
+        if set > MOST_THREADS {
+            let state = self.context.state_ref();
+            let mut state = state.write();
+            state.config_mut().options_mut().execution.target_partitions = partitions;
+            return Err(EngineError::Query(format!(
+                "datafusion.execution.target_partitions is {MOST_THREADS} at most, not {set}"
+            )));
+        }
+        match setting.strip_prefix(PREFIX) {
+            Some(name) => self.apply(engine, name).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a new value of a setting effective if the setting belongs to the whole database.
+    ///
+    /// # Errors
+    /// The pool or its log cannot be read.
+    async fn apply(&self, engine: &Arc<EngineContext>, name: &str) -> Result<(), EngineError> {
+        let state = self.context.state();
+        let Some(settings) = state.config_options().extensions.get::<SessionSettings>() else {
+            return Ok(());
+        };
+        match name {
+            "compaction" => set_compaction(engine, settings.compaction),
+            "verify" => engine.pool.set_verify_mode(settings.verify.0),
+            "scrub" => set_scrub(engine, settings.scrub),
+            "dram_budget" => {
+                let (engine, limit) = (Arc::clone(engine), settings.dram_budget);
+                // Placed indexes are placed anew within the budget, which may take a while.
+                let set = tokio::task::spawn_blocking(move || engine.set_dram_budget(limit)).await;
+                set.map_err(|error| EngineError::Query(format!("the statement failed: {error}")))??;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn target_partitions(&self) -> usize {
+        self.context.state_ref().read().config().target_partitions()
+    }
+}
+
+/// Returns the value that a setting of the engine had when the database was opened; none for the settings of
+/// DataFusion.
+fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
+    Some(match setting.strip_prefix(PREFIX)? {
+        "index" => IndexMode::default().to_string(),
+        "star_join" => SwitchSetting::default().to_string(),
+        "compaction" => engine.options.compaction.to_string(),
+        "verify" => VerifySetting::default().to_string(),
+        "scrub" => "off".into(),
+        "dram_budget" => write_limit(engine.default_dram_budget()),
+        "lock_wait" => LockWait(engine.lock_wait()).to_string(),
+        // Setting it fails with an error that lists the settings there are.
+        _ => String::new(),
+    })
+}

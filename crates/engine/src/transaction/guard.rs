@@ -1,0 +1,258 @@
+//! The transaction of a statement: that of the session if BEGIN has opened one, or one of its own.
+//!
+//! BEGIN takes no lock. The transaction sees the version of the database that its first statement saw, and
+//! takes the writer's lock for its first statement that writes. Invariant: all that it has read is still so
+//! in the newest version; if another writer has changed rows or objects in between, the statement fails, as
+//! what it would write may rest on what was changed. A compaction of this process in between changes neither.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{Savepoint, Transaction};
+use crate::EngineError;
+use crate::catalog::Catalog;
+use crate::context::EngineContext;
+use crate::tuning::EngineFault;
+
+/// The open transaction of a session.
+#[derive(Default)]
+pub(crate) struct TransactionSlot(Mutex<SlotState>);
+
+#[derive(Default)]
+enum SlotState {
+    /// There is none.
+    #[default]
+    Idle,
+    /// BEGIN was run, and nothing has been read or written.
+    Begun,
+    /// It has read this version and written nothing; it holds no lock.
+    Reading(Arc<Catalog>),
+    /// It has written and waits for the next statement.
+    Open(Box<Transaction>),
+    /// A statement is running in it.
+    Running,
+    /// It was rolled back because a statement in it was interrupted.
+    Lost,
+}
+
+impl TransactionSlot {
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the open transaction out, leaving another state; `Idle` if none is open.
+    ///
+    /// # Errors
+    /// A statement of the transaction is running, or was interrupted.
+    fn take(&self, leaving: SlotState) -> Result<SlotState, EngineError> {
+        let mut state = self.state();
+        match &*state {
+            SlotState::Idle => Ok(SlotState::Idle),
+            SlotState::Running => Err(EngineError::TransactionBusy),
+            SlotState::Lost => Err(EngineError::TransactionLost),
+            SlotState::Begun | SlotState::Reading(_) | SlotState::Open(_) => {
+                Ok(std::mem::replace(&mut *state, leaving))
+            }
+        }
+    }
+
+    /// Returns the version that the session's next query sees, which the open transaction keeps from then on;
+    /// none if no transaction is open.
+    ///
+    /// # Errors
+    /// A statement of the transaction is running, or was interrupted; the pool cannot be read.
+    pub(crate) fn catalog(&self, engine: &EngineContext) -> Result<Option<Arc<Catalog>>, EngineError> {
+        let mut state = self.state();
+        match &mut *state {
+            SlotState::Idle => Ok(None),
+            SlotState::Begun => {
+                let first = engine.catalog()?;
+                *state = SlotState::Reading(Arc::clone(&first));
+                Ok(Some(first))
+            }
+            SlotState::Reading(read) => Ok(Some(Arc::clone(read))),
+            SlotState::Open(transaction) => Ok(Some(transaction.catalog())),
+            SlotState::Running => Err(EngineError::TransactionBusy),
+            SlotState::Lost => Err(EngineError::TransactionLost),
+        }
+    }
+
+    /// Returns the same as [`catalog`](Self::catalog), for names that are looked up again under the lock: the
+    /// transaction does not count as one that has read.
+    ///
+    /// # Errors
+    /// Those of [`catalog`](Self::catalog).
+    pub(crate) fn peek(&self, engine: &EngineContext) -> Result<Option<Arc<Catalog>>, EngineError> {
+        if matches!(&*self.state(), SlotState::Begun) {
+            return Ok(None);
+        }
+        self.catalog(engine)
+    }
+
+    /// Fails if a transaction is open.
+    ///
+    /// # Errors
+    /// One is; `what` cannot be done inside.
+    pub(crate) fn must_be_idle(&self, what: &'static str) -> Result<(), EngineError> {
+        match &*self.state() {
+            SlotState::Idle => Ok(()),
+            _ => Err(EngineError::InTransaction { what }),
+        }
+    }
+
+    /// Runs `BEGIN`.
+    ///
+    /// # Errors
+    /// A transaction is open.
+    pub(crate) fn open(&self) -> Result<(), EngineError> {
+        match &mut *self.state() {
+            idle @ SlotState::Idle => *idle = SlotState::Begun,
+            _ => return Err(EngineError::InTransaction { what: "BEGIN" }),
+        }
+        Ok(())
+    }
+
+    /// Runs `COMMIT`.
+    ///
+    /// # Errors
+    /// There is none; a statement of it is running, or was interrupted; the pool cannot be written; the
+    /// caller wants the end. In the last three cases the transaction is over, and nothing of it is stored.
+    pub(crate) fn commit(&self, cancel: &AtomicBool) -> Result<(), EngineError> {
+        match self.take(SlotState::Idle) {
+            Ok(SlotState::Open(transaction)) => transaction.commit(cancel),
+            Ok(SlotState::Idle) => Err(EngineError::NoTransaction { what: "COMMIT" }),
+            Ok(_) => Ok(()),
+            Err(error @ EngineError::TransactionLost) => {
+                *self.state() = SlotState::Idle;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs `ROLLBACK`.
+    ///
+    /// # Errors
+    /// There is none; a statement of it is running.
+    pub(crate) fn roll_back(&self) -> Result<(), EngineError> {
+        match self.take(SlotState::Idle) {
+            Ok(SlotState::Idle) => Err(EngineError::NoTransaction { what: "ROLLBACK" }),
+            Ok(transaction) => {
+                drop(transaction);
+                Ok(())
+            }
+            Err(EngineError::TransactionLost) => {
+                *self.state() = SlotState::Idle;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A guard on the transaction that a statement runs in.
+pub(crate) struct TransactionGuard {
+    pub(crate) transaction: Transaction,
+    /// Set for the transaction of the session: the mark in its slot, and the state before the statement.
+    within: Option<(RunningStatement, Savepoint)>,
+}
+
+/// A mark that declares the transaction of the session lost on drop, unless the transaction was returned.
+struct RunningStatement(Option<Arc<TransactionSlot>>);
+
+impl Drop for RunningStatement {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            *slot.state() = SlotState::Lost;
+        }
+    }
+}
+
+impl TransactionGuard {
+    /// Returns the session's open transaction, or a new one, with the writer's lock, for which it waits up to
+    /// `wait`.
+    ///
+    /// # Errors
+    /// A statement of the open transaction is running, or was interrupted; another writer keeps the lock, or
+    /// has changed what the open transaction has read; `cancel` was set; the pool is open for reading only.
+    pub(crate) fn take(
+        slot: &Arc<TransactionSlot>,
+        engine: &Arc<EngineContext>,
+        what: &str,
+        wait: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<Self, EngineError> {
+        let transaction = match slot.take(SlotState::Running)? {
+            SlotState::Open(transaction) => *transaction,
+            SlotState::Begun => Self::lock_for(slot, engine, what, wait, cancel, None)?,
+            SlotState::Reading(read) => Self::lock_for(slot, engine, what, wait, cancel, Some(read))?,
+            SlotState::Idle | SlotState::Running | SlotState::Lost => {
+                return Ok(Self {
+                    transaction: Transaction::begin(engine, what, wait, cancel)?,
+                    within: None,
+                });
+            }
+        };
+        let within = Some((RunningStatement(Some(Arc::clone(slot))), transaction.savepoint()));
+        Ok(Self { transaction, within })
+    }
+
+    /// Takes the lock for the first statement of the open transaction that writes. After an error the
+    /// transaction is what it was.
+    fn lock_for(
+        slot: &Arc<TransactionSlot>,
+        engine: &Arc<EngineContext>,
+        what: &str,
+        wait: Duration,
+        cancel: &AtomicBool,
+        read: Option<Arc<Catalog>>,
+    ) -> Result<Transaction, EngineError> {
+        let locked = Transaction::begin(engine, what, wait, cancel).and_then(|transaction| {
+            let rewrites = engine.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+            match read
+                .as_ref()
+                .is_none_or(|read| rewrites.are_equal(read, transaction.base()))
+            {
+                true => Ok(transaction),
+                false => Err(EngineError::ChangedSinceRead),
+            }
+        });
+        if locked.is_err() {
+            *slot.state() = read.map_or(SlotState::Begun, SlotState::Reading);
+        }
+        locked
+    }
+
+    /// Ends the statement. A transaction of its own is committed, or dropped after an error; that of the
+    /// session is returned to it, after an error in its state before the statement.
+    ///
+    /// # Errors
+    /// The statement's own, or that of the commit.
+    pub(crate) fn finish<T>(
+        self,
+        result: Result<T, EngineError>,
+        cancel: &AtomicBool,
+    ) -> Result<T, EngineError> {
+        let Self {
+            mut transaction,
+            within,
+        } = self;
+        let Some((mut running, savepoint)) = within else {
+            let value = result?;
+            transaction.commit(cancel)?;
+            return Ok(value);
+        };
+        if result.is_err() {
+            transaction.undo(savepoint)?;
+        }
+        if transaction.engine().tuning.injected(EngineFault::CommitEarly) {
+            // One that the log cannot take is published with all the others.
+            let _ = transaction.store_pending()?;
+        }
+        if let Some(slot) = running.0.take() {
+            *slot.state() = SlotState::Open(Box::new(transaction));
+        }
+        result
+    }
+}
