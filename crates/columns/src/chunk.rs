@@ -1,21 +1,19 @@
-//! Chunks of keys: encoding one, and reading its blocks.
+//! Chunks of ordered keys: encoding one, and reading its blocks.
 //!
-//! Invariant: a local value v of a chunk is the key `min + v` when the chunk has no NULL; with NULLs, v equal to the
-//! entry's marker is NULL and other values are `min + v - 1` (marker 0) or `min + v` (any other marker). How local
-//! values are stored is decided in `encoding/`.
+//! Invariant: an offset o of a chunk is the key `min + o` if the chunk has no NULL. With NULLs, an offset equal to the
+//! entry's marker is NULL and other offsets are `min + o - 1` (marker 0) or `min + o` (any other marker). How offsets are
+//! stored is up to the [codec](crate::codec).
 
-use crate::encoding::choice;
-use crate::encoding::list::List;
-use crate::encoding::packed::{self, Packed};
-use crate::encoding::plain::{self, Plain};
-use crate::encoding::runs::Runs;
-use crate::encoding::steps::Steps;
+use crate::bitset::Bitset;
+use crate::chunk_predicate::ChunkPredicate;
+use crate::codec::choose;
+use crate::codec::plain;
+use crate::codec::{CodeMap, KeyCodec, bit_packed};
+use crate::codes::Code;
 use crate::error::damaged;
-use crate::format::{
-    ALIGN, BLOCK, ChunkEntry, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN,
-    ENCODING_RUNS, ENCODING_STEPS, checksum,
-};
-use crate::kernel::{self, Lane, with_lane};
+use crate::format::{ALIGN, BLOCK, CODEC_BIT_PACKED, CODEC_PLAIN, ChunkEntry, checksum};
+use crate::kernel::{Lane, with_lane};
+use crate::select::BlockMask;
 use crate::{ColumnsError, Result};
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
@@ -54,8 +52,8 @@ pub(crate) fn width_of(value: u64) -> usize {
 /// # Panics
 /// If there is no row.
 pub(crate) fn encode_packed(keys: &mut [u64], nulls: &[u32]) -> Encoded {
-    let entry = to_local(keys, nulls);
-    Encoded::new(entry, packed::encode(usize::from(entry.width), keys))
+    let entry = to_offsets(keys, nulls);
+    Encoded::new(entry, bit_packed::encode(usize::from(entry.width), keys))
 }
 
 /// Encodes one chunk as suits it best. All keys are overwritten.
@@ -63,12 +61,12 @@ pub(crate) fn encode_packed(keys: &mut [u64], nulls: &[u32]) -> Encoded {
 /// # Panics
 /// If there is no row.
 pub(crate) fn encode_keys(keys: &mut [u64], nulls: &[u32]) -> Encoded {
-    let mut entry = to_local(keys, nulls);
+    let mut entry = to_offsets(keys, nulls);
     if nulls.len() == keys.len() {
         return Encoded::new(entry, Vec::new());
     }
-    let chosen = choice::encode(usize::from(entry.width), keys);
-    entry.encoding = chosen.encoding;
+    let chosen = choose::choose(usize::from(entry.width), keys);
+    entry.encoding = chosen.codec;
     entry.distinct = valued(chosen.distinct, nulls);
     Encoded::new(entry, chosen.words)
 }
@@ -78,19 +76,19 @@ pub(crate) fn encode_keys(keys: &mut [u64], nulls: &[u32]) -> Encoded {
 /// # Panics
 /// If there is no row; if `bits` are those of no lane.
 pub(crate) fn encode_plain(keys: &mut [u64], nulls: &[u32], bits: usize) -> Encoded {
-    let mut entry = to_local(keys, nulls);
+    let mut entry = to_offsets(keys, nulls);
     if nulls.len() == keys.len() {
         return Encoded::new(entry, Vec::new());
     }
     let width = with_lane!(usize::from(entry.width).max(bits), L => <L as Lane>::BITS);
-    let distinct = choice::distinct(keys);
+    let distinct = choose::distinct(keys);
     entry.width = width as u8;
-    entry.encoding = ENCODING_PLAIN;
+    entry.encoding = CODEC_PLAIN;
     entry.distinct = valued(distinct, nulls);
     Encoded::new(entry, plain::encode(width, keys))
 }
 
-/// Distinct values of a chunk as its entry has them, of distinct local values.
+/// Distinct values of a chunk as its entry has them, of distinct offsets.
 fn valued(distinct: usize, nulls: &[u32]) -> u16 {
     // NULL was counted as a value.
     let distinct = distinct.saturating_sub(usize::from(!nulls.is_empty())).max(1);
@@ -101,31 +99,34 @@ fn valued(distinct: usize, nulls: &[u32]) -> u16 {
 #[cfg(test)]
 pub(crate) fn encode_as(encoding: u8, keys: &[u64], nulls: &[u32]) -> Option<Encoded> {
     let mut keys = keys.to_vec();
-    let mut entry = to_local(&mut keys, nulls);
+    let mut entry = to_offsets(&mut keys, nulls);
     entry.encoding = encoding;
     Some(Encoded::new(
         entry,
-        choice::encode_as(encoding, entry.width.into(), &keys)?,
+        choose::encode_with(encoding, entry.width.into(), &keys)?,
     ))
 }
 
 /// All encodings of keys.
 #[cfg(test)]
-pub(crate) const ENCODINGS: [u8; 6] = [
-    ENCODING_PACKED,
-    ENCODING_PLAIN,
-    ENCODING_DICTIONARY,
-    ENCODING_STEPS,
-    ENCODING_RUNS,
-    ENCODING_MARKED,
-];
+pub(crate) const CODECS: [u8; 6] = {
+    use crate::format::{CODEC_DELTA, CODEC_DICTIONARY, CODEC_RUN_LENGTHS, CODEC_RUN_STARTS};
+    [
+        CODEC_BIT_PACKED,
+        CODEC_PLAIN,
+        CODEC_DICTIONARY,
+        CODEC_DELTA,
+        CODEC_RUN_LENGTHS,
+        CODEC_RUN_STARTS,
+    ]
+};
 
-/// Turns keys into local values; what is returned says how wide they are and what they mean.
-fn to_local(keys: &mut [u64], nulls: &[u32]) -> ChunkEntry {
+/// Turns keys into offsets; what is returned says how wide they are and what they mean.
+fn to_offsets(keys: &mut [u64], nulls: &[u32]) -> ChunkEntry {
     let mut entry = ChunkEntry {
         rows: keys.len() as u32,
         nulls: nulls.len() as u32,
-        encoding: ENCODING_PACKED,
+        encoding: CODEC_BIT_PACKED,
         ..Default::default()
     };
     if nulls.len() == keys.len() {
@@ -174,26 +175,16 @@ fn unused_offset(keys: &[u64], min: u64) -> u64 {
     gap.unwrap_or(offsets.len()) as u64
 }
 
-/// How the local values of a chunk lie in its bytes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Body<'a> {
-    Packed(Packed<'a>),
-    Plain(Plain<'a>),
-    List(List<'a>),
-    Steps(Steps<'a>),
-    Runs(Runs<'a>),
-}
-
 /// A chunk of keys, checked and ready to be read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct KeysChunk<'a> {
+pub(crate) struct KeyChunk<'a> {
     pub(crate) entry: &'a ChunkEntry,
-    pub(crate) body: Body<'a>,
-    /// The emulated extent it lies in.
-    pub(crate) emulated: Option<&'a ExtentBytes>,
+    pub(crate) codec: KeyCodec<'a>,
+    /// The extent to which reads are reported, if it has an observer.
+    pub(crate) observed: Option<&'a ExtentBytes>,
 }
 
-impl<'a> KeysChunk<'a> {
+impl<'a> KeyChunk<'a> {
     /// Checks that `bytes` are what `entry` says. O(1).
     ///
     /// # Errors
@@ -215,24 +206,14 @@ impl<'a> KeysChunk<'a> {
             return Err("chunk is not aligned");
         }
         let rows = entry.rows as usize;
-        let body = match entry.encoding {
-            ENCODING_PACKED => Packed::new(width, rows, bytes).map(Body::Packed),
-            ENCODING_PLAIN => Plain::new(width, rows, bytes).map(Body::Plain),
-            ENCODING_DICTIONARY => List::new(width, rows, bytes).map(Body::List),
-            ENCODING_STEPS => Steps::new(width, rows, bytes).map(Body::Steps),
-            ENCODING_RUNS => Runs::new(width, rows, bytes, false).map(Body::Runs),
-            ENCODING_MARKED => Runs::new(width, rows, bytes, true).map(Body::Runs),
-            _ => return Err("unknown encoding of keys"),
-        };
-        let body = body.ok_or("chunk has the wrong length")?;
         Ok(Self {
             entry,
-            body,
-            emulated: None,
+            codec: KeyCodec::open(entry.encoding, width, rows, bytes)?,
+            observed: None,
         })
     }
 
-    /// Bits of a local value: decides the lane it is read in.
+    /// Bits of a offset: decides the lane it is read in.
     pub(crate) fn width(&self) -> usize {
         usize::from(self.entry.width)
     }
@@ -241,31 +222,46 @@ impl<'a> KeysChunk<'a> {
         self.entry.rows as usize
     }
 
-    /// How its local values are stored.
-    pub(crate) fn body(&self) -> &Body<'a> {
-        &self.body
-    }
-
-    /// What to add to a local value to get its key (wrapping).
+    /// What to add to a offset to get its key (wrapping).
     pub(crate) fn key_base(&self) -> u64 {
         let shifted = self.entry.nulls > 0 && self.entry.null_marker == 0;
         self.entry.min.wrapping_sub(u64::from(shifted))
     }
 
-    /// The local value that means NULL.
+    /// The offset that means NULL.
     pub(crate) fn null(&self) -> Option<u64> {
         (self.entry.nulls > 0).then_some(self.entry.null_marker)
     }
 
-    /// Bytes of blocks that follow each other, in one or two places.
+    /// Returns the bytes of consecutive blocks, in at most two ranges.
     pub(crate) fn blocks_bytes(&self, blocks: Range<usize>) -> [&'a [u8]; 2] {
-        match &self.body {
-            Body::Packed(packed) => [packed.blocks(blocks), &[]],
-            Body::Plain(plain) => [plain.blocks(self.width(), blocks), &[]],
-            Body::List(list) => [list.positions().blocks(blocks), &[]],
-            Body::Steps(steps) => [steps.steps().blocks(blocks), &[]],
-            Body::Runs(runs) => with_lane!(self.width(), L => runs.blocks::<L>(blocks)),
-        }
+        self.codec.blocks_bytes(self.width(), blocks)
+    }
+
+    /// Translates a predicate on offsets to the numbers that the codec stores.
+    pub(crate) fn translate(&self, predicate: ChunkPredicate) -> ChunkPredicate {
+        self.codec.translate(self.width(), predicate)
+    }
+
+    /// Returns the rows of a block that match a [translated](Self::translate) predicate.
+    pub(crate) fn evaluate(
+        &self,
+        block: usize,
+        predicate: &ChunkPredicate,
+        scratch: &mut [u64],
+    ) -> BlockMask {
+        self.codec.evaluate(self.width(), block, predicate, scratch)
+    }
+
+    /// Returns the rows of a block whose slot is set, as [`Codec::probe`](crate::codec::Codec::probe) does.
+    pub(crate) fn probe(&self, block: usize, shift: u32, slots: &Bitset) -> Option<BlockMask> {
+        self.codec.probe(self.width(), block, shift, slots)
+    }
+
+    /// Sets a map from offsets to codes to this chunk. `shift` is added to an offset to get its code.
+    pub(crate) fn set_map<C: Code>(&self, map: &mut CodeMap<C>, shift: C) {
+        map.set_chunk(shift, self.null());
+        self.codec.prepare(self.width(), map);
     }
 
     /// How many rows a block has.
@@ -277,41 +273,7 @@ impl<'a> KeysChunk<'a> {
         (self.rows() - block * BLOCK).min(BLOCK)
     }
 
-    /// The local values of a block, in the lane of the chunk's width; those beyond the chunk's rows mean nothing.
-    pub(crate) fn read_block<L: Lane>(&self, block: usize, out: &mut [L; BLOCK]) {
-        match &self.body {
-            Body::Packed(packed) => packed.unpack(block, out),
-            Body::Plain(plain) => out.copy_from_slice(plain.block(block)),
-            Body::List(list) => list.read(block, out),
-            Body::Steps(steps) => steps.read(block, out),
-            Body::Runs(runs) => runs.read(block, out, |value| value),
-        }
-    }
-
-    /// The local value of a row, in the lane of the chunk's width.
-    pub(crate) fn value<L: Lane>(&self, row: usize) -> L {
-        match &self.body {
-            Body::Packed(packed) => {
-                kernel::unpack_one(packed.width(), packed.lanes::<L>(row / BLOCK), row % BLOCK)
-            }
-            Body::Plain(plain) => plain.block(row / BLOCK)[row % BLOCK],
-            Body::List(list) => list.get(row),
-            Body::Steps(steps) => steps.get(row),
-            Body::Runs(runs) => runs.get(row),
-        }
-    }
-
-    /// Rows wanted of one block from which on the whole block is read (measured with `examples/scan_speed.rs`).
-    pub(crate) fn whole_from(&self) -> usize {
-        match self.body {
-            Body::Packed(_) | Body::List(_) => 48,
-            Body::Plain(_) => usize::MAX,
-            Body::Steps(_) => 2,
-            Body::Runs(_) => 4,
-        }
-    }
-
-    /// Calls `each` with the local values of `rows`, block by block.
+    /// Calls `each` with the offsets of `rows`, block by block.
     pub(crate) fn for_each_block<L: Lane>(&self, rows: Range<usize>, mut each: impl FnMut(&[L])) {
         let mut values = [L::default(); BLOCK];
         let mut row = rows.start;
@@ -319,17 +281,18 @@ impl<'a> KeysChunk<'a> {
             let (block, start) = (row / BLOCK, row % BLOCK);
             let end = (rows.end - block * BLOCK).min(BLOCK);
             self.reads(block..block + 1);
-            if let Body::Plain(plain) = &self.body {
-                each(&plain.block(block)[start..end]);
-            } else {
-                self.read_block(block, &mut values);
-                each(&values[start..end]);
+            match self.codec.stored_block(block) {
+                Some(stored) => each(&stored[start..end]),
+                None => {
+                    self.codec.unpack(block, &mut values);
+                    each(&values[start..end]);
+                }
             }
             row = block * BLOCK + end;
         }
     }
 
-    /// Calls `each` with the local values of single rows of this chunk. `rows` are offset by `first`, the number of
+    /// Calls `each` with the offsets of single rows of this chunk. `rows` are offset by `first`, the number of
     /// the chunk's first row. A block with many of them is read as a whole.
     pub(crate) fn for_each_row<L: Lane>(&self, rows: &[u32], first: usize, mut each: impl FnMut(L)) {
         let mut values = [L::default(); BLOCK];
@@ -341,15 +304,15 @@ impl<'a> KeysChunk<'a> {
                 .take_while(|&&row| (row as usize - first) / BLOCK == block)
                 .count();
             self.reads(block..block + 1);
-            if run >= self.whole_from() {
-                self.read_block(block, &mut values);
+            if run >= self.codec.whole_block_rows() {
+                self.codec.unpack(block, &mut values);
                 rest[..run]
                     .iter()
                     .for_each(|&row| each(values[(row as usize - first) % BLOCK]));
             } else {
                 rest[..run]
                     .iter()
-                    .for_each(|&row| each(self.value(row as usize - first)));
+                    .for_each(|&row| each(self.codec.get(row as usize - first)));
             }
             rest = &rest[run..];
         }
@@ -380,7 +343,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn keys_of(chunk: &KeysChunk<'_>, rows: Range<usize>) -> Vec<Option<u64>> {
+    fn keys_of(chunk: &KeyChunk<'_>, rows: Range<usize>) -> Vec<Option<u64>> {
         let mut keys = Vec::new();
         with_lane!(chunk.width(), L => chunk.for_each_block::<L>(rows, |values| {
             keys.extend(values.iter().map(|&value| {
@@ -398,7 +361,7 @@ mod tests {
             .filter(|(_, key)| key.is_none())
             .map(|(row, _)| row)
             .collect();
-        let as_each = ENCODINGS
+        let as_each = CODECS
             .iter()
             .filter_map(|&encoding| encode_as(encoding, &keys, &nulls));
         for encoded in as_each.collect::<Vec<_>>() {
@@ -408,7 +371,7 @@ mod tests {
         let chosen = encode_keys(&mut keys, &nulls);
         assert!(
             chosen.bytes().len()
-                <= encode_as(ENCODING_PACKED, &keys, &[]).map_or(0, |packed| packed.bytes().len()),
+                <= encode_as(CODEC_BIT_PACKED, &keys, &[]).map_or(0, |packed| packed.bytes().len()),
             "never larger than packed"
         );
         check_encoded(&chosen, expected, range);
@@ -418,7 +381,7 @@ mod tests {
         let values = || expected.iter().flatten();
         assert_eq!(encoded.entry.min, values().min().copied().unwrap_or(0));
         assert_eq!(encoded.entry.max, values().max().copied().unwrap_or(0));
-        let chunk = KeysChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
+        let chunk = KeyChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
         assert_eq!(keys_of(&chunk, range.clone()), &expected[range.clone()]);
         let rows: Vec<u32> = range.map(|row| row as u32 + 77).collect();
         let mut single = Vec::new();

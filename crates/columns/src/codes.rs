@@ -5,17 +5,12 @@
 //! consecutive blocks. `ChunkInfo` has encoding, base, width, zone and distinct values of a chunk without
 //! reading it.
 
-use crate::chunk::{Body, KeysChunk, width_of};
+use crate::chunk::{KeyChunk, width_of};
+use crate::codec::{CodeMap, KeyCodec};
 use crate::column::Column;
-use crate::encoding::runs::Runs;
-use crate::format::{
-    BLOCK, ENCODING_DICTIONARY, ENCODING_MARKED, ENCODING_PACKED, ENCODING_PLAIN, ENCODING_RUNS,
-    ENCODING_STEPS,
-};
-use crate::kernel::{self, Lane, with_lane};
-use crate::mask::lanes;
+use crate::format::BLOCK;
+use crate::kernel::Lane;
 use crate::{CodePredicate, Result};
-use zerocopy::IntoBytes;
 
 /// Rows of a block; chunks have a whole number of them, but for the last.
 pub const BLOCK_ROWS: usize = BLOCK;
@@ -108,28 +103,11 @@ pub struct ChunkInfo {
 pub struct CodeReader<'a, C> {
     column: &'a Column,
     key_to_code: u64,
-    onto: Onto<C>,
     /// The chunk that was read last, and its number.
-    open: Option<(usize, Open<'a, C>)>,
-    room: Vec<u64>,
-}
-
-/// What becomes of codes that are read.
-#[derive(Debug, Clone, Copy)]
-struct Onto<C> {
-    /// What they are cut off at.
-    most: C,
-    /// What NULL becomes.
-    null: C,
-}
-
-#[derive(Debug)]
-struct Open<'a, C> {
-    chunk: KeysChunk<'a>,
-    /// What to add to a local value to get its code, or what is read instead.
-    shift: C,
-    /// The codes in the chunk's list, and behind them any others, up to [`list_size`].
-    list: Vec<C>,
+    open: Option<(usize, KeyChunk<'a>)>,
+    /// The map from the offsets of that chunk to codes.
+    map: CodeMap<C>,
+    scratch: Vec<u64>,
 }
 
 impl Column {
@@ -155,14 +133,7 @@ impl Column {
         Ok(ChunkInfo {
             rows: entry.rows as usize,
             nulls: entry.nulls as usize,
-            encoding: match entry.encoding {
-                ENCODING_PACKED if entry.width > 0 => Encoding::Packed,
-                ENCODING_PLAIN => Encoding::Plain,
-                ENCODING_DICTIONARY => Encoding::Dictionary,
-                ENCODING_STEPS => Encoding::Steps,
-                ENCODING_RUNS | ENCODING_MARKED => Encoding::Runs,
-                _ => Encoding::Constant,
-            },
+            encoding: KeyCodec::encoding_of(entry.encoding, entry.width.into()).unwrap_or(Encoding::Constant),
             base: if valued { space.code(entry.min) } else { 0 },
             width: entry.width.into(),
             zone,
@@ -182,13 +153,7 @@ impl Column {
     /// If `C` has fewer bits than [`code_bits`](Self::code_bits).
     pub fn code_reader<C: Code>(&self) -> Result<CodeReader<'_, C>> {
         let most = C::truncate(self.codes()?.max_code());
-        self.reader_onto(
-            0,
-            Onto {
-                most,
-                null: C::default(),
-            },
-        )
+        self.reader_with(0, CodeMap::new(most, C::default()))
     }
 
     /// Reads places in an array instead of codes: `min(code + add, most)`, where the sum wraps at the width of `C`, and
@@ -200,10 +165,10 @@ impl Column {
     /// # Panics
     /// If `C` has fewer bits than [`code_bits`](Self::code_bits).
     pub fn place_reader<C: Code>(&self, add: u64, most: C) -> Result<CodeReader<'_, C>> {
-        self.reader_onto(add, Onto { most, null: most })
+        self.reader_with(add, CodeMap::new(most, most))
     }
 
-    fn reader_onto<C: Code>(&self, add: u64, onto: Onto<C>) -> Result<CodeReader<'_, C>> {
+    fn reader_with<C: Code>(&self, add: u64, map: CodeMap<C>) -> Result<CodeReader<'_, C>> {
         let (bits, space) = (self.code_bits()?, self.codes()?);
         assert!(
             bits as usize <= C::BITS,
@@ -213,9 +178,9 @@ impl Column {
         Ok(CodeReader {
             column: self,
             key_to_code: space.key_to_code().wrapping_add(add),
-            onto,
             open: None,
-            room: vec![0; BLOCK],
+            map,
+            scratch: vec![0; BLOCK],
         })
     }
 }
@@ -231,31 +196,15 @@ impl<'a, C: Code> CodeReader<'a, C> {
     /// If there is no such chunk or block.
     pub fn read(&mut self, chunk: usize, block: usize, codes: &mut [C; BLOCK_ROWS]) -> Result<usize> {
         self.open(chunk)?;
-        let Some((_, open)) = &self.open else { return Ok(0) };
-        let (chunk, onto) = (&open.chunk, self.onto);
+        let Some((_, chunk)) = &self.open else {
+            return Ok(0);
+        };
         let rows = chunk.rows_of(block);
         chunk.reads(block..block + 1);
-        match chunk.body() {
-            Body::List(list) => with_lane!(list.positions().width(), P => {
-                let positions = lanes::<P>(&mut self.room);
-                list.positions().unpack(block, positions);
-                let list = &open.list[..list_size::<P>(list.positions().width())];
-                for (code, position) in codes.iter_mut().zip(positions) {
-                    *code = list[position.widen() as usize];
-                }
-            }),
-            Body::Runs(runs) => with_lane!(chunk.width(), L => {
-                runs.read::<L, C>(block, codes, |value| open.code(value.widen(), onto));
-            }),
-            Body::Plain(plain) => {
-                with_lane!(chunk.width(), L => open.codes(plain.block::<L>(block), onto, codes));
-            }
-            Body::Packed(_) | Body::Steps(_) => with_lane!(chunk.width(), L => {
-                let values = lanes::<L>(&mut self.room);
-                chunk.read_block(block, values);
-                open.codes(values, onto, codes);
-            }),
-        }
+        let width = chunk.width();
+        chunk
+            .codec
+            .read_codes(width, block, &self.map, &mut self.scratch, codes);
         Ok(rows)
     }
 
@@ -274,95 +223,50 @@ impl<'a, C: Code> CodeReader<'a, C> {
             return Ok(());
         };
         assert!(
-            block * BLOCK + usize::from(*last) < open.chunk.rows(),
+            block * BLOCK + usize::from(*last) < open.rows(),
             "row outside of the chunk"
         );
         let blocks = usize::from(*last) / BLOCK - usize::from(*first) / BLOCK + 1;
-        let onto = self.onto;
-        match open.chunk.body() {
-            _ if rows.len() >= blocks * MANY => {}
-            Body::Packed(packed) => {
-                open.chunk.reads_rows(block, rows);
-                with_lane!(open.chunk.width(), L => match open.chunk.null() {
-                    None => packed.rows::<L, C>(block, rows, (open.shift, onto.most), codes),
-                    Some(_) => {
-                        packed.rows::<L, C>(block, rows, (C::default(), C::truncate(u64::MAX)), codes);
-                        codes.iter_mut().for_each(|code| *code = open.code(code.widen(), onto));
-                    }
-                });
+        if rows.len() < blocks * WHOLE_BLOCK_CODES {
+            if open
+                .codec
+                .read_rows(open, (block, blocks), rows, &self.map, codes)
+            {
                 return Ok(());
             }
-            Body::List(list) => {
-                open.chunk.reads_rows(block, rows);
-                let most = C::truncate(open.list.len() as u64 - 1);
-                with_lane!(list.positions().width(), P => {
-                    list.positions().rows::<P, C>(block, rows, (C::default(), most), codes);
-                });
-                codes
-                    .iter_mut()
-                    .for_each(|code| *code = open.list[code.widen() as usize]);
-                return Ok(());
-            }
-            _ => {}
-        }
-        if let Body::Runs(runs) = open.chunk.body()
-            && rows.len() < blocks * FEW
-        {
-            with_lane!(open.chunk.width(), L => open.rows_of_runs::<L>(runs, (block, rows), onto, codes));
-            return Ok(());
-        }
-        if rows.len() < blocks * MANY {
-            open.chunk.reads_rows(block, rows);
+            open.reads_rows(block, rows);
         }
         let mut done = 0;
         for rows in by_block(rows) {
             let of_rows = &mut codes[done..done + rows.len()];
-            self.read_rows_of(chunk, block + usize::from(rows[0]) / BLOCK, rows, of_rows)?;
+            self.read_block_rows(chunk, block + usize::from(rows[0]) / BLOCK, rows, of_rows)?;
             done += rows.len();
         }
         Ok(())
     }
 
-    /// As [`read_rows`](Self::read_rows), rows of one block, whatever block they count from.
-    fn read_rows_of(&mut self, chunk: usize, block: usize, rows: &[u16], codes: &mut [C]) -> Result<()> {
-        let Some((_, open)) = &self.open else {
+    /// Reads rows of one block as [`read_rows`](Self::read_rows) does, whatever block they are counted from.
+    fn read_block_rows(&mut self, chunk: usize, block: usize, rows: &[u16], codes: &mut [C]) -> Result<()> {
+        if let Some((_, open)) = &self.open
+            && open
+                .codec
+                .read_block_rows(open.width(), block, rows, &self.map, codes)
+        {
             return Ok(());
-        };
-        let onto = self.onto;
-        let row_of = |row: u16| usize::from(row) % BLOCK;
-        match open.chunk.body() {
-            Body::Plain(plain) => with_lane!(open.chunk.width(), L => {
-                let values = plain.block::<L>(block);
-                for (code, &row) in codes.iter_mut().zip(rows) {
-                    *code = open.code(values[row_of(row)].widen(), onto);
-                }
-            }),
-            Body::Runs(runs) if rows.len() < MANY => with_lane!(open.chunk.width(), L => {
-                let (marks, values) = runs.of_block::<L>(block);
-                let numbers = &mut [0; MANY][..rows.len()];
-                kernel::runs_of(&marks, rows, numbers);
-                for (code, &run) in codes.iter_mut().zip(&*numbers) {
-                    let value = values.get(usize::from(run)).copied().unwrap_or_default();
-                    *code = open.code(value.widen(), onto);
-                }
-            }),
-            _ => {
-                let mut all = [C::default(); BLOCK];
-                self.read(chunk, block, &mut all)?;
-                for (code, &row) in codes.iter_mut().zip(rows) {
-                    *code = all[row_of(row)];
-                }
-            }
+        }
+        let mut all = [C::default(); BLOCK];
+        self.read(chunk, block, &mut all)?;
+        for (code, row) in codes.iter_mut().zip(rows) {
+            *code = all[usize::from(*row) % BLOCK];
         }
         Ok(())
     }
 
-    /// A chunk, what to add to a local value that is not NULL to get its code, and the codes of its list, if it has one, with any
-    /// behind them.
-    pub(crate) fn chunk(&mut self, chunk: usize) -> Result<(&KeysChunk<'a>, C, &[C])> {
+    /// Returns a chunk, and the map from its offsets to codes.
+    pub(crate) fn chunk(&mut self, chunk: usize) -> Result<(&KeyChunk<'a>, &CodeMap<C>)> {
         self.open(chunk)?;
         match &self.open {
-            Some((_, open)) => Ok((&open.chunk, open.shift, &open.list)),
+            Some((_, open)) => Ok((open, &self.map)),
             None => unreachable!("it was opened"),
         }
     }
@@ -393,91 +297,19 @@ impl<'a, C: Code> CodeReader<'a, C> {
         }
         let chunk = self.column.packed(number)?;
         let shift = C::truncate(chunk.key_base().wrapping_add(self.key_to_code));
-        let list = self.open.take().map_or_else(Vec::new, |(_, open)| open.list);
-        let mut open = Open { chunk, shift, list };
-        if let Body::List(list) = chunk.body() {
-            let size = with_lane!(list.positions().width(), P => list_size::<P>(list.positions().width()));
-            if open.list.len() < size {
-                open.list.resize(size, C::default());
-            }
-            with_lane!(chunk.width(), L => for (i, value) in list.values::<L>().iter().enumerate() {
-                open.list[i] = open.code(value.widen(), self.onto);
-            });
-        }
-        self.open = Some((number, open));
+        chunk.set_map(&mut self.map, shift);
+        self.open = Some((number, chunk));
         Ok(())
     }
 }
 
-impl<C: Code> Open<'_, C> {
-    /// The code of a local value.
-    #[inline(always)]
-    fn code(&self, value: u64, onto: Onto<C>) -> C {
-        if Some(value) == self.chunk.null() {
-            return onto.null;
-        }
-        C::truncate(value).plus(self.shift).min(onto.most)
-    }
+/// Rows of a block from which on the whole block is decoded.
+pub(crate) const WHOLE_BLOCK_CODES: usize = 256;
 
-    /// The codes of rows in runs, few of a block: what is read first for all of them is fetched side by side, and so is the rest.
-    fn rows_of_runs<L: Lane>(
-        &self,
-        runs: &Runs<'_>,
-        (block, rows): (usize, &[u16]),
-        onto: Onto<C>,
-        codes: &mut [C],
-    ) {
-        let number = |rows: &[u16]| block + usize::from(rows[0]) / BLOCK;
-        let starts = by_block(rows).map(|rows| runs.starts(number(rows)..number(rows) + 1));
-        self.chunk.fetch(starts);
-        let (mut at, mut numbers) = (vec![0; rows.len()], vec![0; rows.len()]);
-        let values = runs.values::<L>();
-        let mut done = 0;
-        for rows in by_block(rows) {
-            let (of_block, range) = (number(rows), done..done + rows.len());
-            kernel::runs_of(&runs.marks(of_block), rows, &mut numbers[range.clone()]);
-            let first = runs.runs(of_block..of_block + 1).start;
-            for (at, run) in at[range.clone()].iter_mut().zip(&numbers[range]) {
-                *at = first + usize::from(*run);
-            }
-            done += rows.len();
-        }
-        let lines = at
-            .iter()
-            .map(|at| values.get(*at..at + 1).unwrap_or_default().as_bytes());
-        self.chunk.fetch(lines);
-        for (code, at) in codes.iter_mut().zip(&at) {
-            *code = self.code(values.get(*at).copied().unwrap_or_default().widen(), onto);
-        }
-    }
+/// Average rows of a block up to which rows in runs are looked up together.
+pub(crate) const BLOCK_RUN_ROWS: usize = 16;
 
-    /// The codes of local values.
-    fn codes<L: Lane>(&self, values: &[L; BLOCK], onto: Onto<C>, codes: &mut [C; BLOCK]) {
-        match self.chunk.null() {
-            None => kernel::shift(values, self.shift, onto.most, codes),
-            Some(_) => {
-                for (code, value) in codes.iter_mut().zip(values) {
-                    *code = self.code(value.widen(), onto);
-                }
-            }
-        }
-    }
-}
-
-/// From so many rows of a block on, all of them are read.
-const MANY: usize = 256;
-
-/// Up to so many rows of a block, on average, those in runs are looked up in steps.
-const FEW: usize = 16;
-
-/// Rows by block.
-fn by_block(rows: &[u16]) -> impl Iterator<Item = &[u16]> + Clone {
+/// Splits rows by block.
+pub(crate) fn by_block(rows: &[u16]) -> impl Iterator<Item = &[u16]> + Clone {
     rows.chunk_by(|a, b| a / BLOCK as u16 == b / BLOCK as u16)
-}
-
-/// How long a list must be for every position of so many bits to lie in it: as long as there are numbers in the lane,
-/// so that looking positions up needs no check, unless that is too long.
-#[inline(always)]
-fn list_size<P: Lane>(width: usize) -> usize {
-    if P::BITS <= 16 { 1 << P::BITS } else { 1 << width }
 }

@@ -1,6 +1,6 @@
 //! One column of one segment: its chunks, zone maps and codes. Reading values is in `scan.rs`.
 
-use crate::chunk::{KeysChunk, bytes_of};
+use crate::chunk::{KeyChunk, bytes_of};
 use crate::dictionary::Dictionary;
 use crate::error::damaged;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS, checksum};
@@ -356,7 +356,7 @@ impl Column {
     }
 
     /// A chunk of keys or ranks, verified and checked. What is read of it is told to the medium block by block.
-    pub(crate) fn packed(&self, chunk: usize) -> Result<KeysChunk<'_>> {
+    pub(crate) fn packed(&self, chunk: usize) -> Result<KeyChunk<'_>> {
         let entry = self.keys_entry(chunk)?;
         let place = self.part_of(chunk, entry)?;
         if let Some((part, bytes)) = place {
@@ -366,7 +366,7 @@ impl Column {
     }
 
     /// A chunk of keys or ranks, to fetch some of it ahead: not verified.
-    pub(crate) fn packed_ahead(&self, chunk: usize) -> Result<KeysChunk<'_>> {
+    pub(crate) fn packed_ahead(&self, chunk: usize) -> Result<KeyChunk<'_>> {
         let entry = self.keys_entry(chunk)?;
         self.keys_chunk(chunk, entry, self.part_of(chunk, entry)?)
     }
@@ -376,8 +376,8 @@ impl Column {
         chunk: usize,
         entry: &'a ChunkEntry,
         place: Option<(&'a ExtentBytes, &'a [u8])>,
-    ) -> Result<KeysChunk<'a>> {
-        let keys = KeysChunk::new(entry, place.map_or(&[], |(_, bytes)| bytes))
+    ) -> Result<KeyChunk<'a>> {
+        let keys = KeyChunk::new(entry, place.map_or(&[], |(_, bytes)| bytes))
             .map_err(|what| damaged(self.place(chunk), what))?;
         Ok(match place {
             Some((part, _)) => keys.on(part),

@@ -7,7 +7,7 @@
 
 use crate::accept::accept;
 use crate::bytes_array::for_each_bytes;
-use crate::chunk::{Encoded, KeysChunk, encode_keys, encode_packed, encode_plain};
+use crate::chunk::{Encoded, KeyChunk, encode_keys, encode_packed, encode_plain};
 use crate::dictionary::Dictionary;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
 use crate::interner::Interner;
@@ -321,7 +321,7 @@ impl ColumnWriter {
                 Backlog::Memory(encoded) => (&encoded.entry, encoded.bytes()),
                 Backlog::Spilled(entry, scratch, range) => (entry, read(*scratch, range.clone())),
             };
-            let chunk = KeysChunk::new(entry, chunk).expect("this writer encoded the chunk");
+            let chunk = KeyChunk::new(entry, chunk).expect("this writer encoded the chunk");
             let mut ids = Vec::with_capacity(chunk.rows());
             with_lane!(chunk.width(), L => {
                 chunk.for_each_block::<L>(0..chunk.rows(), |values| {

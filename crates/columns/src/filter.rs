@@ -3,13 +3,12 @@
 //! Packed codes are looked up as they are unpacked, runs once each, and codes of a chunk with a dictionary by
 //! their position there.
 
-use crate::chunk::Body;
+use crate::bitset::Bitset;
 use crate::codes::CodeReader;
 use crate::column::Column;
-use crate::kernel::{self, Values, with_lane};
-use crate::places::PlaceBits;
+use crate::kernel::{self, Values};
 use crate::select::BlockMask;
-use crate::{BLOCK_ROWS, Result};
+use crate::{BLOCK_ROWS, Encoding, Result};
 use std::ops::Range;
 
 /// Keeps rows whose code, and a number added to it, is the place of a bit; for one thread. NULL has none. Codes are looked up as they
@@ -17,11 +16,11 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct CodeFilter<'a> {
     column: &'a Column,
-    bits: &'a PlaceBits,
+    bits: &'a Bitset,
     /// Reads places.
     reader: CodeReader<'a, u32>,
-    /// Of a chunk with a list, by its number: which of its codes are kept, by position.
-    listed: Option<(usize, PlaceBits)>,
+    /// The number of a chunk, and the set translated to what its codec stores, if it needs that.
+    translated: Option<(usize, Option<Bitset>)>,
     places: Box<[u32; BLOCK_ROWS]>,
 }
 
@@ -33,12 +32,12 @@ impl Column {
     ///
     /// # Panics
     /// If codes need more than 32 bits.
-    pub fn filter<'a>(&'a self, add: u64, bits: &'a PlaceBits) -> Result<CodeFilter<'a>> {
+    pub fn filter<'a>(&'a self, add: u64, bits: &'a Bitset) -> Result<CodeFilter<'a>> {
         Ok(CodeFilter {
             column: self,
             bits,
             reader: self.place_reader(add, bits.places())?,
-            listed: None,
+            translated: None,
             places: Box::new([0; BLOCK_ROWS]),
         })
     }
@@ -53,8 +52,8 @@ impl<'a> CodeFilter<'a> {
     /// # Panics
     /// If there is no such chunk.
     pub fn by_runs(&mut self, chunk: usize) -> Result<bool> {
-        let (chunk, ..) = self.reader.chunk(chunk)?;
-        Ok(matches!(chunk.body(), Body::Runs(_)))
+        let (chunk, _) = self.reader.chunk(chunk)?;
+        Ok(chunk.codec.encoding() == Encoding::Runs)
     }
 
     /// Whether every row of a chunk is looked up by its own code.
@@ -65,10 +64,10 @@ impl<'a> CodeFilter<'a> {
     /// # Panics
     /// If there is no such chunk.
     pub fn by_rows(&mut self, chunk: usize) -> Result<bool> {
-        let (chunk, ..) = self.reader.chunk(chunk)?;
-        Ok(matches!(
-            chunk.body(),
-            Body::Packed(_) | Body::Plain(_) | Body::Steps(_)
+        let (chunk, _) = self.reader.chunk(chunk)?;
+        Ok(!matches!(
+            chunk.codec.encoding(),
+            Encoding::Dictionary | Encoding::Runs
         ))
     }
 
@@ -80,7 +79,7 @@ impl<'a> CodeFilter<'a> {
     /// # Panics
     /// If there is no such chunk or block.
     pub fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> Result<()> {
-        let (chunk, ..) = self.reader.chunk(chunk)?;
+        let (chunk, _) = self.reader.chunk(chunk)?;
         chunk.reads(blocks);
         Ok(())
     }
@@ -93,42 +92,23 @@ impl<'a> CodeFilter<'a> {
     /// # Panics
     /// If there is no such chunk or block.
     pub fn keep(&mut self, number: usize, block: usize, mask: &mut BlockMask) -> Result<()> {
-        let (chunk, add, list) = self.reader.chunk(number)?;
+        let (chunk, map) = self.reader.chunk(number)?;
         chunk.rows_of(block);
-        let bits = self.bits;
-        let kept = match chunk.body() {
-            _ if chunk.null().is_some() => None,
-            Body::Packed(packed) => with_lane!(chunk.width(), L => {
-                Some(kernel::lookup::<L>(packed.values(block), add, bits))
-            }),
-            Body::Plain(plain) => with_lane!(chunk.width(), L => {
-                Some(kernel::lookup::<L>(Values::Lanes(plain.block(block)), add, bits))
-            }),
-            Body::List(list_body) => {
-                let listed = self.listed.take().filter(|(of, _)| *of == number);
-                let (_, listed) = self.listed.insert(listed.unwrap_or_else(|| {
-                    let mut listed = PlaceBits::new(list.len() as u32);
-                    let kept = (0..).zip(list).filter(|(_, place)| bits.has(**place) == 1);
-                    kept.for_each(|(position, _)| {
-                        listed.set(position);
-                    });
-                    (number, listed)
-                }));
-                with_lane!(list_body.positions().width(), P => {
-                    Some(kernel::lookup::<P>(list_body.positions().values(block), 0, listed))
-                })
+        let kept = if map.has_null() {
+            // NULL has no slot, but an offset that would map to one.
+            None
+        } else {
+            if self.translated.as_ref().is_none_or(|(of, _)| *of != number) {
+                self.translated = Some((number, chunk.codec.translate_slots(map, self.bits)));
             }
-            Body::Runs(runs) => with_lane!(chunk.width(), L => {
-                let (marks, values) = runs.of_block::<L>(block);
-                Some(kernel::spread_bits(&marks, &kernel::lookup(Values::Lanes(values), add, bits)))
-            }),
-            Body::Steps(_) => None,
+            let translated = self.translated.as_ref().and_then(|(_, slots)| slots.as_ref());
+            chunk.probe(block, map.shift(), translated.unwrap_or(self.bits))
         };
         let kept = match kept {
             Some(kept) => kept,
             None => {
                 self.reader.read(number, block, &mut self.places)?;
-                kernel::lookup(Values::Lanes(&self.places[..]), 0, bits)
+                kernel::lookup(Values::Lanes(&self.places[..]), 0, self.bits)
             }
         };
         mask.iter_mut().zip(kept).for_each(|(mask, kept)| *mask &= kept);

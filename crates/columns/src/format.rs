@@ -106,7 +106,7 @@ pub(crate) struct ChunkEntry {
     pub nulls: u32,
     /// Index of the part.
     pub part: u32,
-    /// An `ENCODING_` constant.
+    /// An `CODEC_` constant.
     pub encoding: u8,
     /// Bits per packed value.
     pub width: u8,
@@ -115,21 +115,21 @@ pub(crate) struct ChunkEntry {
 }
 
 /// `value - min` (+ 1 beside NULLs) in `width` bits, in blocks of [`BLOCK`]; width 0 takes no bytes.
-pub(crate) const ENCODING_PACKED: u8 = 0;
+pub(crate) const CODEC_BIT_PACKED: u8 = 0;
 /// Strings, bytes as they are.
-pub(crate) const ENCODING_RAW: u8 = 1;
+pub(crate) const CODEC_RAW_STRINGS: u8 = 1;
 /// Strings, compressed one by one with the chunk's symbol table (FSST).
-pub(crate) const ENCODING_FSST: u8 = 2;
+pub(crate) const CODEC_FSST: u8 = 2;
 /// Local values in lanes, in the order of the rows, in blocks of [`BLOCK`]. This one and those up to 6 are of format 2.
-pub(crate) const ENCODING_PLAIN: u8 = 3;
+pub(crate) const CODEC_PLAIN: u8 = 3;
 /// Positions in a sorted list of the chunk's local values.
-pub(crate) const ENCODING_DICTIONARY: u8 = 4;
+pub(crate) const CODEC_DICTIONARY: u8 = 4;
 /// Steps between local values that ascend in every block.
-pub(crate) const ENCODING_STEPS: u8 = 5;
+pub(crate) const CODEC_DELTA: u8 = 5;
 /// Runs of equal local values.
-pub(crate) const ENCODING_RUNS: u8 = 6;
+pub(crate) const CODEC_RUN_LENGTHS: u8 = 6;
 /// The same, where the first row of each is marked. Of format 3.
-pub(crate) const ENCODING_MARKED: u8 = 7;
+pub(crate) const CODEC_RUN_STARTS: u8 = 7;
 
 /// Segments whose chunks are packed keys and strings.
 pub(crate) const FORMAT_PACKED: u32 = 1;

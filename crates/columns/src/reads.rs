@@ -1,40 +1,34 @@
-//! What is read of a chunk, as its medium is told: stretches of blocks from front to back, and lines of single rows.
+//! Reports of the reads of a chunk to the observer of its medium, and prefetches.
 //!
-//! A real medium needs no telling, and lines are fetched ahead only where that pays. An emulated one charges what it is told, so
-//! reading a chunk says what it reads before it does.
+//! Without an observer a report is one predictable branch. An emulated device charges what is reported to it, so that a
+//! reader reports ranges of blocks and lines of single rows before it reads them.
 
-use crate::chunk::{Body, KeysChunk};
+use crate::chunk::KeyChunk;
 use crate::format::{BLOCK, KeysHeader};
 use halocline_media::{Bytes, LINE, prefetch};
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
 
-/// Lines of blocks for each row from which on only those of the rows are read: fewer are brought in by reading on, as a medium's
-/// unit has several lines and comes sooner if it is the next one.
+/// Lines of blocks for each row from which on only the lines of the rows are reported. Fewer arrive anyway when reading on, as the
+/// unit of a medium has several lines and the next unit comes sooner.
 const FEW: u64 = 8;
 
-impl<'a> KeysChunk<'a> {
-    /// The same in an extent, which is told what is read of it if it is an emulated one.
+impl<'a> KeyChunk<'a> {
+    /// Sets the extent that the chunk lies in, for its observer.
     #[inline]
     pub(crate) fn on(mut self, extent: &'a ExtentBytes) -> Self {
         if extent.observer().is_some() {
-            self.emulated = Some(extent);
-            let head = match &self.body {
-                Body::Packed(_) | Body::Plain(_) => &[],
-                Body::List(list) => list.values_bytes(),
-                Body::Steps(steps) => steps.firsts(),
-                Body::Runs(runs) => runs.firsts(),
-            };
+            self.observed = Some(extent);
             extent.touch(self.entry.offset as usize, size_of::<KeysHeader>());
-            scan(extent, head);
+            scan(extent, self.codec.shared_bytes());
         }
         self
     }
 
-    /// Says that some of these blocks' rows are about to be read, all of them at best.
+    /// Reports that rows of these blocks are about to be read.
     #[inline(always)]
     pub(crate) fn reads(&self, blocks: Range<usize>) {
-        if let Some(extent) = self.emulated {
+        if let Some(extent) = self.observed {
             self.reads_of(extent, blocks);
         }
     }
@@ -46,7 +40,7 @@ impl<'a> KeysChunk<'a> {
         }
     }
 
-    /// Starts to fetch a block, if there is one of that number.
+    /// Prefetches a block, if there is one of that number.
     #[inline]
     pub(crate) fn prefetch(&self, block: usize) {
         if block * BLOCK >= self.rows() {
@@ -56,25 +50,25 @@ impl<'a> KeysChunk<'a> {
             for at in (0..bytes.len()).step_by(LINE as usize) {
                 prefetch(bytes, at);
             }
-            if let Some(extent) = self.emulated.filter(|_| !bytes.is_empty()) {
+            if let Some(extent) = self.observed.filter(|_| !bytes.is_empty()) {
                 extent.scan_ahead(offset_in(extent, bytes), bytes.len());
             }
         }
     }
 
-    /// Fetches lines of the chunk that are about to be read, side by side.
+    /// Prefetches ranges of the chunk that are about to be read, independently of each other.
     pub(crate) fn fetch<'b>(&self, bytes: impl Iterator<Item = &'b [u8]> + Clone) {
         let lines = |bytes: &'b [u8]| (0..bytes.len()).step_by(LINE as usize).map(|at| &bytes[at..]);
         bytes.clone().flat_map(lines).for_each(|line| prefetch(line, 0));
-        if let Some(extent) = self.emulated {
+        if let Some(extent) = self.observed {
             extent.touch_each(bytes.flat_map(lines).map(|line| offset_in(extent, line)));
         }
     }
 
-    /// Says that these rows, ascending and counted from a block on, are about to be read.
+    /// Reports that these rows, ascending and counted from a block on, are about to be read.
     #[inline(always)]
     pub(crate) fn reads_rows(&self, block: usize, rows: &[u16]) {
-        if let Some(extent) = self.emulated {
+        if let Some(extent) = self.observed {
             self.reads_rows_of(extent, block, rows);
         }
     }
@@ -82,20 +76,15 @@ impl<'a> KeysChunk<'a> {
     #[cold]
     fn reads_rows_of(&self, extent: &ExtentBytes, block: usize, rows: &[u16]) {
         let of = |row: u16| usize::from(row) / BLOCK;
-        let packed = match &self.body {
-            Body::Packed(packed) => Some(packed),
-            Body::List(list) => Some(list.positions()),
-            _ => None,
-        };
-        if let Some(packed) = packed {
+        if let Some(packed) = self.codec.packed_rows() {
             let blocks = rows.chunk_by(|a, b| of(*a) == of(*b)).count();
             let lines = packed.blocks(block..block + 1).len() as u64 / LINE * blocks as u64;
             if FEW * rows.len() as u64 <= lines {
                 let base = offset_in(extent, packed.blocks(block..block + 1));
-                return extent.touch_each(packed.places(rows).map(|at| base + at));
+                return extent.touch_each(packed.row_bytes(rows).map(|at| base + at));
             }
         }
-        // Stretches of blocks that follow each other.
+        // Ranges of consecutive blocks.
         for rows in rows.chunk_by(|a, b| of(*b) <= of(*a) + 1) {
             if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
                 self.reads_of(extent, block + of(*first)..block + of(*last) + 1);
@@ -105,13 +94,13 @@ impl<'a> KeysChunk<'a> {
 }
 
 fn scan(extent: &ExtentBytes, part: &[u8]) {
-    // Nothing is anywhere, also outside of the extent.
+    // An empty slice may point anywhere, also outside of the extent.
     if !part.is_empty() {
         extent.scan(offset_in(extent, part), part.len());
     }
 }
 
-/// Where a part of an extent begins in it.
+/// Returns the offset of a part of an extent in it.
 fn offset_in(extent: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).wrapping_sub(extent.as_ptr() as usize)
 }

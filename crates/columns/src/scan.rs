@@ -1,7 +1,7 @@
 //! Reading the values of a column as Arrow arrays: ranges of rows, and single rows.
 
 use crate::bytes_array::BytesBuilder;
-use crate::chunk::KeysChunk;
+use crate::chunk::KeyChunk;
 use crate::column::Column;
 use crate::dictionary::Dictionary;
 use crate::error::damaged;
@@ -26,7 +26,7 @@ enum Wanted<'a> {
 impl Wanted<'_> {
     /// Calls `each` with the packed value of every wanted row, in order.
     #[inline(always)]
-    fn for_each(&self, chunk: &KeysChunk<'_>, mut each: impl FnMut(u64)) {
+    fn for_each(&self, chunk: &KeyChunk<'_>, mut each: impl FnMut(u64)) {
         with_lane!(chunk.width(), L => match self {
             Self::Range(rows) => chunk.for_each_block::<L>(rows.clone(), |values| {
                 values.iter().for_each(|&value| each(value.widen()));

@@ -11,7 +11,7 @@ use crate::chunk::Encoded;
 use crate::column_writer::{Backlog, ColumnWriter};
 use crate::directory::{ColumnEntries, encode};
 use crate::format::{
-    ALIGN, ChunkEntry, ENCODING_FSST, ENCODING_MARKED, FORMAT_ENCODED, FORMAT_MARKED, FORMAT_PACKED,
+    ALIGN, CODEC_FSST, CODEC_RUN_STARTS, ChunkEntry, FORMAT_ENCODED, FORMAT_MARKED, FORMAT_PACKED,
     FORMAT_WIDE, KIND_KEYS, align_up,
 };
 use crate::physical::Physical;
@@ -301,8 +301,8 @@ impl<'t> SegmentWriter<'t> {
         let wide = |(header, wide): (&ColumnEntries<'_>, &bool)| *wide && header.0.kind != KIND_KEYS;
         let format = match encodings.max() {
             _ if columns.iter().zip(&self.wide).any(wide) => FORMAT_WIDE,
-            Some(ENCODING_MARKED..) => FORMAT_MARKED,
-            Some(newest) if newest > ENCODING_FSST => FORMAT_ENCODED,
+            Some(CODEC_RUN_STARTS..) => FORMAT_MARKED,
+            Some(newest) if newest > CODEC_FSST => FORMAT_ENCODED,
             _ => FORMAT_PACKED,
         };
         let chunk_rows = self.chunk_rows as u32;

@@ -5,11 +5,11 @@
 //! one before is compared. Invariant: rows outside of the range asked for and deleted rows are never
 //! kept.
 
-use crate::chunk::KeysChunk;
+use crate::chunk::KeyChunk;
+use crate::chunk_predicate::ChunkPredicate;
 use crate::column::Column;
 use crate::format::BLOCK;
 use crate::live::Live;
-use crate::mask::Local;
 use crate::segment::Segment;
 use crate::{CodePredicate, Result};
 use roaring::RoaringBitmap;
@@ -166,11 +166,11 @@ impl Segment {
 /// Clears the bits of rows that do not match, of a stripe of blocks from one on. Blocks of the next stripe of `next` are fetched
 /// meanwhile.
 fn keep(
-    chunk: &KeysChunk<'_>,
-    local: &Local,
+    chunk: &KeyChunk<'_>,
+    local: &ChunkPredicate,
     from: usize,
     masks: &mut [BlockMask],
-    next: Option<&KeysChunk<'_>>,
+    next: Option<&KeyChunk<'_>>,
     room: &mut [u64],
 ) {
     let Some(first) = masks.iter().position(|mask| !is_empty(mask)) else {
@@ -198,7 +198,7 @@ fn is_empty(mask: &BlockMask) -> bool {
 fn localise<'a>(
     columns: &[(&'a Column, &CodePredicate)],
     number: usize,
-) -> Result<Option<Vec<(KeysChunk<'a>, Local)>>> {
+) -> Result<Option<Vec<(KeyChunk<'a>, ChunkPredicate)>>> {
     let mut conditions = Vec::with_capacity(columns.len());
     for (column, predicate) in columns {
         let space = column.codes()?;
@@ -209,11 +209,11 @@ fn localise<'a>(
             (space.code(chunk.entry.min), space.code(chunk.entry.max))
         };
         let shift = chunk.key_base().wrapping_add(space.key_to_code());
-        let local = Local::new(predicate, &chunk, shift, zone);
+        let local = ChunkPredicate::new(predicate, &chunk, shift, zone);
         let selectivity = local.selectivity(&chunk);
-        match local.stored(&chunk) {
-            Local::Nothing => return Ok(None),
-            Local::All => {}
+        match chunk.translate(local) {
+            ChunkPredicate::Nothing => return Ok(None),
+            ChunkPredicate::All => {}
             local => conditions.push((selectivity, (chunk, local))),
         }
     }

@@ -1,8 +1,8 @@
 //! Selection vectors: the rows that are left of some blocks.
 
+use crate::bitset::Bitset;
 use crate::format::BLOCK;
 use crate::kernel;
-use crate::places::PlaceBits;
 use crate::select::BlockMask;
 
 /// Positions in up to 64 blocks that follow each other, ascending.
@@ -54,7 +54,7 @@ impl Selection {
     ///
     /// # Panics
     /// If there are not as many places.
-    pub fn keep(&mut self, places: &[u32], bits: &PlaceBits) {
+    pub fn keep(&mut self, places: &[u32], bits: &Bitset) {
         self.len = kernel::keep_rows(&mut self.rows[..self.len], places, bits);
     }
 

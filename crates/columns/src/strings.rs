@@ -7,7 +7,7 @@
 
 use crate::bytes_array::BytesBuilder;
 use crate::format::{
-    ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, ChunkEntry, ENCODING_FSST, ENCODING_RAW, StringsHeader,
+    ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, CODEC_FSST, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader,
 };
 use crate::kernel::{Lane, SafeDecompressor, fsst_decode, unpack, unpack_one, with_lane};
 use fsst::Symbol;
@@ -77,9 +77,9 @@ impl<'a> StringsChunk<'a> {
         if entry.nulls > 0 {
             this.validity = Some(section(header.validity_at, rows.div_ceil(8)).ok_or(LENGTH)?);
         }
-        if entry.encoding == ENCODING_FSST {
+        if entry.encoding == CODEC_FSST {
             this.table = Some(load_symbols(header.symbols as usize, &chunk[HEADER..]).ok_or(LENGTH)?);
-        } else if entry.encoding != ENCODING_RAW {
+        } else if entry.encoding != CODEC_RAW_STRINGS {
             return Err("unknown encoding of strings");
         }
         Ok(this)

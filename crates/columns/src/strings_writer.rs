@@ -1,9 +1,9 @@
 //! Writing chunks of strings as they are; `strings.rs` has the layout and reads them.
 
 use crate::chunk::{Encoded, width_of};
-use crate::encoding::packed::pack_block;
+use crate::codec::bit_packed::pack_block;
 use crate::format::{
-    BLOCK, BLOCK_BYTES_PER_BIT, ChunkEntry, ENCODING_FSST, ENCODING_RAW, StringsHeader, align_up, checksum,
+    BLOCK, BLOCK_BYTES_PER_BIT, CODEC_FSST, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader, align_up, checksum,
 };
 use fsst::{Compressor, Symbol};
 use zerocopy::IntoBytes;
@@ -68,7 +68,7 @@ impl PendingStrings {
         let mut entry = ChunkEntry {
             rows: rows as u32,
             nulls: self.nulls.len() as u32,
-            encoding: ENCODING_RAW,
+            encoding: CODEC_RAW_STRINGS,
             ..Default::default()
         };
         if self.nulls.len() == rows {
@@ -87,7 +87,7 @@ impl PendingStrings {
         };
         let words = match &compressed {
             Some((compressor, bytes, ends)) => {
-                entry.encoding = ENCODING_FSST;
+                entry.encoding = CODEC_FSST;
                 self.lay_out(
                     compressor.symbol_table(),
                     compressor.symbol_lengths(),

@@ -1,11 +1,11 @@
-//! The rows that begin a run, as a bit for each row of a block: how what is known of runs becomes known of rows, and back.
+//! Conversions between the lengths of runs and a bit for each row at which one starts.
 
 use crate::format::BLOCK;
 use crate::select::BlockMask;
 
-/// Those of runs of these lengths (less one). What lies behind the block's last row is left out.
-pub(crate) fn marks_of(lengths: &[u8]) -> BlockMask {
-    let mut marks = [0; BLOCK / 64];
+/// Returns the rows at which runs of these lengths (less one) start. Runs behind the last row of the block are ignored.
+pub(crate) fn starts_of(lengths: &[u8]) -> BlockMask {
+    let mut starts = [0; BLOCK / 64];
     // The word at hand stays in a register: runs are short, and a word that is read right after it was written is slow.
     let (mut at, mut number, mut word) = (0, 0, 0);
     for &length in lengths {
@@ -13,20 +13,20 @@ pub(crate) fn marks_of(lengths: &[u8]) -> BlockMask {
             if at >= BLOCK {
                 break;
             }
-            marks[number] = word;
+            starts[number] = word;
             (number, word) = (at / 64, 0);
         }
         word |= 1 << (at % 64);
         at += usize::from(length) + 1;
     }
-    marks[number] = word;
-    marks
+    starts[number] = word;
+    starts
 }
 
-/// The lengths (less one) of the runs that begin at these rows, of which the last ends with the block. Longer ones than a byte tells,
-/// which only damage makes, are cut off.
-pub(crate) fn lengths_of(marks: &BlockMask) -> impl Iterator<Item = u8> + '_ {
-    let mut starts = (0..).step_by(64).zip(marks).flat_map(|(first, word)| {
+/// Returns the lengths (less one) of the runs that start at these rows, of which the last ends with the block. Runs of more
+/// than 256 rows, which only damage makes, are cut off.
+pub(crate) fn lengths_of(starts: &BlockMask) -> impl Iterator<Item = u8> + '_ {
+    let mut rows = (0..).step_by(64).zip(starts).flat_map(|(first, word)| {
         let mut word = *word;
         std::iter::from_fn(move || {
             let bit = (word != 0).then(|| word.trailing_zeros() as usize);
@@ -34,12 +34,12 @@ pub(crate) fn lengths_of(marks: &BlockMask) -> impl Iterator<Item = u8> + '_ {
             bit.map(|bit| first + bit)
         })
     });
-    let mut start = starts.next();
+    let mut start = rows.next();
     std::iter::from_fn(move || {
         let from = start?;
-        start = starts.next();
-        let rows = start.unwrap_or(BLOCK) - from;
-        Some(u8::try_from(rows - 1).unwrap_or(u8::MAX))
+        start = rows.next();
+        let length = start.unwrap_or(BLOCK) - from;
+        Some(u8::try_from(length - 1).unwrap_or(u8::MAX))
     })
 }
 
@@ -61,16 +61,16 @@ mod tests {
                 run_of.extend(std::iter::repeat_n(lengths.len() as u16, usize::from(length) + 1));
                 lengths.push(length);
             }
-            let marks = marks_of(&lengths);
-            assert!(lengths_of(&marks).eq(lengths.iter().copied()), "seed {seed}");
+            let starts = starts_of(&lengths);
+            assert!(lengths_of(&starts).eq(lengths.iter().copied()), "seed {seed}");
             // Others that lie behind the block: damage.
             lengths.extend([1, 2, 3]);
-            assert_eq!(marks_of(&lengths), marks);
+            assert_eq!(starts_of(&lengths), starts);
             let kept: BlockMask = std::array::from_fn(|_| rng.next_u64() & rng.next_u64());
-            let rows = spread_bits(&marks, &kept);
+            let rows = spread_bits(&starts, &kept);
             let numbers: Vec<u16> = (0..BLOCK as u16).map(|row| row + 2048).collect();
             let mut runs = vec![0; BLOCK];
-            runs_of(&marks, &numbers, &mut runs);
+            runs_of(&starts, &numbers, &mut runs);
             assert_eq!(runs, run_of, "seed {seed}");
             for row in 0..BLOCK {
                 let run = usize::from(run_of[row]);
@@ -86,11 +86,11 @@ mod tests {
 
     #[test]
     fn no_runs() {
-        let marks = marks_of(&[]);
-        assert_eq!(lengths_of(&marks).count(), 0);
+        let starts = starts_of(&[]);
+        assert_eq!(lengths_of(&starts).count(), 0);
         let mut runs = [7];
-        runs_of(&marks, &[1023], &mut runs);
+        runs_of(&starts, &[1023], &mut runs);
         assert_eq!(runs, [0]);
-        assert_eq!(spread_bits(&marks, &[u64::MAX; BLOCK / 64]), [0; BLOCK / 64]);
+        assert_eq!(spread_bits(&starts, &[u64::MAX; BLOCK / 64]), [0; BLOCK / 64]);
     }
 }

@@ -2,7 +2,7 @@
 
 /// Bits by place; places behind the last have none. As many as a power of two may share one: it is set then if that of any of them is.
 #[derive(Debug, Clone)]
-pub struct PlaceBits {
+pub struct Bitset {
     /// One bit for each place, or each that share it, and one at least behind the last, which is 0.
     words: Vec<u64>,
     /// A multiple of those that share a bit.
@@ -11,7 +11,7 @@ pub struct PlaceBits {
     shift: u32,
 }
 
-impl PlaceBits {
+impl Bitset {
     /// So many, none of them set.
     pub fn new(places: u32) -> Self {
         Self {
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn places_outside_have_no_bit() {
         for places in [1, 63, 64, 65, 1000] {
-            let mut bits = PlaceBits::new(places);
+            let mut bits = Bitset::new(places);
             for place in 0..places {
                 assert!(!bits.set(place));
                 assert!(bits.set(place));
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn places_share_bits() {
         for (places, shift) in [(1, 3), (63, 1), (64, 6), (65, 6), (1000, 0), (1000, 4), (5, 31)] {
-            let mut bits = PlaceBits::new(places);
+            let mut bits = Bitset::new(places);
             for place in (0..places).filter(|place| place % 37 == 1) {
                 bits.set(place);
             }

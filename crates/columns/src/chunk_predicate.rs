@@ -1,22 +1,20 @@
-//! Which rows of a block are kept, and the conditions on packed values that decide it.
+//! Predicates on the offsets of one chunk: [`ChunkPredicate`].
 //!
-//! A condition on codes is first moved into a chunk's own local values ([`Local`]), and on into positions where the
-//! chunk has a list of its values. So blocks are compared as they are unpacked, in their narrow lanes, runs are compared
-//! once each, and blocks of ascending values by their ends.
+//! A predicate on codes is translated to the offsets of a chunk, and on to the numbers that its codec stores. So blocks are
+//! compared as they are unpacked, in their narrow lanes, and what the codec stores once for several rows is compared once.
 
 use crate::CodePredicate;
-use crate::chunk::{Body, KeysChunk, width_of};
+use crate::chunk::{KeyChunk, width_of};
 use crate::format::BLOCK;
-use crate::kernel::{self, Lane, Values, with_lane};
+use crate::kernel::{self, Lane, Values};
 use crate::select::BlockMask;
-use zerocopy::{FromBytes, IntoBytes};
 
 /// One byte per row of a block: 1 = keep.
 pub(crate) type Keep = [u8; BLOCK];
 
-/// A condition on the local values of one chunk, or on positions in its list.
+/// A predicate on the offsets of one chunk, or on the numbers that its codec stores.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Local {
+pub(crate) enum ChunkPredicate {
     Nothing,
     All,
     Within {
@@ -38,15 +36,10 @@ const TABLE_WIDTH: usize = 21;
 /// Bits of the filter before a binary search.
 const FILTER: usize = 1 << 14;
 
-impl Local {
-    /// Moves `predicate` into the local values of `chunk`. `shift` is what to add to a local value (not NULL) to get
-    /// its code, `zone` the smallest and largest code of the chunk's values (NULL apart).
-    pub(crate) fn new(
-        predicate: &CodePredicate,
-        chunk: &KeysChunk<'_>,
-        shift: u64,
-        zone: (u64, u64),
-    ) -> Self {
+impl ChunkPredicate {
+    /// Translates `predicate` to the offsets of `chunk`. `shift` is added to an offset (not NULL) to get its code; `zone` is the
+    /// smallest and largest code of the chunk's values without NULL.
+    pub(crate) fn new(predicate: &CodePredicate, chunk: &KeyChunk<'_>, shift: u64, zone: (u64, u64)) -> Self {
         let null = chunk.null().filter(|_| predicate.matches(0));
         let only_nulls = chunk.null().is_some() && chunk.entry.nulls == chunk.entry.rows;
         let values = match predicate {
@@ -101,8 +94,8 @@ impl Local {
         }
     }
 
-    /// Adds or excludes the chunk's NULLs, so far not thought of.
-    fn and_null(self, chunk: &KeysChunk<'_>, null: Option<u64>) -> Self {
+    /// Includes or excludes the chunk's NULLs, which were left aside so far.
+    fn and_null(self, chunk: &KeyChunk<'_>, null: Option<u64>) -> Self {
         let Some(marker) = chunk.null() else { return self };
         match (self, null) {
             (Self::All, Some(_)) => Self::All,
@@ -135,8 +128,8 @@ impl Local {
         }
     }
 
-    /// Share of the rows that it keeps, roughly, for the order of conditions.
-    pub(crate) fn selectivity(&self, chunk: &KeysChunk<'_>) -> f64 {
+    /// Estimates the share of the rows that match, for the order of predicates.
+    pub(crate) fn selectivity(&self, chunk: &KeyChunk<'_>) -> f64 {
         let domain = (chunk.entry.max - chunk.entry.min) as f64 + 1.0;
         let kept = match self {
             Self::Nothing => 0.0,
@@ -148,16 +141,8 @@ impl Local {
         (kept / domain).min(1.0)
     }
 
-    /// The same condition on what the chunk stores for each row: on positions, if it has a list.
-    pub(crate) fn stored(self, chunk: &KeysChunk<'_>) -> Self {
-        let Body::List(list) = chunk.body() else {
-            return self;
-        };
-        with_lane!(chunk.width(), L => self.on_positions(list.values::<L>()))
-    }
-
-    /// The same condition on positions in a sorted list of values.
-    fn on_positions<L: Lane>(self, list: &[L]) -> Self {
+    /// Translates the predicate to positions in a sorted list of offsets.
+    pub(crate) fn on_positions<L: Lane>(self, list: &[L]) -> Self {
         let below = |value: u64| list.partition_point(|other| other.widen() < value) as u64;
         match self {
             Self::Within { lo, hi } => {
@@ -186,38 +171,21 @@ impl Local {
         }
     }
 
-    /// Clears the bits of `mask` for the rows of a block that do not match. The condition must be [`stored`](Self::stored).
-    /// `room` is room for a block in 64-bit lanes.
-    pub(crate) fn apply(&self, chunk: &KeysChunk<'_>, block: usize, room: &mut [u64], mask: &mut BlockMask) {
-        let kept = match chunk.body() {
-            Body::List(list) => with_lane!(list.positions().width(), P => {
-                self.of(list.positions().values::<P>(block), room)
-            }),
-            Body::Packed(packed) => {
-                with_lane!(chunk.width(), L => self.of(packed.values::<L>(block), room))
-            }
-            Body::Plain(plain) => {
-                with_lane!(chunk.width(), L => self.of(Values::Lanes(plain.block::<L>(block)), room))
-            }
-            Body::Runs(runs) => with_lane!(chunk.width(), L => {
-                let (marks, values) = runs.of_block::<L>(block);
-                kernel::spread_bits(&marks, &self.of(Values::Lanes(values), room))
-            }),
-            Body::Steps(steps) => with_lane!(chunk.width(), L => {
-                if self.beyond(steps.first::<L>(block).widen()) {
-                    *mask = [0; BLOCK / 64];
-                    return;
-                }
-                let mut values = [L::default(); BLOCK];
-                steps.read(block, &mut values);
-                self.of(Values::Lanes(&values), room)
-            }),
-        };
+    /// Clears the bits of `mask` for the rows of a block that do not match. The predicate must be
+    /// [translated](KeyChunk::translate) for the chunk. `scratch` holds a block of 64-bit lanes.
+    pub(crate) fn apply(
+        &self,
+        chunk: &KeyChunk<'_>,
+        block: usize,
+        scratch: &mut [u64],
+        mask: &mut BlockMask,
+    ) {
+        let kept = chunk.evaluate(block, self, scratch);
         mask.iter_mut().zip(kept).for_each(|(mask, kept)| *mask &= kept);
     }
 
-    /// The rows whose value matches.
-    fn of<L: Lane>(&self, values: Values<'_, L>, room: &mut [u64]) -> BlockMask {
+    /// Returns the positions of the numbers that match, of a block or of fewer.
+    pub(crate) fn matches<L: Lane>(&self, values: Values<'_, L>, scratch: &mut [u64]) -> BlockMask {
         if let Self::Within { lo, hi } = self {
             let most = L::truncate(u64::MAX).widen();
             return match *lo <= most {
@@ -225,7 +193,7 @@ impl Local {
                 false => [0; BLOCK / 64],
             };
         }
-        let (room, keep) = (lanes::<L>(room), &mut [1; BLOCK]);
+        let (room, keep) = (kernel::lanes::<L>(scratch), &mut [1; BLOCK]);
         match values {
             Values::Packed(width, packed) => kernel::unpack(width, packed, room),
             Values::Lanes(lanes) => {
@@ -237,8 +205,8 @@ impl Local {
         kernel::to_bits(keep)
     }
 
-    /// Whether no value of a block can match because all of them are at least `smallest`.
-    fn beyond(&self, smallest: u64) -> bool {
+    /// Returns true if no number can match that is at least `smallest`.
+    pub(crate) fn excludes_from(&self, smallest: u64) -> bool {
         matches!(self, Self::Within { hi, .. } if *hi < smallest)
     }
 
@@ -280,18 +248,11 @@ impl Local {
     }
 }
 
-/// Room for a block of lanes, in words.
-pub(crate) fn lanes<L: Lane>(room: &mut [u64]) -> &mut [L; BLOCK] {
-    let bytes = &mut room.as_mut_bytes()[..BLOCK * size_of::<L>()];
-    let lanes = <[L]>::mut_from_bytes(bytes).expect("words are aligned for every lane");
-    lanes.try_into().expect("the length is that of a block")
-}
-
 fn set_bit(bits: &mut [u64], at: usize) {
     bits[at / 64] |= 1 << (at % 64);
 }
 
-/// The bit as 0 or 1; 0 beyond the end.
+/// Returns the bit as 0 or 1; 0 behind the end.
 #[inline]
 fn bit(bits: &[u64], at: usize) -> u8 {
     bits.get(at / 64).map_or(0, |word| (word >> (at % 64) & 1) as u8)
@@ -300,7 +261,7 @@ fn bit(bits: &[u64], at: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::{ENCODINGS, Encoded, encode_as};
+    use crate::chunk::{CODECS, Encoded, encode_as};
     use proptest::prelude::*;
 
     proptest! {
@@ -345,7 +306,7 @@ mod tests {
             let codes: Vec<u64> = (0..codes.len() * 2).map(|row| codes[row % codes.len() / repeat]).collect();
             let nulls: Vec<u32> =
                 (0u32..).zip(&codes).filter(|(_, code)| has_null && **code == 0).map(|(row, _)| row).collect();
-            for encoding in ENCODINGS {
+            for encoding in CODECS {
                 if let Some(encoded) = encode_as(encoding, &codes, &nulls) {
                     compare(&encoded, &codes, &predicate);
                 }
@@ -355,13 +316,13 @@ mod tests {
 
     /// Compares what a chunk of these codes (which are keys here) keeps with what it should.
     fn compare(encoded: &Encoded, codes: &[u64], predicate: &CodePredicate) {
-        let chunk = KeysChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
+        let chunk = KeyChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
         let zone = (encoded.entry.min, encoded.entry.max);
-        let local = Local::new(predicate, &chunk, chunk.key_base(), zone).stored(&chunk);
+        let local = chunk.translate(ChunkPredicate::new(predicate, &chunk, chunk.key_base(), zone));
         for (block, codes) in codes.chunks(BLOCK).enumerate() {
             let mut mask = [u64::MAX; BLOCK / 64];
             local.apply(&chunk, block, &mut [0; BLOCK], &mut mask);
-            if local == Local::Nothing {
+            if local == ChunkPredicate::Nothing {
                 mask.fill(0);
             }
             for (row, &code) in codes.iter().enumerate() {
