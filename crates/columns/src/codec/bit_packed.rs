@@ -3,13 +3,13 @@
 use super::choose::ChunkStats;
 use super::{CodeMap, Codec};
 use crate::Encoding;
-use crate::bitset::Bitset;
-use crate::chunk::KeyChunk;
-use crate::chunk_predicate::ChunkPredicate;
-use crate::codes::Code;
+use crate::codec::chunk::KeyChunk;
+use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::{BLOCK, BLOCK_BYTES_PER_BIT, CODEC_BIT_PACKED};
 use crate::kernel::{self, Lane, Values, with_lane};
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::codes::Code;
+use crate::read::select::BlockMask;
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 

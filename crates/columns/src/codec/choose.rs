@@ -5,9 +5,9 @@
 //! value in the lane of its type, for comparisons.
 
 use super::{Encoder, encoders, run_length};
+use crate::codec::sketch::mix;
 use crate::format::{BLOCK, CODEC_BIT_PACKED};
 use crate::kernel::with_lane;
-use crate::sketch::mix;
 use std::cell::OnceCell;
 
 /// Returns the bytes that a codec must save before it replaces bit-packed offsets: `bits` for each row, for its slower
@@ -176,7 +176,7 @@ pub(crate) fn encode_with(codec: u8, width: usize, offsets: &[u64]) -> Option<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::width_of;
+    use crate::codec::chunk::width_of;
     use crate::format::{CODEC_DELTA, CODEC_DICTIONARY, CODEC_PLAIN, CODEC_RUN_LENGTHS, CODEC_RUN_STARTS};
 
     /// The encoding of values that `value` makes of their row's number.

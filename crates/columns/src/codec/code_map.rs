@@ -1,8 +1,8 @@
 //! The map from the offsets of a chunk to codes: [`CodeMap`].
 
-use crate::codes::Code;
 use crate::format::BLOCK;
 use crate::kernel::{self, Lane};
+use crate::read::codes::Code;
 
 /// Maps the offsets of one chunk to codes, or to slots of the caller: `min(offset + shift, most)`, and NULL to a value of
 /// its own.

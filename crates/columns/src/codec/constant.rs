@@ -3,12 +3,12 @@
 use super::choose::ChunkStats;
 use super::{CodeMap, Codec};
 use crate::Encoding;
-use crate::bitset::Bitset;
-use crate::chunk_predicate::ChunkPredicate;
-use crate::codes::Code;
+use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::{BLOCK, CODEC_BIT_PACKED};
 use crate::kernel::{self, Lane, Values};
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::codes::Code;
+use crate::read::select::BlockMask;
 use std::ops::Range;
 
 /// A chunk without bytes. It has the number of bit-packed chunks, of which it is the one with zero bits a row.

@@ -9,12 +9,12 @@ use super::choose::{ChunkStats, decode_penalty};
 use super::sections::{SectionsReader, SectionsWriter, typed};
 use super::{CodeMap, Codec};
 use crate::Encoding;
-use crate::chunk::width_of;
-use crate::chunk_predicate::ChunkPredicate;
-use crate::codes::Code;
+use crate::codec::chunk::width_of;
+use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::{BLOCK, CODEC_DELTA, KeysHeader, align_up};
 use crate::kernel::{self, Lane, Values, with_lane};
-use crate::select::BlockMask;
+use crate::read::codes::Code;
+use crate::read::select::BlockMask;
 use std::ops::Range;
 
 /// Bits a row that differences must save to be chosen.

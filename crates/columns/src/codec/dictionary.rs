@@ -9,13 +9,13 @@ use super::choose::{ChunkStats, decode_penalty};
 use super::sections::{SectionsReader, SectionsWriter, typed};
 use super::{CodeMap, Codec};
 use crate::Encoding;
-use crate::bitset::Bitset;
-use crate::chunk::{KeyChunk, width_of};
-use crate::chunk_predicate::ChunkPredicate;
-use crate::codes::Code;
+use crate::codec::chunk::{KeyChunk, width_of};
+use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::{BLOCK, CODEC_DICTIONARY, KeysHeader, align_up};
 use crate::kernel::{self, Lane, with_lane};
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::codes::Code;
+use crate::read::select::BlockMask;
 use std::ops::Range;
 
 /// Bits a row that a dictionary must save to be chosen.

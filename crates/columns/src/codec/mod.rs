@@ -9,6 +9,8 @@
 
 pub(crate) mod bit_packed;
 pub(crate) mod choose;
+pub(crate) mod chunk;
+pub(crate) mod chunk_predicate;
 mod code_map;
 mod constant;
 mod delta;
@@ -17,17 +19,18 @@ pub(crate) mod plain;
 mod run_length;
 mod run_starts;
 mod sections;
+pub(crate) mod sketch;
 
 pub(crate) use code_map::CodeMap;
 
 use crate::Encoding;
-use crate::bitset::Bitset;
-use crate::chunk::KeyChunk;
-use crate::chunk_predicate::ChunkPredicate;
-use crate::codes::Code;
+use crate::codec::chunk::KeyChunk;
+use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::BLOCK;
 use crate::kernel::{Lane, with_lane};
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::codes::Code;
+use crate::read::select::BlockMask;
 use choose::ChunkStats;
 use std::ops::Range;
 

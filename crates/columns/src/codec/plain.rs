@@ -5,12 +5,12 @@ use super::choose::ChunkStats;
 use super::sections::typed;
 use super::{CodeMap, Codec};
 use crate::Encoding;
-use crate::bitset::Bitset;
-use crate::chunk_predicate::ChunkPredicate;
-use crate::codes::Code;
+use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::{BLOCK, CODEC_PLAIN};
 use crate::kernel::{self, Lane, Values, with_lane};
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::codes::Code;
+use crate::read::select::BlockMask;
 use std::ops::Range;
 use zerocopy::IntoBytes;
 

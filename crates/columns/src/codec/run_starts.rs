@@ -1,7 +1,7 @@
 //! Conversions between the lengths of runs and a bit for each row at which one starts.
 
 use crate::format::BLOCK;
-use crate::select::BlockMask;
+use crate::read::select::BlockMask;
 
 /// Returns the rows at which runs of these lengths (less one) start. Runs behind the last row of the block are ignored.
 pub(crate) fn starts_of(lengths: &[u8]) -> BlockMask {

@@ -4,9 +4,9 @@
 #[cfg(target_arch = "x86_64")]
 use super::filter_avx2;
 use super::{Lane, packed_len};
-use crate::bitset::Bitset;
 use crate::format::BLOCK;
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::select::BlockMask;
 
 /// Where the values of a block are.
 #[derive(Debug, Clone, Copy)]

@@ -9,9 +9,9 @@ use zerocopy::IntoBytes;
 use super::filter::Values;
 use super::simd::{Words, gather, load_bytes};
 use super::{Lane, in_lanes};
-use crate::bitset::Bitset;
 use crate::format::BLOCK;
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::select::BlockMask;
 
 /// A row of lanes.
 type Row = [__m256i; 4];

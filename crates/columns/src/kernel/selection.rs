@@ -5,9 +5,9 @@
 use super::filter_avx2::{Bits, eight_places};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{load_eight, load_rows, store_rows};
-use crate::bitset::Bitset;
 use crate::format::BLOCK;
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::select::BlockMask;
 
 /// Room that [`rows_of`] needs behind what it finds.
 pub(crate) const ROOM: usize = 8;

@@ -3,7 +3,7 @@
 use crate::common::dram_pool;
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array};
 use halocline_columns::{
-    BLOCK_ROWS, BlockMask, Code, CodePredicate, Column, Encoding, Bitset, Segment, Table, TableEncoding,
+    BLOCK_ROWS, Bitset, BlockMask, Code, CodePredicate, Column, Encoding, Segment, Table, TableEncoding,
     TableOptions, TableProperties, TableWriter, compact, create_table, delete_rows,
 };
 use halocline_workloads::SplitMix64;
