@@ -37,81 +37,40 @@
 //! # }
 //! ```
 
-mod accept;
-mod add_column;
-mod alter;
-mod blob;
-mod build;
-mod bytes_array;
-mod check;
-mod chunk;
-mod cluster;
-mod codes;
-mod column;
-mod column_writer;
-pub mod compact;
-mod defaults;
-mod deletions;
-mod dictionary;
-mod dictionary_writer;
-mod directory;
-mod draft;
-mod encoding;
+mod codec;
 mod error;
-mod filter;
 mod format;
-#[cfg(test)]
-mod format_tests;
-mod interner;
 mod kernel;
-mod live;
-mod mask;
-mod meta;
 mod options;
-mod physical;
-mod places;
-mod predicate;
-mod ranking;
-mod reads;
-mod scan;
-mod segment;
-mod segment_writer;
-mod select;
-mod selection;
-mod shares;
-mod sketch;
-mod space;
-mod strings;
-mod strings_writer;
+mod read;
 mod table;
 mod types;
-mod verified;
-mod wide;
-mod writer;
+mod write;
 
-pub use add_column::add_column;
-pub use alter::{
+pub use error::{ColumnsError, Result};
+pub use format::meta::uid_of_version_1;
+pub use format::wide::holds_wide_decimals;
+pub use kernel::rows_in;
+pub use options::{TableEncoding, TableOptions, TableStats};
+pub use read::bitset::Bitset;
+pub use read::codes::{BLOCK_ROWS, ChunkInfo, Code, CodeReader, Encoding};
+pub use read::column::Column;
+pub use read::dictionary::Dictionary;
+pub use read::filter::CodeFilter;
+pub use read::predicate::CodePredicate;
+pub use read::segment::Segment;
+pub use read::select::BlockMask;
+pub use read::selection::Selection;
+pub use read::space::CodeSpace;
+pub use table::add_column::add_column;
+pub use table::alter::{
     TableProperties, create_table, delete_rows, rename_column, rename_table, set_cluster, truncate,
 };
-pub use codes::{BLOCK_ROWS, ChunkInfo, Code, CodeReader, Encoding};
-pub use column::Column;
-pub use defaults::set_default;
-pub use dictionary::Dictionary;
-pub use error::{ColumnsError, Result};
-pub use filter::CodeFilter;
-pub use kernel::rows_in;
-pub use meta::uid_of_version_1;
-pub use options::{TableEncoding, TableOptions, TableStats};
-pub use places::PlaceBits;
-pub use predicate::CodePredicate;
-pub use ranking::{RankedStrings, rank_strings};
-pub use segment::Segment;
-pub use select::BlockMask;
-pub use selection::Selection;
-pub use space::CodeSpace;
+pub use table::compact;
+pub use table::defaults::set_default;
 pub use table::{Table, TableHead};
-pub use wide::holds_wide_decimals;
-pub use writer::TableWriter;
+pub use write::ranking::{RankedStrings, rank_strings};
+pub use write::writer::TableWriter;
 
 /// A row of a segment, counted from 0.
 pub type RowId = u32;

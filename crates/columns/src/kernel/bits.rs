@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "loops that are built for AVX2 and BMI2 too")]
 
 use crate::format::BLOCK;
-use crate::select::BlockMask;
+use crate::read::select::BlockMask;
 
 /// Bytes 0 and 1 as bits: byte i is bit i % 64 of word i / 64.
 #[inline(always)]

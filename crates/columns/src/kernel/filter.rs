@@ -5,8 +5,8 @@
 use super::filter_avx2;
 use super::{Lane, packed_len};
 use crate::format::BLOCK;
-use crate::places::PlaceBits;
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::select::BlockMask;
 
 /// Where the values of a block are.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ pub(crate) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
 ///
 /// # Panics
 /// As [`within`].
-pub(crate) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &PlaceBits) -> BlockMask {
+pub(crate) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &Bitset) -> BlockMask {
     values.check();
     #[cfg(target_arch = "x86_64")]
     if L::BITS <= 32 && std::arch::is_x86_feature_detected!("avx2") {
@@ -91,7 +91,7 @@ mod tests {
         let mut packed = vec![L::default(); packed_len::<L>(width)];
         pack(width, &values, &mut packed);
         let (lo, span) = (L::truncate(mask / 5), L::truncate(mask / 3));
-        let mut bits = PlaceBits::new(mask.min(100_000) as u32 + 60);
+        let mut bits = Bitset::new(mask.min(100_000) as u32 + 60);
         for place in (0..bits.places()).filter(|place| place % 31 < 9 && place % 7 != 1) {
             bits.set(place);
         }

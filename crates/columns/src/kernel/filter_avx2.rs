@@ -10,8 +10,8 @@ use super::filter::Values;
 use super::simd::{Words, gather, load_bytes};
 use super::{Lane, in_lanes};
 use crate::format::BLOCK;
-use crate::places::PlaceBits;
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::select::BlockMask;
 
 /// A row of lanes.
 type Row = [__m256i; 4];
@@ -25,7 +25,7 @@ pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
 
 /// As [`filter::lookup`](super::filter::lookup).
 #[target_feature(enable = "avx2")]
-pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &PlaceBits) -> BlockMask {
+pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &Bitset) -> BlockMask {
     let (add, bits) = (_mm256_set1_epi32(add as i32), Bits::of(bits));
     by_rows(values, |row| {
         row_lookup::<L>(row, |places| eight_places(_mm256_add_epi32(places, add), bits))
@@ -208,7 +208,7 @@ fn row_lookup<L: Lane>(row: Row, eight: impl Fn(__m256i) -> u32) -> u128 {
     found
 }
 
-/// [`PlaceBits`] as eight lookups at once want them.
+/// [`Bitset`] as eight lookups at once want them.
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
     words: Words<'a>,
@@ -220,7 +220,7 @@ pub(super) struct Bits<'a> {
 impl<'a> Bits<'a> {
     #[target_feature(enable = "avx2")]
     #[inline]
-    pub(super) fn of(bits: &'a PlaceBits) -> Self {
+    pub(super) fn of(bits: &'a Bitset) -> Self {
         Self {
             words: Words::of(bits.words().as_bytes()),
             last: _mm256_set1_epi32(bits.places() as i32),

@@ -211,6 +211,13 @@ pub(crate) fn unpack_one<L: Lane>(width: usize, packed: &[L], index: usize) -> L
     unsafe { L::unchecked_unpack_single(width, packed, index) }
 }
 
+/// Returns words as the lanes of a block.
+pub(crate) fn lanes<L: Lane>(room: &mut [u64]) -> &mut [L; BLOCK] {
+    let bytes = &mut room.as_mut_bytes()[..BLOCK * size_of::<L>()];
+    let lanes = <[L]>::mut_from_bytes(bytes).expect("words are aligned for every lane");
+    lanes.try_into().expect("the length is that of a block")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

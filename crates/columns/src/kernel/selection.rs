@@ -6,8 +6,8 @@ use super::filter_avx2::{Bits, eight_places};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{load_eight, load_rows, store_rows};
 use crate::format::BLOCK;
-use crate::places::PlaceBits;
-use crate::select::BlockMask;
+use crate::read::bitset::Bitset;
+use crate::read::select::BlockMask;
 
 /// Room that [`rows_of`] needs behind what it finds.
 pub(crate) const ROOM: usize = 8;
@@ -38,7 +38,7 @@ pub(crate) fn rows_of(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
 ///
 /// # Panics
 /// If the lengths differ.
-pub(crate) fn keep_rows(rows: &mut [u16], places: &[u32], bits: &PlaceBits) -> usize {
+pub(crate) fn keep_rows(rows: &mut [u16], places: &[u32], bits: &Bitset) -> usize {
     assert!(rows.len() == places.len(), "one place for each row");
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
@@ -63,7 +63,7 @@ fn rows_each(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
 
 /// From a row on, of which `kept` have been moved to the front. No branch depends on whether one stays.
 #[inline(always)]
-fn keep_each(rows: &mut [u16], from: usize, mut kept: usize, places: &[u32], bits: &PlaceBits) -> usize {
+fn keep_each(rows: &mut [u16], from: usize, mut kept: usize, places: &[u32], bits: &Bitset) -> usize {
     for (at, place) in (from..).zip(&places[from..]) {
         rows[kept] = rows[at];
         kept += bits.has(*place);
@@ -124,7 +124,7 @@ fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt")]
-fn keep_avx2(rows: &mut [u16], places: &[u32], bits: &PlaceBits) -> usize {
+fn keep_avx2(rows: &mut [u16], places: &[u32], bits: &Bitset) -> usize {
     use std::arch::x86_64::{_mm_add_epi16, _mm_mullo_epi16, _mm_set1_epi16, _mm_shuffle_epi8};
     let (lookup, mut kept) = (Bits::of(bits), 0);
     for (at, eight) in (0..).step_by(8).zip(places.as_chunks::<8>().0) {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn loops_agree() {
         let word = |seed: usize| (seed as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut bits = PlaceBits::new(1000);
+        let mut bits = Bitset::new(1000);
         (0..1000).filter(|place| place % 3 == 0).for_each(|place| {
             bits.set(place);
         });

@@ -3,7 +3,7 @@
 use crate::common::dram_pool;
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array};
 use halocline_columns::{
-    BLOCK_ROWS, BlockMask, Code, CodePredicate, Column, Encoding, PlaceBits, Segment, Table, TableEncoding,
+    BLOCK_ROWS, Bitset, BlockMask, Code, CodePredicate, Column, Encoding, Segment, Table, TableEncoding,
     TableOptions, TableProperties, TableWriter, compact, create_table, delete_rows,
 };
 use halocline_workloads::SplitMix64;
@@ -104,7 +104,7 @@ fn check_reader<C: Code>(column: &Column, codes: &[u64], rng: &mut SplitMix64) {
 fn check_filter(column: &Column, codes: &[u64], has_null: bool, rng: &mut SplitMix64) {
     let first = codes[rng.below(codes.len() as u64) as usize];
     let span = codes.iter().max().map_or(0, |most| most.saturating_sub(first)) / 2;
-    let mut bits = PlaceBits::new((span + 1).min(100_000) as u32);
+    let mut bits = Bitset::new((span + 1).min(100_000) as u32);
     (0..bits.places()).step_by(3).for_each(|place| {
         bits.set(place);
     });

@@ -93,13 +93,15 @@ fn table(pool: &Pool) -> Result<Table> {
 
 #[test]
 fn no_flipped_bit_gives_a_wrong_answer_or_is_copied() {
-    let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) % (1 << 40);
-    println!("seed {seed}");
-    let (medium, pool, extents) = written(seed);
-    assert!(
-        extents.iter().any(|extent| extent.sums),
-        "there are large extents: {extents:?}"
-    );
+    let first = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) % (1 << 40);
+    // A few seeds give columns so small that no extent has sums of its blocks.
+    let written = (first..first + 100).find_map(|seed| {
+        println!("seed {seed}");
+        let (medium, pool, extents) = written(seed);
+        let large = extents.iter().any(|extent| extent.sums);
+        large.then_some((seed, medium, pool, extents))
+    });
+    let (seed, medium, pool, extents) = written.expect("most seeds give large extents");
     let expected: Vec<String> = {
         let table = table(&pool).expect("intact");
         let answers = answers(&table.segments()[0]).into_iter();

@@ -4,7 +4,7 @@
 //! several keys share a bit in a second, coarse vector that does fit. While all rows of a block are looked
 //! up, they are looked up there first, and those that pass (an eighth at most) once more.
 
-use halocline_columns::PlaceBits;
+use halocline_columns::Bitset;
 
 use super::sparse::HashedKeys;
 use crate::{JoinError, JoinResult};
@@ -25,9 +25,9 @@ const ROUGH: u32 = 8;
 #[derive(Debug, Clone)]
 pub(super) struct DenseKeys {
     pub(super) low: i64,
-    pub(super) present: PlaceBits,
+    pub(super) present: Bitset,
     /// The same with fewer bits, which several slots share, if looking these up first pays.
-    pub(super) rough: Option<PlaceBits>,
+    pub(super) rough: Option<Bitset>,
     pub(super) group_of: GroupOf,
 }
 
@@ -52,7 +52,7 @@ impl DenseKeys {
         exists: bool,
     ) -> JoinResult<(DenseKeys, usize)> {
         let mut different = 0;
-        let mut present = PlaceBits::new(places);
+        let mut present = Bitset::new(places);
         let rows = rows.map(|(key, group)| (key.wrapping_sub(low) as u32, group));
         for (place, _) in rows.clone() {
             if !present.set(place) {
@@ -84,7 +84,7 @@ impl DenseKeys {
 
     /// Returns the number of bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
-        let rough = self.rough.as_ref().map_or(0, PlaceBits::bytes);
+        let rough = self.rough.as_ref().map_or(0, Bitset::bytes);
         self.present.bytes() + rough + self.group_of.bytes()
     }
 
@@ -98,7 +98,7 @@ impl DenseKeys {
 }
 
 /// Returns bits that several slots share, if they rule out most rows.
-fn rough(present: &PlaceBits) -> Option<PlaceBits> {
+fn rough(present: &Bitset) -> Option<Bitset> {
     let shift = present.bytes().div_ceil(QUICK).next_power_of_two().ilog2();
     // As if no two of those that are set shared one.
     let most = u64::from(present.count()) << shift;

@@ -1,0 +1,300 @@
+//! A table's durable description: the metadata of its pool object, JSON.
+//!
+//! Invariants: segment ids are distinct and below `next_segment`, so that no id is ever given twice; the uid is not 0.
+
+use crate::error::damaged;
+use crate::format::{FORMAT_MARKED, FORMAT_PACKED, FORMAT_WIDE};
+use crate::table::defaults::DefaultMeta;
+use crate::types::{parse_type, type_name};
+use crate::{ColumnsError, Result, TableEncoding};
+use arrow_array::ArrayRef;
+use arrow_schema::{Field, Schema, SchemaRef};
+use halocline_pool::{Object, ObjectKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+use xxhash_rust::xxh3::Xxh3;
+
+/// The newest version this program reads: that of tables with decimals of more than 64 bits, in segments of the fourth
+/// format or as a default.
+pub(crate) const VERSION: u32 = 6;
+/// Version of other tables with segments of the third format.
+const MARKED: u32 = 5;
+/// Version of other tables with segments of a format beyond the first, or an encoding.
+const ENCODED: u32 = 4;
+/// Version of other tables with defaults.
+const WITH_DEFAULTS: u32 = 3;
+/// Version of all others.
+const PLAIN: u32 = 2;
+
+/// Name of a table's object in the pool.
+pub(crate) fn object_name(table: &str) -> String {
+    format!("table/{table}")
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TableMeta {
+    pub(crate) v: u32,
+    /// Tells tables apart, whatever their names.
+    #[serde(default)]
+    pub(crate) uid: u64,
+    /// Id of the segment that is written next.
+    #[serde(default)]
+    pub(crate) next_segment: u64,
+    pub(crate) columns: Vec<ColumnMeta>,
+    /// Columns by which rows are sorted when they are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cluster: Option<Vec<String>>,
+    /// How values are stored, if not as chosen chunk by chunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    pub(crate) segments: Vec<SegmentMeta>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ColumnMeta {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) data_type: String,
+    pub(crate) nullable: bool,
+    /// What it takes where a statement gives no value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) default: Option<DefaultMeta>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SegmentMeta {
+    #[serde(default)]
+    pub(crate) id: u64,
+    pub(crate) rows: u64,
+    /// Extents of the object that are this segment's: its directory, its parts, and its deleted rows if there are any.
+    pub(crate) extents: usize,
+    /// Rows that are deleted.
+    #[serde(default)]
+    pub(crate) deleted: u64,
+    /// A `FORMAT_` constant: which encodings its chunks may have, and how decimals may be stored.
+    #[serde(default = "packed", skip_serializing_if = "is_packed")]
+    pub(crate) format: u32,
+}
+
+fn packed() -> u32 {
+    FORMAT_PACKED
+}
+
+fn is_packed(format: &u32) -> bool {
+    *format == FORMAT_PACKED
+}
+
+/// Greatest number that the next segment may have: ids are never used again, so that they must not run out.
+const MAX_SEGMENT: u64 = u64::MAX / 2;
+
+#[derive(Deserialize)]
+struct VersionOnly {
+    v: u32,
+}
+
+impl ColumnMeta {
+    /// # Errors
+    /// [`ColumnsError::UnsupportedType`].
+    pub(crate) fn new(field: &Field) -> Result<Self> {
+        let data_type = type_name(field.data_type()).ok_or_else(|| ColumnsError::UnsupportedType {
+            column: field.name().clone(),
+            data_type: field.data_type().clone(),
+        })?;
+        Ok(Self {
+            name: field.name().clone(),
+            data_type,
+            nullable: field.is_nullable(),
+            default: None,
+        })
+    }
+}
+
+impl TableMeta {
+    /// The description of an empty table, with a new uid.
+    ///
+    /// # Errors
+    /// [`ColumnsError::UnsupportedType`], [`ColumnsError::DuplicateColumn`].
+    pub(crate) fn new(schema: &Schema) -> Result<Self> {
+        let mut columns: Vec<ColumnMeta> = Vec::new();
+        for field in schema.fields() {
+            if columns.iter().any(|column| column.name == *field.name()) {
+                return Err(ColumnsError::DuplicateColumn {
+                    column: field.name().clone(),
+                });
+            }
+            columns.push(ColumnMeta::new(field)?);
+        }
+        Ok(Self {
+            v: PLAIN,
+            uid: new_uid(),
+            next_segment: 0,
+            columns,
+            cluster: None,
+            encoding: None,
+            segments: Vec::new(),
+        })
+    }
+
+    /// The description of table `name` in its object.
+    ///
+    /// # Errors
+    /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NewerFormat`], [`ColumnsError::Damaged`].
+    pub(crate) fn of_object(object: Option<Object>, name: &str) -> Result<(Object, Self)> {
+        let object = object
+            .filter(|object| object.kind() == ObjectKind::TABLE)
+            .ok_or_else(|| ColumnsError::NoSuchTable { name: name.into() })?;
+        let meta = Self::parse(name, &object)?;
+        Ok((object, meta))
+    }
+
+    fn parse(table: &str, object: &Object) -> Result<Self> {
+        let place = || format!("table `{table}`");
+        let wrong = |error: serde_json::Error| damaged(place(), error.to_string());
+        let VersionOnly { v } = serde_json::from_slice(object.meta()).map_err(wrong)?;
+        if v > VERSION {
+            return Err(ColumnsError::NewerFormat {
+                name: table.into(),
+                version: v,
+                supported: VERSION,
+            });
+        }
+        let mut meta: Self = serde_json::from_slice(object.meta()).map_err(wrong)?;
+        if v < 2 {
+            meta.uid = uid_of_version_1(table, extents_hash(object));
+            meta.next_segment = meta.segments.len() as u64;
+            (0u64..)
+                .zip(&mut meta.segments)
+                .for_each(|(id, segment)| segment.id = id);
+        }
+        if let Some(segment) = meta.segments.iter().find(|segment| segment.format > FORMAT_WIDE) {
+            let what = format!("segment {} has the unknown format {}", segment.id, segment.format);
+            return Err(damaged(place(), what));
+        }
+        meta.encoding().map_err(|what| damaged(place(), what))?;
+        let ids: BTreeSet<u64> = meta.segments.iter().map(|segment| segment.id).collect();
+        let above = ids.last().is_some_and(|&last| last >= meta.next_segment);
+        let no_more = meta.next_segment > MAX_SEGMENT;
+        if meta.uid == 0 || above || no_more || ids.len() != meta.segments.len() {
+            return Err(damaged(place(), "its numbers contradict each other"));
+        }
+        Ok(meta)
+    }
+
+    /// The bytes of the object, of the oldest version that says all of it: a program that knew no defaults would lose
+    /// them, one that does not know an encoding, or decimals as strings, would take it for damage.
+    pub(crate) fn encode(&mut self) -> Vec<u8> {
+        let has_default = self.columns.iter().any(|column| column.default.is_some());
+        let defaults = self.columns.iter().filter_map(|column| column.default.as_ref());
+        let mut defaults = defaults.map(DefaultMeta::is_wide);
+        let newest = self.segments.iter().map(|segment| segment.format).max();
+        self.v = match newest.unwrap_or(FORMAT_PACKED) {
+            FORMAT_WIDE.. => VERSION,
+            _ if defaults.any(|wide| wide) => VERSION,
+            FORMAT_MARKED => MARKED,
+            format if format > FORMAT_PACKED || self.encoding.is_some() => ENCODED,
+            _ if has_default => WITH_DEFAULTS,
+            _ => PLAIN,
+        };
+        serde_json::to_vec(self).expect("plain data always serialises")
+    }
+
+    /// How values are stored.
+    ///
+    /// # Errors
+    /// There is no such way; [`of_object`](Self::of_object) has made sure that there is.
+    pub(crate) fn encoding(&self) -> std::result::Result<TableEncoding, String> {
+        let name = self.encoding.as_deref();
+        name.map_or(Ok(TableEncoding::default()), str::parse)
+    }
+
+    /// Decides how values are stored from now on.
+    pub(crate) fn set_encoding(&mut self, encoding: TableEncoding) {
+        self.encoding = (encoding != TableEncoding::default()).then(|| encoding.name().to_owned());
+    }
+
+    pub(crate) fn schema(&self, table: &str) -> Result<SchemaRef> {
+        let fields = self.columns.iter().map(|column| {
+            let data_type = parse_type(&column.data_type).ok_or_else(|| {
+                damaged(
+                    format!("table `{table}`, column `{}`", column.name),
+                    format!("unknown type `{}`", column.data_type),
+                )
+            })?;
+            Ok(Field::new(&column.name, data_type, column.nullable))
+        });
+        Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
+    }
+
+    /// The default of each column, as [`Table::default_value`](crate::Table::default_value) gives it. `schema` is the
+    /// table's own.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub(crate) fn defaults(&self, table: &str, schema: &Schema) -> Result<Vec<Option<ArrayRef>>> {
+        let of_column = |(column, field): (&ColumnMeta, &Arc<Field>)| {
+            let place = || format!("table `{table}`, column `{}`", column.name);
+            let default = column.default.as_ref();
+            default
+                .map(|default| default.value(&place(), field.data_type()))
+                .transpose()
+        };
+        self.columns.iter().zip(schema.fields()).map(of_column).collect()
+    }
+
+    /// Which of the object's `extents` each segment has.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`].
+    pub(crate) fn extent_ranges(&self, table: &str, extents: usize) -> Result<Vec<Range<usize>>> {
+        let mut end = 0;
+        let mut ranges = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
+            let start = end;
+            end = start + segment.extents.min(extents + 1);
+            let needed = 1 + usize::from(segment.deleted > 0);
+            if segment.extents < needed || end > extents {
+                return Err(damaged(
+                    format!("table `{table}`, segment {}", segment.id),
+                    "lacks extents",
+                ));
+            }
+            ranges.push(start..end);
+        }
+        if end != extents {
+            return Err(damaged(
+                format!("table `{table}`"),
+                "has extents that no segment names",
+            ));
+        }
+        Ok(ranges)
+    }
+}
+
+/// A number that no other table has, as good as surely.
+fn new_uid() -> u64 {
+    RandomState::new()
+        .hash_one((std::process::id(), SystemTime::now()))
+        .max(1)
+}
+
+/// xxh3 over length and checksum of each extent of an object.
+fn extents_hash(object: &Object) -> u64 {
+    let mut hash = Xxh3::new();
+    for i in 0..object.extent_count() {
+        let extent = object.extent_ref(i);
+        hash.update(&extent.len.to_le_bytes());
+        hash.update(&extent.checksum.to_le_bytes());
+    }
+    hash.digest()
+}
+
+/// The identity of a table that a version 1 program wrote: `hash` is the xxh3 over length and checksum of each of its
+/// extents, as the indexes of version 1 have it.
+pub fn uid_of_version_1(name: &str, hash: u64) -> u64 {
+    let bytes = [name.as_bytes(), &hash.to_le_bytes()].concat();
+    crate::format::checksum(&bytes).max(1)
+}

@@ -1,0 +1,138 @@
+//! Sets of places, a bit for each: what probes look up.
+
+/// Bits by place; places behind the last have none. As many as a power of two may share one: it is set then if that of any of them is.
+#[derive(Debug, Clone)]
+pub struct Bitset {
+    /// One bit for each place, or each that share it, and one at least behind the last, which is 0.
+    words: Vec<u64>,
+    /// A multiple of those that share a bit.
+    places: u32,
+    /// The logarithm of how many share a bit.
+    shift: u32,
+}
+
+impl Bitset {
+    /// So many, none of them set.
+    pub fn new(places: u32) -> Self {
+        Self {
+            words: vec![0; places as usize / 64 + 1],
+            places,
+            shift: 0,
+        }
+    }
+
+    /// The same places, of which `1 << shift` share a bit; their number is rounded up to whole bits. O(places / 64 + bits set).
+    ///
+    /// # Panics
+    /// If some of them share one already, there are more than 2^31, or `shift` is more than 31.
+    #[must_use]
+    pub fn shared(&self, shift: u32) -> Self {
+        assert!(
+            self.shift == 0 && self.places <= 1 << 31,
+            "places share a bit once"
+        );
+        let bits = self.places.div_ceil(1 << shift);
+        let mut shared = Self {
+            words: vec![0; bits as usize / 64 + 1],
+            places: bits << shift,
+            shift,
+        };
+        for (first, word) in (0..).step_by(64).zip(&self.words) {
+            let mut word = *word;
+            while word != 0 {
+                shared.set(first + word.trailing_zeros());
+                word &= word - 1;
+            }
+        }
+        shared
+    }
+
+    /// Sets the bit of a place; says whether it was set.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub fn set(&mut self, place: u32) -> bool {
+        assert!(place < self.places, "there is no such place");
+        let place = place >> self.shift;
+        let (word, bit) = (&mut self.words[place as usize / 64], 1 << (place % 64));
+        let was = *word & bit != 0;
+        *word |= bit;
+        was
+    }
+
+    /// How many places there are: what is read from here on has no bit.
+    pub fn places(&self) -> u32 {
+        self.places
+    }
+
+    /// The logarithm of how many places share a bit.
+    pub fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// Bits that are set. O(places / 64).
+    pub fn count(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Whether all of them are set. O(places / 64).
+    pub fn is_full(&self) -> bool {
+        self.count() == self.places >> self.shift
+    }
+
+    /// Bytes of DRAM.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+
+    /// 1 for a place whose bit is set.
+    #[inline(always)]
+    pub fn has(&self, place: u32) -> usize {
+        let place = (place.min(self.places) >> self.shift) as usize;
+        (self.words[place / 64] >> (place % 64)) as usize & 1
+    }
+
+    /// 64 bits each, with one at least behind the last.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_outside_have_no_bit() {
+        for places in [1, 63, 64, 65, 1000] {
+            let mut bits = Bitset::new(places);
+            for place in 0..places {
+                assert!(!bits.set(place));
+                assert!(bits.set(place));
+                assert_eq!(bits.is_full(), place + 1 == places);
+            }
+            assert_eq!(
+                (bits.has(places - 1), bits.has(places), bits.has(u32::MAX)),
+                (1, 0, 0)
+            );
+        }
+    }
+
+    #[test]
+    fn places_share_bits() {
+        for (places, shift) in [(1, 3), (63, 1), (64, 6), (65, 6), (1000, 0), (1000, 4), (5, 31)] {
+            let mut bits = Bitset::new(places);
+            for place in (0..places).filter(|place| place % 37 == 1) {
+                bits.set(place);
+            }
+            let shared = bits.shared(shift);
+            for place in 0..places {
+                let first = place >> shift << shift;
+                let any = (first..first.saturating_add(1 << shift)).any(|place| bits.has(place) == 1);
+                assert_eq!(shared.has(place), usize::from(any), "place {place} of {places}");
+            }
+            assert_eq!((shared.has(shared.places()), shared.has(u32::MAX)), (0, 0));
+            assert!(shared.count() <= bits.count());
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Reads of tables: columns and segments, codes in blocks, selections, strings, and the space of codes.
+
+pub(crate) mod bitset;
+pub(crate) mod bytes_array;
+pub(crate) mod codes;
+pub(crate) mod column;
+pub(crate) mod dictionary;
+pub(crate) mod filter;
+pub(crate) mod predicate;
+pub(crate) mod reads;
+pub(crate) mod scan;
+pub(crate) mod segment;
+pub(crate) mod select;
+pub(crate) mod selection;
+pub(crate) mod space;
+pub(crate) mod strings;
+pub(crate) mod verified;

@@ -1,0 +1,160 @@
+//! One [`Segment`] of a table: its columns, and which of its rows are deleted.
+
+use crate::error::damaged;
+use crate::format::ColumnHeader;
+use crate::format::directory::headers;
+use crate::format::meta::SegmentMeta;
+use crate::read::column::{Column, ColumnParts};
+use crate::table::deletions::Deletions;
+use crate::{ColumnsError, Result};
+use arrow_schema::{Field, SchemaRef};
+use halocline_pool::ExtentBytes;
+use roaring::RoaringBitmap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Rows that were written together: every column of them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    id: u64,
+    rows: usize,
+    chunk_rows: usize,
+    columns: Arc<[Column]>,
+    deletions: Option<Deletions>,
+}
+
+impl Segment {
+    /// `extents` are its directory and parts.
+    pub(crate) fn open(
+        place: &str,
+        schema: &SchemaRef,
+        meta: &SegmentMeta,
+        mut extents: Vec<ExtentBytes>,
+        deletions: Option<Deletions>,
+    ) -> Result<Self> {
+        let parts: Arc<[ExtentBytes]> = extents.split_off(1).into();
+        let directory = extents.remove(0);
+        let (header, headers) = headers(place, &directory)?;
+        let same = headers.len() == schema.fields().len()
+            && header.parts as usize == parts.len()
+            && header.rows == meta.rows;
+        if !same || meta.deleted >= meta.rows {
+            return Err(damaged(place, "directory does not match the table's description"));
+        }
+        let (rows, chunk_rows) = (header.rows as usize, header.chunk_rows as usize);
+        let open = |(number, (field, header)): (usize, (&Arc<Field>, &ColumnHeader))| {
+            Column::open(ColumnParts {
+                place: format!("{place}, column `{}`", field.name()),
+                field: Arc::clone(field),
+                number,
+                header: *header,
+                directory: directory.clone(),
+                parts: Arc::clone(&parts),
+                rows,
+                chunk_rows,
+            })
+        };
+        let columns = schema.fields().iter().zip(headers).enumerate().map(open);
+        Ok(Self {
+            id: meta.id,
+            rows,
+            chunk_rows,
+            columns: columns.collect::<Result<_>>()?,
+            deletions,
+        })
+    }
+
+    /// Its number in the table: never given again, and kept until compaction replaces the segment.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Rows, the deleted ones among them; at least one.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Rows that are not deleted. O(1).
+    pub fn live_rows(&self) -> u64 {
+        self.rows as u64 - self.deletions.as_ref().map_or(0, Deletions::count)
+    }
+
+    /// The deleted rows, `None` if there are none. They are left out by [`select`](Self::select),
+    /// [`count`](Self::count) and [`select_blocks`](Self::select_blocks); columns are read with them. The first call
+    /// verifies and parses them.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
+    pub fn deletions(&self) -> Result<Option<&RoaringBitmap>> {
+        self.deletions.as_ref().map(Deletions::rows).transpose()
+    }
+
+    /// This segment with its deleted rows as if they were not deleted.
+    #[must_use]
+    pub fn with_deleted_rows(&self) -> Self {
+        Self {
+            deletions: None,
+            ..self.clone()
+        }
+    }
+
+    /// This segment for whoever stores what it reads of it; see [`Column::for_copying`].
+    #[must_use]
+    pub fn for_copying(&self) -> Self {
+        Self {
+            columns: self.columns.iter().map(Column::for_copying).collect(),
+            deletions: self.deletions.as_ref().map(Deletions::for_copying),
+            ..self.clone()
+        }
+    }
+
+    /// This segment with `rows` deleted, too, in DRAM only.
+    ///
+    /// # Errors
+    /// [`ColumnsError::RowsOutOfRange`], and as [`deletions`](Self::deletions).
+    pub fn without_rows(&self, rows: &RoaringBitmap) -> Result<Self> {
+        let mut all = rows | self.deletions()?.unwrap_or(&RoaringBitmap::new());
+        if let Some(last) = rows.max() {
+            self.check_rows(&(0..last as usize + 1))?;
+        }
+        all.optimize();
+        Ok(Self {
+            deletions: (!all.is_empty()).then(|| Deletions::of(all)),
+            ..self.clone()
+        })
+    }
+
+    /// Rows per chunk: good bounds for morsels of a parallel scan are multiples of this.
+    pub fn chunk_rows(&self) -> usize {
+        self.chunk_rows
+    }
+
+    /// Column `index` of the table's schema.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn column(&self, index: usize) -> &Column {
+        &self.columns[index]
+    }
+
+    /// All columns, in the order of the schema.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    pub(crate) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
+        check_rows(rows, self.rows)
+    }
+}
+
+/// Whether `rows` lie within `0..total`.
+pub(crate) fn check_rows(rows: &Range<usize>, total: usize) -> Result<()> {
+    if rows.start <= rows.end && rows.end <= total {
+        return Ok(());
+    }
+    Err(ColumnsError::RowsOutOfRange {
+        start: rows.start as u64,
+        end: rows.end as u64,
+        rows: total as u64,
+    })
+}

@@ -1,0 +1,317 @@
+//! Chunks of strings as they are: each string compressed by itself (FSST) with the symbol table of its chunk, or raw
+//! where that is smaller; bit-packed starts, so that any string is found without decoding another.
+//!
+//! Sections of a chunk, each at a multiple of 64: header, symbols and their lengths, block bases, packed starts (each
+//! counted from the base of its block), validity bitmap, bytes. A NULL takes no bytes. Damaged sections give errors
+//! or wrong strings, never a read outside of the chunk.
+
+use crate::format::{
+    ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, CODEC_FSST, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader,
+};
+use crate::kernel::{Lane, SafeDecompressor, fsst_decode, unpack, unpack_one, with_lane};
+use crate::read::bytes_array::BytesBuilder;
+use fsst::Symbol;
+use std::ops::Range;
+use zerocopy::FromBytes;
+
+const HEADER: usize = size_of::<StringsHeader>();
+
+/// What decompresses the strings of one chunk.
+#[derive(Debug)]
+pub(crate) struct SymbolTable {
+    symbols: [Symbol; 255],
+    lengths: [u8; 255],
+}
+
+/// A chunk of strings, checked and ready to be read.
+#[derive(Debug)]
+pub(crate) struct StringsChunk<'a> {
+    entry: &'a ChunkEntry,
+    bases: &'a [u64],
+    offsets: &'a [u8],
+    width: usize,
+    validity: Option<&'a [u8]>,
+    bytes: &'a [u8],
+    table: Option<Box<SymbolTable>>,
+}
+
+/// Why a chunk cannot be read.
+type Defect = &'static str;
+
+impl<'a> StringsChunk<'a> {
+    /// Checks the header and the sections' places. O(1), and O(symbols) to load the symbol table.
+    ///
+    /// # Errors
+    /// What is wrong with the chunk.
+    pub(crate) fn new(entry: &'a ChunkEntry, chunk: &'a [u8]) -> Result<Self, Defect> {
+        const LENGTH: Defect = "a section of the chunk lies outside of it";
+        let rows = entry.rows as usize;
+        let mut this = Self {
+            entry,
+            bases: &[],
+            offsets: &[],
+            width: 0,
+            validity: None,
+            bytes: &[],
+            table: None,
+        };
+        if entry.nulls >= entry.rows {
+            return Ok(this);
+        }
+        let (header, _) =
+            StringsHeader::ref_from_prefix(chunk).map_err(|_| "chunk is shorter than its header")?;
+        let section = |at: u64, len: usize| {
+            let at = usize::try_from(at).ok().filter(|at| at % ALIGN == 0)?;
+            chunk.get(at..at.checked_add(len)?)
+        };
+        let blocks = rows.div_ceil(BLOCK);
+        this.width = header.offset_width as usize;
+        if this.width > 64 {
+            return Err("string offsets are wider than 64 bits");
+        }
+        let bases = section(header.bases_at, (blocks + 1) * 8).ok_or(LENGTH)?;
+        this.bases = <[u64]>::ref_from_bytes(bases).map_err(|_| "chunk is not aligned")?;
+        this.offsets = section(header.offsets_at, blocks * this.width * BLOCK_BYTES_PER_BIT).ok_or(LENGTH)?;
+        let bytes_len = usize::try_from(header.bytes_len).map_err(|_| LENGTH)?;
+        this.bytes = section(header.bytes_at, bytes_len).ok_or(LENGTH)?;
+        if entry.nulls > 0 {
+            this.validity = Some(section(header.validity_at, rows.div_ceil(8)).ok_or(LENGTH)?);
+        }
+        if entry.encoding == CODEC_FSST {
+            this.table = Some(load_symbols(header.symbols as usize, &chunk[HEADER..]).ok_or(LENGTH)?);
+        } else if entry.encoding != CODEC_RAW_STRINGS {
+            return Err("unknown encoding of strings");
+        }
+        Ok(this)
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        match self.validity {
+            Some(validity) => validity[row / 8] >> (row % 8) & 1 == 0,
+            None => self.entry.nulls > 0,
+        }
+    }
+
+    fn stored(&self, start: u64, end: u64) -> Result<&'a [u8], Defect> {
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        range
+            .and_then(|(start, end)| self.bytes.get(start..end))
+            .ok_or("a string lies outside of its chunk")
+    }
+
+    fn lanes<L: Lane>(&self, block: usize) -> &'a [L] {
+        let len = self.width * BLOCK_BYTES_PER_BIT;
+        <[L]>::ref_from_bytes(&self.offsets[block * len..(block + 1) * len]).expect("sections are aligned")
+    }
+
+    /// Calls `each` with the stored bytes of every one of `rows`, `None` for NULL.
+    fn for_each_stored(
+        &self,
+        rows: Range<usize>,
+        mut each: impl FnMut(Option<&'a [u8]>) -> Result<(), Defect>,
+    ) -> Result<(), Defect> {
+        if self.bases.is_empty() {
+            return rows.into_iter().try_for_each(|_| each(None));
+        }
+        let mut starts = [0u64; BLOCK + 1];
+        let mut row = rows.start;
+        while row < rows.end {
+            let (block, first) = (row / BLOCK, row % BLOCK);
+            let last = (rows.end - block * BLOCK).min(BLOCK);
+            with_lane!(self.width, L => {
+                let mut lanes = [L::default(); BLOCK];
+                unpack(self.width, self.lanes::<L>(block), &mut lanes);
+                starts.iter_mut().zip(lanes).for_each(|(start, lane)| *start = lane.widen());
+            });
+            let (base, in_block) = (
+                self.bases[block],
+                (self.entry.rows as usize - block * BLOCK).min(BLOCK),
+            );
+            starts[in_block] = self.bases[block + 1].wrapping_sub(base);
+            for i in first..last {
+                if self.is_null(block * BLOCK + i) {
+                    each(None)?;
+                } else {
+                    each(Some(self.stored(
+                        base.wrapping_add(starts[i]),
+                        base.wrapping_add(starts[i + 1]),
+                    )?))?;
+                }
+            }
+            row = block * BLOCK + last;
+        }
+        Ok(())
+    }
+
+    /// The stored bytes of one row. O(1).
+    fn stored_one(&self, row: usize) -> Result<Option<&'a [u8]>, Defect> {
+        if self.bases.is_empty() || self.is_null(row) {
+            return Ok(None);
+        }
+        let (block, i) = (row / BLOCK, row % BLOCK);
+        let base = self.bases[block];
+        let start = |i: usize| -> u64 {
+            with_lane!(self.width, L => unpack_one(self.width, self.lanes::<L>(block), i).widen())
+        };
+        let end = if i + 1 < BLOCK && row + 1 < self.entry.rows as usize {
+            base.wrapping_add(start(i + 1))
+        } else {
+            self.bases[block + 1]
+        };
+        self.stored(base.wrapping_add(start(i)), end).map(Some)
+    }
+
+    /// Appends the strings of `rows` to `out`.
+    ///
+    /// # Errors
+    /// What is wrong with the chunk.
+    pub(crate) fn read(&self, rows: Range<usize>, out: &mut BytesBuilder) -> Result<(), Defect> {
+        let decoder = self.decoder()?;
+        self.for_each_stored(rows, |stored| push(&decoder, stored, out))
+    }
+
+    /// Appends the strings of single rows to `out`; `rows` are offset by `first`.
+    ///
+    /// # Errors
+    /// What is wrong with the chunk.
+    pub(crate) fn gather(&self, rows: &[u32], first: usize, out: &mut BytesBuilder) -> Result<(), Defect> {
+        let decoder = self.decoder()?;
+        rows.iter()
+            .try_for_each(|&row| push(&decoder, self.stored_one(row as usize - first)?, out))
+    }
+
+    fn decoder(&self) -> Result<Option<SafeDecompressor<'_>>, Defect> {
+        match &self.table {
+            None => Ok(None),
+            Some(table) => SafeDecompressor::new(&table.symbols, &table.lengths)
+                .map(Some)
+                .ok_or("a symbol is longer than 8 bytes"),
+        }
+    }
+}
+
+fn push(
+    decoder: &Option<SafeDecompressor<'_>>,
+    stored: Option<&[u8]>,
+    out: &mut BytesBuilder,
+) -> Result<(), Defect> {
+    match (stored, decoder) {
+        (None, _) => out.push_null(),
+        (Some(bytes), None) => out.push(bytes),
+        (Some(codes), Some(decoder)) => {
+            if !out.push_with(|bytes| fsst_decode(decoder, codes, bytes)) {
+                return Err("a compressed string ends within an escape");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn load_symbols(count: usize, bytes: &[u8]) -> Option<Box<SymbolTable>> {
+    let symbols = bytes.get(..count.checked_mul(8)?)?;
+    let lengths = bytes.get(count * 8..count * 9)?;
+    let mut table = Box::new(SymbolTable {
+        symbols: [Symbol::ZERO; 255],
+        lengths: [1; 255],
+    });
+    if count > table.symbols.len() {
+        return None;
+    }
+    for (symbol, bytes) in table.symbols.iter_mut().zip(symbols.chunks_exact(8)) {
+        *symbol = Symbol::from_slice(bytes.try_into().ok()?);
+    }
+    table.lengths[..count].copy_from_slice(lengths);
+    Some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::chunk::Encoded;
+    use crate::write::strings_writer::PendingStrings;
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_schema::DataType;
+    use proptest::prelude::*;
+    use zerocopy::IntoBytes;
+
+    fn encode(strings: &[Option<Vec<u8>>]) -> Encoded {
+        let mut pending = PendingStrings::default();
+        strings.iter().for_each(|string| match string {
+            Some(string) => pending.push(string),
+            None => pending.push_null(),
+        });
+        pending.encode()
+    }
+
+    fn check(strings: &[Option<Vec<u8>>], rows: Range<usize>) {
+        let encoded = encode(strings);
+        let chunk = StringsChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
+        let mut scanned = BytesBuilder::new(&DataType::Binary, rows.len());
+        chunk.read(rows.clone(), &mut scanned).expect("readable");
+        let mut gathered = BytesBuilder::new(&DataType::BinaryView, rows.len());
+        let single: Vec<u32> = rows.clone().map(|row| row as u32 + 5).collect();
+        chunk.gather(&single, 5, &mut gathered).expect("readable");
+        let (scanned, gathered) = (
+            scanned.finish().expect("bytes"),
+            gathered.finish().expect("bytes"),
+        );
+        for (i, expected) in strings[rows].iter().enumerate() {
+            let scanned = scanned.is_valid(i).then(|| scanned.as_binary::<i32>().value(i));
+            let gathered = gathered.is_valid(i).then(|| gathered.as_binary_view().value(i));
+            assert_eq!(scanned, expected.as_deref());
+            assert_eq!(gathered, expected.as_deref());
+        }
+    }
+
+    fn words(seed: &[Option<u16>]) -> Vec<Option<Vec<u8>>> {
+        const WORDS: [&str; 6] = ["", "furiously ", "pending \u{e9}", "deposits", "\u{1F980}", "a"];
+        let string = |n: u16| {
+            (0..n % 5)
+                .map(|i| WORDS[usize::from(n / (i + 1)) % 6])
+                .collect::<String>()
+        };
+        seed.iter().map(|n| n.map(|n| string(n).into_bytes())).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+
+        #[test]
+        fn strings_come_back(
+            seed in proptest::collection::vec(proptest::option::weighted(0.9, any::<u16>()), 1..2500),
+            from in 0usize..2500,
+            len in 0usize..2500,
+        ) {
+            let strings = words(&seed);
+            let from = from.min(strings.len());
+            let to = (from + len).min(strings.len());
+            check(&strings, from..to);
+        }
+
+        #[test]
+        fn binary_comes_back(strings in proptest::collection::vec(
+            proptest::option::weighted(0.8, proptest::collection::vec(any::<u8>(), 0..40)), 1..400)) {
+            check(&strings, 0..strings.len());
+        }
+
+        #[test]
+        fn damaged_chunks_never_panic(
+            at in any::<proptest::sample::Index>(), byte in any::<u8>(), rows in 1100usize..1500, null in any::<bool>(),
+        ) {
+            let seed: Vec<Option<u16>> =
+                (0..rows).map(|i| (!null || i % 7 != 0).then_some((i * 31) as u16)).collect();
+            let mut encoded = encode(&words(&seed));
+            let at = at.index(encoded.words.len() * 8);
+            encoded.words.as_mut_bytes()[at] = byte;
+            if let Ok(chunk) = StringsChunk::new(&encoded.entry, encoded.words.as_bytes()) {
+                let mut out = BytesBuilder::new(&DataType::Utf8, rows);
+                if chunk.read(0..rows, &mut out).is_ok() {
+                    let _ = out.finish();
+                }
+                let mut out = BytesBuilder::new(&DataType::Utf8View, rows);
+                let _ = chunk.gather(&[0, 1023, 1024, rows as u32 - 1], 0, &mut out);
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Writing chunks of strings as they are; `strings.rs` has the layout and reads them.
+
+use crate::codec::bit_packed::pack_block;
+use crate::codec::chunk::{Encoded, width_of};
+use crate::format::{
+    BLOCK, BLOCK_BYTES_PER_BIT, CODEC_FSST, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader, align_up, checksum,
+};
+use fsst::{Compressor, Symbol};
+use zerocopy::IntoBytes;
+
+const HEADER: usize = size_of::<StringsHeader>();
+
+/// Chunks with fewer bytes than this are stored raw: the symbol table would outweigh what it saves.
+const WORTH_COMPRESSING: usize = 4096;
+
+/// The first eight bytes as a big-endian number: sorts like the strings as far as it goes.
+pub(crate) fn prefix_key(string: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let len = string.len().min(8);
+    bytes[..len].copy_from_slice(&string[..len]);
+    u64::from_be_bytes(bytes)
+}
+
+/// Strings on their way into a chunk.
+#[derive(Debug, Default)]
+pub(crate) struct PendingStrings {
+    bytes: Vec<u8>,
+    /// End of each string in `bytes`.
+    ends: Vec<u64>,
+    /// Rows that are NULL, sorted.
+    nulls: Vec<u32>,
+}
+
+impl PendingStrings {
+    pub(crate) fn rows(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of all strings.
+    pub(crate) fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len() as u64);
+    }
+
+    pub(crate) fn push_null(&mut self) {
+        self.nulls.push(self.ends.len() as u32);
+        self.ends.push(self.bytes.len() as u64);
+    }
+
+    fn strings(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts
+            .zip(&self.ends)
+            .map(|(&start, &end)| &self.bytes[start as usize..end as usize])
+            .collect()
+    }
+
+    /// Encodes the strings as one chunk and empties this.
+    ///
+    /// # Panics
+    /// If there is no string.
+    pub(crate) fn encode(&mut self) -> Encoded {
+        let rows = self.rows();
+        let mut entry = ChunkEntry {
+            rows: rows as u32,
+            nulls: self.nulls.len() as u32,
+            encoding: CODEC_RAW_STRINGS,
+            ..Default::default()
+        };
+        if self.nulls.len() == rows {
+            self.clear();
+            return Encoded {
+                entry,
+                words: Vec::new(),
+            };
+        }
+        let strings = self.strings();
+        (entry.min, entry.max) = prefix_bounds(&strings, &self.nulls);
+        let compressed = if self.bytes.len() >= WORTH_COMPRESSING {
+            compress(&strings)
+        } else {
+            None
+        };
+        let words = match &compressed {
+            Some((compressor, bytes, ends)) => {
+                entry.encoding = CODEC_FSST;
+                self.lay_out(
+                    compressor.symbol_table(),
+                    compressor.symbol_lengths(),
+                    bytes,
+                    ends,
+                )
+            }
+            None => self.lay_out(&[], &[], &self.bytes, &self.ends),
+        };
+        entry.len = (words.len() * 8) as u64;
+        entry.checksum = checksum(words.as_bytes());
+        self.clear();
+        Encoded { entry, words }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.nulls.clear();
+    }
+
+    fn lay_out(&self, symbols: &[Symbol], lengths: &[u8], bytes: &[u8], ends: &[u64]) -> Vec<u64> {
+        let rows = ends.len();
+        let blocks = rows.div_ceil(BLOCK);
+        let start = |row: usize| if row == 0 { 0 } else { ends[row - 1] };
+        let bases: Vec<u64> = (0..blocks)
+            .map(|block| start(block * BLOCK))
+            .chain([bytes.len() as u64])
+            .collect();
+        let longest = bases.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        let width = width_of(longest);
+
+        let bases_at = HEADER + align_up(symbols.len() * 9);
+        let offsets_at = bases_at + align_up(bases.len() * 8);
+        let validity_at = offsets_at + align_up(blocks * width * BLOCK_BYTES_PER_BIT);
+        let has_nulls = !self.nulls.is_empty();
+        let bytes_at = validity_at + if has_nulls { align_up(rows.div_ceil(8)) } else { 0 };
+        let header = StringsHeader {
+            symbols: symbols.len() as u32,
+            offset_width: width as u32,
+            bases_at: bases_at as u64,
+            offsets_at: offsets_at as u64,
+            validity_at: if has_nulls { validity_at as u64 } else { 0 },
+            bytes_at: bytes_at as u64,
+            bytes_len: bytes.len() as u64,
+            reserved: [0; 2],
+        };
+
+        let mut words = vec![0u64; offsets_at / 8];
+        let out = words.as_mut_bytes();
+        out[..HEADER].copy_from_slice(header.as_bytes());
+        for (symbol, at) in symbols.iter().zip((HEADER..).step_by(8)) {
+            out[at..at + 8].copy_from_slice(&symbol.to_u64().to_le_bytes());
+        }
+        out[HEADER + symbols.len() * 8..][..lengths.len()].copy_from_slice(lengths);
+        out[bases_at..][..bases.len() * 8].copy_from_slice(bases.as_bytes());
+        let mut starts = [0; BLOCK];
+        for (block, base) in bases[..blocks].iter().enumerate() {
+            let rows = block * BLOCK..((block + 1) * BLOCK).min(rows);
+            starts
+                .iter_mut()
+                .zip(rows.clone())
+                .for_each(|(out, row)| *out = start(row) - base);
+            pack_block(width, &starts[..rows.len()], &mut words);
+        }
+        words.resize((bytes_at + bytes.len()).div_ceil(8), 0);
+        let out = words.as_mut_bytes();
+        if has_nulls {
+            let validity = &mut out[validity_at..][..rows.div_ceil(8)];
+            validity.fill(0xFF);
+            self.nulls
+                .iter()
+                .for_each(|&row| validity[row as usize / 8] &= !(1 << (row % 8)));
+        }
+        out[bytes_at..][..bytes.len()].copy_from_slice(bytes);
+        words
+    }
+}
+
+fn prefix_bounds(strings: &[&[u8]], nulls: &[u32]) -> (u64, u64) {
+    let mut nulls = nulls.iter().peekable();
+    let (mut min, mut max) = (u64::MAX, 0);
+    for (row, string) in (0u32..).zip(strings) {
+        if nulls.next_if_eq(&&row).is_none() {
+            let key = prefix_key(string);
+            (min, max) = (min.min(key), max.max(key));
+        }
+    }
+    (min, max)
+}
+
+/// The strings compressed one by one and the end of each, if that saves anything.
+fn compress(strings: &Vec<&[u8]>) -> Option<(Compressor, Vec<u8>, Vec<u64>)> {
+    let compressor = Compressor::train(strings);
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(strings, &mut bytes, &mut ends);
+    let raw: usize = strings.iter().map(|string| string.len()).sum();
+    (bytes.len() + compressor.n_symbols() * 9 < raw).then_some((compressor, bytes, ends))
+}
