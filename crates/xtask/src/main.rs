@@ -1,0 +1,120 @@
+//! The tasks of the workspace, with nothing but cargo: `cargo xtask help`.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line program"
+)]
+
+mod lines;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+Usage: cargo xtask TASK [ARGUMENT...]
+
+  fmt       Check the format of all sources; `fmt --fix` rewrites them
+  check     Run the lints, build the documentation, and check licences where cargo-deny is installed
+  test      Run all tests; arguments are passed on to `cargo test`
+  bench     Run the benchmarks; arguments are passed on to `cargo bench`
+  docs      Build the API documentation, and the book where mdbook is installed
+  lines     Count the lines of each crate, without tests
+  ci        Run fmt, check and test
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let task = arguments.next().unwrap_or_else(|| "help".to_owned());
+    let rest: Vec<String> = arguments.collect();
+    let done = match task.as_str() {
+        "fmt" => fmt(&rest),
+        "check" => check(),
+        "test" => test(&rest),
+        "bench" => cargo("bench", &["bench", "--workspace", "--locked"], &rest),
+        "docs" => docs(),
+        "lines" => lines::print(&root()),
+        "ci" => fmt(&[]).and_then(|()| check()).and_then(|()| test(&[])),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("there is no task `{other}`; `cargo xtask help` lists them")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn fmt(arguments: &[String]) -> Result<(), String> {
+    match arguments.first().map(String::as_str) {
+        Some("--fix") => cargo("format", &["fmt", "--all"], &[]),
+        _ => cargo("format", &["fmt", "--all", "--check"], &[]),
+    }
+}
+
+fn check() -> Result<(), String> {
+    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    cargo("lints", &lints, &[])?;
+    api_docs()?;
+    if is_installed("cargo-deny") {
+        let deny = ["deny", "--locked", "check", "bans", "licenses", "sources"];
+        cargo("licences, bans, sources", &deny, &[])?;
+    }
+    Ok(())
+}
+
+fn test(arguments: &[String]) -> Result<(), String> {
+    cargo("tests", &["test", "--workspace", "--locked"], arguments)?;
+    if arguments.is_empty() {
+        let orderings = [
+            "test", "--package", "halocline-ordered", "--features", "loom", "--test", "orderings", "--locked",
+        ];
+        cargo("memory orderings", &orderings, &[])?;
+    }
+    Ok(())
+}
+
+fn docs() -> Result<(), String> {
+    api_docs()?;
+    if is_installed("mdbook") {
+        run("book", Command::new("mdbook").args(["build", "docs"]))
+    } else {
+        println!("mdbook is not installed: the book is readable as Markdown from docs/SUMMARY.md");
+        Ok(())
+    }
+}
+
+fn api_docs() -> Result<(), String> {
+    let mut doc = Command::new(env!("CARGO"));
+    doc.args(["doc", "--workspace", "--no-deps", "--locked"]);
+    run("documentation", doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn cargo(step: &str, arguments: &[&str], more: &[String]) -> Result<(), String> {
+    run(step, Command::new(env!("CARGO")).args(arguments).args(more))
+}
+
+fn run(step: &str, command: &mut Command) -> Result<(), String> {
+    println!("\n== {step}");
+    let status = command.current_dir(root()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{step}: {command:?} ended with {status}")),
+        Err(error) => Err(format!("{step}: cannot run {command:?}: {error}")),
+    }
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Returns the root of the workspace.
+fn root() -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    crates.expect("the crate lies in crates/xtask").to_owned()
+}
