@@ -351,16 +351,31 @@ impl Database {
     /// # Errors
     /// Neither exists; the pool cannot be written.
     pub fn drop(&self, name: &str) -> Result<String, EngineError> {
-        let names = [name.to_string()];
         let catalog = self.session.peek(&self.engine)?;
         match !catalog.has_table(name) && catalog.has_index(name) {
-            true => self
-                .session
-                .change(&self.engine, "DROP INDEX", &NEVER, |transaction| {
-                    drop_indexes(transaction, &names, false)
-                }),
-            false => self.session.drop_tables(&self.engine, &names, false),
+            true => self.drop_index(name),
+            false => self.drop_table(name),
         }
+    }
+
+    /// Drops a table with its indexes. Returns a message.
+    ///
+    /// # Errors
+    /// There is no such table; the pool cannot be written.
+    pub fn drop_table(&self, name: &str) -> Result<String, EngineError> {
+        self.session.drop_tables(&self.engine, &[name.to_owned()], false)
+    }
+
+    /// Drops an index. Returns a message.
+    ///
+    /// # Errors
+    /// There is no such index; the pool cannot be written.
+    pub fn drop_index(&self, name: &str) -> Result<String, EngineError> {
+        let names = [name.to_owned()];
+        self.session
+            .change(&self.engine, "DROP INDEX", &NEVER, |transaction| {
+                drop_indexes(transaction, &names, false)
+            })
     }
 
     /// Rebuilds an index from its definition, for example a damaged one. Reads no data of the old index.

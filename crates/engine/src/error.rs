@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
 use halocline_joins::JoinError;
+use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 
 use crate::import::ImportError;
@@ -30,6 +31,9 @@ pub enum EngineError {
     /// A star join could not be run.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// An ordered tree could not be created, opened, read or written.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
     /// An input file of an import is not what it should be.
     #[error(transparent)]
     Import(#[from] ImportError),

@@ -12,6 +12,7 @@
 
 mod advise;
 mod background;
+mod builder;
 mod cancel;
 mod catalog;
 mod check;
@@ -48,10 +49,12 @@ mod storable;
 mod tests;
 mod threads;
 mod transaction;
+mod trees;
 mod tuning;
 mod write;
 
 pub use advise::IndexAdvice;
+pub use builder::DatabaseBuilder;
 pub use config::{Compaction, IndexMode};
 pub use database::Database;
 pub use duration::parse_duration;
@@ -60,6 +63,7 @@ pub use halocline_cache::Placement;
 pub use halocline_columns::TableEncoding;
 pub use halocline_elf::{Advice, Advised, Layout, Order, PlaceOptions};
 pub use halocline_emulator::EmulatedSpec;
+pub use halocline_ordered::{OrderedIndex, TreeKind};
 pub use import::{
     DecidingValue, DialectReport, ImportError, ImportFault, ImportFormat, ImportOptions, ImportProgress,
     ImportReport, InferredColumn, QuoteOption, SourceLocation,
