@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use halocline_emulator::CoreShape;
 use halocline_emulator::{
-    CacheShape, Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Host, Watch,
+    CacheShape, ClockMode, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Host, Watch,
 };
-use halocline_media::{Bytes, Dram, LINE, MediumAccess, MediumBackend};
+use halocline_media::{Bytes, Dram, LINE};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -18,7 +18,7 @@ const REGION: u64 = 512 * MIB;
 
 fn spec(profile: DeviceProfile, core: CoreShape) -> EmulatedSpec {
     EmulatedSpec {
-        clock: Clock::Virtual,
+        clock: ClockMode::Virtual,
         cache: CacheShape::with_bytes(14 * MIB),
         host: Some(Host::like(&profile.dram)),
         core,
@@ -30,7 +30,7 @@ fn device(profile: DeviceProfile) -> Arc<Device> {
     Device::new(&spec(profile, CoreShape::default())).unwrap()
 }
 
-/// Nanoseconds on the virtual clock for each of `count` calls, with what was counted meanwhile.
+/// Returns the nanoseconds on the virtual clock per call over `count` calls, and the counts of the whole run.
 fn each(device: &Device, count: u64, mut act: impl FnMut(u64)) -> (f64, Counts) {
     let (before, counts) = (device.elapsed(), device.counts());
     (0..count).for_each(&mut act);
@@ -46,7 +46,7 @@ fn about(is: f64, wanted: f64, percent: f64, what: &str) {
     );
 }
 
-/// Places that are in no order, each in another unit.
+/// Returns addresses in random order, each in a different unit.
 fn random_place(step: u64) -> u64 {
     step.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (REGION / 4096) * 4096
 }
@@ -152,7 +152,7 @@ fn strides_show_the_unit() {
     }
 }
 
-/// GB/s of several threads that each call `act` for the lines of a part of their own.
+/// Returns the total GB/s of several threads that call `act` for the lines of disjoint parts.
 fn bandwidth(device: &Arc<Device>, threads: u64, act: impl Fn(&Device, u64) + Sync) -> f64 {
     const LINES: u64 = 100_000;
     let barrier = Barrier::new(threads as usize);
@@ -223,7 +223,7 @@ fn large_touches_take_the_bandwidth() {
     assert_eq!((counts.lines, counts.units), (100 * MIB / LINE, 100 * MIB / 256));
 }
 
-/// Nanoseconds of a stretch of 2 KiB when several places are read on in turn, with so much work on each stretch.
+/// Returns the nanoseconds per 2 KiB range when several sequences are read in turn, with the given work per range.
 fn scanned(places: u64, work: Duration) -> f64 {
     let mut optane = DeviceProfile::optane();
     optane.device.read_gbps = vec![8.0];
@@ -407,14 +407,14 @@ fn specs_are_read_and_wrong_ones_say_what_is_right() {
     assert_eq!(spec.core.ahead, Some(20));
     assert_eq!(
         (spec.clock, spec.absolute, spec.cache.bytes()),
-        (Clock::Virtual, true, 14 * MIB)
+        (ClockMode::Virtual, true, 14 * MIB)
     );
     assert_eq!(spec.to_string().parse::<EmulatedSpec>().unwrap(), spec);
     let plain: EmulatedSpec = "emulated:optane:cache=14".parse().unwrap();
     assert_eq!(plain.core.ahead, None);
     assert_eq!(
         "emulated:cxl".parse::<EmulatedSpec>().unwrap().clock,
-        Clock::Delay
+        ClockMode::Delay
     );
     let device = Device::new(&spec).unwrap();
     assert_eq!(
@@ -490,7 +490,7 @@ fn a_watch_shows_the_devices_time_or_the_walls_without_the_models_own() {
     }
 
     let delayed = EmulatedSpec {
-        clock: Clock::Delay,
+        clock: ClockMode::Delay,
         absolute: true,
         ..spec(DeviceProfile::optane(), CoreShape::default())
     };
