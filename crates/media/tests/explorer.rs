@@ -1,13 +1,13 @@
-//! The crash explorer on small publish protocols: right ones pass, every mistake is caught.
+//! The crash explorer on small publish protocols: correct ones pass, and every fault is caught.
 
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, CrashPoint, Explorer, Mutation, Violation};
 use halocline_media::{LINE, MediumAccess, MediumBackend, PAGE, Tracked};
 
-/// Where the pointer is: a word with the number of the newest record.
+/// The offset of the pointer, a word with the number of the newest record.
 const POINTER: u64 = 0;
-/// Bytes of a record, which starts at no particular alignment.
+/// Bytes of a record, which has no particular alignment.
 const RECORD: usize = 100;
 
 fn record_offset(number: u64) -> u64 {

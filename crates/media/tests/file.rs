@@ -1,4 +1,4 @@
-//! What only files can do: be opened again, be missing, be cut off, be read-only, fill a disk.
+//! Behaviour specific to files: reopening, missing, truncated and read-only files, full disks.
 
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -437,11 +437,11 @@ fn another_process_shares_the_file() {
     assert_eq!((medium.load_u64(8), medium.load_u64(4 * MIB)), (12, 13));
 }
 
-/// The environment variable that tells the child of the tests of SIGBUS what to do with the file.
+/// The environment variable that tells the child of the SIGBUS tests what to do with the file.
 const FAULT: &str = "HALOCLINE_MEDIA_FAULT";
 const EXIT_CODE: u8 = 74;
 
-/// The process that the tests of SIGBUS end: does nothing when the suite runs it.
+/// The process that the SIGBUS tests end. Does nothing when the suite runs it.
 #[test]
 fn bus_error_child() {
     let (Some(path), Ok(fault)) = (std::env::var_os(CHILD), std::env::var(FAULT)) else {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec};
+use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec};
 use halocline_media::{Bytes, Dram, MediumAccess, MediumBackend};
 use halocline_pool::{ExtentRef, MAX_NAME, ObjectKind, Pool, PoolError, PoolOptions, Txn};
 use tempfile::TempDir;
@@ -526,7 +526,7 @@ fn reads_of_extents_are_charged_to_an_emulated_device() {
     put(&pool, "table/a", &bytes(1, 1_000_000));
     drop(pool);
     let spec = EmulatedSpec {
-        clock: Clock::Virtual,
+        clock: ClockMode::Virtual,
         absolute: true,
         ..EmulatedSpec::new(DeviceProfile::optane())
     };
