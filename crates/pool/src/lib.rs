@@ -68,7 +68,7 @@ mod verify;
 mod writer;
 
 pub use bytes::ExtentBytes;
-pub use check::{CheckProgress, CheckReport, Problem};
+pub use check::{PoolCheckProgress, PoolCheckReport, PoolProblem};
 pub use directory::{ExtentRef, ObjectKind};
 pub use error::PoolError;
 pub use layout::{FORMAT_VERSION, MAX_META, MAX_NAME};
@@ -81,7 +81,7 @@ pub use snapshot::{Object, Snapshot};
 pub use txn::Txn;
 pub use vacuum::VacuumReport;
 pub use verify::{VerifiedReads, VerifyMode};
-pub use writer::{ExtentWriter, FrozenScratch, Scratch};
+pub use writer::{ExtentWriter, FrozenScratch, ScratchExtent};
 
 #[cfg(test)]
 mod tests;

@@ -13,13 +13,13 @@ use halocline_media::{FileMedium, FileOptions, MediaError, Medium, MediumAccess,
 
 use crate::PoolError;
 use crate::access::Access;
-use crate::directory::{ExtentRef, Objects, encode};
+use crate::directory::{ExtentRef, ObjectMap, encode};
 use crate::layout::{DATA_START, FORMAT_WITHOUT_LOGS, MAGIC, Superblock, checksum};
 use crate::leftovers::{remove_leftovers, unfinished_name};
 use crate::locks::LockFile;
 use crate::mistake::{Mistake, made};
-use crate::pool::{Geometry, Inner, Pool, PoolOptions};
-use crate::superblock::{Slots, read_newest};
+use crate::pool::{PoolGeometry, PoolInner, Pool, PoolOptions};
+use crate::superblock::{SuperblockCopies, read_newest};
 
 impl Pool {
     /// Creates an empty pool in a new file and opens it. The file survives power loss from then on, and is there whole or
@@ -41,7 +41,7 @@ impl Pool {
             });
         }
         remove_leftovers(path);
-        let unfinished = Unfinished(unfinished_name(path));
+        let unfinished = UnfinishedFile(unfinished_name(path));
         let file = FileOptions {
             create: true,
             ..file_options(options)
@@ -50,7 +50,7 @@ impl Pool {
         let written = written.and_then(|medium| {
             // Whoever removes leftovers must find the file either empty or locked.
             let lock = lock_unfinished(&unfinished.0)?;
-            initialise(&Medium::from(medium), Geometry::default()).map(|()| lock)
+            initialise(&Medium::from(medium), PoolGeometry::default()).map(|()| lock)
         });
         let _lock = written.map_err(|error| cannot_create(path, error))?;
         unfinished.become_pool(path)?;
@@ -81,12 +81,12 @@ impl Pool {
         let path = path.as_ref();
         let (medium, locks) = open_file(path, options)?;
         let access = Access::of_file(locks, path.into());
-        finish_open(Inner::new(
+        finish_open(PoolInner::new(
             wrap(medium),
             path.into(),
             access,
             options.read_only,
-            Geometry::default(),
+            PoolGeometry::default(),
         ))
     }
 
@@ -95,7 +95,7 @@ impl Pool {
     /// # Errors
     /// [`PoolError::AlreadyExists`] if a pool is on it, or what the medium reports.
     pub fn create_on(medium: impl Into<Medium>) -> Result<Pool, PoolError> {
-        Pool::create_with(medium, Geometry::default())
+        Pool::create_with(medium, PoolGeometry::default())
     }
 
     /// Opens the pool on a medium. Several handles on one medium respect each other like handles on one file.
@@ -103,13 +103,13 @@ impl Pool {
     /// # Errors
     /// As [`Pool::open`].
     pub fn open_on(medium: impl Into<Medium>) -> Result<Pool, PoolError> {
-        Pool::open_with(medium, Geometry::default(), halocline_media::boot_id())
+        Pool::open_with(medium, PoolGeometry::default(), halocline_media::boot_id())
     }
 
-    pub(crate) fn create_with(medium: impl Into<Medium>, geometry: Geometry) -> Result<Pool, PoolError> {
+    pub(crate) fn create_with(medium: impl Into<Medium>, geometry: PoolGeometry) -> Result<Pool, PoolError> {
         let medium = medium.into();
         let path = medium_name(&medium);
-        if medium.len() >= DATA_START && Slots::read(&medium).valid().next().is_some() {
+        if medium.len() >= DATA_START && SuperblockCopies::read(&medium).valid().next().is_some() {
             return Err(PoolError::AlreadyExists {
                 path: path.to_path_buf(),
             });
@@ -122,13 +122,13 @@ impl Pool {
 
     pub(crate) fn open_with(
         medium: impl Into<Medium>,
-        geometry: Geometry,
+        geometry: PoolGeometry,
         boot_id: [u8; 16],
     ) -> Result<Pool, PoolError> {
         let medium = medium.into();
         let path = medium_name(&medium);
         let access = Access::of_medium(&medium, &path);
-        let mut inner = Inner::new(medium, path, access, false, geometry);
+        let mut inner = PoolInner::new(medium, path, access, false, geometry);
         inner.boot_id = boot_id;
         finish_open(inner)
     }
@@ -194,9 +194,9 @@ fn look(path: &Path) -> Result<(), PoolError> {
     Ok(())
 }
 
-fn finish_open(inner: Inner) -> Result<Pool, PoolError> {
+fn finish_open(inner: PoolInner) -> Result<Pool, PoolError> {
     let newest = read_newest(&inner.medium, &inner.path)?;
-    let slots = Slots::read(&inner.medium);
+    let slots = SuperblockCopies::read(&inner.medium);
     let synced = slots.synced_generation();
     let rebooted = newest.boot_id != inner.boot_id && !made(Mistake::TrustNewestAfterReboot);
     if newest.generation.get() > synced && rebooted {
@@ -220,9 +220,9 @@ fn finish_open(inner: Inner) -> Result<Pool, PoolError> {
 const FIRST: u64 = 1;
 
 /// Writes an empty pool, durable on return.
-fn initialise(medium: &Medium, geometry: Geometry) -> Result<(), PoolError> {
+fn initialise(medium: &Medium, geometry: PoolGeometry) -> Result<(), PoolError> {
     medium.grow(geometry.initial_len)?;
-    let directory = encode(FIRST, &Objects::new(), None);
+    let directory = encode(FIRST, &ObjectMap::new(), None);
     let extent = ExtentRef::plain(DATA_START, directory.len() as u64, checksum(&directory));
     medium.store(extent.offset, &directory);
     let boot_id = halocline_media::boot_id();
@@ -290,9 +290,9 @@ fn lock_unfinished(path: &Path) -> Result<LockFile, PoolError> {
 }
 
 /// A file that is not a pool yet; removed unless it becomes one.
-struct Unfinished(PathBuf);
+struct UnfinishedFile(PathBuf);
 
-impl Unfinished {
+impl UnfinishedFile {
     fn become_pool(self, path: &Path) -> Result<(), PoolError> {
         rename_to_new(&self.0, path)?;
         let parent = match path.parent() {
@@ -304,7 +304,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         // Gone already if it has become a pool; if it cannot be removed, the error that led here matters more.
         let _ = fs::remove_file(&self.0);

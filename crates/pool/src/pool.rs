@@ -20,14 +20,14 @@ use crate::access::{Access, WriterLock};
 use crate::directory::Directory;
 use crate::features::Features;
 use crate::layout::{DATA_START, INITIAL_LEN, Superblock, checksum};
-use crate::log::Log;
-use crate::log_count::Counted;
+use crate::log::PinnedLog;
+use crate::log_count::RecordCount;
 use crate::mistake::{Mistake, made};
-use crate::snapshot::{Pinned, Snapshot};
+use crate::snapshot::{PinnedGeneration, Snapshot};
 use crate::space::Space;
-use crate::superblock::{Slots, read_newest};
+use crate::superblock::{SuperblockCopies, read_newest};
 use crate::txn::Txn;
-use crate::verify::{Verification, VerifiedReads, VerifyMode};
+use crate::verify::{VerificationState, VerifiedReads, VerifyMode};
 
 /// How to open or create a pool's file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct PoolInfo {
 
 /// Sizes that tests make small.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Geometry {
+pub(crate) struct PoolGeometry {
     /// Bytes of a new pool.
     pub(crate) initial_len: u64,
     /// The least a pool grows by; its length is a multiple of this afterwards.
@@ -79,9 +79,9 @@ pub(crate) struct Geometry {
     pub(crate) worth: u64,
 }
 
-impl Default for Geometry {
-    fn default() -> Geometry {
-        Geometry {
+impl Default for PoolGeometry {
+    fn default() -> PoolGeometry {
+        PoolGeometry {
             initial_len: INITIAL_LEN,
             growth: 4 << 20,
             worth: 1 << 20,
@@ -91,7 +91,7 @@ impl Default for Geometry {
 
 /// What only the writer uses, and whether there is one in this handle.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct WriterState {
     pub(crate) busy: bool,
     /// The lock, as long as a transaction of this handle or what it has left behind holds it.
     pub(crate) lock: Weak<WriterLock>,
@@ -99,14 +99,14 @@ pub(crate) struct Writer {
 }
 
 /// What all clones of a handle share.
-pub(crate) struct Inner {
+pub(crate) struct PoolInner {
     pub(crate) medium: Medium,
     pub(crate) path: Arc<Path>,
     pub(crate) access: Arc<Access>,
-    pub(crate) writer: Mutex<Writer>,
+    pub(crate) writer: Mutex<WriterState>,
     /// Told when a transaction of this handle ends.
     pub(crate) turn_over: Condvar,
-    pub(crate) geometry: Geometry,
+    pub(crate) geometry: PoolGeometry,
     pub(crate) boot_id: [u8; 16],
     /// Newest generation that a sync of this handle has made durable and written to a synced superblock: unlike what a
     /// superblock of another handle says, this is known to be durable.
@@ -123,7 +123,7 @@ pub(crate) struct Inner {
     drawn: AtomicU64,
     read_only: bool,
     current: Mutex<Option<Arc<Directory>>>,
-    pub(crate) verification: Arc<Verification>,
+    pub(crate) verification: Arc<VerificationState>,
 }
 
 /// An open pool. Cheap to clone; clones share the writer's lock and all state.
@@ -131,7 +131,7 @@ pub(crate) struct Inner {
 /// Any number of threads and processes may read while one writes. The last clone to go syncs what it has published; use
 /// [`close`](Pool::close) to learn whether it could.
 pub struct Pool {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<PoolInner>,
 }
 
 impl Clone for Pool {
@@ -246,7 +246,7 @@ impl Pool {
             used,
             free: len.saturating_sub(used),
             generation: directory.generation,
-            synced_generation: Slots::read(&inner.medium).synced_generation(),
+            synced_generation: SuperblockCopies::read(&inner.medium).synced_generation(),
             objects: directory.objects.len(),
             uuid: superblock.uuid,
             version: superblock.version.get(),
@@ -254,16 +254,16 @@ impl Pool {
     }
 }
 
-impl Inner {
+impl PoolInner {
     pub(crate) fn new(
         medium: Medium,
         path: Arc<Path>,
         access: Arc<Access>,
         read_only: bool,
-        geometry: Geometry,
-    ) -> Inner {
+        geometry: PoolGeometry,
+    ) -> PoolInner {
         let random = RandomState::new();
-        Inner {
+        PoolInner {
             medium,
             path,
             access,
@@ -304,13 +304,13 @@ impl Inner {
         checksum(&self.boot_id)
     }
 
-    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+    pub(crate) fn writer(&self) -> MutexGuard<'_, WriterState> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pins the newest generation: reads the superblock, pins, and looks again whether it is still the newest, as only
+    /// PinnedRanges the newest generation: reads the superblock, pins, and looks again whether it is still the newest, as only
     /// then its writer is sure to have seen the pin.
-    pub(crate) fn pin_newest(&self) -> Result<(Superblock, Pinned), PoolError> {
+    pub(crate) fn pin_newest(&self) -> Result<(Superblock, PinnedGeneration), PoolError> {
         let mut superblock = read_newest(&self.medium, &self.path)?;
         loop {
             let generation = superblock.generation.get();
@@ -332,7 +332,7 @@ impl Inner {
         match self.directory_of(&superblock) {
             Ok(directory) => {
                 let medium = self.medium.clone();
-                let pinned = Pinned::new(
+                let pinned = PinnedGeneration::new(
                     medium,
                     directory,
                     Arc::clone(&self.access),
@@ -386,16 +386,16 @@ impl Inner {
         self.medium.refresh()?;
         let mut newest = read_newest(&self.medium, &self.path)?;
         let lazy = !self.medium.fence_is_durable();
-        // Pinned, so that the space of its logs stays theirs until their counts are stored.
+        // PinnedGeneration, so that the space of its logs stays theirs until their counts are stored.
         let mut pinned = None;
         if logs && lazy && newest.has_logs() {
             let (superblock, pin) = self.pin_newest()?;
             newest = superblock;
             pinned = Some(pin);
         }
-        let logs_now = || pinned.iter().flat_map(Pinned::logs);
+        let logs_now = || pinned.iter().flat_map(PinnedGeneration::logs);
         // A damaged log keeps the count it has.
-        let ends: Vec<Option<Counted>> = logs_now()
+        let ends: Vec<Option<RecordCount>> = logs_now()
             .map(|log| log.end().ok().map(|_| log.verified()))
             .collect();
         let generation = newest.generation.get();
@@ -427,7 +427,7 @@ impl Inner {
         }
         superblock.synced_generation = superblock.generation;
         superblock.boot_id = self.boot_id;
-        superblock.write(medium, Slots::read(medium).sync_target());
+        superblock.write(medium, SuperblockCopies::read(medium).sync_target());
         medium.fence()?;
         if !durable {
             medium.sync()?;
@@ -446,7 +446,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for PoolInner {
     fn drop(&mut self) {
         if let Err(error) = self.sync_own() {
             tracing::warn!(path = %self.path.display(), %error, "closed without syncing the last changes");
@@ -455,7 +455,7 @@ impl Drop for Inner {
 }
 
 /// Stores that so many records of each log are durable.
-fn raise_counts<'a>(logs: impl Iterator<Item = Log<'a>>, records: &[Option<Counted>]) {
+fn raise_counts<'a>(logs: impl Iterator<Item = PinnedLog<'a>>, records: &[Option<RecordCount>]) {
     for (log, records) in logs.zip(records) {
         if let (Some(counts), Some(records)) = (log.counts(), *records) {
             counts.raise_durable(records);

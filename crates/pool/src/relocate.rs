@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::directory::{ExtentRef, ObjectKind, ObjectRecord};
 use crate::layout::{SUMMED_FROM, blocks};
 use crate::txn::Txn;
 use crate::writer::ExtentWriter;
@@ -122,7 +122,7 @@ impl Txn {
     /// Has every object name the copies.
     fn rename_extents(&self, moved: &HashMap<ExtentRef, ExtentRef>) {
         let mut state = self.state();
-        let names_one = |record: &Record| record.extents.iter().any(|extent| moved.contains_key(extent));
+        let names_one = |record: &ObjectRecord| record.extents.iter().any(|extent| moved.contains_key(extent));
         let objects: Vec<_> = state
             .objects
             .iter()
@@ -134,8 +134,8 @@ impl Txn {
                     .map(|extent| *moved.get(extent).unwrap_or(extent));
                 let extents: Box<[ExtentRef]> = extents.collect();
                 let record = match record.kind {
-                    ObjectKind::LOG => Record::log(extents[0]),
-                    kind => Record::new(kind, record.meta.clone(), extents),
+                    ObjectKind::LOG => ObjectRecord::log(extents[0]),
+                    kind => ObjectRecord::new(kind, record.meta.clone(), extents),
                 };
                 (Arc::clone(name), Arc::new(record))
             })

@@ -20,13 +20,13 @@ use zerocopy::little_endian::U64;
 
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
-use crate::check::{CheckProgress, Problem, distinct, log_problem, verify};
+use crate::check::{PoolCheckProgress, PoolProblem, distinct, log_problem, verify};
 use crate::directory::Directory;
 use crate::layout::{BLOCK, DATA_START, FORMAT_VERSION, Superblock, checksum};
-use crate::log::{Examined, Log};
+use crate::log::{LogExamination, PinnedLog};
 use crate::open::{medium_name, open_file};
 use crate::pool::{Pool, PoolOptions, read_directory};
-use crate::superblock::{Slot, Slots, check_reach};
+use crate::superblock::{SuperblockCopy, SuperblockCopies, check_reach};
 
 /// What [`Pool::repair`] has found and done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,11 +38,11 @@ pub struct RepairReport {
     /// The number under which it is published now.
     pub generation: u64,
     /// What is wrong with the generations that were given up.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<PoolProblem>,
     /// What is wrong with objects of the generation that was kept. They are as they were: to be dropped or built anew.
-    pub objects: Vec<Problem>,
+    pub objects: Vec<PoolProblem>,
     /// What was wrong with its logs, of which the records before the damage are kept.
-    pub logs: Vec<Problem>,
+    pub logs: Vec<PoolProblem>,
 }
 
 impl RepairReport {
@@ -61,7 +61,7 @@ pub struct RepairPlan {
     boot_id: [u8; 16],
     kept: Superblock,
     directory: Directory,
-    logs: Vec<(String, Examined)>,
+    logs: Vec<(String, LogExamination)>,
     after_power_loss: bool,
     report: RepairReport,
     /// Directories of all generations that can be read, to be saved.
@@ -70,13 +70,13 @@ pub struct RepairPlan {
 }
 
 impl Pool {
-    /// Reads the pool in a file and says what a repair would do and lose. Changes nothing. No other handle may be writing.
+    /// Reads the pool in a file and says what a repair would do and lose. TxnChanges nothing. No other handle may be writing.
     ///
     /// # Errors
     /// [`PoolError::BeyondRepair`] if no generation can be read, [`PoolError::Locked`], and as [`open`](Pool::open).
     pub fn plan_repair(
         path: impl AsRef<Path>,
-        progress: impl Fn(CheckProgress) + Sync,
+        progress: impl Fn(PoolCheckProgress) + Sync,
     ) -> Result<RepairPlan, PoolError> {
         let path = path.as_ref();
         let (medium, locks) = open_file(path, &PoolOptions::default())?;
@@ -90,7 +90,7 @@ impl Pool {
     /// As both.
     pub fn repair(
         path: impl AsRef<Path>,
-        progress: impl Fn(CheckProgress) + Sync,
+        progress: impl Fn(PoolCheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
         Pool::plan_repair(path, progress)?.apply()
     }
@@ -103,7 +103,7 @@ impl Pool {
     /// As [`repair`](Pool::repair).
     pub fn repair_on(
         medium: impl Into<Medium>,
-        progress: impl Fn(CheckProgress) + Sync,
+        progress: impl Fn(PoolCheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
         Pool::repair_with(medium, halocline_media::boot_id(), progress)
     }
@@ -111,7 +111,7 @@ impl Pool {
     pub(crate) fn repair_with(
         medium: impl Into<Medium>,
         boot_id: [u8; 16],
-        progress: impl Fn(CheckProgress) + Sync,
+        progress: impl Fn(PoolCheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
         let medium = medium.into();
         let path = medium_name(&medium);
@@ -138,7 +138,7 @@ impl RepairPlan {
             .report
             .logs
             .iter()
-            .any(|problem| matches!(problem, Problem::Log { .. }));
+            .any(|problem| matches!(problem, PoolProblem::Log { .. }));
         self.report.lost_changes() || records && !self.after_power_loss
     }
 
@@ -183,7 +183,7 @@ impl RepairPlan {
         let mut cut = false;
         for (name, examined) in &self.logs {
             let record = self.directory.objects.get(name.as_str());
-            if let Some(log) = record.and_then(|record| Log::of(medium, record, checksum(&self.boot_id))) {
+            if let Some(log) = record.and_then(|record| PinnedLog::of(medium, record, checksum(&self.boot_id))) {
                 log.cut(examined.found);
                 cut = true;
             }
@@ -210,10 +210,10 @@ fn plan(
     path: Arc<Path>,
     access: Arc<Access>,
     boot_id: [u8; 16],
-    progress: &(dyn Fn(CheckProgress) + Sync),
+    progress: &(dyn Fn(PoolCheckProgress) + Sync),
 ) -> Result<RepairPlan, PoolError> {
     let writer = access.lock_writer()?;
-    let slots = Slots::read(&medium);
+    let slots = SuperblockCopies::read(&medium);
     refuse(&slots, &path)?;
     let mut candidates: Vec<Superblock> = slots.valid().map(|(_, superblock)| *superblock).collect();
     let by_age = |superblock: &Superblock| (Reverse(superblock.generation.get()), superblock.file_len.get());
@@ -237,7 +237,7 @@ fn plan(
                     break;
                 }
             }
-            Err(error) => problems.push(Problem::Generation {
+            Err(error) => problems.push(PoolProblem::Generation {
                 generation: superblock.generation.get(),
                 reason: error.to_string(),
             }),
@@ -246,7 +246,7 @@ fn plan(
     let directories = readable.iter().map(|(superblock, ..)| *superblock).collect();
     // The last one is intact, or need not be; without one, the newest that can be read is.
     let settled = readable.pop();
-    let all_torn = |(superblock, _, damaged): &(Superblock, Directory, Vec<Problem>)| {
+    let all_torn = |(superblock, _, damaged): &(Superblock, Directory, Vec<PoolProblem>)| {
         torn(superblock) && !damaged.is_empty()
     };
     let kept = match settled {
@@ -262,7 +262,7 @@ fn plan(
     let Some((kept, directory, objects)) = kept else {
         let problem = problems
             .first()
-            .map_or_else(|| "all superblocks are damaged".to_owned(), Problem::to_string);
+            .map_or_else(|| "all superblocks are damaged".to_owned(), PoolProblem::to_string);
         return Err(PoolError::BeyondRepair {
             path: path.to_path_buf(),
             problem,
@@ -298,9 +298,9 @@ fn plan(
 
 /// # Errors
 /// [`PoolError::NewerFormat`], [`PoolError::NotAPool`], and those of features that are not known.
-fn refuse(slots: &Slots, path: &Path) -> Result<(), PoolError> {
+fn refuse(slots: &SuperblockCopies, path: &Path) -> Result<(), PoolError> {
     let newer = slots.iter().find_map(|slot| match slot {
-        Slot::Newer(found) => Some(*found),
+        SuperblockCopy::Newer(found) => Some(*found),
         _ => None,
     });
     if let Some(found) = newer {
@@ -313,7 +313,7 @@ fn refuse(slots: &Slots, path: &Path) -> Result<(), PoolError> {
     slots.features().check_writable(path)?;
     if slots
         .iter()
-        .all(|slot| matches!(slot, Slot::Empty | Slot::Foreign))
+        .all(|slot| matches!(slot, SuperblockCopy::Empty | SuperblockCopy::Foreign))
     {
         return Err(PoolError::NotAPool {
             path: path.to_owned(),
@@ -324,9 +324,9 @@ fn refuse(slots: &Slots, path: &Path) -> Result<(), PoolError> {
 }
 
 /// The logs of a generation that are damaged, with what is left of them.
-fn damaged_logs(medium: &Medium, directory: &Directory, boot_id: &[u8; 16]) -> Vec<(String, Examined)> {
+fn damaged_logs(medium: &Medium, directory: &Directory, boot_id: &[u8; 16]) -> Vec<(String, LogExamination)> {
     let examined = directory.objects.iter().filter_map(|(name, record)| {
-        let log = Log::of(medium, record, checksum(boot_id))?;
+        let log = PinnedLog::of(medium, record, checksum(boot_id))?;
         Some((name.to_string(), log.examine()))
     });
     examined
@@ -358,10 +358,10 @@ fn republish(medium: &Medium, from: Superblock, generation: u64, boot_id: [u8; 1
         ..from
     };
     medium.sync()?;
-    superblock.write(medium, Slots::read(medium).sync_target());
+    superblock.write(medium, SuperblockCopies::read(medium).sync_target());
     medium.fence()?;
     medium.sync()?;
-    let slots = Slots::read(medium);
+    let slots = SuperblockCopies::read(medium);
     let published = slots
         .valid()
         .any(|(slot, found)| slot < 2 && found.generation.get() == generation);

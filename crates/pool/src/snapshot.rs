@@ -11,18 +11,18 @@ use zerocopy::FromBytes;
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
 use crate::bytes::ExtentBytes;
-use crate::directory::{Directory, ExtentRef, ObjectKind, Record};
+use crate::directory::{Directory, ExtentRef, ObjectKind, ObjectRecord};
 use crate::layout::{SUMMED_FROM, SlabMeta};
-use crate::log::{Log, LogRecords};
-use crate::verify::{Verification, VerifiedReads};
+use crate::log::{PinnedLog, LogRecords};
+use crate::verify::{VerificationState, VerifiedReads};
 
 /// A pinned generation: what it names is not overwritten while this lives.
-pub(crate) struct Pinned {
+pub(crate) struct PinnedGeneration {
     medium: Medium,
     directory: Arc<Directory>,
     access: Arc<Access>,
     path: Arc<Path>,
-    verification: Arc<Verification>,
+    verification: Arc<VerificationState>,
     /// A number of this boot of the machine.
     boot: u64,
     /// Set when a transaction ends while what it has not published is still read: only its own handle, which knows what
@@ -30,17 +30,17 @@ pub(crate) struct Pinned {
     lock: OnceLock<Arc<WriterLock>>,
 }
 
-impl Pinned {
+impl PinnedGeneration {
     /// Takes over a pin of the directory's generation.
     pub(crate) fn new(
         medium: Medium,
         directory: Arc<Directory>,
         access: Arc<Access>,
         path: Arc<Path>,
-        verification: Arc<Verification>,
+        verification: Arc<VerificationState>,
         boot: u64,
-    ) -> Pinned {
-        Pinned {
+    ) -> PinnedGeneration {
+        PinnedGeneration {
             medium,
             directory,
             access,
@@ -60,7 +60,7 @@ impl Pinned {
         &self.medium
     }
 
-    pub(crate) fn verification(&self) -> &Arc<Verification> {
+    pub(crate) fn verification(&self) -> &Arc<VerificationState> {
         &self.verification
     }
 
@@ -87,9 +87,9 @@ impl Pinned {
     }
 
     /// Its logs.
-    pub(crate) fn logs(&self) -> impl Iterator<Item = Log<'_>> {
+    pub(crate) fn logs(&self) -> impl Iterator<Item = PinnedLog<'_>> {
         let records = self.directory.objects.values();
-        records.filter_map(|record| Log::of(&self.medium, record, self.boot))
+        records.filter_map(|record| PinnedLog::of(&self.medium, record, self.boot))
     }
 }
 
@@ -97,7 +97,7 @@ impl Pinned {
 ///
 /// # Errors
 /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`].
-pub(crate) fn log_of<'a>(pinned: &'a Pinned, name: &str) -> Result<Log<'a>, PoolError> {
+pub(crate) fn log_of<'a>(pinned: &'a PinnedGeneration, name: &str) -> Result<PinnedLog<'a>, PoolError> {
     let path = || pinned.path.to_path_buf();
     let name_owned = || name.to_owned();
     let Some(record) = pinned.directory.objects.get(name) else {
@@ -106,22 +106,22 @@ pub(crate) fn log_of<'a>(pinned: &'a Pinned, name: &str) -> Result<Log<'a>, Pool
             name: name_owned(),
         });
     };
-    Log::of(&pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
+    PinnedLog::of(&pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
         path: path(),
         name: name_owned(),
         kind: record.kind,
     })
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedGeneration {
     fn drop(&mut self) {
         self.access.unpin(self.directory.generation);
     }
 }
 
-impl fmt::Debug for Pinned {
+impl fmt::Debug for PinnedGeneration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pinned")
+        f.debug_struct("PinnedGeneration")
             .field("generation", &self.directory.generation)
             .finish_non_exhaustive()
     }
@@ -133,11 +133,11 @@ impl fmt::Debug for Pinned {
 /// Space that later generations free is not used again while an older snapshot lives: drop it when it is done.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    pinned: Arc<Pinned>,
+    pinned: Arc<PinnedGeneration>,
 }
 
 impl Snapshot {
-    pub(crate) fn new(pinned: Arc<Pinned>) -> Snapshot {
+    pub(crate) fn new(pinned: Arc<PinnedGeneration>) -> Snapshot {
         Snapshot { pinned }
     }
 
@@ -196,9 +196,9 @@ impl Snapshot {
     /// Whether the count of a log is whole, if it has one.
     #[cfg(test)]
     pub(crate) fn log_counts(&self, name: &str) -> Result<Option<bool>, PoolError> {
-        use crate::log_count::{Bound, LogCounts};
+        use crate::log_count::{CountBound, LogCounts};
         let log = log_of(&self.pinned, name)?;
-        let own = |counts: &LogCounts<'_>| counts.bound() != Bound::Superseded && counts.is_whole();
+        let own = |counts: &LogCounts<'_>| counts.bound() != CountBound::Superseded && counts.is_whole();
         Ok(log.counts().map(own))
     }
 
@@ -215,14 +215,14 @@ impl Snapshot {
 /// A named object of a snapshot or a transaction: metadata and extents. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Object {
-    pinned: Arc<Pinned>,
+    pinned: Arc<PinnedGeneration>,
     name: Arc<str>,
-    record: Arc<Record>,
+    record: Arc<ObjectRecord>,
 }
 
 impl Object {
     /// An object whose extents the pinned generation names, or a transaction that works on it has finished.
-    pub(crate) fn new(pinned: Arc<Pinned>, name: Arc<str>, record: Arc<Record>) -> Object {
+    pub(crate) fn new(pinned: Arc<PinnedGeneration>, name: Arc<str>, record: Arc<ObjectRecord>) -> Object {
         Object { pinned, name, record }
     }
 

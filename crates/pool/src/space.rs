@@ -3,7 +3,7 @@
 //! Kept in memory, rebuilt by a handle that takes over writing from the newest directory and its limbo list, so that
 //! nothing leaks in a crash. Three kinds of space are told apart: *live* (the newest generation names it), *free* (nobody
 //! can see it: may be written at once) and *limbo* (the newest generation does not name it, but an older one does, which a
-//! reader may have pinned, or to which a superblock that is still needed refers). Limbo becomes free by
+//! reader may have pinned, or to which a superblock that is still needed refers). LimboRange becomes free by
 //! [`Space::reclaim`], as soon as no reader has pinned any of the very generations that name it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,7 +14,7 @@ use crate::free_map::FreeMap;
 use crate::layout::{BLOCK, DATA_START, HUGE, blocks};
 use crate::limbo::AgedRange;
 use crate::mistake::{Mistake, made};
-use crate::pins::Pins;
+use crate::pins::PinnedRanges;
 
 /// Extents from this length on start at a multiple of [`HUGE`] even if the file has to grow for it: the gap before them
 /// is little beside them.
@@ -22,7 +22,7 @@ const ALWAYS_ALIGNED: u64 = 8 * HUGE;
 
 /// When a piece of limbo becomes free.
 #[derive(Debug, Clone)]
-struct Limbo {
+struct LimboRange {
     range: Range<u64>,
     /// The generations that name it: it waits for readers of these.
     named: Range<u64>,
@@ -31,8 +31,8 @@ struct Limbo {
     synced: u64,
 }
 
-impl Limbo {
-    fn waits(&self, newest: u64, pins: &Pins, synced: u64) -> bool {
+impl LimboRange {
+    fn waits(&self, newest: u64, pins: &PinnedRanges, synced: u64) -> bool {
         self.named.end > newest || self.synced > synced || pins.meet(&self.named)
     }
 
@@ -42,7 +42,7 @@ impl Limbo {
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveExtent {
     extent: ExtentRef,
     names: usize,
     /// The first generation that names it, or 0 if that is long ago.
@@ -54,9 +54,9 @@ struct Live {
 pub(crate) struct Space {
     generation: u64,
     len: u64,
-    live: HashMap<u64, Live>,
+    live: HashMap<u64, LiveExtent>,
     free: FreeMap,
-    limbo: Vec<Limbo>,
+    limbo: Vec<LimboRange>,
     /// What may have no blocks, so that a store to it could meet a full disk.
     loose: FreeMap,
     /// The vacuums of which this knows.
@@ -97,7 +97,7 @@ impl Space {
                 for (aged, freed) in list.freed() {
                     for range in space.free.within(&aged.range) {
                         space.free.remove(range.clone());
-                        space.limbo.push(Limbo {
+                        space.limbo.push(LimboRange {
                             range,
                             named: aged.born..freed,
                             synced: freed,
@@ -106,7 +106,7 @@ impl Space {
                 }
             }
             None => {
-                let unknown = space.free.drain().map(|range| Limbo {
+                let unknown = space.free.drain().map(|range| LimboRange {
                     range,
                     named: 0..generation,
                     synced: generation,
@@ -123,7 +123,7 @@ impl Space {
         for limbo in before.limbo.iter().filter(|limbo| limbo.synced == 0) {
             for range in self.free.within(&limbo.range) {
                 self.free.remove(range.clone());
-                self.limbo.push(Limbo {
+                self.limbo.push(LimboRange {
                     range,
                     ..limbo.clone()
                 });
@@ -286,7 +286,7 @@ impl Space {
     /// Gives back space that no generation names but a reader with a pin of `generation` may see.
     pub(crate) fn release_after_readers(&mut self, range: Range<u64>, generation: u64) {
         if !range.is_empty() {
-            self.limbo.push(Limbo {
+            self.limbo.push(LimboRange {
                 range,
                 named: generation..generation + 1,
                 synced: 0,
@@ -295,7 +295,7 @@ impl Space {
     }
 
     /// Makes free what neither a reader nor the superblock of the generation `synced` can see.
-    pub(crate) fn reclaim(&mut self, pins: &Pins, synced: u64) {
+    pub(crate) fn reclaim(&mut self, pins: &PinnedRanges, synced: u64) {
         let (free, newest) = (&mut self.free, self.generation);
         self.limbo.retain(|limbo| {
             let wait = limbo.waits(newest, pins, synced);
@@ -307,7 +307,7 @@ impl Space {
     }
 
     /// How much [`reclaim`](Space::reclaim) would make free, in bytes and pieces.
-    pub(crate) fn reclaimable(&self, pins: &Pins, synced: u64) -> (u64, usize) {
+    pub(crate) fn reclaimable(&self, pins: &PinnedRanges, synced: u64) -> (u64, usize) {
         let limbo = self.limbo.iter();
         let found = limbo.filter(|limbo| !limbo.waits(self.generation, pins, synced));
         found.fold((0, 0), |(bytes, pieces), limbo| (bytes + limbo.len(), pieces + 1))
@@ -315,7 +315,7 @@ impl Space {
 
     /// By how much less the file would have to grow for `len` bytes after a [`reclaim`](Space::reclaim), in bytes; all of
     /// what is free then if it would not have to. Linear in the number of ranges.
-    pub(crate) fn helped(&self, len: u64, pins: &Pins, synced: u64) -> u64 {
+    pub(crate) fn helped(&self, len: u64, pins: &PinnedRanges, synced: u64) -> u64 {
         let mut after = Space {
             generation: self.generation,
             len: self.len,
@@ -412,7 +412,7 @@ impl Space {
                 .entry(extent.offset)
                 // A log that stays where it is has another start.
                 .and_modify(|live| live.extent = *extent)
-                .or_insert(Live {
+                .or_insert(LiveExtent {
                     extent: *extent,
                     names: 0,
                     born: generation,
@@ -427,7 +427,7 @@ impl Space {
             if live.names == 0 {
                 let born = live.born;
                 self.live.remove(&extent.offset);
-                self.limbo.push(Limbo {
+                self.limbo.push(LimboRange {
                     range: extent.space(),
                     named: born..generation,
                     synced: generation,
@@ -438,7 +438,7 @@ impl Space {
 
     fn name(&mut self, extent: &ExtentRef, born: u64) {
         if extent.len > 0 {
-            let live = self.live.entry(extent.offset).or_insert(Live {
+            let live = self.live.entry(extent.offset).or_insert(LiveExtent {
                 extent: *extent,
                 names: 0,
                 born,

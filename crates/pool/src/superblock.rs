@@ -95,7 +95,7 @@ impl Superblock {
 
 /// What one copy holds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Slot {
+pub(crate) enum SuperblockCopy {
     /// Never written.
     Empty,
     /// A superblock of a version of the format that is known.
@@ -110,21 +110,21 @@ pub(crate) enum Slot {
 
 /// All copies.
 #[derive(Debug)]
-pub(crate) struct Slots([Slot; SLOTS]);
+pub(crate) struct SuperblockCopies([SuperblockCopy; SLOTS]);
 
-impl Slots {
-    pub(crate) fn read(medium: &Medium) -> Slots {
-        Slots(std::array::from_fn(|slot| read_slot(medium, slot)))
+impl SuperblockCopies {
+    pub(crate) fn read(medium: &Medium) -> SuperblockCopies {
+        SuperblockCopies(std::array::from_fn(|slot| read_slot(medium, slot)))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SuperblockCopy> {
         self.0.iter()
     }
 
     /// All valid copies with where they are.
     pub(crate) fn valid(&self) -> impl Iterator<Item = (usize, &Superblock)> {
         self.0.iter().enumerate().filter_map(|(index, slot)| match slot {
-            Slot::Valid(superblock) => Some((index, superblock)),
+            SuperblockCopy::Valid(superblock) => Some((index, superblock)),
             _ => None,
         })
     }
@@ -166,7 +166,7 @@ impl Slots {
 
     fn older(&self, first: usize) -> usize {
         let generation = |slot: usize| match &self.0[slot] {
-            Slot::Valid(superblock) => superblock.generation.get(),
+            SuperblockCopy::Valid(superblock) => superblock.generation.get(),
             _ => 0,
         };
         if generation(first) <= generation(first + 1) {
@@ -186,16 +186,16 @@ pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, Po
     if medium.len() < DATA_START {
         return Err(too_short(medium, path));
     }
-    let mut slots = Slots::read(medium);
+    let mut slots = SuperblockCopies::read(medium);
     for _ in 1..READS {
         if slots.valid().any(|(slot, _)| slot < 2) {
             break;
         }
         std::thread::yield_now();
-        slots = Slots::read(medium);
+        slots = SuperblockCopies::read(medium);
     }
     for slot in slots.iter() {
-        if let Slot::Newer(found) = *slot {
+        if let SuperblockCopy::Newer(found) = *slot {
             return Err(PoolError::NewerFormat {
                 path: path.to_owned(),
                 found,
@@ -205,14 +205,14 @@ pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, Po
     }
     slots.features().check_readable(path)?;
     if !slots.valid().any(|(slot, _)| slot < 2) {
-        return Err(if slots.iter().all(|slot| matches!(slot, Slot::Empty)) {
+        return Err(if slots.iter().all(|slot| matches!(slot, SuperblockCopy::Empty)) {
             PoolError::NotAPool {
                 path: path.to_owned(),
                 reason: "it is empty",
             }
         } else if slots
             .iter()
-            .all(|slot| matches!(slot, Slot::Empty | Slot::Foreign))
+            .all(|slot| matches!(slot, SuperblockCopy::Empty | SuperblockCopy::Foreign))
         {
             PoolError::NotAPool {
                 path: path.to_owned(),
@@ -291,7 +291,7 @@ fn slot_offset(slot: usize) -> u64 {
     slot as u64 * SLOT_SIZE
 }
 
-fn read_slot(medium: &Medium, slot: usize) -> Slot {
+fn read_slot(medium: &Medium, slot: usize) -> SuperblockCopy {
     let mut superblock = Superblock::new_zeroed();
     medium.load(slot_offset(slot), superblock.as_mut_bytes());
     if superblock.magic != MAGIC {
@@ -304,19 +304,19 @@ fn read_slot(medium: &Medium, slot: usize) -> Slot {
         .sum()
             == superblock.checksum.get();
         return if empty {
-            Slot::Empty
+            SuperblockCopy::Empty
         } else if damaged {
-            Slot::Damaged
+            SuperblockCopy::Damaged
         } else {
-            Slot::Foreign
+            SuperblockCopy::Foreign
         };
     }
     if superblock.sum() != superblock.checksum.get() {
-        return Slot::Damaged;
+        return SuperblockCopy::Damaged;
     }
     match superblock.version.get() {
-        FORMAT_WITHOUT_LOGS..=FORMAT_VERSION => Slot::Valid(superblock),
-        newer if newer > FORMAT_VERSION => Slot::Newer(newer),
-        _ => Slot::Damaged,
+        FORMAT_WITHOUT_LOGS..=FORMAT_VERSION => SuperblockCopy::Valid(superblock),
+        newer if newer > FORMAT_VERSION => SuperblockCopy::Newer(newer),
+        _ => SuperblockCopy::Damaged,
     }
 }

@@ -23,18 +23,18 @@ use halocline_media::{Medium, MediumKind};
 use crate::PoolError;
 use crate::access::{SlabLock, WriterLock};
 use crate::bytes::ExtentBytes;
-use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode, encoded_len};
+use crate::directory::{Directory, ExtentRef, ObjectKind, ObjectMap, ObjectRecord, encode, encoded_len};
 use crate::features::Features;
 use crate::layout::{DATA_START, FORMAT_VERSION, MAX_META, MAX_NAME, Superblock, blocks, checksum};
 use crate::limbo::{AgedRange, LimboList};
 use crate::mistake::{Mistake, made};
-use crate::pool::Inner;
-use crate::snapshot::{Object, Pinned};
+use crate::pool::PoolInner;
+use crate::snapshot::{Object, PinnedGeneration};
 use crate::sums;
-use crate::superblock::Slots;
-use crate::turn::Turn;
+use crate::superblock::SuperblockCopies;
+use crate::turn::WriteTurn;
 use crate::verify::VerifiedReads;
-use crate::writer::{ExtentWriter, Scratch};
+use crate::writer::{ExtentWriter, ScratchExtent};
 
 /// A transaction: writes extents, puts and removes objects, and publishes all of it at once by [`commit`](Txn::commit).
 /// Dropped without that, it leaves no trace.
@@ -42,23 +42,23 @@ use crate::writer::{ExtentWriter, Scratch};
 /// Threads may share it: any number of [`ExtentWriter`]s can be in use at a time. Readers see nothing of it before the
 /// commit.
 pub struct Txn {
-    pub(crate) inner: Arc<Inner>,
-    base: Arc<Pinned>,
+    pub(crate) inner: Arc<PoolInner>,
+    base: Arc<PinnedGeneration>,
     superblock: Superblock,
-    state: Mutex<State>,
+    state: Mutex<TxnState>,
     /// The thread whose fences the commit relies on.
     thread: ThreadId,
     /// What is stored may be made of anything that is read meanwhile.
     _verified: VerifiedReads,
     // Last, so that all else is done when they go.
     lock: Arc<WriterLock>,
-    _turn: Turn,
+    _turn: WriteTurn,
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct TxnState {
     /// Those of the base, or a copy as soon as there is a change.
-    pub(crate) objects: Arc<Objects>,
+    pub(crate) objects: Arc<ObjectMap>,
     pub(crate) changed: BTreeSet<Arc<str>>,
     /// Space that is taken: by offset, the bytes.
     reserved: HashMap<u64, u64>,
@@ -76,12 +76,12 @@ pub(crate) struct State {
 }
 
 /// The objects that a publish changes.
-struct Changes {
-    named: Vec<Arc<Record>>,
-    dropped: Vec<Arc<Record>>,
+struct TxnChanges {
+    named: Vec<Arc<ObjectRecord>>,
+    dropped: Vec<Arc<ObjectRecord>>,
 }
 
-impl Changes {
+impl TxnChanges {
     fn named(&self) -> impl Iterator<Item = &ExtentRef> {
         self.named.iter().flat_map(|record| record.extents.iter())
     }
@@ -91,9 +91,9 @@ impl Changes {
     }
 }
 
-impl State {
+impl TxnState {
     /// Creates or extends a slab, and nothing else.
-    pub(crate) fn put_slab(&mut self, name: &str, record: Record) {
+    pub(crate) fn put_slab(&mut self, name: &str, record: ObjectRecord) {
         debug_assert!(self.changed.is_empty(), "a transaction of its own");
         let name: Arc<str> = name.into();
         Arc::make_mut(&mut self.objects).insert(Arc::clone(&name), Arc::new(record));
@@ -102,7 +102,7 @@ impl State {
     }
 
     /// Replaces the record of an object, of which only the places of its extents are others.
-    pub(crate) fn put_moved(&mut self, name: Arc<str>, record: Arc<Record>) {
+    pub(crate) fn put_moved(&mut self, name: Arc<str>, record: Arc<ObjectRecord>) {
         if record.extents.iter().any(|extent| extent.sums) {
             self.features = self.features | Features::BLOCK_SUMS;
         }
@@ -112,9 +112,9 @@ impl State {
 }
 
 impl Txn {
-    pub(crate) fn begin(inner: &Arc<Inner>) -> Result<Txn, PoolError> {
+    pub(crate) fn begin(inner: &Arc<PoolInner>) -> Result<Txn, PoolError> {
         inner.writable()?;
-        let (turn, lock) = Turn::take(inner)?;
+        let (turn, lock) = WriteTurn::take(inner)?;
         if inner.failed.load(Ordering::Acquire) {
             inner.medium.fence()?;
             inner.failed.store(false, Ordering::Release);
@@ -122,12 +122,12 @@ impl Txn {
         inner.access.check_place()?;
         let len = inner.medium.refresh()?;
         let (superblock, base) = inner.pin_newest()?;
-        Slots::read(&inner.medium)
+        SuperblockCopies::read(&inner.medium)
             .features()
             .check_writable(&inner.path)?;
         inner.adopt(&superblock, base.directory(), len)?;
         let objects = Arc::clone(&base.directory().objects);
-        let state = State {
+        let state = TxnState {
             objects,
             changed: BTreeSet::new(),
             reserved: HashMap::new(),
@@ -175,8 +175,8 @@ impl Txn {
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
-    pub fn scratch(&self, len: u64) -> Result<Scratch<'_>, PoolError> {
-        Ok(Scratch::new(self, self.reserve(len)?, len))
+    pub fn scratch(&self, len: u64) -> Result<ScratchExtent<'_>, PoolError> {
+        Ok(ScratchExtent::new(self, self.reserve(len)?, len))
     }
 
     /// Creates or replaces an object. Its extents are any that this transaction has finished or that a published object
@@ -225,7 +225,7 @@ impl Txn {
         let name: Arc<str> = name.into();
         Arc::make_mut(&mut state.objects).insert(
             Arc::clone(&name),
-            Arc::new(Record::new(kind, meta.into(), extents.into())),
+            Arc::new(ObjectRecord::new(kind, meta.into(), extents.into())),
         );
         state.changed.insert(name);
         Ok(())
@@ -262,7 +262,7 @@ impl Txn {
     /// All objects as the transaction has them, in the order of their names.
     pub fn objects(&self) -> Vec<Object> {
         let state = self.state();
-        let object = |(name, record): (&Arc<str>, &Arc<Record>)| {
+        let object = |(name, record): (&Arc<str>, &Arc<ObjectRecord>)| {
             Object::new(Arc::clone(&self.base), Arc::clone(name), Arc::clone(record))
         };
         state.objects.iter().map(object).collect()
@@ -339,19 +339,19 @@ impl Txn {
     }
 
     /// The records of changed objects as they will be, and as the base has them.
-    fn changes(&self, state: &State) -> Changes {
-        let records = |objects: &Objects| -> Vec<Arc<Record>> {
+    fn changes(&self, state: &TxnState) -> TxnChanges {
+        let records = |objects: &ObjectMap| -> Vec<Arc<ObjectRecord>> {
             let changed = state.changed.iter();
             changed.filter_map(|name| objects.get(name).cloned()).collect()
         };
-        Changes {
+        TxnChanges {
             named: records(&state.objects),
             dropped: records(&self.base.directory().objects),
         }
     }
 
     /// What a limbo list for the next generation has to say.
-    fn aged_ranges(&self, changes: &Changes, generation: u64, oldest: u64) -> Vec<AgedRange> {
+    fn aged_ranges(&self, changes: &TxnChanges, generation: u64, oldest: u64) -> Vec<AgedRange> {
         let writer = self.inner.writer();
         let Some(space) = &writer.space else {
             return Vec::new();
@@ -364,7 +364,7 @@ impl Txn {
     fn publish(&self, features: Features, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
         let inner = &*self.inner;
         let medium = &inner.medium;
-        let slots = Slots::read(medium);
+        let slots = SuperblockCopies::read(medium);
         let mut superblock = Superblock::new(
             FORMAT_VERSION,
             self.superblock.uuid,
@@ -394,7 +394,7 @@ impl Txn {
         &self,
         generation: u64,
         directory: ExtentRef,
-        changes: &Changes,
+        changes: &TxnChanges,
         features: Features,
         limbo: LimboList,
     ) {
@@ -465,7 +465,7 @@ impl Txn {
         Ok(())
     }
 
-    fn check_known(&self, state: &State, object: &str, extent: &ExtentRef) -> Result<(), PoolError> {
+    fn check_known(&self, state: &TxnState, object: &str, extent: &ExtentRef) -> Result<(), PoolError> {
         let finished = || state.finished.get(&extent.offset) == Some(extent);
         let published = || {
             self.inner
@@ -489,7 +489,7 @@ impl Txn {
     }
 
     /// If this is the name of a slab, sees to it that nobody has it open until the transaction ends.
-    pub(crate) fn lock_slab(&self, state: &mut State, name: &str) -> Result<(), PoolError> {
+    pub(crate) fn lock_slab(&self, state: &mut TxnState, name: &str) -> Result<(), PoolError> {
         let Some(record) = state.objects.get(name) else {
             return Ok(());
         };
@@ -515,7 +515,7 @@ impl Txn {
     }
 
     /// What it builds on.
-    pub(crate) fn base(&self) -> &Pinned {
+    pub(crate) fn base(&self) -> &PinnedGeneration {
         &self.base
     }
 
@@ -523,7 +523,7 @@ impl Txn {
         &self.inner.medium
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, TxnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, ObjectKind, Objects, Record};
+use crate::directory::{ExtentRef, ObjectKind, ObjectMap, ObjectRecord};
 use crate::layout::{BLOCK, LOG_COUNTS, RECORD_ALIGN, RECORD_OVERHEAD};
-use crate::log::{Log, LogRecords};
+use crate::log::{PinnedLog, LogRecords};
 use crate::log_count::LogCounts;
 use crate::mistake::{Mistake, made};
 use crate::snapshot::log_of;
@@ -43,10 +43,10 @@ impl Txn {
                     path: self.inner.path.to_path_buf(),
                     wanted: capacity,
                 })?;
-        let reusable = |objects: &Objects| {
+        let reusable = |objects: &ObjectMap| {
             let Some((record, log)) = objects
                 .get(name)
-                .and_then(|record| Some((record, Log::of(self.medium(), record, self.inner.boot_tag())?)))
+                .and_then(|record| Some((record, PinnedLog::of(self.medium(), record, self.inner.boot_tag())?)))
             else {
                 return Ok(None);
             };
@@ -64,7 +64,7 @@ impl Txn {
                 drop(state);
                 let extent = self.new_log(capacity)?;
                 state = self.state();
-                Arc::new(Record::log(extent))
+                Arc::new(ObjectRecord::log(extent))
             }
         };
         let name: Arc<str> = name.into();
@@ -100,7 +100,7 @@ impl Txn {
         let extent = self.new_log(len)?;
         let mut state = self.state();
         let name: Arc<str> = name.into();
-        Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::new(Record::log(extent)));
+        Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::new(ObjectRecord::log(extent)));
         state.changed.insert(name);
         state.first_records.insert(extent.offset, records);
         Ok(())
@@ -189,8 +189,8 @@ impl Txn {
             let boot = self.inner.boot_tag();
             let mut before = self
                 .base_log(&extent)
-                .and_then(|record| Log::of(self.medium(), record, boot));
-            if let Some(counts) = before.as_ref().and_then(Log::counts)
+                .and_then(|record| PinnedLog::of(self.medium(), record, boot));
+            if let Some(counts) = before.as_ref().and_then(PinnedLog::counts)
                 && !self.may_restart(counts)?
             {
                 extent = self.new_log(extent.len)?;
@@ -200,8 +200,8 @@ impl Txn {
                 extent.checksum = self.inner.draw();
             }
             let counts = LogCounts::new(self.medium(), &extent, boot);
-            counts.create(before.as_ref().and_then(Log::counts));
-            let record = Arc::new(Record::log(extent));
+            counts.create(before.as_ref().and_then(PinnedLog::counts));
+            let record = Arc::new(ObjectRecord::log(extent));
             let mut state = self.state();
             let first = state.first_records.remove(&extent.offset).unwrap_or_default();
             Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::clone(&record));
@@ -214,8 +214,8 @@ impl Txn {
     }
 
     /// Stores the first records of a log of the next generation; the fence before the publish makes them durable.
-    fn store_first(&self, name: &str, record: &Record, first: &[Vec<u8>]) -> Result<(), PoolError> {
-        let Some(log) = Log::of(self.medium(), record, self.inner.boot_tag()).filter(|_| !first.is_empty())
+    fn store_first(&self, name: &str, record: &ObjectRecord, first: &[Vec<u8>]) -> Result<(), PoolError> {
+        let Some(log) = PinnedLog::of(self.medium(), record, self.inner.boot_tag()).filter(|_| !first.is_empty())
         else {
             return Ok(());
         };
@@ -264,7 +264,7 @@ impl Txn {
     }
 
     /// The log of the base generation in this extent.
-    fn base_log(&self, extent: &ExtentRef) -> Option<&Arc<Record>> {
+    fn base_log(&self, extent: &ExtentRef) -> Option<&Arc<ObjectRecord>> {
         self.base()
             .directory()
             .objects
@@ -279,7 +279,7 @@ impl Txn {
     fn base_has_records(&self, extent: &ExtentRef) -> Result<bool, PoolError> {
         let boot = self.inner.boot_tag();
         for (name, record) in self.base().directory().objects.iter() {
-            if let Some(log) = Log::of(self.medium(), record, boot)
+            if let Some(log) = PinnedLog::of(self.medium(), record, boot)
                 && record.extents[0].offset == extent.offset
             {
                 let end = log.end().map_err(|damage| damage.of(&self.inner.path, name))?;

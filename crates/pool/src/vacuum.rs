@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::PoolError;
 use crate::layout::{HUGE, Superblock, VACUUMS};
 use crate::mistake::{Mistake, made};
-use crate::pins::Pins;
-use crate::pool::{Inner, Pool};
-use crate::superblock::{Slots, read_newest};
+use crate::pins::PinnedRanges;
+use crate::pool::{PoolInner, Pool};
+use crate::superblock::{SuperblockCopies, read_newest};
 use crate::txn::Txn;
 
 /// The effect of a [`Pool::vacuum`].
@@ -92,15 +92,15 @@ impl Pool {
     }
 }
 
-impl Inner {
+impl PoolInner {
     /// Frees all that neither a reader nor, after a sync, a superblock needs.
     fn reclaim_all(&self, generation: u64) -> Result<(), PoolError> {
         if !made(Mistake::VacuumUnsynced) {
             self.sync_newest(false)?;
         }
         let pins = match made(Mistake::VacuumLimbo) {
-            true => Pins::default(),
-            false => Pins::before(&self.access, generation)?,
+            true => PinnedRanges::default(),
+            false => PinnedRanges::before(&self.access, generation)?,
         };
         let synced = match made(Mistake::VacuumUnsynced) {
             true => generation,
@@ -173,7 +173,7 @@ impl Inner {
         superblock.file_len = len.into();
         superblock.synced_generation = superblock.generation;
         superblock.boot_id = self.boot_id;
-        let older = Slots::read(medium).sync_target();
+        let older = SuperblockCopies::read(medium).sync_target();
         // One after the other: a crash may tear the one that is being written, and the next vacuum overwrites one of
         // them.
         for slot in [older, older ^ 1] {

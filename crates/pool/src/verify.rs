@@ -1,4 +1,4 @@
-//! What is known of the extents of a pool since it was opened: [`Verification`], and of one extent [`ExtentState`].
+//! What is known of the extents of a pool since it was opened: [`VerificationState`], and of one extent [`ExtentVerification`].
 //!
 //! A block is read and compared with its checksum the first time anything of it is needed, and not again while the pool is open:
 //! the bit that says so is shared by all readers and outlives the generation, as an extent never changes. Volatile: nothing
@@ -38,22 +38,22 @@ const FEW: usize = 64;
 
 /// What a handle knows of all extents that were read through it.
 #[derive(Debug, Default)]
-pub(crate) struct Verification {
+pub(crate) struct VerificationState {
     off: AtomicBool,
     always: AtomicBool,
     /// Those who need verified bytes even if the mode is off.
     copying: AtomicUsize,
-    states: Mutex<States>,
+    states: Mutex<VerifiedExtents>,
 }
 
 #[derive(Debug, Default)]
-struct States {
-    by_extent: HashMap<ExtentRef, Arc<ExtentState>>,
+struct VerifiedExtents {
+    by_extent: HashMap<ExtentRef, Arc<ExtentVerification>>,
     /// Entries from which on unused ones are looked for.
     room: usize,
 }
 
-impl Verification {
+impl VerificationState {
     pub(crate) fn set_mode(&self, mode: VerifyMode) {
         self.off.store(mode == VerifyMode::Off, Ordering::Relaxed);
         self.always.store(mode == VerifyMode::Always, Ordering::Relaxed);
@@ -77,14 +77,14 @@ impl Verification {
     }
 
     /// What is known of an extent.
-    pub(crate) fn state(self: &Arc<Verification>, extent: &ExtentRef) -> Arc<ExtentState> {
+    pub(crate) fn state(self: &Arc<VerificationState>, extent: &ExtentRef) -> Arc<ExtentVerification> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         if states.by_extent.len() >= states.room.max(FEW) {
             // Those that only this map holds belong to no object that is open or was opened in the newest generation.
             states.by_extent.retain(|_, state| Arc::strong_count(state) > 1);
             states.room = states.by_extent.len() * 2;
         }
-        let new = || Arc::new(ExtentState::new(*extent, Arc::clone(self)));
+        let new = || Arc::new(ExtentVerification::new(*extent, Arc::clone(self)));
         Arc::clone(states.by_extent.entry(*extent).or_insert_with(new))
     }
 
@@ -103,10 +103,10 @@ impl Verification {
 
 /// Has everything verified that is read while this lives, whatever the mode: for whoever stores what it makes of it.
 #[derive(Debug)]
-pub struct VerifiedReads(Arc<Verification>);
+pub struct VerifiedReads(Arc<VerificationState>);
 
 impl VerifiedReads {
-    pub(crate) fn new(verification: &Arc<Verification>) -> VerifiedReads {
+    pub(crate) fn new(verification: &Arc<VerificationState>) -> VerifiedReads {
         verification.copying.fetch_add(1, Ordering::SeqCst);
         VerifiedReads(Arc::clone(verification))
     }
@@ -120,9 +120,9 @@ impl Drop for VerifiedReads {
 
 /// What is known of one extent.
 #[derive(Debug)]
-pub(crate) struct ExtentState {
+pub(crate) struct ExtentVerification {
     extent: ExtentRef,
-    verification: Arc<Verification>,
+    verification: Arc<VerificationState>,
     /// The object that was first opened with it, for messages.
     name: OnceLock<String>,
     /// One bit for each block that is verified. Made by the first who needs it.
@@ -152,9 +152,9 @@ fn set(bits: &[AtomicU64], number: u64) -> bool {
     bits[(number / 64) as usize].fetch_or(bit, Ordering::AcqRel) & bit == 0
 }
 
-impl ExtentState {
-    fn new(extent: ExtentRef, verification: Arc<Verification>) -> ExtentState {
-        ExtentState {
+impl ExtentVerification {
+    fn new(extent: ExtentRef, verification: Arc<VerificationState>) -> ExtentVerification {
+        ExtentVerification {
             extent,
             verification,
             name: OnceLock::new(),
@@ -202,7 +202,7 @@ impl ExtentState {
         self.notes.get_or_init(|| bits(self.extent.len.div_ceil(NOTED)))
     }
 
-    /// The first block that [`note_damage`](ExtentState::note_damage) was told of.
+    /// The first block that [`note_damage`](ExtentVerification::note_damage) was told of.
     #[inline]
     pub(crate) fn damaged(&self) -> Option<u64> {
         self.damaged.load(Ordering::Acquire).checked_sub(1)
@@ -325,7 +325,7 @@ mod tests {
             ..ExtentRef::plain(0, len, checksum(&space))
         };
         space.extend(encode(&summer.finish(), extent.checksum));
-        let state = Arc::<Verification>::default().state(&extent);
+        let state = Arc::<VerificationState>::default().state(&extent);
         let cost = |range| {
             let mut bytes = 0;
             let verified = state.verify(&space, range, false, |_, len| bytes += len);

@@ -1,4 +1,4 @@
-//! What a transaction writes: [`ExtentWriter`] for extents to publish, [`Scratch`] for bytes that go with it.
+//! What a transaction writes: [`ExtentWriter`] for extents to publish, [`ScratchExtent`] for bytes that go with it.
 //!
 //! Both borrow the transaction, so no store can come after its end, when the space may belong to someone else.
 #![allow(unsafe_code, reason = "reads back ranges that nobody can store to any more")]
@@ -22,7 +22,7 @@ use crate::txn::Txn;
 ///
 /// Bytes that were never written hold anything.
 pub struct ExtentWriter<'t> {
-    space: Reserved<'t>,
+    space: ReservedSpace<'t>,
     position: u64,
     /// Of what was appended, while it is still in the CPU's caches.
     sum: Box<Xxh3>,
@@ -34,7 +34,7 @@ pub struct ExtentWriter<'t> {
 impl<'t> ExtentWriter<'t> {
     pub(crate) fn new(txn: &'t Txn, offset: u64, capacity: u64) -> ExtentWriter<'t> {
         ExtentWriter {
-            space: Reserved {
+            space: ReservedSpace {
                 txn,
                 offset,
                 capacity,
@@ -162,14 +162,14 @@ impl fmt::Debug for ExtentWriter<'_> {
 }
 
 /// Bytes in the pool that live as long as this does, and never longer than the transaction. Never flushed.
-pub struct Scratch<'t> {
-    space: Reserved<'t>,
+pub struct ScratchExtent<'t> {
+    space: ReservedSpace<'t>,
 }
 
-impl<'t> Scratch<'t> {
-    pub(crate) fn new(txn: &'t Txn, offset: u64, capacity: u64) -> Scratch<'t> {
-        Scratch {
-            space: Reserved {
+impl<'t> ScratchExtent<'t> {
+    pub(crate) fn new(txn: &'t Txn, offset: u64, capacity: u64) -> ScratchExtent<'t> {
+        ScratchExtent {
+            space: ReservedSpace {
                 txn,
                 offset,
                 capacity,
@@ -213,17 +213,17 @@ impl<'t> Scratch<'t> {
     }
 }
 
-impl fmt::Debug for Scratch<'_> {
+impl fmt::Debug for ScratchExtent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch")
+        f.debug_struct("ScratchExtent")
             .field("len", &self.len())
             .finish_non_exhaustive()
     }
 }
 
-/// The bytes of a [`Scratch`], to be read only.
+/// The bytes of a [`ScratchExtent`], to be read only.
 pub struct FrozenScratch<'t> {
-    space: Reserved<'t>,
+    space: ReservedSpace<'t>,
     _bytes: PhantomData<&'t [u8]>,
 }
 
@@ -251,13 +251,13 @@ impl fmt::Debug for FrozenScratch<'_> {
 }
 
 /// Space of a transaction; given back when it goes, unless it was made the space of an extent.
-struct Reserved<'t> {
+struct ReservedSpace<'t> {
     txn: &'t Txn,
     offset: u64,
     capacity: u64,
 }
 
-impl Reserved<'_> {
+impl ReservedSpace<'_> {
     fn at(&self, offset: u64, len: usize) -> u64 {
         let inside = offset
             .checked_add(len as u64)
@@ -278,7 +278,7 @@ impl Reserved<'_> {
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for ReservedSpace<'_> {
     fn drop(&mut self) {
         if self.capacity > 0 {
             self.txn.trim(self.offset, 0);

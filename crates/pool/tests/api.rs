@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec};
-use halocline_media::{Bytes, Dram, MediumAccess, MediumBackend};
+use halocline_media::{Bytes, Dram};
 use halocline_pool::{ExtentRef, MAX_NAME, ObjectKind, Pool, PoolError, PoolOptions, Txn};
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use halocline_pool::{LogDamage, ObjectKind, Pool, PoolError, PoolOptions, Problem, Snapshot};
+use halocline_pool::{LogDamage, ObjectKind, Pool, PoolError, PoolOptions, PoolProblem, Snapshot};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -278,7 +278,7 @@ fn with_records(path: &PathBuf, count: u8) -> u64 {
     at
 }
 
-/// Changes bytes of a file.
+/// TxnChanges bytes of a file.
 fn damage(path: &PathBuf, at: u64, with: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let at = at as usize;
@@ -318,7 +318,7 @@ fn a_damaged_record_is_not_the_end_of_the_log() {
             txn.put("a", ObjectKind::TABLE, b"", vec![]).unwrap();
             refused(txn.commit().unwrap_err());
             let report = pool.check(|_| ()).unwrap();
-            let problem = Problem::Log {
+            let problem = PoolProblem::Log {
                 object: "log".to_owned(),
                 damage: expected,
             };
@@ -352,7 +352,7 @@ fn a_damaged_count_is_told_from_damaged_records() {
         damage(&path, count + word, &[0x20]);
         let pool = Pool::open(&path, &options()).unwrap();
         assert_eq!(newest(&pool).len(), 3, "word at {word}");
-        let problem = Problem::LogCount {
+        let problem = PoolProblem::LogCount {
             object: "log".to_owned(),
             records: 3,
         };
@@ -385,7 +385,7 @@ fn a_repair_keeps_the_records_before_the_damage_and_says_what_goes() {
     let at = with_records(&path, 4);
     damage(&path, at + 2 * 72 + 20, &[1]);
     let damaged = fs::read(&path).unwrap();
-    let problem = Problem::Log {
+    let problem = PoolProblem::Log {
         object: "log".to_owned(),
         damage: LogDamage {
             intact: 2,

@@ -6,7 +6,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::directory::{ExtentRef, ObjectKind, ObjectRecord};
 use crate::layout::{BLOCK, HUGE};
 use crate::mistake::{Mistake, made};
 use crate::{PoolError, Txn};
@@ -83,7 +83,7 @@ impl Txn {
         };
         let record = state.objects.get(name).ok_or_else(missing)?;
         let extents = record.extents.iter().copied().chain([chunk]).collect();
-        let record = Record::new(ObjectKind::SLAB, record.meta.clone(), extents);
+        let record = ObjectRecord::new(ObjectKind::SLAB, record.meta.clone(), extents);
         state.put_slab(name, record);
         Ok(())
     }

@@ -14,7 +14,7 @@
 mod growth;
 mod nodes;
 mod open;
-mod rest;
+mod node_sums;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -26,10 +26,10 @@ use crate::access::SlabLock;
 use crate::layout::{SLAB_HEAD, SLAB_ROOT};
 use crate::{Pool, PoolError};
 
-use nodes::Nodes;
+use nodes::NodeAllocator;
 
 pub use open::SlabRecovery;
-pub use rest::{NodeAtRest, NodeSums};
+pub use node_sums::{NodeAtRest, NodeSums};
 
 /// What a new slab is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub struct SlabOptions {
 pub struct SlabStats {
     /// Bytes of a node.
     pub node_size: u64,
-    /// Nodes in use.
+    /// NodeAllocator in use.
     pub used: u64,
-    /// Nodes there is room for without growth.
+    /// NodeAllocator there is room for without growth.
     pub capacity: u64,
     /// Extents of the pool.
     pub chunks: u64,
@@ -65,7 +65,7 @@ pub struct Slab {
     node_size: u64,
     head: u64,
     chunk: u64,
-    nodes: Mutex<Nodes>,
+    nodes: Mutex<NodeAllocator>,
     growing: Mutex<()>,
     /// Whether the head says that power loss would harm it.
     marked: bool,
@@ -177,7 +177,7 @@ impl Slab {
         self.pool.sync()
     }
 
-    fn nodes(&self) -> MutexGuard<'_, Nodes> {
+    fn nodes(&self) -> MutexGuard<'_, NodeAllocator> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

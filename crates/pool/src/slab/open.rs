@@ -7,7 +7,7 @@ use halocline_media::LINE;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::directory::{ExtentRef, ObjectKind, ObjectRecord};
 use crate::features::Features;
 use crate::layout::{
     LEAST_NODE, MOST_NODE, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_VERSION, SlabHead, SlabMeta,
@@ -17,13 +17,13 @@ use crate::txn::check_name;
 use crate::{Pool, PoolError};
 
 use super::growth::chunk_len;
-use super::nodes::Nodes;
-use super::rest::has_sums;
+use super::nodes::NodeAllocator;
+use super::node_sums::has_sums;
 use super::{Slab, SlabOptions};
 
 /// What a slab is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opening {
+enum SlabOpenMode {
     Read,
     Write,
     /// To write it, whatever power loss may have left.
@@ -78,7 +78,7 @@ impl Pool {
             owner,
         };
         let chunk = ExtentRef::plain(offset, len, 0);
-        let record = Record::new(ObjectKind::SLAB, meta.as_bytes().into(), Box::new([chunk]));
+        let record = ObjectRecord::new(ObjectKind::SLAB, meta.as_bytes().into(), Box::new([chunk]));
         txn.state().put_slab(name, record);
         txn.require(Features::NODE_SUMS);
         txn.commit()?;
@@ -93,7 +93,7 @@ impl Pool {
     /// [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`] if the machine went down before what was stored last was
     /// synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
     pub fn open_slab(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
-        self.open_slab_as(name, owner, Opening::Write)
+        self.open_slab_as(name, owner, SlabOpenMode::Write)
     }
 
     /// Opens a slab to be read, by any number of handles at once, also in a pool that is opened read-only. No handle can write it
@@ -102,7 +102,7 @@ impl Pool {
     /// # Errors
     /// As [`open_slab`](Pool::open_slab), but for [`PoolError::ReadOnly`]; [`PoolError::SlabInUse`] if someone has it open to write it.
     pub fn open_slab_read_only(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
-        self.open_slab_as(name, owner, Opening::Read)
+        self.open_slab_as(name, owner, SlabOpenMode::Read)
     }
 
     /// As [`open_slab`](Pool::open_slab), also if the machine went down before all was synced: any part of what was stored
@@ -111,12 +111,12 @@ impl Pool {
     /// # Errors
     /// As [`open_slab`](Pool::open_slab), but for [`PoolError::SlabUnsynced`].
     pub fn open_slab_unsynced(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
-        self.open_slab_as(name, owner, Opening::Accept)
+        self.open_slab_as(name, owner, SlabOpenMode::Accept)
     }
 
-    fn open_slab_as(&self, name: &str, owner: [u8; 8], opening: Opening) -> Result<SlabRecovery, PoolError> {
+    fn open_slab_as(&self, name: &str, owner: [u8; 8], opening: SlabOpenMode) -> Result<SlabRecovery, PoolError> {
         let inner = &*self.inner;
-        let read_only = opening == Opening::Read;
+        let read_only = opening == SlabOpenMode::Read;
         if !read_only {
             inner.writable()?;
         }
@@ -159,7 +159,7 @@ impl Pool {
         }
         let node_size = u64::from(meta.node_size.get());
         let has_sums = has_sums(meta.version.get());
-        let mut nodes = Nodes::new(node_size, has_sums);
+        let mut nodes = NodeAllocator::new(node_size, has_sums);
         for (index, extent) in record.extents.iter().enumerate() {
             if !read_only {
                 inner.medium.reserve(extent.offset, extent.len)?;
@@ -206,7 +206,7 @@ impl Pool {
     }
 
     /// The slab of this name in the newest generation: the offset of its head, and its record.
-    fn slab_record(&self, name: &str) -> Result<(u64, Arc<Record>), PoolError> {
+    fn slab_record(&self, name: &str) -> Result<(u64, Arc<ObjectRecord>), PoolError> {
         let inner = &*self.inner;
         let (_, pinned) = inner.pin_newest()?;
         let path = || inner.path.to_path_buf();
@@ -260,7 +260,7 @@ impl SlabRecovery {
         self.nodes().set_all();
     }
 
-    fn nodes(&mut self) -> &mut Nodes {
+    fn nodes(&mut self) -> &mut NodeAllocator {
         let nodes = self.slab.nodes.get_mut();
         nodes.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -274,10 +274,10 @@ impl SlabRecovery {
 impl Slab {
     /// Sees to it that power loss which may tear nodes is noticed afterwards: where fences are not durable, the head says so
     /// before anything is stored to a node. Whoever only reads stores nothing.
-    fn mark(&mut self, opening: Opening) -> Result<(), PoolError> {
+    fn mark(&mut self, opening: SlabOpenMode) -> Result<(), PoolError> {
         let medium = self.medium.clone();
         let medium = &medium;
-        let accept = opening == Opening::Accept;
+        let accept = opening == SlabOpenMode::Accept;
         let mut head = SlabHead::new_zeroed();
         medium.load(self.head, head.as_mut_bytes());
         let boot_id = self.pool.inner.boot_id;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumBackend, Tracked};
 
 use super::model::{BOOT, SMALL, contents, write};
 use super::wrapped::Wrapped;

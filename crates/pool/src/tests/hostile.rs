@@ -6,8 +6,8 @@ use std::sync::Arc;
 use halocline_media::{Medium, MediumAccess, Tracked};
 use zerocopy::FromBytes;
 
-use super::model::{BOOT, SMALL, Step, run};
-use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode};
+use super::model::{BOOT, SMALL, PoolStep, run};
+use crate::directory::{Directory, ExtentRef, ObjectKind, ObjectMap, ObjectRecord, encode};
 use crate::features::Features;
 use crate::layout::{DATA_START, ObjectEntry, Superblock, checksum};
 use crate::limbo::{AgedRange, LimboList};
@@ -20,7 +20,7 @@ fn at(block: u64, blocks: u64, sum: u64) -> ExtentRef {
     ExtentRef::plain(DATA_START + block * BLOCK, blocks * BLOCK, sum)
 }
 
-fn objects(found: Vec<(&str, ObjectKind, Vec<ExtentRef>)>) -> Objects {
+fn objects(found: Vec<(&str, ObjectKind, Vec<ExtentRef>)>) -> ObjectMap {
     let meta = |kind| -> Box<[u8]> {
         match kind {
             ObjectKind::SLAB => [&1_u32.to_le_bytes()[..], &256_u32.to_le_bytes(), &[7; 8]]
@@ -32,7 +32,7 @@ fn objects(found: Vec<(&str, ObjectKind, Vec<ExtentRef>)>) -> Objects {
     let record = |(name, kind, extents): (&str, ObjectKind, Vec<ExtentRef>)| {
         (
             name.into(),
-            Arc::new(Record::new(kind, meta(kind), extents.into())),
+            Arc::new(ObjectRecord::new(kind, meta(kind), extents.into())),
         )
     };
     found.into_iter().map(record).collect()
@@ -168,7 +168,7 @@ fn a_pool_with_overlapping_objects_is_refused_at_opening() {
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
     run(
         &pool,
-        &[Step::Put("a", 1, &[100, 100]), Step::Log(4096)],
+        &[PoolStep::Put("a", 1, &[100, 100]), PoolStep::Log(4096)],
         |_| (),
         |_| (),
     );
@@ -177,7 +177,7 @@ fn a_pool_with_overlapping_objects_is_refused_at_opening() {
     // The log is put over the table.
     let mut objects = (*pinned.directory().objects).clone();
     let log = ExtentRef::plain(extent.offset, 4096, 77);
-    objects.insert("log".into(), Arc::new(Record::log(log)));
+    objects.insert("log".into(), Arc::new(ObjectRecord::log(log)));
     let bytes = encode(
         superblock.generation.get(),
         &objects,

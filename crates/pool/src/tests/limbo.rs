@@ -6,7 +6,7 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, SMALL, Step, contents, read_snapshot, run, write};
+use super::model::{BOOT, SMALL, PoolStep, contents, read_snapshot, run, write};
 use super::wrapped::Wrapped;
 use super::{crash, power};
 use crate::limbo::{AgedRange, LimboList};
@@ -14,18 +14,18 @@ use crate::mistake::{self, Mistake};
 use crate::{ObjectKind, Pool};
 
 /// Both handles find what the other has freed, and use all of it.
-const TURNS: &[Step] = &[
-    Step::Put("a", 2, &[100]),
-    Step::Turn,
-    Step::Put("a", 3, &[100]),
-    Step::Turn,
-    Step::Put("a", 4, &[100; 2]),
-    Step::Turn,
-    Step::Put("a", 5, &[100; 2]),
-    Step::Put("b", 6, &[100]),
+const TURNS: &[PoolStep] = &[
+    PoolStep::Put("a", 2, &[100]),
+    PoolStep::Turn,
+    PoolStep::Put("a", 3, &[100]),
+    PoolStep::Turn,
+    PoolStep::Put("a", 4, &[100; 2]),
+    PoolStep::Turn,
+    PoolStep::Put("a", 5, &[100; 2]),
+    PoolStep::Put("b", 6, &[100]),
 ];
 
-const SETUP: &[Step] = &[Step::Put("a", 1, &[100])];
+const SETUP: &[PoolStep] = &[PoolStep::Put("a", 1, &[100])];
 
 #[test]
 fn handles_that_take_turns_overwrite_nothing_that_is_needed() {
@@ -37,17 +37,17 @@ fn handles_that_take_turns_leave_what_is_pinned() {
     crash::explore(
         SETUP,
         &[
-            Step::Pin,
-            Step::Put("a", 2, &[200]),
-            Step::Turn,
-            Step::Put("b", 3, &[100]),
-            Step::Turn,
-            Step::Put("a", 4, &[60; 4]),
-            Step::Unpin,
-            Step::Turn,
-            Step::Put("a", 5, &[120; 6]),
-            Step::Turn,
-            Step::Put("a", 6, &[120; 3]),
+            PoolStep::Pin,
+            PoolStep::Put("a", 2, &[200]),
+            PoolStep::Turn,
+            PoolStep::Put("b", 3, &[100]),
+            PoolStep::Turn,
+            PoolStep::Put("a", 4, &[60; 4]),
+            PoolStep::Unpin,
+            PoolStep::Turn,
+            PoolStep::Put("a", 5, &[120; 6]),
+            PoolStep::Turn,
+            PoolStep::Put("a", 6, &[120; 3]),
         ],
     );
 }
@@ -58,8 +58,8 @@ fn handles_that_take_turns_keep_what_is_synced() {
         limit: 500,
         ..Explorer::default()
     };
-    let steps = [TURNS, &[Step::Sync, Step::Turn], TURNS].concat();
-    let setup = [SETUP, &[Step::Sync]].concat();
+    let steps = [TURNS, &[PoolStep::Sync, PoolStep::Turn], TURNS].concat();
+    let setup = [SETUP, &[PoolStep::Sync]].concat();
     power::explore(&explorer, &setup, &steps, false).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
@@ -76,7 +76,7 @@ fn a_list_that_takes_old_space_for_young_is_noticed() {
         let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
         run(
             &pool,
-            &[SETUP, &[Step::Put("b", 1, &[100]), Step::Pin], TURNS, TURNS].concat(),
+            &[SETUP, &[PoolStep::Put("b", 1, &[100]), PoolStep::Pin], TURNS, TURNS].concat(),
             |_| (),
             |_| (),
         );
@@ -93,11 +93,11 @@ fn a_reader_through_a_repair() {
     let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
     let steps = [
-        Step::Put("a", 1, &[100]),
-        Step::Put("b", 1, &[100]),
-        Step::Sync,
-        Step::Put("c", 2, &[100]),
-        Step::Put("a", 3, &[100; 2]),
+        PoolStep::Put("a", 1, &[100]),
+        PoolStep::Put("b", 1, &[100]),
+        PoolStep::Sync,
+        PoolStep::Put("c", 2, &[100]),
+        PoolStep::Put("a", 3, &[100; 2]),
     ];
     run(&pool, &steps, |_| (), |_| ());
     let snapshot = pool.snapshot().unwrap();
@@ -110,7 +110,7 @@ fn a_reader_through_a_repair() {
     medium.store_u64(offset, bytes);
     let other = Pool::open_with(Arc::clone(&medium), SMALL, BOOT).unwrap();
     for seed in 4..10 {
-        run(&other, &[Step::Put("d", seed, &[100; 2])], |_| (), |_| ());
+        run(&other, &[PoolStep::Put("d", seed, &[100; 2])], |_| (), |_| ());
         assert_eq!(read_snapshot(&snapshot), then, "what is pinned stays as it was");
     }
 }

@@ -19,7 +19,7 @@ use crate::layout::{NO_SUM, NODE_SUM, SLAB_CLOSED, SLAB_OPEN, SLAB_WITH_SUMS, Sl
 use crate::mistake::{Mistake, made};
 
 use super::Slab;
-use super::nodes::Place;
+use super::nodes::ChunkLayout;
 
 /// Bytes of a node that are read at once.
 const PIECE: usize = 1024;
@@ -41,7 +41,7 @@ pub struct NodeSums {
     medium: Medium,
     node_size: u64,
     /// By ascending offsets.
-    places: Arc<[Place]>,
+    layouts: Arc<[ChunkLayout]>,
 }
 
 impl Clone for NodeSums {
@@ -49,7 +49,7 @@ impl Clone for NodeSums {
         NodeSums {
             medium: self.medium.clone(),
             node_size: self.node_size,
-            places: Arc::clone(&self.places),
+            layouts: Arc::clone(&self.layouts),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Clone for NodeSums {
 impl NodeSums {
     /// Returns true if a node is as it was when the slab was closed, or has no checksum. Reads all of it.
     pub fn matches(&self, offset: u64) -> bool {
-        match self.place_of(offset) {
+        match self.sum_offset(offset) {
             Some(at) => match load_sum(&self.medium, at) {
                 NO_SUM => true,
                 sum => sum == sum_of(&self.medium, offset, self.node_size),
@@ -67,10 +67,10 @@ impl NodeSums {
     }
 
     /// Where the checksum of a node lies.
-    fn place_of(&self, offset: u64) -> Option<u64> {
-        let after = self.places.partition_point(|place| place.start <= offset);
-        let place = &self.places[after.checked_sub(1)?];
-        place.sum_of(offset, self.node_size)
+    fn sum_offset(&self, offset: u64) -> Option<u64> {
+        let after = self.layouts.partition_point(|layout| layout.start <= offset);
+        let layout = &self.layouts[after.checked_sub(1)?];
+        layout.sum_of(offset, self.node_size)
     }
 }
 
@@ -173,13 +173,13 @@ impl Slab {
         let (node_size, old) = (self.node_size, self.at_rest.as_ref());
         let nodes = self.nodes();
         for chunk in nodes.chunks() {
-            let Some(sums_at) = chunk.place.sums else { continue };
-            let mut sums = vec![0; (chunk.place.count * NODE_SUM) as usize];
+            let Some(sums_at) = chunk.layout.sums else { continue };
+            let mut sums = vec![0; (chunk.layout.count * NODE_SUM) as usize];
             medium.load(sums_at, &mut sums);
             let mut changed = None;
             for (index, sum) in sums.chunks_exact_mut(NODE_SUM as usize).enumerate() {
-                let offset = chunk.place.start + index as u64 * node_size;
-                let held = || old.and_then(|old| old.place_of(offset)).is_some();
+                let offset = chunk.layout.start + index as u64 * node_size;
+                let held = || old.and_then(|old| old.sum_offset(offset)).is_some();
                 let new = if !chunk.is_used(index as u64) {
                     // A damaged link that leads to it must not find a node that looks intact.
                     0
@@ -220,11 +220,11 @@ impl Slab {
         let root_sum = self.root_sum();
         self.root_changed = root_sum != head.root_sum.get() && !accept;
         self.root_sum_before = if accept { root_sum } else { head.root_sum.get() };
-        let places: Vec<Place> = self.nodes().chunks().map(|chunk| chunk.place).collect();
+        let layouts: Vec<ChunkLayout> = self.nodes().chunks().map(|chunk| chunk.layout).collect();
         self.at_rest = Some(NodeSums {
             medium: self.medium.clone(),
             node_size: self.node_size,
-            places: places.into(),
+            layouts: layouts.into(),
         });
         Ok(())
     }
