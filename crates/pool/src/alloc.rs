@@ -47,7 +47,8 @@ impl PoolInner {
             } else {
                 self.sync_newest(false)?;
             }
-        } else if SuperblockCopies::read(&self.medium).sync_copy_generation() < superblock.synced_generation.get()
+        } else if SuperblockCopies::read(&self.medium).sync_copy_generation()
+            < superblock.synced_generation.get()
             && !made(Mistake::SkipSyncedBase)
         {
             // The base was published with durable fences. To survive power loss it needs a synced superblock before a

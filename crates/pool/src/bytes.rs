@@ -78,7 +78,8 @@ impl ExtentBytes {
 
     /// Returns all bytes that the extent occupies.
     fn space(&self) -> &[u8] {
-        // SAFETY: as in `deref`; `new` has sliced so many bytes, and `from_owner` sets both lengths to that of the slice.
+        // SAFETY: as in `deref`; `new` has sliced so many bytes, and `from_owner` sets both lengths to that of the
+        // slice.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.space) }
     }
 
@@ -114,7 +115,12 @@ impl ExtentBytes {
         }
     }
 
-    fn verify_by(&self, state: &ExtentVerification, range: Range<usize>, again: bool) -> Result<(), BlockDamage> {
+    fn verify_by(
+        &self,
+        state: &ExtentVerification,
+        range: Range<usize>,
+        again: bool,
+    ) -> Result<(), BlockDamage> {
         let range = range.start as u64..range.end as u64;
         let verified = state.verify(self.space(), range, again, |start, len| self.charge(start, len));
         verified.map_err(|block| self.block_damage(state, block))
@@ -203,9 +209,10 @@ impl Deref for ExtentBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range was a valid slice when this was made. Of a pool: the mapping does not move and lives as long as
-        // the medium, which the pin holds; by the promise made to `new`, nobody stores to it. Of an owner: it was borrowed
-        // from the value in the `Arc`, which neither moves nor is lent out mutably while `_owner` shares it.
+        // SAFETY: the range was a valid slice when this was made. Of a pool: the mapping does not move and lives as
+        // long as the medium, which the pin holds; by the promise made to `new`, nobody stores to it. Of an owner: it
+        // was borrowed from the value in the `Arc`, which neither moves nor is lent out mutably while `_owner` shares
+        // it.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

@@ -14,10 +14,10 @@ use crate::PoolError;
 use crate::bytes::unpinned;
 use crate::directory::{Directory, ExtentRef};
 use crate::error::lost;
-use crate::log::{LogExamination, PinnedLog, LogDamage};
+use crate::log::{LogDamage, LogExamination, PinnedLog};
 use crate::pool::{Pool, read_directory};
 use crate::sums::BlockSums;
-use crate::superblock::{SuperblockCopy, SuperblockCopies};
+use crate::superblock::{SuperblockCopies, SuperblockCopy};
 
 /// Bytes summed between two progress reports.
 const CHUNK: u64 = 4 << 20;

@@ -110,8 +110,8 @@ pub enum PoolError {
         /// The bits that are not known, with their words.
         features: String,
     },
-    /// The file system is full, or the process may not write files of this size; the transaction is rolled back when it is
-    /// dropped.
+    /// The file system is full, or the process may not write files of this size; the transaction is rolled back when it
+    /// is dropped.
     #[error(
         "no room for {} to grow by {wanted} bytes; free some space on its file system (or raise the limit `ulimit -f`), \
          or drop an object and retry",

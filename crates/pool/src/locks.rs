@@ -187,8 +187,8 @@ impl LockFile {
     /// Returns one lock of another holder in the range, if there is any.
     fn get(&self, command: libc::c_int, range: Range<u64>) -> io::Result<Option<libc::flock>> {
         let mut lock = describe(libc::F_WRLCK, range);
-        // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind that these commands
-        // read and fill in.
+        // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind that these
+        // commands read and fill in.
         let result = unsafe { libc::fcntl(self.file.as_raw_fd(), command, &raw mut lock) };
         if result != 0 {
             return Err(io::Error::last_os_error());

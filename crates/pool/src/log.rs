@@ -24,7 +24,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::PoolError;
 use crate::directory::{ExtentRef, ObjectKind, ObjectRecord};
 use crate::layout::{LOG_COUNTS, LOG_VERSION, LogMeta, RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader};
-use crate::log_count::{CountBound, RecordCount, KnownCount, LogCounts, MAX_END};
+use crate::log_count::{CountBound, KnownCount, LogCounts, MAX_END, RecordCount};
 use crate::mistake::{Mistake, made};
 
 /// Bytes of the checksum that ends each record.

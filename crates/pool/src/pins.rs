@@ -1,4 +1,4 @@
-//! Which generations are being read, as a writer finds them.
+//! The generations that are being read, as seen by a writer.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use crate::PoolError;
 use crate::access::Access;
 use crate::mistake::{Mistake, made};
 
-/// The generations before the newest that someone has pinned: disjoint ranges in ascending order. No older generation can
-/// be pinned later, as only the newest one is ever pinned anew.
+/// The pinned generations before the newest, as disjoint ranges in ascending order. No older generation can become
+/// pinned later, because only the newest one is ever pinned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PinnedRanges(Vec<Range<u64>>);
 
 impl PinnedRanges {
-    /// The generations before `newest` that are pinned now, here or by other handles.
+    /// Returns the generations before `newest` that are pinned by this or other handles.
     ///
     /// # Errors
-    /// [`PoolError::Io`] if the file system has no locks.
+    /// [`PoolError::Io`] if the file system does not support locks.
     pub(crate) fn before(access: &Access, newest: u64) -> Result<PinnedRanges, PoolError> {
         if made(Mistake::IgnoreReaders) {
             return Ok(PinnedRanges::default());
@@ -23,7 +23,7 @@ impl PinnedRanges {
         access.pinned_before(newest).map(PinnedRanges::from_ranges)
     }
 
-    /// Joins ranges of any order that may overlap.
+    /// Merges ranges of any order that may overlap.
     pub(crate) fn from_ranges(mut ranges: Vec<Range<u64>>) -> PinnedRanges {
         ranges.sort_unstable_by_key(|range| range.start);
         let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
@@ -42,7 +42,7 @@ impl PinnedRanges {
         self.0.get(at).is_some_and(|pin| pin.start < generations.end)
     }
 
-    /// The oldest generation that is pinned.
+    /// Returns the oldest pinned generation.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.0.first().map(|range| range.start)
     }

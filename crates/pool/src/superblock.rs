@@ -1,9 +1,9 @@
 //! The four copies of the superblock: reading, choosing, writing.
 //!
-//! A publish overwrites the older of copies 0 and 1, a sync the older of copies 2 and 3, so that a torn write never hits
-//! the copy that is needed if it fails. A copy counts if its checksum is right; the newest generation among all four is
-//! the pool's, and of several copies of it the one with the shortest length counts. Magic, version and checksum keep
-//! their places in every version of the format.
+//! A publish overwrites the older of copies 0 and 1, a sync the older of copies 2 and 3, so that a torn write never
+//! hits the copy that is needed if the write fails. A copy counts if its checksum matches. The newest generation among
+//! all four is the pool's; of several copies of it, the one with the shortest file length counts. Magic, version and
+//! checksum keep their offsets in every version of the format.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -21,12 +21,12 @@ use crate::layout::{
 };
 use crate::mistake::{Mistake, made};
 
-/// How often both publish copies may be found torn before they count as damaged: a writer in another process may have
-/// published twice while they were read.
+/// Attempts to read the publish copies before both count as damaged: a writer in another process may publish twice
+/// during a read, so both can appear torn.
 const READS: usize = 100;
 
 impl Superblock {
-    /// The superblock of a publish, not yet summed.
+    /// Creates the superblock of a publish, without its checksum.
     pub(crate) fn new(
         version: u32,
         uuid: [u8; 16],
@@ -62,7 +62,7 @@ impl Superblock {
         )
     }
 
-    /// Whether the generation names logs or slabs, which change without a publish.
+    /// Returns true if the generation names logs or slabs, which change without a publish.
     pub(crate) fn has_logs(&self) -> bool {
         match self.version.get() {
             FORMAT_WITHOUT_LOGS => false,
@@ -71,7 +71,7 @@ impl Superblock {
         }
     }
 
-    /// Whether power loss cannot harm the generation: its publish or a sync has made it durable.
+    /// Returns true if the generation survives power loss because its publish or a sync has made it durable.
     pub(crate) fn is_synced(&self) -> bool {
         self.synced_generation == self.generation
     }
@@ -86,29 +86,29 @@ impl Superblock {
         medium.store(slot_offset(slot), self.as_bytes());
     }
 
-    /// Stores the superblock to a copy and flushes it; a fence makes it durable.
+    /// Stores the superblock to a copy and flushes it; the next fence makes it durable.
     pub(crate) fn write(self, medium: &Medium, slot: usize) {
         self.store(medium, slot);
         medium.flush(slot_offset(slot), size_of::<Superblock>() as u64);
     }
 }
 
-/// What one copy holds.
+/// The content of one copy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SuperblockCopy {
     /// Never written.
     Empty,
-    /// A superblock of a version of the format that is known.
+    /// A superblock of a known format version.
     Valid(Superblock),
     /// A superblock of a newer version.
     Newer(u32),
-    /// A superblock once, torn or damaged.
+    /// A superblock that is torn or damaged.
     Damaged,
-    /// Nothing that was ever a superblock.
+    /// Bytes that never were a superblock.
     Foreign,
 }
 
-/// All copies.
+/// All copies of the superblock.
 #[derive(Debug)]
 pub(crate) struct SuperblockCopies([SuperblockCopy; SLOTS]);
 
@@ -121,7 +121,7 @@ impl SuperblockCopies {
         self.0.iter()
     }
 
-    /// All valid copies with where they are.
+    /// Returns all valid copies with their indexes.
     pub(crate) fn valid(&self) -> impl Iterator<Item = (usize, &Superblock)> {
         self.0.iter().enumerate().filter_map(|(index, slot)| match slot {
             SuperblockCopy::Valid(superblock) => Some((index, superblock)),
@@ -129,14 +129,14 @@ impl SuperblockCopies {
         })
     }
 
-    /// The features of all generations that some copy leads to.
+    /// Returns the union of the features of all generations that a copy leads to.
     pub(crate) fn features(&self) -> Features {
         self.valid().fold(Features::NONE, |all, (_, superblock)| {
             all | Features::of(superblock)
         })
     }
 
-    /// The newest generation that power loss cannot harm; 0 if there is none.
+    /// Returns the newest generation that survives power loss, or 0 if there is none.
     pub(crate) fn synced_generation(&self) -> u64 {
         let synced = self.valid().filter(|(_, superblock)| superblock.is_synced());
         synced
@@ -145,7 +145,7 @@ impl SuperblockCopies {
             .unwrap_or(0)
     }
 
-    /// The newest generation a sync has written; 0 if there is none.
+    /// Returns the newest generation that a sync has written, or 0 if there is none.
     pub(crate) fn sync_copy_generation(&self) -> u64 {
         self.valid()
             .filter(|(slot, _)| *slot >= 2)
@@ -154,12 +154,12 @@ impl SuperblockCopies {
             .unwrap_or(0)
     }
 
-    /// The copy that the next publish writes: the damaged or older one.
+    /// Returns the index of the copy that the next publish writes: the damaged or older one.
     pub(crate) fn publish_target(&self) -> usize {
         self.older(0) ^ usize::from(made(Mistake::OverwriteNewest))
     }
 
-    /// The copy that the next sync writes.
+    /// Returns the index of the copy that the next sync writes.
     pub(crate) fn sync_target(&self) -> usize {
         self.older(2)
     }
@@ -177,7 +177,7 @@ impl SuperblockCopies {
     }
 }
 
-/// The newest superblock of the pool. Fine beside a publish.
+/// Reads the newest superblock of the pool. Can run beside a publish.
 ///
 /// # Errors
 /// [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`], [`PoolError::NewerFormat`],
@@ -205,24 +205,26 @@ pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, Po
     }
     slots.features().check_readable(path)?;
     if !slots.valid().any(|(slot, _)| slot < 2) {
-        return Err(if slots.iter().all(|slot| matches!(slot, SuperblockCopy::Empty)) {
-            PoolError::NotAPool {
-                path: path.to_owned(),
-                reason: "it is empty",
-            }
-        } else if slots
-            .iter()
-            .all(|slot| matches!(slot, SuperblockCopy::Empty | SuperblockCopy::Foreign))
-        {
-            PoolError::NotAPool {
-                path: path.to_owned(),
-                reason: "it does not start like a pool",
-            }
-        } else {
-            PoolError::DamagedSuperblock {
-                path: path.to_owned(),
-            }
-        });
+        return Err(
+            if slots.iter().all(|slot| matches!(slot, SuperblockCopy::Empty)) {
+                PoolError::NotAPool {
+                    path: path.to_owned(),
+                    reason: "it is empty",
+                }
+            } else if slots
+                .iter()
+                .all(|slot| matches!(slot, SuperblockCopy::Empty | SuperblockCopy::Foreign))
+            {
+                PoolError::NotAPool {
+                    path: path.to_owned(),
+                    reason: "it does not start like a pool",
+                }
+            } else {
+                PoolError::DamagedSuperblock {
+                    path: path.to_owned(),
+                }
+            },
+        );
     }
     let newest = slots
         .valid()
@@ -235,7 +237,7 @@ pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, Po
     Ok(newest)
 }
 
-/// Makes sure that the medium has all that the superblock's generation names.
+/// Checks that the medium is long enough for everything that the superblock's generation names.
 ///
 /// # Errors
 /// [`PoolError::Truncated`], [`PoolError::DamagedDirectory`].
@@ -296,7 +298,7 @@ fn read_slot(medium: &Medium, slot: usize) -> SuperblockCopy {
     medium.load(slot_offset(slot), superblock.as_mut_bytes());
     if superblock.magic != MAGIC {
         let empty = superblock.as_bytes().iter().all(|byte| *byte == 0);
-        // A damaged magic is told from a foreign file by the checksum of the rest.
+        // The checksum of the rest distinguishes a damaged magic from a foreign file.
         let damaged = Superblock {
             magic: MAGIC,
             ..superblock

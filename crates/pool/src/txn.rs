@@ -1,11 +1,11 @@
-//! The one writer: [`Txn`].
+//! The writing transaction: [`Txn`].
 //!
-//! Invariants: what is stored before a publish goes to space that no generation names and no reader can see; it is
-//! durable before the superblock that names it is stored; of the two superblocks that publishes write, the older one is
-//! overwritten. So at any moment a crash leaves the generation before, or the new one, whole.
+//! Invariants: everything stored before a publish goes to space that no generation names and no reader can see. It is
+//! durable before the superblock that names it is stored. Of the two superblocks that publishes write, the older one is
+//! overwritten. So at any moment a crash leaves either the previous or the new generation, complete.
 //!
 //! A transaction owns its lock and its base snapshot and can be shared by threads. Space that an
-//! [`ExtentBytes`](crate::ExtentBytes) of it still reads is not given back when it ends.
+//! [`ExtentBytes`](crate::ExtentBytes) of it still reads is not released when it ends.
 #![allow(
     unsafe_code,
     reason = "vouches for extents that the transaction has finished or the pool has published"
@@ -36,8 +36,8 @@ use crate::turn::WriteTurn;
 use crate::verify::VerifiedReads;
 use crate::writer::{ExtentWriter, ScratchExtent};
 
-/// A transaction: writes extents, puts and removes objects, and publishes all of it at once by [`commit`](Txn::commit).
-/// Dropped without that, it leaves no trace.
+/// A transaction: writes extents, puts and removes objects, and publishes all changes atomically by
+/// [`commit`](Txn::commit). Dropping it discards them.
 ///
 /// Threads may share it: any number of [`ExtentWriter`]s can be in use at a time. Readers see nothing of it before the
 /// commit.
@@ -48,30 +48,30 @@ pub struct Txn {
     state: Mutex<TxnState>,
     /// The thread whose fences the commit relies on.
     thread: ThreadId,
-    /// What is stored may be made of anything that is read meanwhile.
+    /// Keeps verification on, because what is stored may derive from anything read meanwhile.
     _verified: VerifiedReads,
-    // Last, so that all else is done when they go.
+    // Declared last, so that the lock is released after everything else is dropped.
     lock: Arc<WriterLock>,
     _turn: WriteTurn,
 }
 
 #[derive(Debug)]
 pub(crate) struct TxnState {
-    /// Those of the base, or a copy as soon as there is a change.
+    /// The objects of the base, or a copy after the first change.
     pub(crate) objects: Arc<ObjectMap>,
     pub(crate) changed: BTreeSet<Arc<str>>,
-    /// Space that is taken: by offset, the bytes.
+    /// Reserved space: offset to length.
     reserved: HashMap<u64, u64>,
     finished: HashMap<u64, ExtentRef>,
     /// Locks of slabs that it removes or replaces.
     slabs: Vec<SlabLock>,
-    /// What the generation it publishes will need: the base's and what was [required](Txn::require).
+    /// Features of the generation to publish: those of the base and those [required](Txn::require).
     features: Features,
-    /// Records with which logs of the next generation begin, by the offsets of their extents.
+    /// Initial records of logs of the next generation, by the offsets of their extents.
     pub(crate) first_records: BTreeMap<u64, Vec<Vec<u8>>>,
-    /// Logs stay as they are, with all records: these say nothing of what the transaction changes.
+    /// True if logs stay unchanged with all records, which do not concern what the transaction changes.
     pub(crate) keeps_logs: bool,
-    /// A generation is published even if no object has changed.
+    /// True if a generation is published even if no object has changed.
     pub(crate) republishes: bool,
 }
 
@@ -92,7 +92,7 @@ impl TxnChanges {
 }
 
 impl TxnState {
-    /// Creates or extends a slab, and nothing else.
+    /// Creates or extends a slab, which must be the transaction's only change.
     pub(crate) fn put_slab(&mut self, name: &str, record: ObjectRecord) {
         debug_assert!(self.changed.is_empty(), "a transaction of its own");
         let name: Arc<str> = name.into();
@@ -101,7 +101,7 @@ impl TxnState {
         self.keeps_logs = true;
     }
 
-    /// Replaces the record of an object, of which only the places of its extents are others.
+    /// Replaces the record of an object whose extents have only been relocated.
     pub(crate) fn put_moved(&mut self, name: Arc<str>, record: Arc<ObjectRecord>) {
         if record.extents.iter().any(|extent| extent.sums) {
             self.features = self.features | Features::BLOCK_SUMS;
@@ -150,18 +150,18 @@ impl Txn {
         })
     }
 
-    /// What the pool lies on.
+    /// Returns the kind of the medium.
     pub fn kind(&self) -> MediumKind {
         self.inner.medium.kind()
     }
 
-    /// The generation this transaction builds on.
+    /// Returns the generation that this transaction is based on.
     pub fn base_generation(&self) -> u64 {
         self.base.directory().generation
     }
 
-    /// Space for an extent of at most `max_len` bytes. What is not used goes back when it is finished, all of it if it is
-    /// dropped unfinished.
+    /// Allocates space for an extent of at most `max_len` bytes. The unused part is released when the extent is
+    /// finished, all of it if the writer is dropped.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
@@ -170,8 +170,8 @@ impl Txn {
         Ok(ExtentWriter::new(self, self.reserve(space)?, max_len))
     }
 
-    /// Space of the pool for `len` bytes that are needed only while the transaction runs: to spill what does not fit the
-    /// memory budget.
+    /// Allocates `len` bytes of temporary space in the pool, for data that does not fit the memory budget. It is
+    /// released with the transaction at the latest.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
@@ -183,10 +183,10 @@ impl Txn {
     /// names (to keep, share or rename them).
     ///
     /// # Errors
-    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`], [`PoolError::UnknownExtent`],
-    /// [`PoolError::IsALog`] for a log, which [`put_log`](Txn::put_log) makes, [`PoolError::IsASlab`] for a slab, which
-    /// [`Pool::create_slab`](crate::Pool::create_slab) makes, [`PoolError::SlabInUse`] if it would replace a slab that is
-    /// open; the transaction stays as it was.
+    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`],
+    /// [`PoolError::UnknownExtent`], [`PoolError::IsALog`] for a log (use [`put_log`](Txn::put_log)),
+    /// [`PoolError::IsASlab`] for a slab (use [`Pool::create_slab`](crate::Pool::create_slab)),
+    /// [`PoolError::SlabInUse`] if it would replace an open slab. The transaction is unchanged.
     pub fn put(
         &self,
         name: &str,
@@ -231,10 +231,10 @@ impl Txn {
         Ok(())
     }
 
-    /// Removes an object. Snapshots keep it; its space is used again when none of them is left.
+    /// Removes an object. Snapshots keep it; its space is reused when none of them is left.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchObject`], [`PoolError::SlabInUse`] for a slab that is open.
+    /// [`PoolError::NoSuchObject`], [`PoolError::SlabInUse`] for an open slab.
     pub fn remove(&self, name: &str) -> Result<(), PoolError> {
         let mut state = self.state();
         self.lock_slab(&mut state, name)?;
@@ -248,7 +248,7 @@ impl Txn {
         Ok(())
     }
 
-    /// The object of this name as the transaction has it.
+    /// Returns the object of this name as this transaction sees it.
     pub fn get(&self, name: &str) -> Option<Object> {
         let state = self.state();
         let (name, record) = state.objects.get_key_value(name)?;
@@ -259,7 +259,7 @@ impl Txn {
         ))
     }
 
-    /// All objects as the transaction has them, in the order of their names.
+    /// Returns all objects as this transaction sees them, in the order of their names.
     pub fn objects(&self) -> Vec<Object> {
         let state = self.state();
         let object = |(name, record): (&Arc<str>, &Arc<ObjectRecord>)| {
@@ -268,8 +268,8 @@ impl Txn {
         state.objects.iter().map(object).collect()
     }
 
-    /// The bytes of an extent that this transaction has finished or that is published. They stay as they are while the
-    /// result lives, even if the transaction is rolled back; until then no other handle can write, as if it still ran.
+    /// Returns the bytes of an extent that this transaction has finished or that is published. They stay unchanged
+    /// while the result lives, even if the transaction is rolled back; until then no other handle can write.
     ///
     /// # Errors
     /// [`PoolError::UnknownExtent`].
@@ -282,15 +282,16 @@ impl Txn {
         Ok(unsafe { ExtentBytes::new(Arc::clone(&self.base), extent, known) })
     }
 
-    /// Publishes everything at once; returns the new generation. Without any change, nothing is published and the
-    /// generation is that of before.
+    /// Publishes all changes atomically; returns the new generation. Without changes, nothing is published and the base
+    /// generation is returned.
     ///
-    /// When this returns, the generation survives the death of the process; it survives power loss if fences on this
-    /// medium do ([`Medium::fence_is_durable`]), or else from the next [`Pool::sync`](crate::Pool::sync) on.
+    /// When this returns, the generation survives the death of the process. It survives power loss if fences on this
+    /// medium do ([`Medium::fence_is_durable`]), otherwise from the next [`Pool::sync`](crate::Pool::sync) on.
     ///
     /// # Errors
-    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::DamagedLog`], [`PoolError::Media`]. The transaction is rolled back. After a failed write, whether it is
-    /// published may be unknown until the pool is opened again; what was published before is safe in any case.
+    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::DamagedLog`], [`PoolError::Media`]. The
+    /// transaction is rolled back. After a failed write it may be unknown whether the generation is published until the
+    /// pool is opened again; what was published before is safe in any case.
     pub fn commit(self) -> Result<u64, PoolError> {
         if self.state().changed.is_empty() && !self.state().republishes {
             return Ok(self.base_generation());
@@ -305,7 +306,7 @@ impl Txn {
         let len = encoded_len(&state.objects);
         drop(state);
         let oldest = inner.tidy()?.oldest().unwrap_or(self.base_generation());
-        // To make room for the directory may free some of the limbo, but adds nothing to it.
+        // Allocating the directory may free some of the limbo but adds nothing to it, so this is an upper bound.
         let most = LimboList::encoded_len(self.aged_ranges(&changes, generation, oldest).len());
         let offset = self.reserve((len + most) as u64)?;
         let limbo = LimboList::new(
@@ -318,7 +319,7 @@ impl Txn {
         medium.store(offset, &bytes);
         medium.flush(offset, directory.len);
         if thread::current().id() != self.thread {
-            // The fence below is not that of the thread that flushed these.
+            // The fence below belongs to this thread and does not cover flushes of the thread that wrote these.
             self.state()
                 .finished
                 .values()
@@ -326,7 +327,7 @@ impl Txn {
         }
         medium.fence()?;
         if let Err(error) = self.publish(features, generation, &directory) {
-            // Whether the superblock is durable is unknown: nothing may be written to what it names.
+            // It is unknown whether the superblock is durable, so nothing may be written to the space that it names.
             inner.failed.store(true, Ordering::Release);
             if let Some(space) = &mut inner.writer().space {
                 space.spoil();
@@ -338,7 +339,7 @@ impl Txn {
         Ok(generation)
     }
 
-    /// The records of changed objects as they will be, and as the base has them.
+    /// Returns the records of changed objects, new and old.
     fn changes(&self, state: &TxnState) -> TxnChanges {
         let records = |objects: &ObjectMap| -> Vec<Arc<ObjectRecord>> {
             let changed = state.changed.iter();
@@ -350,7 +351,7 @@ impl Txn {
         }
     }
 
-    /// What a limbo list for the next generation has to say.
+    /// Returns the ranges of a limbo list for the next generation.
     fn aged_ranges(&self, changes: &TxnChanges, generation: u64, oldest: u64) -> Vec<AgedRange> {
         let writer = self.inner.writer();
         let Some(space) = &writer.space else {
@@ -360,7 +361,7 @@ impl Txn {
         space.aged_ranges(generation, changes.named(), dropped, oldest)
     }
 
-    /// The switch: stores the new superblock over the older copy and makes it durable.
+    /// Publishes: stores the new superblock over the older copy and makes it durable.
     fn publish(&self, features: Features, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
         let inner = &*self.inner;
         let medium = &inner.medium;
@@ -389,7 +390,7 @@ impl Txn {
         Ok(())
     }
 
-    /// Follows the publish in memory.
+    /// Updates the state in memory after a publish.
     fn settle(
         &self,
         generation: u64,
@@ -415,7 +416,7 @@ impl Txn {
         });
     }
 
-    /// Takes space for this transaction. Empty extents need none.
+    /// Allocates space for this transaction. Empty extents need none.
     pub(crate) fn reserve(&self, len: u64) -> Result<u64, PoolError> {
         if len == 0 {
             return Ok(DATA_START);
@@ -425,7 +426,7 @@ impl Txn {
         Ok(offset)
     }
 
-    /// Takes this space for the transaction, in whole blocks, or returns false if a part of it is not free.
+    /// Allocates this range for the transaction, in whole blocks, or returns false if a part of it is not free.
     pub(crate) fn reserve_at(&self, range: Range<u64>) -> Result<bool, PoolError> {
         let taken = self.inner.allocate_at(range.clone())?;
         if taken {
@@ -434,7 +435,7 @@ impl Txn {
         Ok(taken)
     }
 
-    /// Gives back the end of what was reserved at `offset`, all but the blocks of `len` bytes of it.
+    /// Releases the end of the space reserved at `offset`, except the blocks of its first `len` bytes.
     pub(crate) fn trim(&self, offset: u64, len: u64) {
         let keep = blocks(len);
         let mut state = self.state();
@@ -452,10 +453,10 @@ impl Txn {
         }
     }
 
-    /// Takes note of an extent whose bytes are stored and flushed.
+    /// Records an extent whose bytes are stored and flushed.
     pub(crate) fn finished(&self, extent: ExtentRef) -> Result<(), PoolError> {
         if thread::current().id() != self.thread {
-            // The commit's fence is that of another thread, and does not wait for what this one has flushed.
+            // The commit's fence belongs to another thread and does not cover this one's flushes.
             self.inner.medium.fence()?;
         }
         if extent.len > 0 {
@@ -488,7 +489,7 @@ impl Txn {
         })
     }
 
-    /// If this is the name of a slab, sees to it that nobody has it open until the transaction ends.
+    /// If a slab has this name, makes sure that nobody has it open until the transaction ends.
     pub(crate) fn lock_slab(&self, state: &mut TxnState, name: &str) -> Result<(), PoolError> {
         let Some(record) = state.objects.get(name) else {
             return Ok(());
@@ -508,13 +509,13 @@ impl Txn {
         Ok(())
     }
 
-    /// Has the generation that this transaction publishes carry features, which it keeps if its base has them.
+    /// Adds features to those of the generation that this transaction publishes.
     pub(crate) fn require(&self, features: Features) {
         let mut state = self.state();
         state.features = state.features | features;
     }
 
-    /// What it builds on.
+    /// Returns the base generation.
     pub(crate) fn base(&self) -> &PinnedGeneration {
         &self.base
     }
@@ -529,8 +530,9 @@ impl Txn {
 }
 
 impl Drop for Txn {
-    /// Gives back what is reserved and not published: at once, or, if someone still reads it, when the next generation
-    /// is there and nobody has this one any more. Until then other handles cannot write: they would take it for free.
+    /// Releases reserved and unpublished space: immediately or, if it is still being read, when the next generation is
+    /// published and this one is no longer pinned. Until then other handles cannot write, because they would consider
+    /// the space free.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let generation = self.base.directory().generation;

@@ -1,4 +1,4 @@
-//! What a user of a pool in a file sees.
+//! The public interface of a pool in a file.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Logs as a user of a pool in a file sees them.
+//! Logs through the public interface.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ fn options() -> PoolOptions {
     PoolOptions::default()
 }
 
-/// A pool with an empty log of one block.
+/// Creates a pool with an empty log of one block.
 fn with_log(path: &PathBuf) -> Pool {
     let pool = Pool::create(path, &options()).unwrap();
     put_log(&pool, 4096);
@@ -45,7 +45,7 @@ fn newest(pool: &Pool) -> Records {
     records(&pool.snapshot().unwrap())
 }
 
-/// Where the log lies.
+/// Returns the offset of the log.
 fn offset(pool: &Pool) -> u64 {
     pool.snapshot()
         .unwrap()
@@ -240,7 +240,7 @@ fn logs_and_other_objects_are_not_confused() {
 
 #[test]
 fn a_pool_needs_a_newer_program_from_its_first_publish_on() {
-    /// The versions of the four superblocks, what older programs look at.
+    /// Returns the versions of the four superblocks, which older programs check.
     fn versions(path: &PathBuf) -> [u8; 4] {
         let bytes = fs::read(path).unwrap();
         [0, 1, 2, 3].map(|slot| bytes[slot * 4096 + 8])
@@ -267,7 +267,7 @@ fn a_pool_needs_a_newer_program_from_its_first_publish_on() {
     assert_eq!(versions(&path), [4; 4]);
 }
 
-/// A closed pool with records of 50 bytes, each 72 bytes apart; where its log lies.
+/// Creates and closes a pool with records of 50 bytes, 72 bytes apart; returns the offset of its log.
 fn with_records(path: &PathBuf, count: u8) -> u64 {
     let pool = with_log(path);
     for record in 0..count {
@@ -278,7 +278,7 @@ fn with_records(path: &PathBuf, count: u8) -> u64 {
     at
 }
 
-/// TxnChanges bytes of a file.
+/// Changes bytes of a file.
 fn damage(path: &PathBuf, at: u64, with: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let at = at as usize;
@@ -446,7 +446,7 @@ fn the_count_follows_the_records_of_all_handles() {
 #[derive(Debug, Clone)]
 enum Step {
     Append(usize),
-    /// Puts the records into an object and names a log of so many blocks.
+    /// Moves the records to an object and creates a log of this number of blocks.
     Fold(u64),
     Publish,
     Reopen,

@@ -1,4 +1,4 @@
-//! Several real processes on one pool: this test starts itself as the others.
+//! Several real processes on one pool. The test runs itself as the other processes.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Length and contents of an object in its n-th version.
+/// Returns the contents of an object in its n-th version.
 fn version(number: u64) -> Vec<u8> {
     bytes(number, 1 + (number as usize * 7919) % 300_000)
 }
@@ -33,7 +33,7 @@ fn put(pool: &Pool, number: u64) -> u64 {
     txn.commit().unwrap()
 }
 
-/// Asserts that an object is one of its versions, whole; returns its number.
+/// Asserts that an object is one of its versions; returns its number.
 fn verify(object: &halocline_pool::Object) -> u64 {
     let number = u64::from_le_bytes(object.meta().try_into().unwrap());
     assert_eq!(
@@ -44,14 +44,14 @@ fn verify(object: &halocline_pool::Object) -> u64 {
     number
 }
 
-/// The record of a number, of a length that follows from it.
+/// Returns the record of a number, whose length is derived from it.
 fn record(number: u64) -> Vec<u8> {
     let mut record = number.to_le_bytes().to_vec();
     record.resize(8 + (number as usize * 131) % 400, number as u8);
     record
 }
 
-/// Puts what the log holds behind what was folded before, and empties it.
+/// Appends the contents of the log to the folded data, and empties the log.
 fn fold(pool: &Pool) {
     let txn = pool.begin().unwrap();
     let folded: Vec<u8> = txn_numbers(&txn)
@@ -71,7 +71,7 @@ fn txn_numbers(txn: &halocline_pool::Txn) -> Vec<u64> {
     numbers(&folded, &txn.log_records("log", 0).unwrap())
 }
 
-/// All numbers, folded or not; asserts that all records are right.
+/// Returns all numbers, folded or not, and asserts that all records are right.
 fn logged(pool: &Pool) -> Vec<u64> {
     let snapshot = pool.snapshot().unwrap();
     let folded = snapshot.object("folded").unwrap().extent_verified(0).unwrap();
@@ -115,7 +115,7 @@ impl Other {
         }
     }
 
-    /// The next line that is an answer, or nothing when the process has ended.
+    /// Returns the next answer line, or `None` when the process has ended.
     fn answer(&mut self) -> Option<String> {
         for line in (&mut self.answers).lines() {
             // The test runner prints before it, even on the same line.

@@ -1,4 +1,4 @@
-//! Writers that wait for each other, and space that goes back to the file system.
+//! Writers that wait for each other, and space returned to the file system.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use halocline_media::explore::Explorer;
-//! use halocline_media::MediumAccess;
+//! use halocline_media::{MediumAccess, MediumBackend};
 //!
 //! // Two words, published by a third: the pointer must not be durable before what it points to.
 //! let report = Explorer::default().mutants(

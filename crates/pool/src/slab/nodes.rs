@@ -1,4 +1,4 @@
-//! Which nodes of a slab are in use: bits in DRAM, found anew at each opening.
+//! The nodes of a slab that are in use, as bitmaps in DRAM that are rebuilt at each opening.
 
 use halocline_media::LINE;
 
@@ -6,18 +6,18 @@ use crate::layout::NODE_SUM;
 
 use super::SlabStats;
 
-/// Where the nodes of one extent lie.
+/// The layout of one extent of nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChunkLayout {
     /// Offset of its first node.
     pub(super) start: u64,
     pub(super) count: u64,
-    /// Where the checksums of its nodes lie, if it has room for them.
+    /// Offset of the node checksums, if the extent has room for them.
     pub(super) sums: Option<u64>,
 }
 
 impl ChunkLayout {
-    /// The nodes that have room from `start` up to `end`: with checksums, these take the last lines.
+    /// Computes the layout of nodes between `start` and `end`; checksums take the last lines.
     fn new(start: u64, end: u64, node_size: u64, with_sums: bool) -> ChunkLayout {
         let room = end - start;
         if !with_sums {
@@ -41,7 +41,7 @@ impl ChunkLayout {
         }
     }
 
-    /// Where the checksum of the node at an offset lies; nothing if there is no node, or no room for checksums.
+    /// Returns the offset of a node's checksum, or `None` if there is no node at `offset` or no room for checksums.
     pub(super) fn sum_of(&self, offset: u64, node_size: u64) -> Option<u64> {
         let distance = offset.checked_sub(self.start)?;
         let index = distance / node_size;
@@ -54,7 +54,7 @@ impl ChunkLayout {
 #[derive(Debug)]
 pub(super) struct NodeChunk {
     pub(super) layout: ChunkLayout,
-    /// One bit a node, set if it is in use; those behind the last node are set.
+    /// One bit per node, set if it is in use; bits behind the last node are set.
     bits: Vec<u64>,
 }
 
@@ -69,16 +69,16 @@ impl NodeChunk {
 #[derive(Debug)]
 pub(super) struct NodeAllocator {
     node_size: u64,
-    /// Whether chunks have room for checksums.
+    /// True if chunks have room for checksums.
     with_sums: bool,
-    /// In ascending order of their offsets.
+    /// Sorted by offset.
     chunks: Vec<NodeChunk>,
     bytes: u64,
     used: u64,
     capacity: u64,
-    /// NodeAllocator given back, the last one first to go; one that was taken by the cursor meanwhile is skipped.
+    /// Stack of freed nodes. A node that the cursor has allocated meanwhile is skipped.
     freed: Vec<u64>,
-    /// The chunk (by its start) and the word of its bits before which none is free, but for those in `freed`.
+    /// The chunk (by its start) and the bitmap word before which no node is free, except those in `freed`.
     cursor: Option<(u64, usize)>,
 }
 
@@ -96,12 +96,12 @@ impl NodeAllocator {
         }
     }
 
-    /// The chunks, by ascending offsets.
+    /// Returns the chunks in ascending order of their offsets.
     pub(super) fn chunks(&self) -> impl Iterator<Item = &NodeChunk> {
         self.chunks.iter()
     }
 
-    /// Adds a chunk of `bytes` bytes whose nodes are from `start` up to `end`.
+    /// Adds a chunk of `bytes` bytes with nodes between `start` and `end`.
     pub(super) fn add(&mut self, start: u64, end: u64, bytes: u64) {
         let layout = ChunkLayout::new(start, end, self.node_size, self.with_sums);
         let count = layout.count;
@@ -147,7 +147,7 @@ impl NodeAllocator {
         None
     }
 
-    /// Gives a node back; false if it is not in use.
+    /// Frees a node; returns false if it is not in use.
     pub(super) fn give(&mut self, offset: u64) -> bool {
         let Some((chunk, word, bit)) = self.locate(offset) else {
             return false;
@@ -162,7 +162,7 @@ impl NodeAllocator {
         true
     }
 
-    /// Takes note that a node is in use; false if that was known, or if there is no such node.
+    /// Marks a node as in use; returns false if it already is or does not exist.
     pub(super) fn set(&mut self, offset: u64) -> bool {
         let Some((chunk, word, bit)) = self.locate(offset) else {
             return false;
@@ -174,7 +174,7 @@ impl NodeAllocator {
         fresh
     }
 
-    /// Takes note that all nodes are in use.
+    /// Marks all nodes as in use.
     pub(super) fn set_all(&mut self) {
         for chunk in &mut self.chunks {
             chunk.bits.fill(u64::MAX);
@@ -186,7 +186,7 @@ impl NodeAllocator {
         self.locate(offset).is_some()
     }
 
-    /// The node in which an offset lies.
+    /// Returns the node that contains an offset.
     pub(super) fn node_at(&self, offset: u64) -> Option<u64> {
         let after = self.chunks.partition_point(|chunk| chunk.layout.start <= offset);
         let ChunkLayout { start, count, .. } = self.chunks[after.checked_sub(1)?].layout;

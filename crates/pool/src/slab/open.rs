@@ -1,4 +1,4 @@
-//! Creating and opening slabs.
+//! Creation and opening of slabs.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -17,32 +17,31 @@ use crate::txn::check_name;
 use crate::{Pool, PoolError};
 
 use super::growth::chunk_len;
-use super::nodes::NodeAllocator;
 use super::node_sums::has_sums;
+use super::nodes::NodeAllocator;
 use super::{Slab, SlabOptions};
 
-/// What a slab is opened for.
+/// The purpose of opening a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SlabOpenMode {
     Read,
     Write,
-    /// To write it, whatever power loss may have left.
+    /// Writing, whatever power loss may have left.
     Accept,
 }
 
-/// A slab whose owner has yet to name the nodes that its links lead to; until then none can be taken.
+/// A slab whose owner has yet to report the nodes that its links lead to. Until then none can be allocated.
 #[derive(Debug)]
 pub struct SlabRecovery {
     slab: Slab,
 }
 
 impl Pool {
-    /// Creates an empty slab, published when this returns. Waits for no other writer.
+    /// Creates and publishes an empty slab. Does not wait for other writers.
     ///
     /// # Errors
-    /// [`PoolError::AlreadyThere`] if there is an object of this name, [`PoolError::InvalidSlab`],
-    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and
-    /// [`Txn::commit`](crate::Txn::commit).
+    /// [`PoolError::AlreadyThere`] if an object has this name, [`PoolError::InvalidSlab`], [`PoolError::InvalidName`],
+    /// [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and [`Txn::commit`](crate::Txn::commit).
     pub fn create_slab(&self, name: &str, options: &SlabOptions) -> Result<Slab, PoolError> {
         check_name(name)?;
         let SlabOptions {
@@ -69,7 +68,7 @@ impl Pool {
         inner.medium.store(offset, &[0; SLAB_HEAD as usize]);
         inner.medium.store_u64(offset + SlabHead::STATE, SLAB_OPEN);
         if !made(Mistake::UnflushedSlabHead) {
-            // The fence is that of the commit.
+            // The commit's fence makes it durable.
             inner.medium.flush(offset, SLAB_HEAD);
         }
         let meta = SlabMeta {
@@ -85,36 +84,43 @@ impl Pool {
         Ok(self.open_slab(name, owner)?.finish())
     }
 
-    /// Opens a slab for its owner, who then names the nodes in use. No other handle can have it open meanwhile, and it
-    /// cannot be removed.
+    /// Opens a slab for its owner, who then reports the nodes in use. Until it is closed, no other handle can open it
+    /// and it cannot be removed.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it is another owner's,
-    /// [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`] if the machine went down before what was stored last was
-    /// synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it belongs to another owner,
+    /// [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`] if the machine went down
+    /// before the last stores were synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
     pub fn open_slab(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
         self.open_slab_as(name, owner, SlabOpenMode::Write)
     }
 
-    /// Opens a slab to be read, by any number of handles at once, also in a pool that is opened read-only. No handle can write it
-    /// meanwhile, and it cannot be removed. Stores nothing: what a crash has left half done stays so.
+    /// Opens a slab for reading, by any number of handles at once, also in a pool that is opened read-only. Until it is
+    /// closed, no handle can write it and it cannot be removed. Stores nothing: unfinished work of a crash stays
+    /// unfinished.
     ///
     /// # Errors
-    /// As [`open_slab`](Pool::open_slab), but for [`PoolError::ReadOnly`]; [`PoolError::SlabInUse`] if someone has it open to write it.
+    /// Fails like [`open_slab`](Pool::open_slab), except for [`PoolError::ReadOnly`]; [`PoolError::SlabInUse`] if
+    /// another handle has it open for writing.
     pub fn open_slab_read_only(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
         self.open_slab_as(name, owner, SlabOpenMode::Read)
     }
 
-    /// As [`open_slab`](Pool::open_slab), also if the machine went down before all was synced: any part of what was stored
-    /// since the last sync may be missing, which the owner has to find out.
+    /// Opens a slab like [`open_slab`](Pool::open_slab) even if the machine went down before everything was synced. Any
+    /// part of the stores since the last sync may be missing, which the owner has to detect.
     ///
     /// # Errors
-    /// As [`open_slab`](Pool::open_slab), but for [`PoolError::SlabUnsynced`].
+    /// Fails like [`open_slab`](Pool::open_slab), except for [`PoolError::SlabUnsynced`].
     pub fn open_slab_unsynced(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
         self.open_slab_as(name, owner, SlabOpenMode::Accept)
     }
 
-    fn open_slab_as(&self, name: &str, owner: [u8; 8], opening: SlabOpenMode) -> Result<SlabRecovery, PoolError> {
+    fn open_slab_as(
+        &self,
+        name: &str,
+        owner: [u8; 8],
+        opening: SlabOpenMode,
+    ) -> Result<SlabRecovery, PoolError> {
         let inner = &*self.inner;
         let read_only = opening == SlabOpenMode::Read;
         if !read_only {
@@ -131,7 +137,7 @@ impl Pool {
                     path: path(),
                     name: name_owned(),
                 })?;
-            // Before the lock was taken it may have been replaced, or have grown.
+            // The slab may have been replaced or have grown before the lock was taken.
             let (again, record) = self.slab_record(name)?;
             if again == head {
                 let meta = SlabMeta::read_from_bytes(&record.meta).map_err(|_| PoolError::NotASlab {
@@ -194,8 +200,8 @@ impl Pool {
         Ok(SlabRecovery { slab })
     }
 
-    /// Returns true if a slab was closed cleanly after it was written last, so that opening it finds nothing half done. False for those of
-    /// earlier programs, which did not say. Somebody may write it at any time.
+    /// Returns true if a slab was closed cleanly after its last write, so that opening it finds nothing unfinished.
+    /// False for slabs of earlier programs, which did not record it. Another handle may write the slab at any time.
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], and all of [`snapshot`](Pool::snapshot).
@@ -205,7 +211,7 @@ impl Pool {
         Ok(has_sums(version) && self.inner.medium.load_u64(head + SlabHead::STATE) == SLAB_CLOSED)
     }
 
-    /// The slab of this name in the newest generation: the offset of its head, and its record.
+    /// Returns the offset of a slab's head and its record in the newest generation.
     fn slab_record(&self, name: &str) -> Result<(u64, Arc<ObjectRecord>), PoolError> {
         let inner = &*self.inner;
         let (_, pinned) = inner.pin_newest()?;
@@ -228,15 +234,15 @@ impl Pool {
 }
 
 impl SlabRecovery {
-    /// The slab, to follow the links in it.
+    /// Returns the slab, for following the links in it.
     pub fn slab(&self) -> &Slab {
         &self.slab
     }
 
-    /// Says that a link leads to a node.
+    /// Marks a node that a link leads to as in use.
     ///
     /// # Errors
-    /// [`PoolError::NotANode`] if there is no node at this offset or it was named before: the link is damaged.
+    /// [`PoolError::NotANode`] if there is no node at this offset or it was reported before: the link is damaged.
     pub fn keep(&mut self, offset: u64) -> Result<(), PoolError> {
         let nodes = self.nodes();
         if nodes.set(offset) {
@@ -254,8 +260,7 @@ impl SlabRecovery {
         })
     }
 
-    /// Says that links are lost, so that any node may be in use: all that are there count as such, and new ones are taken from the
-    /// pool.
+    /// Marks all present nodes as in use, because links are lost. New nodes come from further chunks.
     pub fn keep_all(&mut self) {
         self.nodes().set_all();
     }
@@ -265,15 +270,15 @@ impl SlabRecovery {
         nodes.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// All nodes in use are named: the others are free.
+    /// Ends the recovery: nodes that were not reported are free.
     pub fn finish(self) -> Slab {
         self.slab
     }
 }
 
 impl Slab {
-    /// Sees to it that power loss which may tear nodes is noticed afterwards: where fences are not durable, the head says so
-    /// before anything is stored to a node. Whoever only reads stores nothing.
+    /// Makes sure that torn nodes are detected after a power loss: where fences are not durable, the head records that
+    /// the slab is being written before anything is stored to a node. Readers store nothing.
     fn mark(&mut self, opening: SlabOpenMode) -> Result<(), PoolError> {
         let medium = self.medium.clone();
         let medium = &medium;
@@ -298,7 +303,7 @@ impl Slab {
         self.marked = true;
         if !unsynced || head.boot_id != boot_id {
             if unsynced {
-                // What the power loss has left becomes the state to go on from.
+                // The state after the power loss becomes the base of further work.
                 medium.sync()?;
             }
             let head = SlabHead {
@@ -315,7 +320,7 @@ impl Slab {
         Ok(())
     }
 
-    /// Makes everything durable and says so in the head.
+    /// Makes everything durable and records that in the head.
     pub(super) fn unmark(&self) -> Result<(), PoolError> {
         let medium = &self.medium;
         if !made(Mistake::UnmarkSlabFirst) {

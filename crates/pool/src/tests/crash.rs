@@ -1,16 +1,23 @@
-//! Every crash of small workloads where fences are durable, and each flush and fence left out.
+//! Every crash of small workloads with durable fences, and with each flush and fence left out.
 
 use std::sync::Arc;
 
-use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
 use halocline_media::Tracked;
+use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
 
-use super::model::{BOOT, SMALL, ExpectedObjects, PoolStep, counts, find, goes_on, run, states, without_copy};
+use super::model::{
+    BOOT, ExpectedObjects, PoolStep, SMALL, counts, find, goes_on, run, states, without_copy,
+};
 use crate::{Pool, PoolError};
 
-/// Accepts an image if it holds what was acknowledged (the operation in flight wholly or not at all), if a copy of the
-/// superblock more or less costs at most the newest generation and never a wrong byte, and if writing goes on after it.
-fn check(medium: &Arc<Tracked>, crash: &Crash<'_>, states: &[ExpectedObjects], done: usize) -> Result<(), String> {
+/// Accepts an image if it holds what was acknowledged (the operation in flight wholly or not at all), if losing a
+/// superblock copy costs at most the newest generation and never yields a wrong byte, and if writing can continue.
+fn check(
+    medium: &Arc<Tracked>,
+    crash: &Crash<'_>,
+    states: &[ExpectedObjects],
+    done: usize,
+) -> Result<(), String> {
     let open = || Pool::open_with(Arc::clone(medium), SMALL, BOOT);
     let first = done + crash.acknowledged.len();
     let last = first + usize::from(crash.in_flight.is_some());
@@ -37,7 +44,7 @@ fn check(medium: &Arc<Tracked>, crash: &Crash<'_>, states: &[ExpectedObjects], d
     goes_on(&pool, states, at)
 }
 
-/// Makes a pool and does the steps of a setup.
+/// Creates a pool and performs the steps of a setup.
 fn prepare(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
     |medium| {
         let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
@@ -45,7 +52,7 @@ fn prepare(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
     }
 }
 
-/// Opens the pool and does the steps that are explored.
+/// Opens the pool and performs the steps to explore.
 fn work(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
     |medium| {
         let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
@@ -65,7 +72,7 @@ fn explorer() -> Explorer {
     }
 }
 
-/// Explores the steps on a pool where those of the setup are done.
+/// Explores the steps on a pool after the steps of the setup.
 pub(crate) fn explore_work(setup: &[PoolStep], steps: &[PoolStep]) -> Result<Report, Box<Violation>> {
     let states = states(&[setup, steps].concat());
     explorer().run(prepare(setup), work(steps), |medium, crash| {
@@ -73,7 +80,7 @@ pub(crate) fn explore_work(setup: &[PoolStep], steps: &[PoolStep]) -> Result<Rep
     })
 }
 
-/// Explores the steps on a pool where those of the setup are done, with every flush and fence left out in turn.
+/// Explores the steps on a pool after the steps of the setup, with every flush and fence left out in turn.
 pub(crate) fn explore(setup: &[PoolStep], steps: &[PoolStep]) -> MutantReport {
     let states = states(&[setup, steps].concat());
     let report = explorer().mutants(prepare(setup), work(steps), |medium, crash| {
@@ -132,7 +139,10 @@ fn objects_put_replaced_and_removed() {
 fn growth_and_long_extents() {
     explore(
         &[PoolStep::Put("a", 1, &[100])],
-        &[PoolStep::Put("b", 2, &[5000, 20_000]), PoolStep::Put("c", 3, &[30_000])],
+        &[
+            PoolStep::Put("b", 2, &[5000, 20_000]),
+            PoolStep::Put("c", 3, &[30_000]),
+        ],
     );
 }
 
@@ -178,8 +188,8 @@ fn freed_space_waits_for_snapshots() {
             PoolStep::Put("a", 3, &[100]),
             PoolStep::Put("a", 4, &[60]),
             PoolStep::Unpin,
-            // Takes all that is free, what the generation before still has included: with its superblock gone, a lost
-            // synced copy shows.
+            // Use all free space, including that of the previous generation: without its superblock, a lost synced copy
+            // shows.
             PoolStep::Put("a", 5, &[120; 7]),
             PoolStep::Sync,
             PoolStep::Put("a", 6, &[120; 3]),

@@ -1,10 +1,10 @@
-//! A full disk and a broken one: a typed error, and nothing that was published is lost.
+//! Full and failing disks: a typed error, and nothing published is lost.
 
 use std::sync::Arc;
 
 use halocline_media::{MediaError, Tracked};
 
-use super::model::{BOOT, SMALL, ExpectedObjects, PoolStep, contents, find, run, write};
+use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, contents, find, run, write};
 use super::wrapped::Wrapped;
 use crate::{ObjectKind, Pool, PoolError};
 
@@ -59,7 +59,12 @@ fn a_full_disk_fails_the_transaction_only() {
             "{extra:?}"
         );
         assert_eq!(pool.info().unwrap().len, len + extra.unwrap());
-        run(&pool, &[PoolStep::Put("big", 5, &[24_000, 12_000])], |_| (), |_| ());
+        run(
+            &pool,
+            &[PoolStep::Put("big", 5, &[24_000, 12_000])],
+            |_| (),
+            |_| (),
+        );
         assert!(pool.check(|_| ()).unwrap().is_intact());
     }
 }

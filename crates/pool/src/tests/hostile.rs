@@ -1,12 +1,12 @@
-//! Directories that no writer has made, with checksums that are right: they are refused by the names of what is wrong, and
-//! cost no more memory than they have bytes.
+//! Directories that no writer produces, with correct checksums: they are rejected with a description of the
+//! contradiction, and cost no more memory than their size.
 
 use std::sync::Arc;
 
 use halocline_media::{Medium, MediumAccess, Tracked};
 use zerocopy::FromBytes;
 
-use super::model::{BOOT, SMALL, PoolStep, run};
+use super::model::{BOOT, PoolStep, SMALL, run};
 use crate::directory::{Directory, ExtentRef, ObjectKind, ObjectMap, ObjectRecord, encode};
 use crate::features::Features;
 use crate::layout::{DATA_START, ObjectEntry, Superblock, checksum};

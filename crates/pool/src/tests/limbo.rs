@@ -6,7 +6,7 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, SMALL, PoolStep, contents, read_snapshot, run, write};
+use super::model::{BOOT, PoolStep, SMALL, contents, read_snapshot, run, write};
 use super::wrapped::Wrapped;
 use super::{crash, power};
 use crate::limbo::{AgedRange, LimboList};
@@ -76,7 +76,13 @@ fn a_list_that_takes_old_space_for_young_is_noticed() {
         let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
         run(
             &pool,
-            &[SETUP, &[PoolStep::Put("b", 1, &[100]), PoolStep::Pin], TURNS, TURNS].concat(),
+            &[
+                SETUP,
+                &[PoolStep::Put("b", 1, &[100]), PoolStep::Pin],
+                TURNS,
+                TURNS,
+            ]
+            .concat(),
             |_| (),
             |_| (),
         );
@@ -122,8 +128,8 @@ fn the_list_of_a_generation_that_was_published_again_is_not_trusted() {
     assert!(broken.is_err());
 }
 
-/// An extent that is read though its transaction was dropped, through publishes that fail at each of their fences and later
-/// ones that do not.
+/// Checks an extent that is read after its transaction was dropped, across publishes that fail at each of their fences
+/// and later ones that succeed.
 fn unpublished_and_read() {
     let mut fences = 0;
     while unpublished_and_read_through(fences) {

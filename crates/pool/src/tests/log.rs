@@ -1,15 +1,15 @@
-//! Every crash while a log is appended to and folded, where fences are durable and where they are not.
+//! Every crash while a log is appended to and folded, with and without durable fences.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use halocline_media::explore::Explorer;
 use halocline_media::Tracked;
+use halocline_media::explore::Explorer;
 
 use super::crash;
-use super::model::{BOOT, LOG, SMALL, PoolStep, run};
+use super::model::{BOOT, LOG, PoolStep, SMALL, run};
 use super::power;
 use super::wrapped::Wrapped;
 use crate::Pool;

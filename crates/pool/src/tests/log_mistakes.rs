@@ -6,7 +6,9 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, LOG, LOG_SEED, NEXT_BOOT, SMALL, ExpectedObjects, PoolStep, append, contents, find, run, states};
+use super::model::{
+    BOOT, ExpectedObjects, LOG, LOG_SEED, NEXT_BOOT, PoolStep, SMALL, append, contents, find, run, states,
+};
 use super::wrapped::Wrapped;
 use super::{crash, power};
 use crate::layout::RECORD_OVERHEAD;
@@ -20,7 +22,7 @@ fn explorer() -> Explorer {
     }
 }
 
-/// Whether a snapshot that is held notices what comes after it.
+/// Returns true if a snapshot that is held is disturbed by later steps.
 fn disturbs_a_snapshot(mistake: Mistake, steps: &[PoolStep]) -> bool {
     let work = || {
         let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
@@ -55,7 +57,10 @@ fn a_log_that_stays_where_it_is_without_a_new_start() {
 
 #[test]
 fn a_sync_that_overlooks_the_log() {
-    let (setup, steps) = ([PoolStep::Log(4096), PoolStep::Sync], [PoolStep::Append(20), PoolStep::Sync]);
+    let (setup, steps) = (
+        [PoolStep::Log(4096), PoolStep::Sync],
+        [PoolStep::Append(20), PoolStep::Sync],
+    );
     let lost = |mistake| {
         mistake::with(mistake, || {
             power::explore(&explorer(), &setup, &steps, false).is_err()
@@ -66,14 +71,17 @@ fn a_sync_that_overlooks_the_log() {
 
 #[test]
 fn records_that_a_log_begins_with_but_a_crash_takes() {
-    let (setup, steps) = ([PoolStep::Log(4096), PoolStep::Append(20)], [PoolStep::Carry("b", 3)]);
+    let (setup, steps) = (
+        [PoolStep::Log(4096), PoolStep::Append(20)],
+        [PoolStep::Carry("b", 3)],
+    );
     let lost = |mistake| mistake::with(mistake, || crash::explore_work(&setup, &steps).is_err());
     assert!(lost(Mistake::PublishFirstRecordsEarly));
     crash::explore_work(&setup, &steps).unwrap();
 }
 
-/// Power is lost, and with it a record that was not synced, while others that had come after it are there; then another of
-/// its length takes its place.
+/// Loses a record that was not synced in a power failure, while later records survive, and stores another record of its
+/// length in its place.
 fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
     const LEN: usize = 40;
     let before = [
@@ -133,7 +141,7 @@ fn records_that_come_back_behind_others() {
     }
 }
 
-/// A writer dies between the store of a record and its flush; the next one appends to what it sees.
+/// Lets a writer die between the store of a record and its flush; the next one appends to the visible state.
 fn after_a_death_before_the_flush() -> Result<(), String> {
     let before = [PoolStep::Log(4096), PoolStep::Append(20)];
     let all = [&before[..], &[PoolStep::Append(100), PoolStep::Append(30)]].concat();
@@ -177,7 +185,12 @@ fn records_of_a_dead_writer_trusted() {
 #[test]
 fn a_count_ahead_of_its_records() {
     let setup = [PoolStep::Log(4096), PoolStep::Append(20), PoolStep::Sync];
-    let steps = [PoolStep::Append(30), PoolStep::Append(20), PoolStep::Sync, PoolStep::Append(10)];
+    let steps = [
+        PoolStep::Append(30),
+        PoolStep::Append(20),
+        PoolStep::Sync,
+        PoolStep::Append(10),
+    ];
     let work = || power::explore(&explorer(), &setup, &steps, false);
     work().unwrap_or_else(|violation| panic!("{violation}"));
     for mistake in [Mistake::CountBeforeSync, Mistake::TrustSeenCount] {
@@ -211,7 +224,7 @@ fn a_count_used_again_under_a_reader() {
     assert!(catch_unwind(|| mistake::with(Mistake::RestartPinnedLog, work)).is_err());
 }
 
-/// A record that is damaged after it was acknowledged, and the append that follows.
+/// Damages a record after it was acknowledged, and appends another.
 fn damage_and_append() -> Result<u64, PoolError> {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, SMALL, ExpectedObjects, PoolStep, find, goes_on, run, states, without_copy};
+use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, find, goes_on, run, states, without_copy};
 use super::wrapped::Wrapped;
 use crate::layout::{DATA_START, SLOT_SIZE};
 use crate::mistake::{self, Mistake};
@@ -18,7 +18,7 @@ fn explorer() -> Explorer {
     }
 }
 
-/// Whether some crash of the steps where fences are durable leaves something else than it should.
+/// Returns true if some crash of the steps, with durable fences, leaves an unacceptable state.
 fn noticed(mistake: Option<Mistake>, steps: &[PoolStep]) -> bool {
     let states = states(steps);
     let work = |medium: &Arc<Tracked>| {
@@ -84,7 +84,7 @@ fn space_used_again_under_a_snapshot() {
     assert!(broken.is_err());
 }
 
-/// A writer dies between the store of the superblock and its flush; the next one builds on what it sees.
+/// Lets a writer die between the store of the superblock and its flush; the next one builds on the visible state.
 fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String> {
     let before = [PoolStep::Put("a", 1, &[100]), PoolStep::Put("a", 2, &[100])];
     let dying = [PoolStep::Put("a", 3, &[100])];
@@ -141,7 +141,7 @@ fn superblocks_of_a_dead_writer_trusted() {
     assert!(after_a_death_before_the_flush(Some(Mistake::TrustSuperblocks)).is_err());
 }
 
-/// Publishes with durable fences, then one whose fences are not: power loss must not cost the former.
+/// Publishes with durable fences, then without: power loss must not cost the durable publishes.
 fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
     // So that hardly any space is left, or a sync would be implied.
     let strict = [PoolStep::Put("a", 1, &[100, 100])];

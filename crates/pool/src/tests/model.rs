@@ -1,4 +1,4 @@
-//! Small pools whose objects are known: what a workload does, and what must be found after it.
+//! Small pools with known objects: the steps of a workload, and the states that must be found after it.
 
 use std::collections::BTreeMap;
 
@@ -19,38 +19,39 @@ pub(crate) const SMALL: PoolGeometry = PoolGeometry {
 pub(crate) const BOOT: [u8; 16] = [1; 16];
 pub(crate) const NEXT_BOOT: [u8; 16] = [2; 16];
 
-/// The one log of these pools, of which the records are as the extents of other objects, with this seed.
+/// The only log of these pools. Its records are derived from this seed like the extents of other objects.
 pub(crate) const LOG: &str = "log";
 pub(crate) const LOG_SEED: u8 = 0x1C;
 
-/// ObjectMap by name: the lengths of their extents; what is in them follows from the seed.
+/// Objects by name, with their seeds and the lengths of their extents.
 pub(crate) type ExpectedObjects = BTreeMap<&'static str, (u8, Vec<usize>)>;
 
-/// One thing to do. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin`, `Vacuum` and `Turn` publishes a generation.
+/// A step of a workload. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin`, `Vacuum` and `Turn` publishes a
+/// generation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PoolStep {
     Put(&'static str, u8, &'static [usize]),
     Remove(&'static str),
-    /// An extent that is neither finished nor published.
+    /// Drops a transaction with an extent of this length that is neither finished nor published.
     Rollback(usize),
     Sync,
-    /// Names an empty log of so many bytes.
+    /// Creates an empty log of this capacity in bytes.
     Log(u64),
-    /// Appends a record of so many bytes to the log.
+    /// Appends a record of this length to the log.
     Append(usize),
-    /// Makes an object of what the log holds, and empties the log.
+    /// Moves the contents of the log to an object, and empties the log.
     Fold(&'static str, u8),
-    /// Makes an object without extents, and names a log that begins with the records of the one before it.
+    /// Creates an object without extents, and a log that begins with the records of the previous one.
     Carry(&'static str, u8),
     /// Takes a snapshot and keeps it.
     Pin,
     Unpin,
     Vacuum,
-    /// From now on another handle writes, in turns with the first one.
+    /// Lets another handle write from now on, alternating with the first one.
     Turn,
 }
 
-/// The states after each step, the empty one first.
+/// Returns the states after each step, starting with the empty one.
 pub(crate) fn states(steps: &[PoolStep]) -> Vec<ExpectedObjects> {
     let mut states = vec![ExpectedObjects::new()];
     for step in steps {
@@ -65,14 +66,19 @@ pub(crate) fn states(steps: &[PoolStep]) -> Vec<ExpectedObjects> {
                 state.insert(name, (seed, lens));
             }
             PoolStep::Carry(name, seed) => drop(state.insert(name, (seed, Vec::new()))),
-            PoolStep::Rollback(_) | PoolStep::Sync | PoolStep::Pin | PoolStep::Unpin | PoolStep::Vacuum | PoolStep::Turn => {}
+            PoolStep::Rollback(_)
+            | PoolStep::Sync
+            | PoolStep::Pin
+            | PoolStep::Unpin
+            | PoolStep::Vacuum
+            | PoolStep::Turn => {}
         }
         states.push(state);
     }
     states
 }
 
-/// Does the steps, telling `begun` and `done` about each.
+/// Performs the steps, calling `begun` and `done` for each.
 pub(crate) fn run(pool: &Pool, steps: &[PoolStep], begun: impl Fn(u64), done: impl Fn(u64)) {
     let mut pinned = None;
     let mut handles = (pool.clone(), None);
@@ -167,7 +173,7 @@ pub(crate) fn contents(seed: u8, index: usize, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Reads the newest state whole and verifies every byte.
+/// Reads the newest state completely and verifies every byte.
 pub(crate) fn read(pool: &Pool) -> Result<BTreeMap<String, (u8, Vec<usize>)>, String> {
     read_snapshot(&pool.snapshot().map_err(|error| error.to_string())?)
 }
@@ -206,8 +212,13 @@ pub(crate) fn read_snapshot(
     Ok(found)
 }
 
-/// Which of the states from `first` to `last` the pool holds.
-pub(crate) fn find(pool: &Pool, states: &[ExpectedObjects], first: usize, last: usize) -> Result<usize, String> {
+/// Returns the index of the state between `first` and `last` that the pool holds.
+pub(crate) fn find(
+    pool: &Pool,
+    states: &[ExpectedObjects],
+    first: usize,
+    last: usize,
+) -> Result<usize, String> {
     let found = read(pool)?;
     let same = |state: &ExpectedObjects| {
         state.len() == found.len()
@@ -224,7 +235,7 @@ pub(crate) fn find(pool: &Pool, states: &[ExpectedObjects], first: usize, last: 
     position.ok_or_else(|| format!("found {found:?}, which is no state from {first} to {last}"))
 }
 
-/// The log's count covers all records of the state but the last few.
+/// Checks that the log's count covers all records of the state but the last `but`.
 pub(crate) fn counts(pool: &Pool, state: &ExpectedObjects, but: usize) -> Result<(), String> {
     let records = state.get(LOG).map_or(0, |(_, lens)| lens.len());
     let report = pool.check(|_| ()).map_err(|error| error.to_string())?;
@@ -237,7 +248,7 @@ pub(crate) fn counts(pool: &Pool, state: &ExpectedObjects, but: usize) -> Result
     }
 }
 
-/// After a crash all goes on: space is found again, a publish succeeds, and nothing else is harmed.
+/// Checks that work can continue after a crash: space is found again, a publish succeeds, and nothing else is harmed.
 pub(crate) fn goes_on(pool: &Pool, states: &[ExpectedObjects], at: usize) -> Result<(), String> {
     const NEW: (u8, [usize; 2]) = (0x77, [100, 5000]);
     let fail = |error: PoolError| error.to_string();
@@ -271,7 +282,7 @@ pub(crate) fn goes_on(pool: &Pool, states: &[ExpectedObjects], at: usize) -> Res
     }
 }
 
-/// Makes one superblock copy useless while `look` runs.
+/// Runs `look` with one superblock copy made unreadable.
 pub(crate) fn without_copy<T>(medium: &impl MediumAccess, slot: usize, look: impl FnOnce() -> T) -> T {
     let checksum = slot as u64 * SLOT_SIZE + 120;
     let before = medium.load_u64(checksum);

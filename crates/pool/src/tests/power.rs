@@ -1,19 +1,19 @@
-//! Power loss where fences are not durable: the last synced state is always there, what came after it only if it is
-//! intact, and never by surprise.
+//! Power loss without durable fences: the last synced state always survives, later changes only if they are intact, and
+//! nothing is returned silently.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
 use halocline_media::Tracked;
+use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
 
-use super::model::{BOOT, NEXT_BOOT, SMALL, ExpectedObjects, PoolStep, find, goes_on, run, states};
+use super::model::{BOOT, ExpectedObjects, NEXT_BOOT, PoolStep, SMALL, find, goes_on, run, states};
 use super::wrapped::Wrapped;
 use crate::mistake::{self, Mistake};
 use crate::{Pool, PoolError};
 
-/// Accepts an image that opens, or says that it needs repair and then opens, with a state that is not older than the last
-/// acknowledged sync.
+/// Accepts an image that opens, or that reports the need for repair and then opens, with a state that is not older than
+/// the last acknowledged sync.
 fn check(
     medium: &Arc<Tracked>,
     crash: &Crash<'_>,
@@ -41,7 +41,7 @@ fn check(
     goes_on(&pool, states, at)
 }
 
-/// Explores the steps on a pool where those of the setup are done by the same handle, and the last of them is a sync.
+/// Explores the steps on a pool after the setup, which is performed by the same handle and ends with a sync.
 pub(crate) fn explore(
     explorer: &Explorer,
     setup: &[PoolStep],
@@ -190,7 +190,11 @@ fn repair_keeps_what_is_intact_and_else_goes_back() {
         let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
         run(
             &pool,
-            &[PoolStep::Put("a", 1, &[100]), PoolStep::Sync, PoolStep::Put("a", 2, &[100])],
+            &[
+                PoolStep::Put("a", 1, &[100]),
+                PoolStep::Sync,
+                PoolStep::Put("a", 2, &[100]),
+            ],
             |_| (),
             |_| (),
         );

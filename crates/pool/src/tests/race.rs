@@ -1,10 +1,10 @@
-//! A reader that a writer overtakes between its look at the superblock and its pin.
+//! A writer that publishes between a reader's look at the superblock and its pin.
 
 use std::sync::Arc;
 
 use halocline_media::Tracked;
 
-use super::model::{SMALL, PoolStep, read_snapshot, run};
+use super::model::{PoolStep, SMALL, read_snapshot, run};
 use super::wrapped::Wrapped;
 use crate::Pool;
 use crate::layout::SLOTS;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halocline_media::explore::{Explorer, Mutation};
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, LOG, NEXT_BOOT, SMALL, PoolStep, append, run};
+use super::model::{BOOT, LOG, NEXT_BOOT, PoolStep, SMALL, append, run};
 use super::wrapped::Wrapped;
 use crate::layout::{BLOCK, DATA_START, SLAB_ROOT, SlabHead};
 use crate::mistake::{self, Mistake};
@@ -17,7 +17,7 @@ const OPTIONS: SlabOptions = SlabOptions {
     chunk: 2 * BLOCK,
 };
 
-/// A node is the offset of the next one and a value; the root leads to the first.
+/// A linked list: a node is the offset of the next one and a value; the root leads to the first.
 struct NodeList(Slab);
 
 impl NodeList {
@@ -41,7 +41,7 @@ impl NodeList {
         Ok(medium.persist(root, 8)?)
     }
 
-    /// Removes the second one, so that the list is not as it was before a push.
+    /// Removes the second node, so that the list differs from its state before a push.
     fn pop(&self) -> Result<(), PoolError> {
         let medium = self.0.medium();
         let first = medium.load_u64(self.0.root());
@@ -83,7 +83,7 @@ fn expected(pushes: &[bool]) -> Vec<u64> {
     list
 }
 
-/// Opens the pool and its list; both go on.
+/// Opens the pool and its list, and continues work on both.
 fn check(medium: Arc<Tracked>, pushes: &[bool], first: usize, last: usize) -> Result<(), String> {
     let text = |error: PoolError| error.to_string();
     let pool = Pool::open_with(medium, SMALL, BOOT).map_err(text)?;
@@ -151,7 +151,7 @@ fn nodes_are_reused_and_added() {
     assert!(matches!(missed[..], [Mutation::SkipFence(_)]), "{report}");
 }
 
-/// Every crash during the creation of a slab.
+/// Explores every crash during the creation of a slab.
 fn creation_breaks() -> Result<(), String> {
     let explorer = Explorer {
         limit: 300,
@@ -190,7 +190,7 @@ fn a_slab_is_created_whole_or_not_at_all() {
     assert!(mistake::with(Mistake::UnflushedSlabHead, creation_breaks).is_err());
 }
 
-/// Another object takes what a slab takes without saying so.
+/// Checks that another object that claims the space of a slab is detected.
 fn chunks_overlap() -> bool {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_with(medium, SMALL).unwrap();
@@ -198,7 +198,12 @@ fn chunks_overlap() -> bool {
     let list = NodeList::open(&pool).unwrap();
     let pushes = [true; 12];
     act(&list, &pushes, |_| (), |_| ());
-    run(&pool, &[PoolStep::Put("a", 1, &[5000, 5000, 5000])], |_| (), |_| ());
+    run(
+        &pool,
+        &[PoolStep::Put("a", 1, &[5000, 5000, 5000])],
+        |_| (),
+        |_| (),
+    );
     list.values() != expected(&pushes)
 }
 
@@ -214,7 +219,12 @@ fn chunks_are_published_before_they_are_used() {
 #[test]
 fn growth_leaves_logs_as_they_are() {
     let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
-    run(&pool, &[PoolStep::Log(4096), PoolStep::Append(20)], |_| (), |_| ());
+    run(
+        &pool,
+        &[PoolStep::Log(4096), PoolStep::Append(20)],
+        |_| (),
+        |_| (),
+    );
     let before = pool.snapshot().unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     append(&pool, 50).unwrap();
@@ -227,7 +237,7 @@ fn growth_leaves_logs_as_they_are() {
     assert!(pool.check(|_| ()).unwrap().is_intact());
 }
 
-/// Power loss on a page cache: what is opened afterwards is what was synced, or refused.
+/// Loses power on a page cache: the slab opens in a synced state or is rejected.
 fn after_power_loss(setup: usize) -> Result<(), String> {
     let explorer = Explorer {
         limit: 300,
@@ -299,7 +309,10 @@ fn what_power_loss_has_left_can_be_accepted() {
     list.push(1).unwrap();
     let copy = Arc::new(Tracked::from_image(&tracked.image()).unwrap());
     let pool = Pool::open_with(Wrapped::lazy(&copy), SMALL, NEXT_BOOT).unwrap();
-    assert!(matches!(NodeList::open(&pool), Err(PoolError::SlabUnsynced { .. })));
+    assert!(matches!(
+        NodeList::open(&pool),
+        Err(PoolError::SlabUnsynced { .. })
+    ));
     drop(pool.open_slab_unsynced("list", OPTIONS.owner).unwrap());
     assert_eq!(NodeList::open(&pool).unwrap().values(), [1]);
 }
@@ -346,7 +359,8 @@ fn a_full_pool_changes_nothing() {
     list.push(pushed).unwrap();
 }
 
-/// Every crash of a list that is closed, written and closed again: where the slab says that it is closed, all nodes are as their checksums say.
+/// Explores every crash of a list that is closed, written and closed again: where the slab is marked closed, all nodes
+/// match their checksums.
 fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
     let explorer = Explorer {
         limit: 300,
@@ -445,7 +459,7 @@ fn a_damaged_head_or_root_is_refused_unless_it_is_accepted() {
     slab.check_root().unwrap();
 }
 
-/// A slab that is not opened in the end stays closed, and what was wrong with it stays wrong.
+/// A slab whose opening fails stays closed, and its defects stay as they were.
 #[test]
 fn opening_in_vain_changes_no_state() {
     let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));

@@ -1,4 +1,4 @@
-//! Space accounting against a map of single blocks.
+//! Space accounting compared with a map of single blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn extent(offset: u64, len: u64) -> ExtentRef {
     ExtentRef::plain(offset, len, 0)
 }
 
-/// A directory of one object with these extents.
+/// Creates a directory of one object with these extents.
 fn directory(generation: u64, own: ExtentRef, live: &[ExtentRef], limbo: Option<LimboList>) -> Directory {
     let record = ObjectRecord::new(ObjectKind::TABLE, Box::default(), live.into());
     Directory {
@@ -51,19 +51,19 @@ fn long_extents_are_aligned_to_huge_pages() {
 
 #[derive(Debug, Clone)]
 enum SpaceStep {
-    /// Allocates so many bytes.
+    /// Allocates this number of bytes.
     Alloc(u64),
-    /// Gives the n-th allocation back.
+    /// Releases the n-th allocation.
     Release(usize),
-    /// Publishes: the n-th allocations are named, the n-th live extents are not any more.
+    /// Publishes a generation that names the n-th allocations and drops the n-th live extents.
     Publish(Vec<usize>, Vec<usize>),
     /// A reader pins the newest generation.
     Pin,
-    /// The n-th pin goes.
+    /// Drops the n-th pin.
     Unpin(usize),
-    /// Superblocks up to this generation are synced, counted from the newest.
+    /// Syncs superblocks up to this generation, counted from the newest.
     Reclaim(u64),
-    /// Another handle takes over.
+    /// Lets another handle take over.
     Adopt,
 }
 
@@ -80,21 +80,21 @@ fn step() -> impl Strategy<Value = SpaceStep> {
     ]
 }
 
-/// What a block is to the model.
+/// The state of a block in the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum BlockState {
     Free,
     Taken,
-    /// NamedExtent from this generation on.
+    /// Named from this generation on.
     Live(u64),
-    /// NamedExtent from the first generation on, and not any more from the second one on.
+    /// Named from the first generation on, and no longer from the second one on.
     Limbo(u64, u64),
 }
 
-/// Single blocks, and what is published.
+/// The state of single blocks, and of what is published.
 struct SpaceModel {
     blocks: BTreeMap<u64, BlockState>,
-    /// As a handle that takes over must find them.
+    /// The state that a handle which takes over must find.
     published: BTreeMap<u64, BlockState>,
     generation: u64,
     own: ExtentRef,
@@ -128,7 +128,7 @@ impl SpaceModel {
         }
     }
 
-    /// The start of the shortest run of free blocks that has room.
+    /// Returns the start of the shortest sufficient run of free blocks.
     fn best_fit(&self, len: u64) -> Option<u64> {
         let wanted = len.div_ceil(BLOCK) * BLOCK;
         let (mut runs, mut run) = (Vec::new(), DATA_START..DATA_START);

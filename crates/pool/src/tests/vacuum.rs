@@ -1,4 +1,4 @@
-//! Every crash around a vacuum, what it must leave alone, and a disk that is full when its holes are needed.
+//! Every crash around a vacuum, the space it must spare, and a disk that is full when its holes are needed.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::crash;
-use super::model::{BOOT, SMALL, ExpectedObjects, PoolStep, contents, find, run, write};
+use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, contents, find, run, write};
 use super::power;
 use super::wrapped::Wrapped;
 use crate::mistake::{self, Mistake};
@@ -46,7 +46,7 @@ fn a_vacuum_takes_nothing_that_is_needed_after_power_loss() {
     assert!(mistake::with(Mistake::VacuumUnsynced, explore).is_err());
 }
 
-/// Something at the end of the file, behind space that is free.
+/// An object at the end of the file, behind free space.
 const TAIL: &[PoolStep] = &[
     PoolStep::Log(4096),
     PoolStep::Put("big", 9, &[120_000]),
@@ -106,7 +106,7 @@ fn a_vacuum_under_a_snapshot() {
     assert!(std::panic::catch_unwind(|| mistake::with(Mistake::VacuumLimbo, work)).is_err());
 }
 
-/// Two handles write in turns; each vacuums, and stores to what the other one has left without blocks.
+/// Lets two handles write alternately; each vacuums, and stores to space that the other has left without blocks.
 fn in_turns() {
     let tracked = Arc::new(Tracked::new(0).unwrap());
     let medium = Wrapped::new(&tracked);
