@@ -1,9 +1,9 @@
 //! The durable file: superblock, directory of named objects, extents.
 //!
-//! A [`Pool`] is one file (or any other [`Medium`](halocline_media::Medium)) that holds named objects. An object is a
-//! little metadata and any number of *extents*: large immutable bytes with a checksum. One writer at a time changes
-//! objects in a [`Txn`] and publishes all its changes by one atomic switch, as the next *generation*; any number of
-//! readers, here and in other processes, see one generation each, as a [`Snapshot`], for as long as they like.
+//! A [`Pool`] is one file (or any other [`Medium`](halocline_media::Medium)) that holds named objects. An object has
+//! some metadata and any number of *extents*: large immutable bytes with a checksum. One writer at a time changes objects
+//! in a [`Txn`] and publishes all its changes atomically, as the next *generation*. Any number of readers, here and in
+//! other processes, each see one generation, as a [`Snapshot`], for as long as they hold it.
 //!
 //! ```
 //! use halocline_pool::{ObjectKind, Pool, PoolOptions};
@@ -26,12 +26,12 @@
 //! # }
 //! ```
 //!
-//! A small change need not publish a generation: a [log](Txn::put_log) is an object that is appended to, with one fence a
-//! record, until a publish *folds* it: puts what it holds into other objects and names an empty log.
+//! A small change need not publish a generation: a [log](Txn::put_log) is an object that is appended to, with one fence
+//! per record, until a publish *folds* it, which moves its contents to other objects and creates an empty log.
 //!
-//! Trees are [slabs](Slab): nodes of a few hundred bytes that their owner changes where they lie, by its own rules.
+//! Trees are [slabs](Slab): nodes of a few hundred bytes that their owner changes in place, by its own rules.
 //!
-//! What is durable when, and why no crash can tear a generation, is argued in `docs/format.md`.
+//! `docs/format.md` defines when data is durable, and argues that no crash can tear a generation.
 
 mod access;
 mod alloc;

@@ -578,7 +578,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), PoolError> {
         });
     }
     if name.chars().any(char::is_control) {
-        return invalid("it holds control characters");
+        return invalid("it contains control characters");
     }
     Ok(())
 }
