@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use halocline_media::{AccessObserver, BlockDamage, Bytes, Medium, VERIFIED_BLOCK};
 
-use crate::directory::ExtentRef;
 use crate::layout::BLOCK;
+use crate::object::ExtentRef;
 use crate::snapshot::PinnedGeneration;
 use crate::verify::ExtentVerification;
 

@@ -12,9 +12,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::PoolError;
 use crate::bytes::unpinned;
-use crate::directory::{Directory, ExtentRef};
+use crate::directory::Directory;
 use crate::error::lost;
-use crate::log::{LogDamage, LogExamination, PinnedLog};
+use crate::log::{LogExamination, PinnedLog};
+use crate::log_count::LogDamage;
+use crate::object::ExtentRef;
 use crate::pool::{Pool, read_directory};
 use crate::sums::BlockSums;
 use crate::superblock::{SuperblockCopies, SuperblockCopy};

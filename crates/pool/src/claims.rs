@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::directory::ExtentRef;
+use crate::object::ExtentRef;
 
 /// The owner of claimed space.
 #[derive(Debug, Clone, Copy)]

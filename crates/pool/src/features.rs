@@ -12,9 +12,10 @@ use std::path::Path;
 use zerocopy::little_endian::U64;
 
 use crate::PoolError;
-use crate::directory::{ObjectKind, ObjectMap};
+use crate::directory::ObjectMap;
 use crate::layout::{FORMAT_VERSION, Superblock};
-use crate::log::has_count;
+use crate::log_count::has_count;
+use crate::object::ObjectKind;
 
 /// The feature bits of the three words of a superblock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

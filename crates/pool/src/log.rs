@@ -19,13 +19,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use halocline_media::{MediaError, Medium};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromZeros, IntoBytes};
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, ObjectKind, ObjectRecord};
-use crate::layout::{LOG_COUNTS, LOG_VERSION, LogMeta, RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader};
-use crate::log_count::{CountBound, KnownCount, LogCounts, MAX_END, RecordCount};
+use crate::directory::ObjectRecord;
+use crate::layout::{LOG_COUNTS, RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader};
+use crate::log_count::{CountBound, LogCounts, LogDamage, MAX_END, RecordCount, has_count};
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, ObjectKind};
 
 /// Bytes of the checksum that ends each record.
 const SUM: u64 = 8;
@@ -57,17 +58,6 @@ struct PersistState {
     end: u64,
     /// True while a thread flushes and fences for all waiting ones.
     led: bool,
-}
-
-/// The position of damage in a log, and its effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogDamage {
-    /// Number of intact records before the damaged one.
-    pub intact: u64,
-    /// Position in the log at which the damaged record starts.
-    pub position: u64,
-    /// Number of lost records, including the damaged one, or `None` if it is unknown because the count is damaged, too.
-    pub lost: Option<u64>,
 }
 
 impl LogDamage {
@@ -347,7 +337,7 @@ impl<'a> PinnedLog<'a> {
         fence(Ordering::Acquire);
         let mut found = RecordCount::default();
         found.end = self.scan(0, |_| found.records += 1);
-        let damage = bound.and_then(|bound| missing(bound, found)).or_else(|| {
+        let damage = bound.and_then(|bound| bound.damage(found)).or_else(|| {
             let mut payload = Vec::new();
             let behind = self.read(found.end, self.sum_before(found.end), &mut payload)?;
             let next = self.read(behind.end, behind.sum, &mut payload)?;
@@ -384,7 +374,7 @@ impl<'a> PinnedLog<'a> {
         fence(Ordering::Acquire);
         let end = self.scan(from, each);
         let verified = self.verified();
-        let damage = bound.and_then(|bound| missing(bound, verified));
+        let damage = bound.and_then(|bound| bound.damage(verified));
         match damage.filter(|_| !made(Mistake::IgnoreCount)) {
             Some(damage) => Err(damage),
             None => Ok(end),
@@ -467,31 +457,4 @@ impl LogTail {
     fn verified(&self) -> MutexGuard<'_, RecordCount> {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns true if a log with this metadata has a count.
-pub(crate) fn has_count(meta: &[u8]) -> bool {
-    LogMeta::read_from_bytes(meta).is_ok_and(|meta| meta.version.get() == LOG_VERSION)
-}
-
-/// Returns the damage of a log that holds at least `bound`, if only the records `found` are present.
-fn missing(bound: CountBound, found: RecordCount) -> Option<LogDamage> {
-    let lost = match bound {
-        CountBound::Superseded if found.records == 0 => return None,
-        CountBound::Superseded | CountBound::Unknown => None,
-        CountBound::AtLeast(KnownCount { end, records }) => {
-            let lost = records.map(|records| records.saturating_sub(found.records));
-            let shorter = end.is_some_and(|end| end > found.end);
-            if !shorter && lost.is_none_or(|lost| lost == 0) {
-                return None;
-            }
-            // A torn pair of stores may have left one of the two words behind, so report at least one record.
-            lost.map(|lost| lost.max(1))
-        }
-    };
-    Some(LogDamage {
-        intact: found.records,
-        position: found.end,
-        lost,
-    })
 }

@@ -15,11 +15,11 @@ use std::mem::{offset_of, size_of};
 use halocline_media::Medium;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::little_endian::U64;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::directory::ExtentRef;
-use crate::layout::{LOG_COUNTS, LogCount, RECORD_ALIGN};
+use crate::layout::{LOG_COUNTS, LOG_VERSION, LogCount, LogMeta, RECORD_ALIGN};
 use crate::mistake::{Mistake, made};
+use crate::object::ExtentRef;
 
 /// The end of the longest log whose count fits its word.
 pub(crate) const MAX_END: u64 = (u32::MAX as u64) * RECORD_ALIGN;
@@ -69,11 +69,51 @@ pub(crate) enum CountBound {
     Unknown,
 }
 
+/// The position of damage in a log, and its effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogDamage {
+    /// Number of intact records before the damaged one.
+    pub intact: u64,
+    /// Position in the log at which the damaged record starts.
+    pub position: u64,
+    /// Number of lost records, including the damaged one, or `None` if it is unknown because the count is damaged, too.
+    pub lost: Option<u64>,
+}
+
+impl CountBound {
+    /// Returns the damage of a log with this lower bound if only the records `found` are present.
+    pub(crate) fn damage(self, found: RecordCount) -> Option<LogDamage> {
+        let lost = match self {
+            CountBound::Superseded if found.records == 0 => return None,
+            CountBound::Superseded | CountBound::Unknown => None,
+            CountBound::AtLeast(KnownCount { end, records }) => {
+                let lost = records.map(|records| records.saturating_sub(found.records));
+                let shorter = end.is_some_and(|end| end > found.end);
+                if !shorter && lost.is_none_or(|lost| lost == 0) {
+                    return None;
+                }
+                // A torn pair of stores may have left one of the two words behind, so report at least one record.
+                lost.map(|lost| lost.max(1))
+            }
+        };
+        Some(LogDamage {
+            intact: found.records,
+            position: found.end,
+            lost,
+        })
+    }
+}
+
 /// The intact words of a count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct KnownCount {
     pub(crate) end: Option<u64>,
     pub(crate) records: Option<u64>,
+}
+
+/// Returns true if a log with this metadata has a count.
+pub(crate) fn has_count(meta: &[u8]) -> bool {
+    LogMeta::read_from_bytes(meta).is_ok_and(|meta| meta.version.get() == LOG_VERSION)
 }
 
 /// The counts at the end of a log's extent, as used by a log of one start.

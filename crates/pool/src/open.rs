@@ -13,11 +13,12 @@ use halocline_media::{FileMedium, FileOptions, MediaError, Medium, MediumAccess,
 
 use crate::PoolError;
 use crate::access::Access;
-use crate::directory::{ExtentRef, ObjectMap, encode};
+use crate::directory::{ObjectMap, encode};
 use crate::layout::{DATA_START, FORMAT_WITHOUT_LOGS, MAGIC, Superblock, checksum};
 use crate::leftovers::{remove_leftovers, unfinished_name};
 use crate::locks::LockFile;
 use crate::mistake::{Mistake, made};
+use crate::object::ExtentRef;
 use crate::pool::{Pool, PoolGeometry, PoolInner, PoolOptions};
 use crate::superblock::{SuperblockCopies, read_newest};
 

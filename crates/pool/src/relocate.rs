@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, ObjectKind, ObjectRecord};
+use crate::directory::ObjectRecord;
 use crate::layout::{SUMMED_FROM, blocks};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::txn::Txn;
 use crate::writer::ExtentWriter;
 

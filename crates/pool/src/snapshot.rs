@@ -11,9 +11,10 @@ use zerocopy::FromBytes;
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
 use crate::bytes::ExtentBytes;
-use crate::directory::{Directory, ExtentRef, ObjectKind, ObjectRecord};
+use crate::directory::{Directory, ObjectRecord};
 use crate::layout::{SUMMED_FROM, SlabMeta};
 use crate::log::{LogRecords, PinnedLog};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::verify::{VerificationState, VerifiedReads};
 
 /// A pinned generation: the space that it names is not overwritten while this lives.

@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-use crate::directory::{Directory, ExtentRef};
+use crate::directory::Directory;
 use crate::free_map::FreeMap;
 use crate::layout::{BLOCK, DATA_START, HUGE, blocks};
 use crate::limbo::AgedRange;
 use crate::mistake::{Mistake, made};
+use crate::object::ExtentRef;
 use crate::pins::PinnedRanges;
 
 /// Extents of at least this length start at a multiple of [`HUGE`] even if the file must grow for it: the gap is small

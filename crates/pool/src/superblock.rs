@@ -13,13 +13,13 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, in_bounds};
 use crate::features::Features;
 use crate::layout::{
     DATA_START, FORMAT_VERSION, FORMAT_WITH_LOGS, FORMAT_WITH_SLABS, FORMAT_WITHOUT_LOGS, MAGIC, SLOT_SIZE,
     SLOTS, SUPERBLOCK_SUMMED, Superblock, checksum,
 };
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, in_bounds};
 
 /// Attempts to read the publish copies before both count as damaged: a writer in another process may publish twice
 /// during a read, so both can appear torn.

@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, ObjectKind, ObjectMap, ObjectRecord};
+use crate::directory::{ObjectMap, ObjectRecord};
 use crate::layout::{BLOCK, LOG_COUNTS, RECORD_ALIGN, RECORD_OVERHEAD};
 use crate::log::{LogRecords, PinnedLog};
 use crate::log_count::LogCounts;
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::snapshot::log_of;
 use crate::txn::{Txn, check_name};
 

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::directory::ExtentRef;
 use crate::layout::{BLOCK, SUMMED_FROM, SUMS_PER_PAGE, checksum};
+use crate::object::ExtentRef;
 use crate::sums::BlockSums;
 
 /// Bytes of an extent per bit that its owner may set.

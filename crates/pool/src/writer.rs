@@ -13,8 +13,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::PoolError;
 use crate::bytes::unpinned;
-use crate::directory::ExtentRef;
 use crate::layout::{BLOCK, DATA_START, SUMMED_FROM, blocks};
+use crate::object::ExtentRef;
 use crate::sums::{self, BlockSummer};
 use crate::txn::Txn;
 

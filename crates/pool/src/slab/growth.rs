@@ -6,9 +6,10 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use crate::directory::{ExtentRef, ObjectKind, ObjectRecord};
+use crate::directory::ObjectRecord;
 use crate::layout::{BLOCK, HUGE};
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::{PoolError, Txn};
 
 use super::Slab;

@@ -7,12 +7,13 @@ use halocline_media::LINE;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::directory::{ExtentRef, ObjectKind, ObjectRecord};
+use crate::directory::ObjectRecord;
 use crate::features::Features;
 use crate::layout::{
     LEAST_NODE, MOST_NODE, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_VERSION, SlabHead, SlabMeta,
 };
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::txn::check_name;
 use crate::{Pool, PoolError};
 

@@ -7,10 +7,11 @@ use halocline_media::{Medium, MediumAccess, Tracked};
 use zerocopy::FromBytes;
 
 use super::model::{BOOT, PoolStep, SMALL, run};
-use crate::directory::{Directory, ExtentRef, ObjectKind, ObjectMap, ObjectRecord, encode};
+use crate::directory::{Directory, ObjectMap, ObjectRecord, encode};
 use crate::features::Features;
 use crate::layout::{DATA_START, ObjectEntry, Superblock, checksum};
 use crate::limbo::{AgedRange, LimboList};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::{Pool, PoolError};
 
 const BLOCK: u64 = 4096;

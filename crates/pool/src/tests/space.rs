@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::directory::{Directory, ExtentRef, ObjectKind, ObjectMap, ObjectRecord};
+use crate::directory::{Directory, ObjectMap, ObjectRecord};
 use crate::features::Features;
 use crate::layout::{BLOCK, DATA_START, HUGE};
 use crate::limbo::LimboList;
+use crate::object::{ExtentRef, ObjectKind};
 use crate::pins::PinnedRanges;
 use crate::space::Space;
 
