@@ -55,7 +55,7 @@ fn chase(bytes: &impl Bytes, at: &mut usize) {
     }
 }
 
-/// Independent reads at random places, without a prefetch.
+/// Reads random lines independently, without a prefetch.
 fn scattered(bytes: &impl Bytes, state: &mut usize) {
     let (slice, mut sum) = (bytes.as_slice(), 0);
     for _ in 0..STEPS {
@@ -69,7 +69,7 @@ fn scattered(bytes: &impl Bytes, state: &mut usize) {
     black_box(sum);
 }
 
-/// Groups of 16, prefetched.
+/// Reads random lines in prefetched groups of 16.
 fn prefetched(bytes: &impl Bytes, state: &mut usize) {
     let (slice, mut sum) = (bytes.as_slice(), 0);
     for _ in 0..STEPS / 16 {
@@ -88,7 +88,7 @@ fn prefetched(bytes: &impl Bytes, state: &mut usize) {
     black_box(sum);
 }
 
-/// Lines in sequence, touched one by one.
+/// Reads lines in sequence, touched one by one.
 fn sequential(bytes: &impl Bytes, line: &mut usize) {
     strided::<1>(bytes, line);
 }
@@ -106,7 +106,7 @@ fn strided<const BY: usize>(bytes: &impl Bytes, line: &mut usize) {
     black_box(sum);
 }
 
-/// 64 KiB at a time.
+/// Reads in sequence, 64 KiB at a time.
 fn blocks(bytes: &impl Bytes, line: &mut usize) {
     let (slice, mut sum) = (bytes.as_slice(), 0);
     for _ in 0..STEPS / 1024 {
@@ -120,7 +120,7 @@ fn blocks(bytes: &impl Bytes, line: &mut usize) {
     black_box(sum);
 }
 
-/// Accesses to few lines, all cached.
+/// Reads a few lines, all cached.
 fn cached(bytes: &impl Bytes, line: &mut usize) {
     let (slice, mut sum) = (bytes.as_slice(), 0);
     for _ in 0..STEPS {

@@ -108,6 +108,7 @@ impl CoreLanes {
                 lane: UnsafeCell::new(CoreLane::new(0)),
             })
         });
+        // After the cell is initialised, so that readers of `used` find its counters.
         self.used.fetch_max(number + 1, Ordering::Release);
         cell
     }

@@ -21,7 +21,7 @@ struct ThreadNumbers {
     given: u64,
 }
 
-/// Returns the thread's number to the free list when the thread ends.
+/// A guard that returns the thread's number to the free list when the thread ends.
 struct ThreadNumberGuard(Cell<u64>);
 
 impl Drop for ThreadNumberGuard {

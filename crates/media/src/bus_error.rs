@@ -82,7 +82,7 @@ pub fn exit_on_bus_error(exit_code: u8) -> io::Result<()> {
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
     action.sa_sigaction = handler as usize;
-    // A stack of its own, where the thread has one: the fault may come with little of the thread's left.
+    // Use the alternate stack, where the thread has one: little of its own stack may be left at the fault.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: `action` is valid, and the handler keeps to what a handler may do.
     let installed = unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) };
@@ -113,6 +113,7 @@ impl FileTableSlot {
             }
             entry.path_len.store(kept.len(), Ordering::Relaxed);
             entry.end.store(start + len, Ordering::Relaxed);
+            // Last, so that a handler that sees the address sees the whole entry.
             entry.start.store(start, Ordering::Release);
         }
         Self(free)
@@ -138,7 +139,7 @@ fn file_at(address: usize) -> Option<&'static FileTableEntry> {
 extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the system hands a valid one to a handler that was installed with SA_SIGINFO.
     let info = unsafe { &*info };
-    // Codes above zero are the system's own: the signal comes from an access, and has its address.
+    // Codes above zero come from the kernel: an access caused the signal, which carries its address.
     let of_access = info.si_code > 0;
     if of_access {
         // SAFETY: SIGBUS of an access has an address.
@@ -157,7 +158,7 @@ extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _co
         unsafe { libc::sigaction(libc::SIGBUS, before, ptr::null_mut()) };
     }
     if !of_access {
-        // An access fails again on return; a signal that was sent has to be sent again, and comes on return.
+        // A failed access repeats on return; a signal that was sent must be raised again for the previous handler.
         // SAFETY: async-signal-safe.
         unsafe { libc::raise(libc::SIGBUS) };
     }

@@ -313,6 +313,7 @@ impl MediumBackend for FileMedium {
         let old_len = self.checked_len()?;
         if new_len > old_len {
             match blocks::extend(&self.file, &self.path, old_len, new_len) {
+                // Nothing has changed and the caller may retry, so a full disk does not latch.
                 Err(full @ MediaError::DiskFull { .. }) => return Err(full),
                 other => self.latch.keep(other)?,
             }
@@ -370,7 +371,7 @@ impl MediumBackend for FileMedium {
         Ok(self.len())
     }
 
-    /// Only tmpfs needs the call.
+    /// Returns true on tmpfs, the only file system that needs the call.
     fn can_gather(&self) -> bool {
         const TMPFS: i64 = 0x0102_1994;
         !self.read_only() && rustix::fs::fstatfs(&self.file).is_ok_and(|found| found.f_type == TMPFS)

@@ -27,7 +27,7 @@ impl<T: FromZeros> HugeVec<T> {
     /// Creates an empty array that takes no memory yet.
     pub const fn new() -> HugeVec<T> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= PAGE as usize) };
-        // Values are never dropped, so they must not need it.
+        // The array frees its memory without dropping its values.
         const { assert!(!std::mem::needs_drop::<T>()) };
         HugeVec {
             pages: Pages::NONE,

@@ -125,6 +125,7 @@ impl Region {
             source: error.into(),
         })?;
         self.advise_huge(from, len);
+        // The length last: whoever reads it may access the new bytes.
         self.len.store(len, Ordering::Release);
         Ok(())
     }

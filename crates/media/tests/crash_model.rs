@@ -190,7 +190,7 @@ fn explored(calls: &[Call], mutation: Option<Mutation>) -> (BTreeSet<(Vec<u8>, u
             }
             image.truncate(ARENA);
             opened.insert((image, medium.len()));
-            // What a check does to its image must not show in the next one.
+            // Changes of a check to its image must not show in the next image.
             medium.store(3, &[0xFF; 100]);
             medium.store_u64(medium.len() - 8, 1);
             Ok(())

@@ -172,7 +172,7 @@ fn idle_calls_and_panics_are_told_apart() {
         [Mutation::SkipFlush(1), Mutation::SkipFence(1)],
         "{report}"
     );
-    // The idle fence stands in for the one before it.
+    // The idle fence replaces the one before it.
     let missed = [
         Mutation::SkipFence(0),
         Mutation::SkipFlush(3),

@@ -1,9 +1,9 @@
 //! The durable file: superblock, directory of named objects, extents.
 //!
 //! A [`Pool`] is one file (or any other [`Medium`](halocline_media::Medium)) that holds named objects. An object has
-//! some metadata and any number of *extents*: large immutable bytes with a checksum. One writer at a time changes objects
-//! in a [`Txn`] and publishes all its changes atomically, as the next *generation*. Any number of readers, here and in
-//! other processes, each see one generation, as a [`Snapshot`], for as long as they hold it.
+//! some metadata and any number of *extents*: large immutable bytes with a checksum. One writer at a time changes
+//! objects in a [`Txn`] and publishes all its changes atomically, as the next *generation*. Any number of readers,
+//! here and in other processes, each see one generation, as a [`Snapshot`], for as long as they hold it.
 //!
 //! ```
 //! use halocline_pool::{ObjectKind, Pool, PoolOptions};

@@ -422,6 +422,7 @@ impl PoolInner {
         let durable = medium.fence_is_durable();
         let stays = durable && superblock.is_synced();
         if !stays && !made(Mistake::SyncSuperblockFirst) {
+            // The data first: the superblock stored below vouches for it.
             medium.sync()?;
         }
         superblock.synced_generation = superblock.generation;

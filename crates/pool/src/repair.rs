@@ -194,6 +194,7 @@ impl RepairPlan {
             }
         }
         if cut {
+            // The cut logs must be durable before the generation that relies on them is the newest.
             medium.fence()?;
         }
         republish(medium, self.kept, self.report.generation, self.boot_id)?;

@@ -117,6 +117,7 @@ impl Txn {
         inner.writable()?;
         let (turn, lock) = WriteTurn::take(inner)?;
         if inner.failed.load(Ordering::Acquire) {
+            // Check that the medium still works: the fence fails if it has latched an error.
             inner.medium.fence()?;
             inner.failed.store(false, Ordering::Release);
         }
@@ -326,6 +327,7 @@ impl Txn {
                 .values()
                 .for_each(|extent| medium.flush(extent.offset, extent.space().end - extent.offset));
         }
+        // Everything that the new superblock names must be durable before the superblock is stored.
         medium.fence()?;
         if let Err(error) = self.publish(features, generation, &directory) {
             // It is unknown whether the superblock is durable, so nothing may be written to the space that it names.
@@ -336,6 +338,7 @@ impl Txn {
             return Err(error);
         }
         self.settle(generation, directory, &changes, features, limbo);
+        // Acknowledge only what can be found again under the path of the file.
         inner.access.check_place()?;
         Ok(generation)
     }
@@ -362,7 +365,7 @@ impl Txn {
         space.aged_ranges(generation, changes.named(), dropped, oldest)
     }
 
-    /// Publishes: stores the new superblock over the older copy and makes it durable.
+    /// Stores the new superblock over the older copy and makes it durable, which publishes the generation.
     fn publish(&self, features: Features, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
         let inner = &*self.inner;
         let medium = &inner.medium;
@@ -377,6 +380,7 @@ impl Txn {
         );
         features.store(&mut superblock);
         let durable = medium.fence_is_durable();
+        // Where fences are not durable, the superblock may only vouch for what the last sync has written.
         superblock.synced_generation = if durable {
             generation
         } else {
@@ -490,7 +494,7 @@ impl Txn {
         })
     }
 
-    /// If a slab has this name, makes sure that nobody has it open until the transaction ends.
+    /// Locks the slab of this name, if there is one, so that nobody has it open until the transaction ends.
     pub(crate) fn lock_slab(&self, state: &mut TxnState, name: &str) -> Result<(), PoolError> {
         let Some(record) = state.objects.get(name) else {
             return Ok(());

@@ -158,6 +158,7 @@ impl PoolInner {
         if made(Mistake::ShortenFirst) {
             self.medium.truncate(end)?;
         }
+        // The superblocks first: one that names a longer file than there is counts as truncated.
         self.store_len(newest, end)?;
         let len = self.medium.truncate(end)?;
         if len < space.len() {

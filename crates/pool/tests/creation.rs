@@ -40,7 +40,7 @@ fn files_of_killed_creations_are_removed() {
         ];
         put(kept[0].clone(), b"");
         kept[1..].iter().for_each(|name| put(name.clone(), b"half"));
-        // A creation that runs in a process nobody here knows of.
+        // A running creation of another process.
         let live = format!(".test.pool.{GONE}-2.new");
         put(live.clone(), b"half");
         let file = File::options()

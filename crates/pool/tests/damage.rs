@@ -137,7 +137,7 @@ fn both_superblocks_at_once_need_repair() {
 #[test]
 fn a_newer_format_is_refused_and_left_alone() {
     let mut bytes = pristine().to_vec();
-    // As a later version would write it: its number, and a checksum that is right.
+    // Store a later version with a correct checksum, as a newer program would.
     for slot in 0..4 {
         let start = slot * 4096;
         bytes[start + 8] = 9;
@@ -208,7 +208,7 @@ fn check_reports_all_damage() {
             matches!(error, PoolError::ChecksumMismatch { .. }),
             "small extents are verified when read: {error}"
         );
-        // Damage to some objects is no reason to give up the others.
+        // Damage to some objects must not affect the others.
         let repaired = Pool::repair(path, |_| ()).unwrap();
         assert!(!repaired.lost_changes());
         assert_eq!(repaired.objects, report.problems);

@@ -66,7 +66,7 @@ fn with_a_limit(path: &Path) {
     let error = put(&pool, "large", 2 * LIMIT).unwrap_err();
     assert!(matches!(error, PoolError::DiskFull { .. }), "{error}");
     assert!(error.to_string().contains("ulimit -f"), "{error}");
-    // It takes what still fits.
+    // Smaller objects still fit.
     put(&pool, "small", 100_000).unwrap();
 }
 

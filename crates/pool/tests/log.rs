@@ -114,7 +114,7 @@ fn a_publish_takes_a_new_log_or_an_empty_one() {
     assert_eq!(newest(&pool), [Box::from(*b"another")]);
     assert_eq!(records(&full), [Box::from(*b"record")]);
     assert!(records(&old).is_empty());
-    // What is left out on purpose may go.
+    // Removing the log discards its records deliberately.
     let txn = pool.begin().unwrap();
     txn.remove("log").unwrap();
     txn.commit().unwrap();
@@ -291,7 +291,7 @@ fn damage(path: &PathBuf, at: u64, with: &[u8]) {
 #[test]
 fn a_damaged_record_is_not_the_end_of_the_log() {
     const RECORDS: u64 = 4;
-    // Each record at its length, its salt, its payload and its checksum; the last one included.
+    // Damage each record in its length, salt, payload and checksum, including the last one.
     for record in 0..RECORDS {
         for within in [0, 3, 5, 20, 70] {
             let (_directory, path) = place();
@@ -347,7 +347,7 @@ fn a_damaged_count_is_told_from_damaged_records() {
     let (_directory, path) = place();
     let at = with_records(&path, 3);
     let count = at + 4096 - 128;
-    // One word at a time: the start, the end, the number.
+    // Damage one word at a time: the start, the end, the number of records.
     for word in [0, 8, 16] {
         damage(&path, count + word, &[0x20]);
         let pool = Pool::open(&path, &options()).unwrap();
@@ -359,7 +359,7 @@ fn a_damaged_count_is_told_from_damaged_records() {
         assert_eq!(pool.check(|_| ()).unwrap().problems, [problem]);
         damage(&path, count + word, &[0x20]);
     }
-    // Then all of it: whether there was a fourth record, nobody knows.
+    // Then damage all of it, so that it is unknown whether there was a fourth record.
     damage(&path, count, &[0xFF; 128]);
     let pool = Pool::open(&path, &options()).unwrap();
     let error = pool.snapshot().unwrap().log_records("log", 0).unwrap_err();
@@ -407,7 +407,7 @@ fn a_repair_keeps_the_records_before_the_damage_and_says_what_goes() {
     assert_eq!(newest(&pool).len(), 3);
     assert!(pool.check(|_| ()).unwrap().is_intact());
     drop(pool);
-    // What was saved brings the damage back.
+    // The saved state restores the damage.
     let mut bytes = fs::read(&path).unwrap();
     let saved = fs::read(saved).unwrap();
     bytes[..16384].copy_from_slice(&saved[..16384]);
@@ -470,7 +470,7 @@ proptest! {
         let (_directory, path) = place();
         let mut pool = with_log(&path);
         let mut model = Records::new();
-        // Snapshots whose generation is not the newest any more, and one whose is.
+        // Snapshots of older generations, and one of the newest.
         let (mut held, mut current) = (Vec::<(Snapshot, Records)>::new(), None::<Snapshot>);
         for (number, step) in steps.into_iter().enumerate() {
             let publishes = matches!(step, Step::Fold(_)) || matches!(step, Step::Publish) && model.is_empty();

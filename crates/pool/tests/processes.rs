@@ -118,7 +118,7 @@ impl Other {
     /// Returns the next answer line, or `None` when the process has ended.
     fn answer(&mut self) -> Option<String> {
         for line in (&mut self.answers).lines() {
-            // The test runner prints before it, even on the same line.
+            // The test runner may print before the answer on the same line.
             if let Some((_, answer)) = line.ok()?.split_once("> ") {
                 return Some(answer.to_owned());
             }
@@ -151,14 +151,14 @@ fn child() {
     };
     let pool = Pool::open(path, &PoolOptions::default()).unwrap();
     match role.as_str() {
-        // Publishes versions without end, and tells of each.
+        // Publishes versions endlessly and reports each.
         "writer" => {
             let first = pool.snapshot().unwrap().generation();
             for number in first.. {
                 answer(put(&pool, number));
             }
         }
-        // Appends numbers to a log without end, folding it now and then, and tells of each.
+        // Appends numbers to a log endlessly, folds it now and then, and reports each.
         "logger" => {
             for number in logged(&pool).len() as u64.. {
                 let appended = pool.begin().unwrap().log_append("log", &record(number));
@@ -175,7 +175,7 @@ fn child() {
                 }
             }
         }
-        // Holds a transaction until it is told to end.
+        // Holds a transaction until its standard input closes.
         "holder" => {
             let txn = pool.begin().unwrap();
             answer(std::process::id());
@@ -260,7 +260,7 @@ fn readers_in_other_processes_keep_their_snapshots() {
     );
     assert_eq!(reader.ask("newest").unwrap(), (generation + 60).to_string());
     assert_eq!(reader.ask("hold").unwrap(), (generation + 60).to_string());
-    // A reader that dies lets go as well.
+    // The death of a reader releases its pin as well.
     reader.process.kill().unwrap();
     reader.process.wait().unwrap();
     for number in 120..180 {
@@ -279,7 +279,7 @@ fn a_writer_killed_at_any_moment_loses_nothing_it_has_acknowledged() {
     let mut longest = 0;
     for round in 0..30_u64 {
         let mut writer = Other::start("writer", &path);
-        // Killed while it is busy with what comes after so many publishes; what has been said until then counts.
+        // Kill it after this number of publishes; everything reported until then counts as acknowledged.
         let mut acknowledged = 0;
         for _ in 0..1 + round * 7 % 23 {
             acknowledged = writer.answer().unwrap().parse().unwrap();
@@ -315,7 +315,7 @@ fn a_writer_killed_at_any_moment_loses_nothing_it_has_acknowledged() {
         longest <= 12 << 20,
         "three objects of at most 300 kB never need {longest} bytes"
     );
-    // All that is free can be had in one transaction, when no superblock needs it.
+    // After a sync, one transaction can allocate all free space.
     pool.sync().unwrap();
     let txn = pool.begin().unwrap();
     let mut taken = 0;

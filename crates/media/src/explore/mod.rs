@@ -1,4 +1,4 @@
-//! The crash explorer: runs a workload on a [`Tracked`] medium and opens every state a crash may leave.
+//! The crash explorer: runs a workload on a [`Tracked`] medium and opens every state that a crash may leave.
 //!
 //! ```
 //! use halocline_media::explore::Explorer;
@@ -26,9 +26,9 @@
 //! # Ok::<(), Box<halocline_media::explore::Violation>>(())
 //! ```
 //!
-//! The workload runs once and is recorded; images are then derived from the record, so a flush or fence can
-//! be left out of it without running it again. The states at a fence include those of every moment since the
-//! fence before, as each is a state in which less has arrived.
+//! The workload runs once and is recorded. Images are derived from the recording, so a flush or fence can be left out
+//! without running the workload again. The states at a fence include those of every moment since the previous fence,
+//! because each of these is a state in which less has arrived.
 
 mod choices;
 mod images;

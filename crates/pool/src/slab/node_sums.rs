@@ -110,6 +110,7 @@ impl Slab {
         let at = self.head + SlabHead::STATE;
         let medium = &self.medium;
         if self.has_sums && medium.load_u64(at) == SLAB_CLOSED && !made(Mistake::KeepSlabClosed) {
+            // Durable before the first store, or a crash could leave changed nodes in a slab that looks closed.
             medium.store_u64(at, SLAB_OPEN);
             medium.persist(at, 8)?;
             if !medium.fence_is_durable() {
@@ -147,6 +148,7 @@ impl Slab {
         }
         if written {
             self.store_sums(&mut at_rest);
+            // Nodes and checksums must be durable before the head that vouches for them.
             if !made(Mistake::SealUnfenced) {
                 medium.fence()?;
             }

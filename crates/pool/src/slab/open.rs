@@ -314,6 +314,7 @@ impl Slab {
             };
             medium.store(self.head, head.as_bytes());
             medium.flush(self.head, SLAB_HEAD);
+            // Only a sync makes the mark durable before later stores to nodes.
             if !made(Mistake::MarkSlabLate) {
                 medium.sync()?;
             }

@@ -42,11 +42,11 @@ fn a_full_disk_fails_the_transaction_only() {
         txn.put("a", ObjectKind::TABLE, &[3; 20], vec![small]).unwrap();
         txn.commit().unwrap();
         find(&pool, &[state(3)], 0, 0).unwrap();
-        // What was freed is used again as a last resort, even if that takes a sync.
+        // Freed space is reused as a last resort, even if that takes a sync.
         for seed in 4..40 {
             run(&pool, &[PoolStep::Put("a", seed, &[100])], |_| (), |_| ());
         }
-        // Just as much more room as is needed, less than one would like to have.
+        // Allow exactly the growth that is needed, less than the pool prefers.
         let len = pool.info().unwrap().len;
         let fits = |extra| {
             medium.limit(len + extra);
@@ -88,7 +88,7 @@ fn a_failed_fence_fails_the_publish_and_all_after_it() {
                 matches!(error, PoolError::Media(MediaError::Poisoned { .. })),
                 "{error}"
             );
-            // Whatever is visible is whole, and no other publish pretends to work.
+            // The visible state is complete, and no later publish succeeds.
             find(&pool, &[state(1), state(2)], 0, 1).unwrap();
             let next = pool.begin().and_then(|txn| {
                 txn.remove("a")?;
@@ -99,7 +99,7 @@ fn a_failed_fence_fails_the_publish_and_all_after_it() {
                 "{next:?}"
             );
         }
-        // The disk is looked after, the pool opened again.
+        // The disk is repaired, and the pool opened again.
         drop(pool);
         let pool = Pool::open_with(tracked, SMALL, BOOT).unwrap();
         let first = usize::from(published.last() == Some(&true));

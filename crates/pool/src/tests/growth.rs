@@ -72,7 +72,7 @@ fn named(pool: &Pool, snapshot: &Snapshot) -> BTreeSet<u64> {
             found.extend((extent.offset..extent.offset + blocks(extent.len)).step_by(BLOCK as usize));
         }
     }
-    // The directory, of one block in these pools.
+    // The directory takes one block in these pools.
     assert!(pool.info().unwrap().objects < 20);
     found
 }
@@ -114,12 +114,12 @@ fn many_publishes<B: MediumBackend>(
             0 if pinned.len() < 4 => pinned.push(pool.snapshot().unwrap()),
             1 if pinned.len() > 1 => drop(pinned.swap_remove(1)),
             2 => {
-                // Allocates and does not publish.
+                // Allocate without publishing.
                 let txn = pool.begin().unwrap();
                 txn.alloc(30_000).unwrap().write_at(0, &[0xEE; 30_000]);
             }
             3 if number % 7 == 0 => {
-                // All processes die, one of them behind an allocation.
+                // All processes die, one of them after an allocation.
                 let txn = pool.begin().unwrap();
                 txn.alloc(30_000).unwrap().write_at(0, &[0xEE; 30_000]);
                 let next = crash(&medium);
@@ -136,7 +136,7 @@ fn many_publishes<B: MediumBackend>(
         }
         let pool = &pools[0];
         verify(&pool.snapshot().unwrap());
-        // It does not shrink by itself, so the most that was ever needed counts.
+        // The file does not shrink by itself, so compare with the maximum ever needed.
         most = most.max(needed(pool, &pinned));
         let len = medium.len();
         assert!(

@@ -52,7 +52,7 @@ fn refused(found: Vec<(&str, ObjectKind, Vec<ExtentRef>)>, limbo: &LimboList) ->
 fn extents_that_overlap_are_refused_by_name() {
     const TABLE: ObjectKind = ObjectKind::TABLE;
     let none = LimboList::default();
-    // What may be shared: the same immutable extent.
+    // Sharing the same immutable extent is allowed.
     let shared = objects(vec![
         ("a", TABLE, vec![at(10, 2, 1), at(20, 1, 2)]),
         ("b", ObjectKind::INDEX, vec![at(10, 2, 1), at(10, 2, 1)]),
@@ -175,7 +175,7 @@ fn a_pool_with_overlapping_objects_is_refused_at_opening() {
     );
     let extent = pool.snapshot().unwrap().object("a").unwrap().extent_ref(0);
     let (superblock, pinned) = pool.inner.pin_newest().unwrap();
-    // The log is put over the table.
+    // Place the log over the table.
     let mut objects = (*pinned.directory().objects).clone();
     let log = ExtentRef::plain(extent.offset, 4096, 77);
     objects.insert("log".into(), Arc::new(ObjectRecord::log(log)));

@@ -65,7 +65,7 @@ fn handles_that_take_turns_keep_what_is_synced() {
 
 #[test]
 fn a_list_without_what_was_freed_is_noticed() {
-    // The synced copy is all that is left of the generation before, and its space must be too.
+    // Only the synced copy of the previous generation is left, and its space must be protected.
     let explore = || crash::explore(SETUP, TURNS);
     assert!(std::panic::catch_unwind(|| mistake::with(Mistake::ForgetLimbo, explore)).is_err());
 }
@@ -94,7 +94,7 @@ fn a_list_that_takes_old_space_for_young_is_noticed() {
     }
 }
 
-/// A repair goes back to an older generation, whose list knows nothing of later ones, which a reader still sees.
+/// Lets a repair return to an older generation, whose list lacks later ones that a reader still has pinned.
 fn a_reader_through_a_repair() {
     let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
@@ -107,7 +107,7 @@ fn a_reader_through_a_repair() {
     ];
     run(&pool, &steps, |_| (), |_| ());
     let snapshot = pool.snapshot().unwrap();
-    // Without the newest directory, nothing of its generation can be kept.
+    // Damage the newest directory, so that its generation cannot be kept.
     let offset = pool.inner.pin_newest().unwrap().1.directory().extent.offset;
     let (bytes, then) = (medium.load_u64(offset), read_snapshot(&snapshot));
     medium.store_u64(offset, !bytes);
@@ -167,7 +167,7 @@ fn unpublished_and_read_through(fences: u64) -> bool {
         assert!(*bytes == *contents(9, 0, 3000), "what is read stays as it was");
     }
     drop(bytes);
-    // Nobody reads it any more: all is found again.
+    // Nobody reads it any more, so all space is found again.
     let len = medium.len();
     for seed in 20..40 {
         replace(seed).unwrap();

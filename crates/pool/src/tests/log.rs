@@ -35,11 +35,11 @@ fn a_log_is_folded_into_an_object() {
         PoolStep::Fold("a", 2),
         PoolStep::Append(100),
         PoolStep::Fold("b", 3),
-        // Nothing to fold: the log stays where it is.
+        // Nothing to fold, so the log stays in place.
         PoolStep::Put("a", 4, &[100]),
         PoolStep::Append(33),
     ];
-    // Space in plenty, so that no sync is implied.
+    // Provide ample space, so that no sync is implied.
     let setup = [
         PoolStep::Put("big", 9, &[60_000]),
         PoolStep::Remove("big"),
@@ -119,7 +119,7 @@ fn records_stored_at_the_same_time_share_fences() {
     run(&pool, &[PoolStep::Log(4096)], |_| (), |_| ());
     let stored = Arc::new(AtomicUsize::new(0));
     let all = Arc::clone(&stored);
-    // The first one that fences finds, when it is done, that all others have stored their records.
+    // While the first thread fences, all others store their records.
     medium.within_fence(Box::new(move || {
         while all.load(Ordering::SeqCst) < WRITERS {
             thread::yield_now();

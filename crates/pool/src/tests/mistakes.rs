@@ -100,7 +100,7 @@ fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String
         );
         let (old, new) = (medium.image(), copy.image());
         medium.begin(0);
-        // What the dying writer had flushed, and then what it had not.
+        // First the bytes that the dying writer had flushed, then those that it had not.
         let data = DATA_START as usize..old.len();
         medium.store(DATA_START, &new[data]);
         medium.persist(DATA_START, old.len() as u64 - DATA_START).unwrap();
@@ -143,7 +143,7 @@ fn superblocks_of_a_dead_writer_trusted() {
 
 /// Publishes with durable fences, then without: power loss must not cost the durable publishes.
 fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
-    // So that hardly any space is left, or a sync would be implied.
+    // Leave hardly any space; otherwise a sync would be implied.
     let strict = [PoolStep::Put("a", 1, &[100, 100])];
     let lazy = [PoolStep::Put("a", 2, &[100]), PoolStep::Put("a", 3, &[100])];
     let states: Vec<ExpectedObjects> = states(&[&strict[..], &lazy].concat());

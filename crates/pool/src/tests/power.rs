@@ -65,7 +65,7 @@ pub(crate) fn explore(
             |step| medium.begin(number(step)),
             |step| medium.acknowledge(number(step)),
         );
-        // Nobody closes it.
+        // The process dies without closing it.
         std::mem::forget(pool);
     };
     let check = |medium: Arc<Tracked>, crash: &Crash<'_>| check(&medium, crash, &all, setup.len(), &states);
@@ -131,7 +131,7 @@ fn a_rule_broken_is_noticed() {
         limit: 200,
         ..Explorer::default()
     };
-    // Without space in plenty.
+    // Without ample space.
     let (setup, steps) = (
         [PoolStep::Put("a", 1, &[100]), PoolStep::Sync],
         [PoolStep::Put("a", 2, &[100]); 4],
@@ -164,10 +164,10 @@ fn a_clean_restart_needs_no_repair() {
     assert_eq!((info.generation, info.synced_generation, info.objects), (3, 3, 2));
     run(&pool, &[PoolStep::Put("c", 1, &[100])], |_| (), |_| ());
     std::mem::forget(pool);
-    // The process has died, the page cache has not.
+    // The process has died, but the page cache is intact.
     let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
     assert_eq!(pool.snapshot().unwrap().generation(), 4);
-    // Now the machine has.
+    // Now the machine has gone down.
     let error = Pool::open_with(Arc::clone(&lazy), SMALL, BOOT).unwrap_err();
     assert!(
         matches!(

@@ -146,7 +146,7 @@ fn nodes_are_reused_and_added() {
         },
     );
     let report = report.unwrap_or_else(|violation| panic!("{violation}"));
-    // The fence after the superblock that names a chunk, as the one after the first node in it does its work.
+    // The fence after the superblock that names a chunk is redundant: the one after its first node replaces it.
     let missed: Vec<_> = report.missed.iter().map(|(mutation, _)| *mutation).collect();
     assert!(matches!(missed[..], [Mutation::SkipFence(_)]), "{report}");
 }
@@ -161,7 +161,7 @@ fn creation_breaks() -> Result<(), String> {
         |medium| {
             let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
             drop(pool);
-            // Behind the one directory there is, the space is free, but not zeros.
+            // The space behind the only directory is free, but not zero.
             let free = DATA_START + BLOCK;
             medium.store(free, &vec![0xEE; (medium.len() - free) as usize]);
         },
@@ -376,7 +376,7 @@ fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
         slab.begin_writing().unwrap();
         let list = NodeList(slab);
         values.for_each(|value| list.push(value).unwrap());
-        // A node in use that is changed where it lies.
+        // Change a node in use in place.
         let first = list.0.medium().load_u64(list.0.root());
         list.0.medium().store_u64(first + 8, 77);
         list.0.medium().persist(first + 8, 8).unwrap();
@@ -459,7 +459,7 @@ fn a_damaged_head_or_root_is_refused_unless_it_is_accepted() {
     slab.check_root().unwrap();
 }
 
-/// A slab whose opening fails stays closed, and its defects stay as they were.
+/// Checks that a slab whose opening fails stays closed, and that its defects stay as they were.
 #[test]
 fn opening_in_vain_changes_no_state() {
     let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));

@@ -77,7 +77,7 @@ fn what_is_moved_and_cut_off_survives_power_loss() {
         limit: 300,
         ..Explorer::default()
     };
-    // Without records, so that the log moves as well.
+    // An empty log moves as well.
     let (mut setup, mut steps) = (TAIL.to_vec(), SHORTEN.to_vec());
     setup.retain(|step| !matches!(step, PoolStep::Append(_)));
     steps.remove(0);
@@ -127,7 +127,7 @@ fn in_turns() {
     for seed in 1..6 {
         rounds(&one, seed);
         assert!(medium.allocated().unwrap() < medium.len());
-        // Of the same generation, so that only the vacuum tells the other handle.
+        // The generation is the same, so only the vacuum count informs the other handle.
         drop(other.begin().unwrap());
         one.vacuum().unwrap();
         rounds(&other, seed);
