@@ -39,7 +39,8 @@ pub struct FileOptions {
     /// Treats the page cache as if it were DAX, for measurements on DRAM-backed files; nothing is durable. Overrides
     /// `strict`.
     pub assume_dax: bool,
-    /// Keeps holes in the file. The caller must call [`Medium::reserve`] before it stores to a possible hole.
+    /// Keeps holes in the file. The caller must call [`Medium::reserve`](crate::Medium::reserve) before it stores to a
+    /// possible hole.
     pub keep_holes: bool,
     /// Bytes of address space to reserve, which limit the growth of the file while it is open. 0 reserves a TiB, or
     /// less if the system is short of address space.
@@ -50,7 +51,7 @@ pub struct FileOptions {
 ///
 /// The file must not be truncated while it is mapped: an access to the missing bytes ends the process, with a message
 /// if the program has called [`exit_on_bus_error`](crate::exit_on_bus_error), otherwise silently. A
-/// [`refresh`](Medium::refresh) reports the truncation before anything is touched.
+/// [`refresh`](crate::Medium::refresh) reports the truncation before anything is touched.
 #[derive(Debug)]
 pub struct FileMedium {
     /// Declared before `region`, because fields are dropped in order and the table entry must go before the mapping.
@@ -70,8 +71,9 @@ pub struct FileMedium {
 
 impl FileMedium {
     /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), otherwise through the
-    /// page cache; [`kind`](Medium::kind) tells which. A new file is empty until it [grows](Medium::grow). If a
-    /// writable file has holes (as copies sometimes do), their blocks are allocated first, unless `keep_holes` is set.
+    /// page cache; [`kind`](crate::Medium::kind) tells which. A new file is empty until it
+    /// [grows](crate::Medium::grow). If a writable file has holes (as copies sometimes do), their blocks are allocated
+    /// first, unless `keep_holes` is set.
     ///
     /// # Errors
     /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the holes),
