@@ -1,7 +1,7 @@
-//! What an emulated medium looks like from outside, in real time, beside this host's DRAM:
-//! `cargo run --release -p halocline-emulator --example emulate -- emulated:optane:cache=14`
+//! Measures an emulated medium in real time, beside this host's DRAM: `cargo run --release -p halocline-emulator
+//! --example emulate -- emulated:optane:cache=14`
 //!
-//! Each line is the lower quartile of short rounds in which plain and emulated take turns, so that a busy machine does little harm.
+//! Each figure is the lower quartile of short rounds that alternate between plain and emulated, to tolerate other load.
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
 use std::error::Error;
@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use halocline_emulator::Clock;
+use halocline_emulator::ClockMode;
 use halocline_emulator::{Device, EmulatedBytes, EmulatedSpec};
 use halocline_media::{Bytes, HugeVec};
 use rand::rngs::SmallRng;
@@ -19,7 +19,7 @@ const LINES: usize = (512 << 20) / 64;
 const ROUNDS: usize = 400;
 const STEPS: usize = 2048;
 
-/// Lines in one circle: the first word of each names the next.
+/// Links the lines into one cycle: the first word of each holds the next.
 #[derive(Clone)]
 struct Lines(Arc<HugeVec<u8>>);
 
@@ -55,7 +55,7 @@ fn chase(bytes: &impl Bytes, at: &mut usize) {
     }
 }
 
-/// Independent reads at random places, without a prefetch.
+/// Reads random lines independently, without a prefetch.
 fn scattered(bytes: &impl Bytes, state: &mut usize) {
     let (slice, mut sum) = (bytes.as_slice(), 0);
     for _ in 0..STEPS {
@@ -69,7 +69,7 @@ fn scattered(bytes: &impl Bytes, state: &mut usize) {
     black_box(sum);
 }
 
-/// Groups of 16, prefetched.
+/// Reads random lines in prefetched groups of 16.
 fn prefetched(bytes: &impl Bytes, state: &mut usize) {
     let (slice, mut sum) = (bytes.as_slice(), 0);
     for _ in 0..STEPS / 16 {
@@ -88,7 +88,7 @@ fn prefetched(bytes: &impl Bytes, state: &mut usize) {
     black_box(sum);
 }
 
-/// Lines in sequence, touched one by one.
+/// Reads lines in sequence, touched one by one.
 fn sequential(bytes: &impl Bytes, line: &mut usize) {
     strided::<1>(bytes, line);
 }
@@ -106,7 +106,7 @@ fn strided<const BY: usize>(bytes: &impl Bytes, line: &mut usize) {
     black_box(sum);
 }
 
-/// 64 KiB at a time.
+/// Reads in sequence, 64 KiB at a time.
 fn blocks(bytes: &impl Bytes, line: &mut usize) {
     let (slice, mut sum) = (bytes.as_slice(), 0);
     for _ in 0..STEPS / 1024 {
@@ -120,7 +120,7 @@ fn blocks(bytes: &impl Bytes, line: &mut usize) {
     black_box(sum);
 }
 
-/// Accesses to few lines, all cached.
+/// Reads a few lines, all cached.
 fn cached(bytes: &impl Bytes, line: &mut usize) {
     let (slice, mut sum) = (bytes.as_slice(), 0);
     for _ in 0..STEPS {
@@ -142,9 +142,13 @@ type Row<B> = (&'static str, fn(&Lines, &mut usize), fn(&B, &mut usize));
 fn main() -> Result<(), Box<dyn Error>> {
     let text = std::env::args().nth(1);
     let mut spec: EmulatedSpec = text.as_deref().unwrap_or("emulated:optane:cache=14").parse()?;
-    spec.clock = Clock::Delay;
+    spec.clock = ClockMode::Delay;
     let device = Device::new(&spec)?;
-    println!("{device}; host {:?}; {:.1?}", device.host(), device.own_cost());
+    println!(
+        "{device}; host {:?}; {:.1?}",
+        device.host(),
+        device.model_overhead()
+    );
     let plain = circle()?;
     let emulated = EmulatedBytes::new(plain.clone(), device.clone());
     let rows: [Row<EmulatedBytes<Lines>>; 8] = [

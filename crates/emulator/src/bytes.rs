@@ -1,4 +1,4 @@
-//! Bytes that an index reads as if they lay on the emulated device: [`EmulatedBytes`].
+//! Bytes whose reads are charged to an emulated device: [`EmulatedBytes`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use crate::Device;
 use halocline_media::{AccessObserver, BlockDamage, Bytes};
 
-/// Any bytes, with what is read of them charged to a [`Device`].
+/// Bytes of any kind whose reads are charged to a [`Device`].
 #[derive(Debug, Clone)]
 pub struct EmulatedBytes<B> {
     bytes: B,
@@ -15,23 +15,23 @@ pub struct EmulatedBytes<B> {
 }
 
 impl<B: Bytes> EmulatedBytes<B> {
-    /// Wraps the bytes, at addresses of the device that no one else has.
+    /// Wraps the bytes and reserves an address range of the device for them.
     pub fn new(bytes: B, device: Arc<Device>) -> EmulatedBytes<B> {
         let base = device.reserve(bytes.as_slice().len() as u64);
-        EmulatedBytes::at(bytes, device, base)
+        EmulatedBytes::with_base(bytes, device, base)
     }
 
-    /// Wraps the bytes at the address `base`.
-    pub fn at(bytes: B, device: Arc<Device>, base: u64) -> EmulatedBytes<B> {
+    /// Wraps the bytes, which begin at the device address `base`.
+    pub fn with_base(bytes: B, device: Arc<Device>, base: u64) -> EmulatedBytes<B> {
         EmulatedBytes { bytes, device, base }
     }
 
-    /// The device.
+    /// Returns the device that reads are charged to.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// The bytes that are wrapped.
+    /// Returns the wrapped bytes.
     pub fn inner(&self) -> &B {
         &self.bytes
     }

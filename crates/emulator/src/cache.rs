@@ -1,11 +1,12 @@
 //! The model of the CPU's last-level cache: [`CacheShape`], and the array of tags that decides hit or miss.
 //!
-//! A set is one, two or four words of four 16-bit tags, most recently used first, so that the order of the tags is the
-//! LRU order, and a search is four comparisons at once. Exact as long as no more than 32768 times the bytes of one way are
-//! in use (30 GB with 14 MiB of 16 ways); beyond, two lines that far apart are taken for the same.
+//! A set consists of one, two or four words of four 16-bit tags each, most recently used first. The order of the tags
+//! is the LRU order, and a lookup compares four tags at once. A tag holds 15 bits of the line number above the set
+//! index, so two lines are confused if they map to the same set and are a multiple of 32768 times the size of one way
+//! apart (30 GB for 14 MiB with 16 ways).
 //!
-//! Threads share it without locks: each word is read and written whole, and a race of two on one set can only leave a
-//! tag twice or forget one.
+//! Threads share the array without locks. Each word is read and written atomically; a race of two threads on one set
+//! can at worst duplicate a tag or lose one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +19,7 @@ const LANES: u64 = 4;
 const ONES: u64 = 0x0001_0001_0001_0001;
 const HIGHS: u64 = 0x8000_8000_8000_8000;
 
-/// Size and ways of a cache of 64-byte lines.
+/// Capacity and associativity of a cache of 64-byte lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheShape {
     bytes: u64,
@@ -26,12 +27,12 @@ pub struct CacheShape {
 }
 
 impl CacheShape {
-    /// A cache of about `bytes` bytes and 16 ways; at least two sets of 1 KiB.
+    /// Returns a 16-way cache of about `bytes` bytes, with at least two sets of 1 KiB.
     pub fn with_bytes(bytes: u64) -> CacheShape {
         CacheShape::with_ways(bytes, 16)
     }
 
-    /// As [`with_bytes`](CacheShape::with_bytes), with 4, 8 or 16 ways: `ways` is rounded up to one of these.
+    /// Returns a cache of about `bytes` bytes with `ways` rounded up to 4, 8 or 16.
     pub fn with_ways(bytes: u64, ways: u32) -> CacheShape {
         let ways = round_ways(ways);
         let set = u64::from(ways) * LINE;
@@ -41,7 +42,7 @@ impl CacheShape {
         }
     }
 
-    /// The last-level cache of this host as the system describes it; 16 MiB where it does not.
+    /// Returns the last-level cache of this host as described by sysfs, or 16 MiB if sysfs does not describe it.
     pub fn host() -> CacheShape {
         let read = |index: u32, name: &str| {
             let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
@@ -56,45 +57,45 @@ impl CacheShape {
         largest.unwrap_or(CacheShape::with_bytes(16 << 20))
     }
 
-    /// Bytes of the lines it holds.
+    /// Returns the capacity in bytes.
     pub fn bytes(self) -> u64 {
         self.bytes
     }
 
-    /// Lines in a set.
+    /// Returns the associativity, in lines per set.
     pub fn ways(self) -> u32 {
         self.ways
     }
 }
 
-/// Sets of tags in LRU order. The same structure serves as the cache of lines and as the device's buffer of units.
+/// Sets of tags in LRU order, used for the cache of lines and for the device's buffer of units.
 #[derive(Debug)]
-pub(crate) struct Tags {
+pub(crate) struct CacheTags {
     words: Box<[AtomicU64]>,
     sets: u64,
-    /// Words of a set, as a power of two.
+    /// Base-2 logarithm of the words per set.
     width: u32,
-    /// 2^64 / `sets`, rounded up: division by multiplication, exact for numbers below 2^44.
+    /// 2^64 / `sets`, rounded up: divides by multiplication, exact for numbers below 2^44.
     reciprocal: u64,
 }
 
-impl Tags {
-    pub(crate) fn new(shape: CacheShape) -> Tags {
-        Tags::with_sets(shape.bytes / LINE / u64::from(shape.ways), shape.ways)
+impl CacheTags {
+    pub(crate) fn new(shape: CacheShape) -> CacheTags {
+        CacheTags::with_sets(shape.bytes / LINE / u64::from(shape.ways), shape.ways)
     }
 
-    /// The buffer of a device: `units` of them, or none.
-    pub(crate) fn buffer(units: u32) -> Option<Tags> {
+    /// Returns the tags of a device buffer of `units` units, or `None` if the device has no buffer.
+    pub(crate) fn buffer(units: u32) -> Option<CacheTags> {
         (units > 0).then(|| {
             let ways = round_ways(units.div_ceil(2));
-            Tags::with_sets(u64::from(units.div_ceil(ways)).max(2), ways)
+            CacheTags::with_sets(u64::from(units.div_ceil(ways)).max(2), ways)
         })
     }
 
-    /// At least two sets.
-    fn with_sets(sets: u64, ways: u32) -> Tags {
+    /// Builds an array of `sets` sets. The reciprocal requires at least two.
+    fn with_sets(sets: u64, ways: u32) -> CacheTags {
         let width = u64::from(ways) / LANES;
-        Tags {
+        CacheTags {
             words: (0..sets * width).map(|_| AtomicU64::new(0)).collect(),
             sets,
             width: width.trailing_zeros(),
@@ -102,7 +103,8 @@ impl Tags {
         }
     }
 
-    /// The first word of a line's set, and its tag. No tag is 0, which stands for an empty place.
+    /// Returns the index of the first word of the line's set, and the line's tag. A tag is never 0, which marks an
+    /// empty entry.
     #[inline(always)]
     fn place(&self, line: u64) -> (usize, u64) {
         let quotient = ((u128::from(line) * u128::from(self.reciprocal)) >> 64) as u64;
@@ -110,8 +112,8 @@ impl Tags {
         (set << self.width, quotient & 0x7FFF | 0x8000)
     }
 
-    /// Looks a line up and makes it the most recent one; puts it in place of the least recent one if it is not there.
-    /// Returns whether it was.
+    /// Looks up a line and makes it the most recently used of its set, replacing the least recently used one on a miss.
+    /// Returns true on a hit.
     #[inline(always)]
     pub(crate) fn access(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
@@ -119,13 +121,13 @@ impl Tags {
         front(words, tag)
     }
 
-    /// [`access`](Tags::access) for each line in turn, with `missed` called for those that were not there.
+    /// Accesses the lines `first..=last` in order and calls `missed` for each line that misses.
     #[inline(always)]
     pub(crate) fn access_each(&self, first: u64, last: u64, mut missed: impl FnMut(u64)) {
         let width = 1 << self.width;
         let mut line = first;
         while line <= last {
-            // Up to where the sets begin anew, the tag is the same.
+            // All lines up to the wrap-around of the set index have the same tag.
             let (set, tag) = self.place(line);
             let sets = self.words[set..].chunks_exact(width);
             for (line, words) in (line..=last).zip(sets.clone()) {
@@ -137,7 +139,7 @@ impl Tags {
         }
     }
 
-    /// Forgets everything.
+    /// Empties all sets.
     pub(crate) fn clear(&self) {
         for word in &self.words {
             word.store(0, Ordering::Relaxed);
@@ -145,7 +147,7 @@ impl Tags {
     }
 }
 
-/// Looks for the tag in a set and brings it to the front; the last tag falls out if it is not there.
+/// Looks up the tag in a set and moves it to the front. On a miss, inserts it there and drops the last tag.
 #[inline(always)]
 fn front(words: &[AtomicU64], tag: u64) -> bool {
     let wanted = tag * ONES;
@@ -154,7 +156,7 @@ fn front(words: &[AtomicU64], tag: u64) -> bool {
         let old = word.load(Ordering::Relaxed);
         let found = zeros(old ^ wanted);
         if found != 0 {
-            // The lowest of the four zeros is found without fail; what is above it does not matter.
+            // `zeros` is exact for the lowest match only; higher false positives do not change `up_to`.
             let up_to = found ^ (found - 1);
             let moved = (old << 16 | carry) & up_to | old & !up_to;
             if moved != old {
@@ -172,7 +174,7 @@ fn round_ways(ways: u32) -> u32 {
     ways.clamp(LANES as u32, 16).next_power_of_two()
 }
 
-/// Marks the lowest 16 bits of the four that are zero, and maybe some above.
+/// Sets the top bit of each 16-bit lane that is zero. Lanes above the lowest zero may be set falsely.
 #[inline(always)]
 fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
@@ -187,13 +189,13 @@ mod tests {
 
     use super::*;
 
-    /// A list of lines per set, most recent first.
-    struct Plain {
+    /// A reference implementation: a list of lines per set, most recently used first.
+    struct ReferenceCache {
         sets: Vec<Vec<u64>>,
         ways: usize,
     }
 
-    impl Plain {
+    impl ReferenceCache {
         fn access(&mut self, line: u64) -> bool {
             let count = self.sets.len() as u64;
             let set = &mut self.sets[(line % count) as usize];
@@ -222,15 +224,15 @@ mod tests {
             let shape = CacheShape::with_ways(bytes, ways);
             assert_eq!(shape.bytes(), bytes);
             let sets = (bytes / LINE / u64::from(ways)) as usize;
-            let mut plain = Plain {
+            let mut plain = ReferenceCache {
                 sets: vec![Vec::new(); sets],
                 ways: ways as usize,
             };
-            let tags = Tags::new(shape);
+            let tags = CacheTags::new(shape);
             let lines = 3 * bytes / LINE / 2;
             let mut hits = 0;
             for step in 0..20_000_u64 {
-                // Far lines, too: tags of all sizes.
+                // Include distant lines so that tags of all sizes occur.
                 let line = random.random_range(0..lines) + random.random_range(0..2) * (sets as u64 * 30_000);
                 let (is, wanted) = (tags.access(line), plain.access(line));
                 assert_eq!(is, wanted, "seed {seed}, line {line}, step {step}, {shape:?}");

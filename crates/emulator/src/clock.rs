@@ -1,26 +1,26 @@
-//! The host's clock for short times: the time stamp counter, or what the system has elsewhere.
+//! A clock for short intervals: the time stamp counter on x86-64, the system's monotonic clock elsewhere.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Fractions of a count of the clock that the model computes with.
+/// Fractional bits of a tick that the model computes with.
 const FINE: u32 = 4;
 
-/// The time as the model counts it.
+/// Returns the current time in the model's ticks.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     imp::count() << FINE
 }
 
-/// As [`now`], after the loads before it have been answered.
+/// Returns the current time once all earlier loads have completed.
 #[inline(always)]
 pub(crate) fn now_after_loads() -> u64 {
     imp::wait_for_loads();
     now()
 }
 
-/// Ticks of [`now`] in a nanosecond, measured once. What the model takes itself is many times what it models, so a small
-/// error here would be a large one there.
+/// Returns the ticks of [`now`] per nanosecond, measured once per process. The model's own overhead is many times the
+/// delays it models, so a small error here would be a large error there.
 pub(crate) fn ticks_per_ns() -> f64 {
     static MEASURED: OnceLock<f64> = OnceLock::new();
     *MEASURED.get_or_init(|| {
@@ -33,7 +33,7 @@ pub(crate) fn ticks_per_ns() -> f64 {
     })
 }
 
-/// Both clocks at the same time: of many readings the one that nothing came between.
+/// Reads both clocks at the same moment: of many readings, the one with the shortest gap between its two counter reads.
 fn both() -> (Instant, u64) {
     let reading = || {
         let before = now();
@@ -46,12 +46,12 @@ fn both() -> (Instant, u64) {
     best.map_or_else(|| (Instant::now(), now()), |(_, instant, count)| (instant, count))
 }
 
-/// Waits until [`now`] is at least `until`; returns it.
+/// Spins until [`now`] is at least `until`; returns the time reached.
 #[inline(always)]
 pub(crate) fn wait_until(until: u64) -> u64 {
     loop {
         let now = now();
-        // No pause: it takes longer than a look at the clock.
+        // A pause instruction would take longer than reading the clock.
         if now >= until {
             return now;
         }
@@ -71,7 +71,7 @@ mod imp {
 
     #[inline(always)]
     pub(crate) fn wait_for_loads() {
-        // SAFETY: orders loads, touches nothing.
+        // SAFETY: orders loads and has no other effect.
         unsafe { _mm_lfence() }
     }
 }

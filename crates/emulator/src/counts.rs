@@ -1,28 +1,29 @@
-//! What a device has done: [`Counts`].
+//! Access counters of a device: [`Counts`].
 
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// Accesses so far, or between two readings (the difference of two).
+/// Numbers of accesses, either since the device was created or between two readings (their difference).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Lines that were touched and that the modelled cache held, in flight or there.
+    /// Touched lines that the modelled cache held, including lines still in flight.
     pub hits: u64,
-    /// Lines the device served: touched, prefetched, or fetched by the model's stream prefetcher.
+    /// Lines that the device served because they were touched, prefetched, or fetched by the modelled stream
+    /// prefetcher.
     pub lines: u64,
-    /// Those of them that the stream prefetcher fetched.
+    /// Lines among these that the stream prefetcher fetched.
     pub streamed: u64,
-    /// Units the device read, for lines whose unit was not in its buffer.
+    /// Units that the device read because the unit of a requested line was not in its buffer.
     pub units: u64,
     /// Lines flushed.
     pub written_lines: u64,
-    /// Units the device wrote, for lines that could not be combined with others in its buffer.
+    /// Units that the device wrote because a flushed line could not be combined with others in its buffer.
     pub written_units: u64,
     /// Fences.
     pub fences: u64,
-    /// Calls for which the model was entered: all but touches of the line touched last.
+    /// Calls that entered the model, which is every call except a repeated touch of the same line.
     pub calls: u64,
 }
 
@@ -43,12 +44,12 @@ impl Sub for Counts {
     }
 }
 
-/// A number that one thread counts and any may read.
+/// A counter with a single writing thread and any number of readers.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(AtomicU64);
+pub(crate) struct ThreadCounter(AtomicU64);
 
-impl Tally {
-    /// Only by the thread that counts: not a locked instruction.
+impl ThreadCounter {
+    /// Adds to the counter. Only the owning thread may call this: a plain load and store, not a locked instruction.
     #[inline(always)]
     pub(crate) fn add(&self, count: u64) {
         self.set(self.get() + count);
@@ -65,28 +66,28 @@ impl Tally {
     }
 }
 
-/// What one thread has counted, and how far its clock is.
+/// Counters and clock position of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies {
-    pub(crate) hits: Tally,
-    pub(crate) lines: Tally,
-    pub(crate) streamed: Tally,
-    pub(crate) units: Tally,
-    pub(crate) written_lines: Tally,
-    pub(crate) written_units: Tally,
-    pub(crate) fences: Tally,
-    pub(crate) calls: Tally,
-    /// Ticks of the thread's clock, with what it still has to wait for.
-    pub(crate) position: Tally,
-    /// Ticks of that which passed while no thread had the lane.
-    pub(crate) skipped: Tally,
-    /// Ticks that real time was ahead of it and that were given up.
-    pub(crate) overrun: Tally,
-    /// Ticks for which the core had nothing to do but wait.
-    pub(crate) waited: Tally,
+pub(crate) struct ThreadCounters {
+    pub(crate) hits: ThreadCounter,
+    pub(crate) lines: ThreadCounter,
+    pub(crate) streamed: ThreadCounter,
+    pub(crate) units: ThreadCounter,
+    pub(crate) written_lines: ThreadCounter,
+    pub(crate) written_units: ThreadCounter,
+    pub(crate) fences: ThreadCounter,
+    pub(crate) calls: ThreadCounter,
+    /// Ticks of the thread's clock, including the pending wait.
+    pub(crate) position: ThreadCounter,
+    /// Ticks that passed while no thread owned the lane.
+    pub(crate) skipped: ThreadCounter,
+    /// Ticks by which real time ran ahead of the modelled time because of the model's own overhead.
+    pub(crate) overrun: ThreadCounter,
+    /// Ticks for which the core was stalled.
+    pub(crate) waited: ThreadCounter,
 }
 
-impl Tallies {
+impl ThreadCounters {
     pub(crate) fn add_to(&self, sum: &mut Counts) {
         sum.hits += self.hits.get();
         sum.lines += self.lines.get();

@@ -1,4 +1,4 @@
-//! The emulated device itself: [`Device`].
+//! The emulated device: [`Device`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,79 +6,80 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::Host;
-use crate::cache::Tags;
+use crate::cache::CacheTags;
 use crate::clock;
-use crate::counts::{Counts, Tallies};
-use crate::lane::{BULK, Lane};
-use crate::lanes::{Lanes, Shared};
-use crate::model::Model;
-use crate::own::{OwnCost, OwnTicks};
+use crate::counts::{Counts, ThreadCounters};
+use crate::lane::{BULK, CoreLane};
+use crate::model::TimingModel;
+use crate::overhead::{ModelOverhead, OverheadTicks};
 use crate::profile::DeviceProfile;
-use crate::spec::{Clock, EmulatedSpec};
+use crate::shared::{CoreLanes, DeviceState};
+use crate::spec::{ClockMode, EmulatedSpec};
 use halocline_media::{LINE, MediaError};
 
-/// Calls whose cost may be owed: a charge that was too high for a while is not taken off work for long after.
+/// Upper bound of the overhead carried over to later calls, in calls. It limits how long a charge that was too high
+/// keeps reducing the measured work.
 const MOST_OWED: u64 = 64;
 
-/// Ticks of a virtual nanosecond.
+/// Ticks per nanosecond of the virtual clock.
 const VIRTUAL_TICKS: f64 = 1000.0;
 
-/// An emulated device below a modelled cache. Any number of threads may use it at once.
+/// An emulated device below a modelled cache, shared by any number of threads.
 ///
-/// Addresses are its own: 64-bit numbers, of which each user takes a range with [`Device::reserve`].
+/// The device has its own 64-bit address space; each user reserves a range with [`Device::reserve`].
 ///
 /// # Panics
-/// When more than 1024 threads use emulated devices at once.
+/// Access panics if more than 1024 threads use emulated devices at once.
 #[derive(Debug)]
 pub struct Device {
-    shared: Shared,
+    shared: DeviceState,
     spec: EmulatedSpec,
     host: Option<Host>,
     delay: bool,
     born: u64,
-    /// What the model takes itself.
-    own: OwnCost,
-    own_ticks: OwnTicks,
-    /// Ticks that a call costs its caller beside them.
+    /// The model's own overhead per call.
+    own: ModelOverhead,
+    overhead_ticks: OverheadTicks,
+    /// Ticks that each call costs its caller in addition to the model's own overhead.
     charge: AtomicU64,
     addresses: AtomicU64,
 }
 
 impl Device {
-    /// A device as described. Measures the host first if it is relative and no [`Host`] is given, which takes about two
-    /// seconds once a process.
+    /// Creates a device. A relative device without a given [`Host`] measures this host first, which takes about two
+    /// seconds once per process.
     ///
     /// # Errors
-    /// [`MediaError::OutOfMemory`] of that measurement.
+    /// [`MediaError::OutOfMemory`] if that measurement cannot allocate its buffers.
     pub fn new(spec: &EmulatedSpec) -> Result<Arc<Device>, MediaError> {
         let host = match (&spec.host, spec.absolute) {
             (_, true) => None,
             (Some(host), false) => Some(host.clone()),
             (None, false) => Some(Host::get()?),
         };
-        let own = OwnCost::of(spec.clock);
+        let own = ModelOverhead::of(spec.clock);
         Ok(Arc::new(Device::build(spec, host, own)))
     }
 
-    pub(crate) fn build(spec: &EmulatedSpec, host: Option<Host>, own: OwnCost) -> Device {
-        let delay = spec.clock == Clock::Delay;
+    pub(crate) fn build(spec: &EmulatedSpec, host: Option<Host>, own: ModelOverhead) -> Device {
+        let delay = spec.clock == ClockMode::Delay;
         let ticks_per_ns = if delay {
             clock::ticks_per_ns()
         } else {
             VIRTUAL_TICKS
         };
-        let mut model = Model::new(&spec.profile, host.as_ref(), spec.core, ticks_per_ns);
+        let mut model = TimingModel::new(&spec.profile, host.as_ref(), spec.core, ticks_per_ns);
         if delay && let Some(host) = &host {
             model.host_line = (LINE as f64 / host.read_gbps[0] * ticks_per_ns) as u64;
         }
-        let buffer = || Tags::buffer(spec.profile.buffer_units);
+        let buffer = || CacheTags::buffer(spec.profile.buffer_units);
         Device {
-            shared: Shared {
+            shared: DeviceState {
                 model,
-                cache: Tags::new(spec.cache),
+                cache: CacheTags::new(spec.cache),
                 reads: buffer(),
                 writes: buffer(),
-                lanes: Lanes::new(),
+                lanes: CoreLanes::new(),
                 share: 0.into(),
             },
             spec: spec.clone(),
@@ -86,57 +87,60 @@ impl Device {
             delay,
             born: if delay { clock::now() } else { 0 },
             own,
-            own_ticks: own.ticks(ticks_per_ns),
+            overhead_ticks: own.ticks(ticks_per_ns),
             charge: AtomicU64::new(0),
             addresses: AtomicU64::new(0),
         }
     }
 
-    /// What it was made from.
+    /// Returns the specification of the device.
     pub fn spec(&self) -> &EmulatedSpec {
         &self.spec
     }
 
-    /// The profile it shows.
+    /// Returns the emulated profile.
     pub fn profile(&self) -> &DeviceProfile {
         &self.spec.profile
     }
 
-    /// The host it is relative to; `None` when it is absolute.
+    /// Returns the host that figures are relative to, or `None` if they are absolute.
     pub fn host(&self) -> Option<&Host> {
         self.host.as_ref()
     }
 
-    /// A range of `len` addresses for one more user; returns where it starts, at a multiple of 2 MiB.
+    /// Reserves a range of `len` addresses and returns its start, a multiple of 2 MiB.
     pub fn reserve(&self, len: u64) -> u64 {
         const ALIGN: u64 = 2 << 20;
         self.addresses
             .fetch_add(len.max(1).next_multiple_of(ALIGN), Ordering::Relaxed)
     }
 
-    /// Says that `len` bytes from the address on are about to be read: returns when the model lets the core go on.
+    /// Charges a read of `len` bytes at `address`. Returns when the modelled core may continue.
     #[inline(always)]
-    pub fn touch(&self, at: u64, len: usize) {
-        self.touch_real(at, len, &[]);
+    pub fn touch(&self, address: u64, len: usize) {
+        self.touch_real(address, len, &[]);
     }
 
-    /// As [`touch`](Device::touch), with the bytes themselves: what they take to come to the CPU on this host is then part of the
-    /// device's latency, not added to it.
+    /// Charges a read like [`touch`](Device::touch) and reads `bytes` on the host, so that the host's own latency
+    /// becomes part of the device's latency instead of adding to it.
     #[inline(always)]
-    pub fn touch_real(&self, at: u64, len: usize, bytes: &[u8]) {
-        let (first, last) = (at / LINE, at.saturating_add(len.max(1) as u64 - 1) / LINE);
-        self.with_lane(|lane, tallies| {
+    pub fn touch_real(&self, address: u64, len: usize, bytes: &[u8]) {
+        let (first, last) = (
+            address / LINE,
+            address.saturating_add(len.max(1) as u64 - 1) / LINE,
+        );
+        self.with_lane(|lane, counters| {
             if first == last && !lane.busy && first == lane.last {
-                tallies.hits.add(1);
+                counters.hits.add(1);
                 lane.hits += 1;
             } else {
-                self.touch_slowly(lane, tallies, first, last, bytes);
+                self.touch_slowly(lane, counters, first, last, bytes);
             }
         });
     }
 
-    /// As [`touch_real`](Device::touch_real) for `len` bytes from `offset` on, as far as there are, of bytes that begin at
-    /// the address `base`.
+    /// Charges a read of `len` bytes from `offset` of `bytes`, which begin at the address `base`. The range is clamped
+    /// to the length of `bytes`.
     #[inline]
     pub fn touch_bytes(&self, base: u64, bytes: &[u8], offset: usize, len: usize) {
         let end = offset.saturating_add(len).min(bytes.len());
@@ -147,140 +151,156 @@ impl Device {
         }
     }
 
-    /// Says that `len` bytes from the address on are about to be read from front to back, line by line with the work that is
-    /// done on them: the transfer goes on beside that work, and lines behind are fetched ahead. The model lets the core go on
-    /// when the first line is there, and makes it wait for the last one at its next access.
-    pub fn scan(&self, at: u64, len: usize) {
+    /// Charges a sequential read of `len` bytes at `address` that the core processes line by line. The transfer
+    /// overlaps with the processing, and lines behind the range are fetched ahead. The modelled core continues when the
+    /// first line has arrived, and waits for the last one at its next access.
+    pub fn scan(&self, address: u64, len: usize) {
         if len > 0 {
-            self.with_lane(|lane, tallies| {
-                self.enter(lane, tallies);
-                lane.scan(&self.shared, tallies, at / LINE, (at + len as u64 - 1) / LINE);
-                self.leave(lane, tallies, false);
+            self.with_lane(|lane, counters| {
+                self.enter(lane, counters);
+                lane.scan(
+                    &self.shared,
+                    counters,
+                    address / LINE,
+                    (address + len as u64 - 1) / LINE,
+                );
+                self.leave(lane, counters, false);
             });
         }
     }
 
-    /// Says that the core has asked for `len` bytes from the address on, which a [`scan`](Device::scan) that goes on there is to
-    /// read: they come without a wait. Where no scan is expected, nothing happens.
-    pub fn scan_ahead(&self, at: u64, len: usize) {
+    /// Fetches `len` bytes at `address` ahead for a [`scan`](Device::scan) that is expected to continue there. Does
+    /// nothing if no scan is expected at that address.
+    pub fn scan_ahead(&self, address: u64, len: usize) {
         if len > 0 {
-            self.with_lane(|lane, tallies| {
-                self.enter(lane, tallies);
-                lane.scan_ahead(&self.shared, tallies, at / LINE, (at + len as u64 - 1) / LINE);
-                self.leave(lane, tallies, false);
+            self.with_lane(|lane, counters| {
+                self.enter(lane, counters);
+                lane.scan_ahead(
+                    &self.shared,
+                    counters,
+                    address / LINE,
+                    (address + len as u64 - 1) / LINE,
+                );
+                self.leave(lane, counters, false);
             });
         }
     }
 
-    /// Says that the lines of these addresses are about to be read, none of which is known by what is in another: they come side
-    /// by side, as far as the core can have misses in flight.
+    /// Charges reads of independent lines, which overlap up to the number of misses that the core can have outstanding.
     pub fn touch_each(&self, addresses: impl Iterator<Item = u64>) {
-        self.with_lane(|lane, tallies| {
-            self.enter(lane, tallies);
-            let missed = lane.touch_each(&self.shared, tallies, addresses.map(|at| at / LINE));
-            self.leave(lane, tallies, missed);
+        self.with_lane(|lane, counters| {
+            self.enter(lane, counters);
+            let missed = lane.touch_each(&self.shared, counters, addresses.map(|address| address / LINE));
+            self.leave(lane, counters, missed);
         });
     }
 
     #[inline(never)]
-    fn touch_slowly(&self, lane: &mut Lane, tallies: &Tallies, first: u64, last: u64, bytes: &[u8]) {
-        self.enter(lane, tallies);
-        let missed = lane.touch(&self.shared, tallies, first, last);
+    fn touch_slowly(
+        &self,
+        lane: &mut CoreLane,
+        counters: &ThreadCounters,
+        first: u64,
+        last: u64,
+        bytes: &[u8],
+    ) {
+        self.enter(lane, counters);
+        let missed = lane.touch(&self.shared, counters, first, last);
         if self.delay && missed && last - first < BULK {
             for byte in bytes.iter().step_by(LINE as usize).chain(bytes.last()) {
                 std::hint::black_box(*byte);
             }
         }
-        self.leave(lane, tallies, missed);
+        self.leave(lane, counters, missed);
     }
 
-    /// Starts to fetch the line at the address: it is then there earlier.
+    /// Starts to fetch the line at `address`.
     #[inline(always)]
-    pub fn prefetch(&self, at: u64) {
-        let line = at / LINE;
-        self.with_lane(|lane, tallies| self.prefetch_line(lane, tallies, line));
+    pub fn prefetch(&self, address: u64) {
+        let line = address / LINE;
+        self.with_lane(|lane, counters| self.prefetch_line(lane, counters, line));
     }
 
     #[inline(never)]
-    fn prefetch_line(&self, lane: &mut Lane, tallies: &Tallies, line: u64) {
-        self.enter(lane, tallies);
+    fn prefetch_line(&self, lane: &mut CoreLane, counters: &ThreadCounters, line: u64) {
+        self.enter(lane, counters);
         if !self.shared.cache.access(line) {
-            lane.prefetch(&self.shared, tallies, line);
+            lane.prefetch(&self.shared, counters, line);
         }
-        self.leave(lane, tallies, false);
+        self.leave(lane, counters, false);
     }
 
-    /// Says that `len` bytes from the address on were written: the cache has them now.
-    pub fn wrote(&self, at: u64, len: usize) {
-        for line in at / LINE..(at + len as u64).div_ceil(LINE) {
+    /// Records that `len` bytes at `address` were written, which puts their lines into the cache.
+    pub fn wrote(&self, address: u64, len: usize) {
+        for line in address / LINE..(address + len as u64).div_ceil(LINE) {
             self.shared.cache.access(line);
         }
     }
 
-    /// Sends the lines of a range on their way to the device.
-    pub fn flush(&self, at: u64, len: u64) {
+    /// Writes the lines of a range back to the device.
+    pub fn flush(&self, address: u64, len: u64) {
         if len > 0 {
-            self.with_lane(|lane, tallies| {
-                self.enter(lane, tallies);
-                lane.flush(&self.shared, tallies, at / LINE, (at + len - 1) / LINE);
-                self.leave(lane, tallies, false);
+            self.with_lane(|lane, counters| {
+                self.enter(lane, counters);
+                lane.flush(&self.shared, counters, address / LINE, (address + len - 1) / LINE);
+                self.leave(lane, counters, false);
             });
         }
     }
 
-    /// Waits until the device has accepted what this thread has flushed.
+    /// Waits until the device has accepted the lines that this thread has flushed.
     pub fn fence(&self) {
-        self.with_lane(|lane, tallies| {
-            self.enter(lane, tallies);
-            lane.fence(tallies);
-            self.leave(lane, tallies, false);
+        self.with_lane(|lane, counters| {
+            self.enter(lane, counters);
+            lane.fence(counters);
+            self.leave(lane, counters, false);
         });
     }
 
-    /// Waits for everything this thread has touched: at the end of a measurement.
+    /// Waits until everything that this thread has touched has arrived. Call it at the end of a measurement.
     pub fn settle(&self) {
-        self.with_lane(|lane, tallies| {
-            self.enter(lane, tallies);
+        self.with_lane(|lane, counters| {
+            self.enter(lane, counters);
             lane.settle();
-            self.leave(lane, tallies, false);
+            self.leave(lane, counters, false);
         });
     }
 
-    /// Adds work of this thread to its virtual clock. Real time needs no such call.
+    /// Adds CPU work of this thread to its virtual clock. Has no effect if accesses are delayed in real time.
     pub fn work(&self, time: Duration) {
         if !self.delay {
-            self.with_lane(|lane, tallies| {
+            self.with_lane(|lane, counters| {
                 lane.worked((time.as_secs_f64() * 1e9 * VIRTUAL_TICKS) as u64);
-                // The rules for what is awaited are only in the long way.
+                // The fast path of `touch` skips the rules for pending accesses, so force the slow one.
                 lane.busy = true;
-                tallies.position.set(lane.position());
+                counters.position.set(lane.position());
             });
         }
     }
 
-    /// What has been done so far, by all threads.
+    /// Returns the sum of all threads' counters.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
-        for tallies in self.shared.lanes.tallies() {
-            tallies.add_to(&mut sum);
+        for counters in self.shared.lanes.counters() {
+            counters.add_to(&mut sum);
         }
         sum
     }
 
-    /// Virtual: the time of the thread that is furthest. Delay: real time since the device was made.
+    /// Returns the time of the furthest thread on a virtual clock, or the real time since the device was created.
     pub fn elapsed(&self) -> Duration {
         let position = if self.delay { clock::now() } else { self.furthest() };
         self.duration(position.saturating_sub(self.born))
     }
 
-    /// Fixes the number of threads that share the device's bandwidth; 0 goes back to counting those that use it.
+    /// Fixes the number of threads that share the device's bandwidth; 0 restores automatic counting.
     pub fn share_among(&self, threads: usize) {
         self.shared.share.store(threads, Ordering::Relaxed);
     }
 
-    /// Empties the modelled cache and the device's buffers. Threads that use it meanwhile do no harm.
+    /// Empties the modelled cache and the device's buffers. Other threads may use the device meanwhile.
     pub fn drop_caches(&self) {
-        let Shared {
+        let DeviceState {
             cache, reads, writes, ..
         } = &self.shared;
         for tags in [Some(cache), reads.as_ref(), writes.as_ref()]
@@ -291,65 +311,66 @@ impl Device {
         }
     }
 
-    /// What the model takes itself for an access, as measured when the device was made; of all of them it is the
-    /// [`overrun`](Device::overrun).
-    pub fn own_cost(&self) -> OwnCost {
+    /// Returns the model's own overhead per access, measured when the device was created. [`overrun`](Device::overrun)
+    /// is its sum over all accesses.
+    pub fn model_overhead(&self) -> ModelOverhead {
         self.own
     }
 
-    /// Says what each call costs its caller on top of [`own_cost`](Device::own_cost): what would have overlapped has to be over
-    /// before the model looks at the clock. It depends on the caller, so it is measured there: what the same takes on a
-    /// device of the host's own figures more than without one, for each of the [`calls`](Counts::calls). From then on it is
-    /// no work of the modelled core but part of the [`overrun`](Device::overrun).
+    /// Sets what each call costs its caller in addition to [`model_overhead`](Device::model_overhead): loads that would
+    /// have overlapped must complete before the model reads the clock. The cost depends on the caller, which measures
+    /// it as the extra time per [call](Counts::calls) of the same work on a device with the host's own figures. It then
+    /// counts as [`overrun`](Device::overrun) instead of as work of the modelled core.
     pub fn charge(&self, call: Duration) {
         let ticks = call.as_secs_f64() * 1e9 * self.shared.model.ticks_per_ns;
         self.charge.store(ticks as u64, Ordering::Relaxed);
     }
 
-    /// What was [charged](Device::charge).
+    /// Returns the cost set by [`charge`](Device::charge).
     pub fn charged(&self) -> Duration {
         self.duration(self.charge.load(Ordering::Relaxed))
     }
 
-    /// Real time, of all threads together, that the model's own computing took, and reads of the host within it. It comes
-    /// on top of the delays: subtract it from what a clock on the wall shows, or state it. [`Watch`](crate::Watch) does.
+    /// Returns the real time that the model itself took in all threads, including the host reads within it. It comes on
+    /// top of the modelled delays, so a measurement must subtract or report it, as [`Watch`](crate::Watch) does.
     pub fn overrun(&self) -> Duration {
         self.overruns().iter().sum()
     }
 
-    /// [`overrun`](Device::overrun) of each thread. A place belongs to the same thread as long as that lives.
+    /// Returns the [`overrun`](Device::overrun) of each thread. An index belongs to one thread for as long as it lives.
     pub fn overruns(&self) -> Vec<Duration> {
-        let of = |tallies: Option<&Tallies>| tallies.map_or(0, |tallies| tallies.overrun.get());
+        let of = |counters: Option<&ThreadCounters>| counters.map_or(0, |counters| counters.overrun.get());
         let places = self.shared.lanes.places();
         places.map(|place| self.duration(of(place))).collect()
     }
 
-    /// Time on the device's clock that each thread has spent, in the same places.
+    /// Returns the time on the device's clock that each thread has spent, indexed like [`overruns`](Device::overruns).
     pub(crate) fn spent(&self) -> Vec<Duration> {
-        let of = |tallies: Option<&Tallies>| {
-            tallies.map_or(0, |tallies| {
-                tallies.position.get().saturating_sub(tallies.skipped.get())
+        let of = |counters: Option<&ThreadCounters>| {
+            counters.map_or(0, |counters| {
+                counters.position.get().saturating_sub(counters.skipped.get())
             })
         };
         let places = self.shared.lanes.places();
         places.map(|place| self.duration(of(place))).collect()
     }
 
-    /// Time on the device's clock that this thread has spent.
+    /// Returns the time on the device's clock that this thread has spent.
     pub(crate) fn own_spent(&self) -> Duration {
-        let spent = |tallies: &Tallies| tallies.position.get().saturating_sub(tallies.skipped.get());
-        self.duration(self.with_lane(|_, tallies| spent(tallies)))
+        let spent =
+            |counters: &ThreadCounters| counters.position.get().saturating_sub(counters.skipped.get());
+        self.duration(self.with_lane(|_, counters| spent(counters)))
     }
 
-    /// Time, of all threads together, for which the modelled cores waited for the device. Only where accesses are delayed.
+    /// Returns the time for which the modelled cores of all threads were stalled. Zero on a virtual clock.
     pub fn waited(&self) -> Duration {
-        let tallies = self.shared.lanes.tallies();
-        self.duration(tallies.map(|tallies| tallies.waited.get()).sum())
+        let counters = self.shared.lanes.counters();
+        self.duration(counters.map(|counters| counters.waited.get()).sum())
     }
 
-    /// [`overrun`](Device::overrun) of this thread.
+    /// Returns the [`overrun`](Device::overrun) of this thread.
     pub fn own_overrun(&self) -> Duration {
-        self.duration(self.with_lane(|_, tallies| tallies.overrun.get()))
+        self.duration(self.with_lane(|_, counters| counters.overrun.get()))
     }
 
     fn duration(&self, ticks: u64) -> Duration {
@@ -360,55 +381,60 @@ impl Device {
         self.shared.model.ticks_per_ns
     }
 
-    /// Ticks of work that this thread's lane has seen.
+    /// Returns the ticks of work that this thread's lane has recorded.
     pub(crate) fn worked(&self) -> u64 {
         self.with_lane(|lane, _| lane.work)
     }
 
     fn furthest(&self) -> u64 {
-        let positions = self.shared.lanes.tallies().map(|tallies| tallies.position.get());
+        let positions = self
+            .shared
+            .lanes
+            .counters()
+            .map(|counters| counters.position.get());
         positions.max().unwrap_or(self.born)
     }
 
-    /// With the lane of this thread; one that comes later starts at the time that has been reached.
+    /// Calls `act` with the lane of this thread. A new thread's lane starts at the time that has been reached.
     #[inline(always)]
-    fn with_lane<R>(&self, act: impl FnOnce(&mut Lane, &Tallies) -> R) -> R {
+    fn with_lane<R>(&self, act: impl FnOnce(&mut CoreLane, &ThreadCounters) -> R) -> R {
         let reached = || if self.delay { clock::now() } else { self.furthest() };
         self.shared.lanes.with_own(reached, act)
     }
 
-    /// Adds the work since the model was left.
+    /// Adds the work done since the model was left.
     #[inline(always)]
-    fn enter(&self, lane: &mut Lane, tallies: &Tallies) {
-        tallies.calls.add(1);
+    fn enter(&self, lane: &mut CoreLane, counters: &ThreadCounters) {
+        counters.calls.add(1);
         if self.delay {
             let now = clock::now_after_loads();
-            let (since, own) = (now - lane.left, &self.own_ticks);
-            // What one call cost its caller may show only after the next one: the rest is owed.
+            let (since, own) = (now - lane.left, &self.overhead_ticks);
+            // The cost of a call may show only after the next one, so the part that exceeds the elapsed time carries
+            // over.
             let call = own.clock + self.charge.load(Ordering::Relaxed);
             let owed = lane.owed + call + lane.hits * own.hit;
             let model = owed.min(since);
             lane.owed = (owed - model).min(MOST_OWED * call);
             lane.worked(since - model);
-            tallies.overrun.add(model);
+            counters.overrun.add(model);
             (lane.entered, lane.before) = (now, lane.now);
         }
         lane.hits = 0;
     }
 
-    /// Waits as long as the core of the model did. What the model computed meanwhile took real time that the core knows
-    /// nothing of.
+    /// Waits for as long as the modelled core stalled. The time that the model computed counts as overrun, because the
+    /// modelled core did not spend it.
     #[inline(always)]
-    fn leave(&self, lane: &mut Lane, tallies: &Tallies, loaded: bool) {
+    fn leave(&self, lane: &mut CoreLane, counters: &ThreadCounters, loaded: bool) {
         if self.delay {
             let now = if loaded {
                 clock::now_after_loads()
             } else {
                 clock::now()
             };
-            tallies.overrun.add(now - lane.entered);
+            counters.overrun.add(now - lane.entered);
             let stall = lane.now - lane.before;
-            tallies.waited.add(stall);
+            counters.waited.add(stall);
             lane.left = if stall > 0 {
                 clock::wait_until(now + stall)
             } else {
@@ -416,7 +442,7 @@ impl Device {
             };
             lane.behind = lane.left.saturating_sub(lane.now);
         }
-        tallies.position.set(lane.position() + lane.behind);
+        counters.position.set(lane.position() + lane.behind);
     }
 }
 

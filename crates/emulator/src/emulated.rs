@@ -1,4 +1,4 @@
-//! A medium whose every access is charged to a device: [`Emulated`].
+//! A medium whose accesses are charged to a device: [`Emulated`].
 #![allow(unsafe_code, reason = "hands the caller's promises on to the medium below")]
 
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use halocline_media::{
     AccessObserver, FileMedium, MediaError, Medium, MediumAccess, MediumBackend, MediumKind,
 };
 
-/// Any medium as if it were the emulated device. What a store, a fence or a growth does and means is as on the medium
-/// below, whose [`kind`](Medium::kind) it keeps; what it costs is the device's.
+/// A medium that behaves like the one below it and costs what the emulated device would cost. Stores, fences and growth
+/// have the semantics of the medium below, whose [`kind`](Medium::kind) is reported.
 ///
-/// Stores go to the modelled cache and reach the device when they are flushed. Slices are not charged: their readers say
-/// what they touch.
+/// Stores go to the modelled cache and reach the device when they are flushed. Slices are not charged here: their
+/// readers report accesses to the observer.
 #[derive(Debug)]
 pub struct Emulated {
     medium: Medium,
@@ -20,24 +20,24 @@ pub struct Emulated {
     base: u64,
 }
 
-/// Addresses set aside for a medium: they may grow.
+/// Least number of addresses reserved for a medium, which may grow.
 const ADDRESSES: u64 = 4 << 30;
 
 impl Emulated {
-    /// Puts the medium on the device, at addresses that no one else has (up to the larger of twice its length and 4 GiB;
-    /// beyond, it may share cached lines with what was put there later).
+    /// Puts the medium on the device, at a reserved address range of twice its length and at least 4 GiB. A medium that
+    /// grows beyond that may share cache lines with what was reserved later.
     pub fn new(medium: impl Into<Medium>, device: Arc<Device>) -> Emulated {
         let medium = medium.into();
         let base = device.reserve(ADDRESSES.max(2 * medium.len()));
         Emulated { medium, device, base }
     }
 
-    /// The medium below.
+    /// Returns the medium below.
     pub fn inner(&self) -> &Medium {
         &self.medium
     }
 
-    /// The device that it is charged to.
+    /// Returns the device that accesses are charged to.
     pub fn emulator(&self) -> &Arc<Device> {
         &self.device
     }
@@ -65,7 +65,7 @@ impl MediumAccess for Emulated {
 
     #[inline]
     unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is that of the medium below.
+        // SAFETY: the caller upholds the contract of the medium below.
         unsafe { self.medium.slice(offset, len) }
     }
 
@@ -150,7 +150,7 @@ impl MediumBackend for Emulated {
 }
 
 impl Device {
-    /// Returns the medium with all accesses charged to this device: see [`Emulated`].
+    /// Wraps the medium so that all accesses are charged to this device; see [`Emulated`].
     #[must_use]
     pub fn emulate(self: &Arc<Device>, medium: impl Into<Medium>) -> Medium {
         Emulated::new(medium, Arc::clone(self)).into()

@@ -1,57 +1,59 @@
-//! What can be wrong with the description of an emulated medium.
+//! Errors in the description of an emulated medium.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::profile::DeviceProfile;
 
-/// An error in the name or the file of an emulated medium; each says what would be right.
+/// An error in the name or the profile file of an emulated medium.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmulatedError {
     /// The text does not begin with `emulated:`.
     #[error(
-        "`{text}` is not an emulated medium; write emulated:PROFILE[:virtual|:delay][:absolute][:cache=MIB]"
+        "`{text}` is not an emulated medium; \
+         write emulated:PROFILE[:virtual|:delay][:absolute][:cache=MIB][:ahead=LINES]"
     )]
     NotEmulated {
         /// The whole text.
         text: String,
     },
-    /// No built-in profile has this name, and it is no file either.
+    /// The name is neither a built-in profile nor the path of a file.
     #[error(
-        "there is no device profile `{name}`; choose one of {}, or give the path of a JSON file",
+        "device profile `{name}` does not exist; choose one of {}, or give the path of a JSON file",
         known()
     )]
     UnknownProfile {
-        /// What was asked for.
+        /// The name or path.
         name: String,
     },
-    /// A word behind the profile is not known.
+    /// The specification has an unknown option.
     #[error(
-        "`{option}` is not an option of an emulated medium; use virtual, delay, absolute, cache=MIB, or ahead=LINES (at most 64)"
+        "`{option}` is not an option of an emulated medium; \
+         use virtual, delay, absolute, cache=MIB, or ahead=LINES (at most 64)"
     )]
     UnknownOption {
-        /// The word.
+        /// The option.
         option: String,
     },
-    /// The profile's file cannot be read.
-    #[error("cannot read the device profile {}: {source}", path.display())]
+    /// The profile file cannot be read.
+    #[error("cannot read the device profile {}: {source}; check the path and its permissions", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The profile's file is not a profile.
-    #[error("{} is not a device profile: {source}; docs/architecture.md shows one", path.display())]
+    /// The profile file is not a valid profile.
+    #[error("{} is not a device profile: {source}; docs/architecture.md has an example", path.display())]
     NotAProfile {
         /// The file.
         path: PathBuf,
-        /// What the parser says.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A figure of the profile cannot be.
-    #[error("the device profile `{name}` says {field} = {value}; it must be {must}")]
+    /// A figure of the profile is out of range.
+    #[error("the device profile `{name}` has {field} = {value}, which must be {must}; correct the profile")]
     Figure {
         /// The profile.
         name: String,
@@ -59,7 +61,7 @@ pub enum EmulatedError {
         field: &'static str,
         /// Its value.
         value: f64,
-        /// What it should be.
+        /// The valid range.
         must: &'static str,
     },
 }

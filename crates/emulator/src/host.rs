@@ -1,4 +1,4 @@
-//! What this host's DRAM can do: [`Host`], the measure of relative emulation.
+//! The DRAM performance of this host, which relative emulation scales to: [`Host`].
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -10,31 +10,31 @@ use serde::{Deserialize, Serialize};
 use crate::profile::DeviceFigures;
 use halocline_media::{Dram, HugeVec, MediaError, MediumAccess};
 
-/// Measured figures of DRAM on huge pages. They go into every result of a relative emulation.
+/// Measured figures of DRAM on huge pages, recorded with every result of a relative emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Nanoseconds of a read at a random place whose address comes from the read before.
+    /// Nanoseconds of a random read whose address depends on the read before.
     pub random_ns: f64,
-    /// Sequential reading, GB/s by thread count.
+    /// Sequential read bandwidth in GB/s, by thread count.
     pub read_gbps: Vec<f64>,
-    /// Sequential writing, GB/s by thread count.
+    /// Sequential write bandwidth in GB/s, by thread count.
     pub write_gbps: Vec<f64>,
 }
 
-/// Bytes to walk through: many times any cache, and enough that page tables count, as they do for a large index.
+/// Bytes of the pointer chase: far larger than any cache, and large enough for TLB misses to count, as in a large
+/// index.
 const WALKED: usize = 512 << 20;
-/// Bytes to stream through.
+/// Bytes of the bandwidth measurement.
 const BYTES: usize = 256 << 20;
 const WORDS_OF_LINE: usize = 16;
 const CHUNK: usize = 1 << 20;
 
 impl Host {
-    /// Measures, in about two seconds, with one thread and then with as many as there are CPUs. Each figure is the lower
-    /// quartile of many short times, so that what else runs on the machine does little harm as long as it leaves the memory
-    /// alone.
+    /// Measures this host in about two seconds, with one thread up to one per CPU. Each figure is the lower quartile of
+    /// many short measurements, which tolerates other load as long as it leaves memory bandwidth alone.
     ///
     /// # Errors
-    /// [`MediaError::OutOfMemory`]: it needs 768 MiB.
+    /// [`MediaError::OutOfMemory`] if 768 MiB cannot be allocated.
     pub fn measure() -> Result<Host, MediaError> {
         let mut words = HugeVec::<u32>::zeroed(WALKED / 4)?;
         let random_ns = chase(&mut words);
@@ -48,7 +48,7 @@ impl Host {
             std::hint::black_box(words.iter().fold(0, |sum: u32, word| sum.wrapping_add(*word)));
         };
         let write = |at: usize| scratch.store(at as u64, &chunk);
-        // Memory that was never touched is slow at first.
+        // Fault the pages in first: the first touch of fresh memory is slow.
         (0..BYTES).step_by(CHUNK).for_each(write);
         Ok(Host {
             random_ns,
@@ -57,10 +57,10 @@ impl Host {
         })
     }
 
-    /// Measured when it is first asked for, the same ever after in this process.
+    /// Returns the figures of this host, measured on the first call and then cached for the process.
     ///
     /// # Errors
-    /// As [`measure`](Host::measure).
+    /// Fails like [`measure`](Host::measure).
     pub fn get() -> Result<Host, MediaError> {
         static MEASURED: OnceLock<Host> = OnceLock::new();
         if let Some(host) = MEASURED.get() {
@@ -70,7 +70,7 @@ impl Host {
         Ok(MEASURED.get_or_init(|| host).clone())
     }
 
-    /// A host whose DRAM is that of a profile: for tests, whose times then do not depend on the machine.
+    /// Returns a host whose DRAM has the given figures. Tests use it to be independent of the machine.
     pub fn like(dram: &DeviceFigures) -> Host {
         Host {
             random_ns: dram.random_ns,
@@ -80,14 +80,14 @@ impl Host {
     }
 }
 
-/// Nanoseconds of a step of a walk through all lines in random order.
+/// Returns the nanoseconds per step of a pointer chase through all lines in random order.
 fn chase(next: &mut [u32]) -> f64 {
     const STEPS: usize = 2000;
     let lines = next.len() / WORDS_OF_LINE;
     for line in 0..lines {
         next[line * WORDS_OF_LINE] = (line * WORDS_OF_LINE) as u32;
     }
-    // One circle through all lines (Sattolo's shuffle).
+    // Link all lines into one cycle (Sattolo's shuffle).
     let mut random = SmallRng::seed_from_u64(1);
     for line in (1..lines).rev() {
         let other = random.random_range(0..line);
@@ -103,7 +103,7 @@ fn chase(next: &mut [u32]) -> f64 {
     time / STEPS as f64
 }
 
-/// GB/s of `threads` threads together that each call `each` for the chunks of a part of their own.
+/// Returns the total GB/s of `threads` threads that call `each` for the chunks of disjoint parts.
 fn bandwidth(threads: usize, each: &(impl Fn(usize) + Sync)) -> f64 {
     let part = BYTES / CHUNK / threads;
     let rate = |thread: usize| {
@@ -123,7 +123,7 @@ fn bandwidth(threads: usize, each: &(impl Fn(usize) + Sync)) -> f64 {
     })
 }
 
-/// The lower quartile of the nanoseconds that `count` calls take.
+/// Returns the lower quartile of the nanoseconds per call over `count` calls.
 fn quartile(count: usize, mut call: impl FnMut(usize)) -> f64 {
     let mut times: Vec<f64> = (0..count)
         .map(|number| {

@@ -1,59 +1,58 @@
-//! One thread's core as the model sees it: when each of its accesses starts and when it is complete.
+//! The model of one thread's core: when each of its accesses starts and completes.
 //!
 //! # The model
-//! - An access starts when the core asks for it, one of the core's misses is free, and the device's bandwidth allows; it
-//!   is complete after the latency of its kind. The lines of one touch overlap each other.
-//! - **Dependence.** The address of an access, and the work before it, come from the touch just before: the access starts
-//!   when that one is complete, and the work between the two is done after it. There are two exceptions, in which the address
-//!   is known without the touch before: a line that was one of the last few touched (the parent that is returned to,
-//!   the root of the next search), and the line directly behind the one before (the scan of a list).
-//! - **Window.** Past a touch that is independent of what is still awaited the core goes on, but no further than a window of work
-//!   (what fits its reorder buffer) behind the oldest touch that is awaited. So independent misses a few
-//!   nanoseconds apart overlap, and no chain of dependent ones is ever shortened. With a window of 0 the core waits for
-//!   each touch.
-//! - What is read from front to back (`scan`) comes while the core works on it: see [`Scans`].
+//! - An access starts when the core issues it, a miss slot is free, and the device's bandwidth allows; it completes
+//!   after the latency of its kind. The lines of one touch overlap.
+//! - **Dependence.** The address of an access, and the work before it, depend on the touch just before: the access
+//!   starts when that touch completes, and the work between the two is done after it. In two cases the address is known
+//!   without the touch before: the line was touched recently (a parent that is revisited, the root of the next search),
+//!   or it directly follows the previous line (the scan of a list).
+//! - **Window.** The core continues past a touch that the next access does not depend on, but only by a window of work
+//!   (the size of its reorder buffer) behind the oldest pending touch. So independent misses a few nanoseconds apart
+//!   overlap, and a chain of dependent ones is never shortened. With a window of 0 the core waits for each touch.
+//! - Sequential reads (`scan`) are transferred while the core processes them; see [`SequentialReads`].
 //! - A prefetch does not make the core wait, but its address does (the rule of dependence).
 //!
-//! Time is a number of ticks, `now`, to which the work of the core is added from outside (`worked`).
+//! Time is a number of ticks, `now`, to which the caller adds the work of the core (`worked`).
 
-use crate::counts::Tallies;
-use crate::lanes::Shared;
-use crate::requests::{Asked, Requests};
-use crate::scans::Scans;
-use crate::stream::Streams;
+use crate::counts::ThreadCounters;
+use crate::device_requests::{DeviceRequests, Requester};
+use crate::scans::SequentialReads;
+use crate::shared::DeviceState;
+use crate::stream::StreamPrefetcher;
 
-/// Lines touched last.
+/// Length of the history of touched lines.
 const RECENT: usize = 8;
-/// Touches that are awaited while the core goes on.
+/// Touches that may be pending while the core continues.
 const AWAITED: usize = 8;
-/// Touches of more lines are only added up.
+/// Touches of this number of lines or more are modelled in total instead of line by line.
 pub(crate) const BULK: u64 = 16;
 
-/// The state of one core.
+/// The state of one modelled core.
 #[derive(Debug)]
-pub(crate) struct Lane {
-    /// The key of the thread it belongs to.
+pub(crate) struct CoreLane {
+    /// The key of the owning thread.
     pub(crate) owner: u64,
-    /// The core's time.
+    /// The core's time, in ticks.
     pub(crate) now: u64,
-    /// Work alone, without what was waited for.
+    /// Ticks of work alone, without stalls.
     pub(crate) work: u64,
-    /// When real time was last looked at.
+    /// Real time at which the model was last left.
     pub(crate) left: u64,
-    /// When the model was entered, in real time and in the core's.
+    /// Time at which the model was entered: real time in `entered`, the core's time in `before`.
     pub(crate) entered: u64,
     pub(crate) before: u64,
-    /// How far the core's time is behind real time.
+    /// Lag of the core's time behind real time.
     pub(crate) behind: u64,
-    /// Hits since then whose own cost is not taken off yet.
+    /// Hits since then whose overhead has not been subtracted yet.
     pub(crate) hits: u64,
-    /// What the model took from its caller and has not taken off the work yet.
+    /// Overhead that has not been subtracted from the caller's work yet.
     pub(crate) owed: u64,
-    /// Whether anything may be incomplete: then no short way is taken.
+    /// True if an access may be pending, which rules out the fast path.
     pub(crate) busy: bool,
     /// The line touched last.
     pub(crate) last: u64,
-    /// What the touch before is still short of at the time the core left it, and the work clock then.
+    /// Remaining latency of the previous touch when the core continued, and the work clock at that moment.
     pending: u64,
     pending_work: u64,
     awaited: [(u64, u64); AWAITED],
@@ -61,14 +60,14 @@ pub(crate) struct Lane {
     awaited_count: usize,
     recent: [u64; RECENT],
     next_recent: usize,
-    pub(crate) streams: Streams,
-    scans: Scans,
-    requests: Requests,
+    pub(crate) streams: StreamPrefetcher,
+    scans: SequentialReads,
+    requests: DeviceRequests,
 }
 
-impl Lane {
-    pub(crate) fn new(now: u64) -> Lane {
-        Lane {
+impl CoreLane {
+    pub(crate) fn new(now: u64) -> CoreLane {
+        CoreLane {
             owner: u64::MAX,
             now,
             work: 0,
@@ -87,25 +86,25 @@ impl Lane {
             awaited_count: 0,
             recent: [u64::MAX; RECENT],
             next_recent: 0,
-            streams: Streams::new(),
-            scans: Scans::new(),
-            requests: Requests::new(),
+            streams: StreamPrefetcher::new(),
+            scans: SequentialReads::new(),
+            requests: DeviceRequests::new(),
         }
     }
 
-    /// The time at which all that was touched is there.
+    /// Returns the time at which everything touched has arrived.
     pub(crate) fn position(&self) -> u64 {
         (self.now + self.pending).max(self.scans.ready)
     }
 
-    /// The core has worked.
+    /// Adds work of the core.
     #[inline(always)]
     pub(crate) fn worked(&mut self, ticks: u64) {
         self.now += ticks;
         self.work += ticks;
     }
 
-    /// Remembers that the line was touched.
+    /// Adds the line to the history of touched lines.
     #[inline(always)]
     pub(crate) fn remember(&mut self, line: u64) {
         self.last = line;
@@ -113,7 +112,7 @@ impl Lane {
         self.next_recent = (self.next_recent + 1) % RECENT;
     }
 
-    /// Waits for what the access to `line` needs: see the module's rules.
+    /// Waits for what the access to `line` depends on, following the rules of the module.
     #[inline(always)]
     fn depend(&mut self, line: u64, window: u64) {
         self.now = self.now.max(self.scans.ready);
@@ -158,27 +157,33 @@ impl Lane {
         self.awaited_count += 1;
     }
 
-    /// Touches lines; returns whether the device had to serve one. The core's work up to here is already added.
+    /// Touches lines; returns true if the device served one. The caller has already added the core's work up to here.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) -> bool {
+    pub(crate) fn touch(
+        &mut self,
+        shared: &DeviceState,
+        counters: &ThreadCounters,
+        first: u64,
+        last: u64,
+    ) -> bool {
         let model = &shared.model;
         self.depend(first, model.window);
         let (mut ready, mut missed) = (self.now, false);
         if last - first >= BULK {
-            ready = self.bulk(shared, tallies, first, last);
+            ready = self.bulk(shared, counters, first, last);
             missed = true;
         } else {
             for line in first..=last {
                 let hit = shared.cache.access(line);
                 if hit {
-                    tallies.hits.add(1);
+                    counters.hits.add(1);
                     ready = ready.max(self.requests.complete_after(line, self.now));
                 } else {
                     missed = true;
-                    ready = ready.max(self.request(shared, tallies, line, Asked::ByCore));
+                    ready = ready.max(self.request(shared, counters, line, Requester::Core));
                 }
                 if model.ahead > 0 {
-                    self.run_ahead(shared, tallies, line, !hit);
+                    self.run_ahead(shared, counters, line, !hit);
                 }
             }
         }
@@ -187,11 +192,11 @@ impl Lane {
         missed
     }
 
-    /// Touches lines whose addresses are all known; returns whether the device had to serve one.
+    /// Touches independent lines; returns true if the device served one.
     pub(crate) fn touch_each(
         &mut self,
-        shared: &Shared,
-        tallies: &Tallies,
+        shared: &DeviceState,
+        counters: &ThreadCounters,
         lines: impl Iterator<Item = u64>,
     ) -> bool {
         let mut missed = false;
@@ -205,11 +210,11 @@ impl Lane {
             }
             before = Some(line);
             if shared.cache.access(line) {
-                tallies.hits.add(1);
+                counters.hits.add(1);
                 ready = ready.max(self.requests.complete_after(line, self.now));
             } else {
                 missed = true;
-                ready = ready.max(self.request(shared, tallies, line, Asked::ByCore));
+                ready = ready.max(self.request(shared, counters, line, Requester::Core));
             }
         }
         if let Some(last) = before {
@@ -219,7 +224,7 @@ impl Lane {
         missed
     }
 
-    /// What was touched is there at `ready`.
+    /// Makes the touched lines pending until `ready`.
     #[inline(always)]
     fn await_until(&mut self, ready: u64, window: u64) {
         if window == 0 {
@@ -231,13 +236,13 @@ impl Lane {
         self.busy = self.pending > 0 || self.awaited_count > 0 || self.requests.any(self.now);
     }
 
-    /// Begins to read lines from front to back.
-    pub(crate) fn scan(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
+    /// Starts a sequential read.
+    pub(crate) fn scan(&mut self, shared: &DeviceState, counters: &ThreadCounters, first: u64, last: u64) {
         self.depend(first, shared.model.window);
         let (now, behind) = (self.now, self.behind);
         let requests = &mut self.requests;
         let fetch = |first, last| {
-            let (ready, missed) = requests.bulk(shared, tallies, (now, behind), first, last);
+            let (ready, missed) = requests.bulk(shared, counters, (now, behind), first, last);
             (missed > 0).then_some(ready)
         };
         self.now = (self.scans).read(now, (first, last), shared.model.ahead as u64, fetch);
@@ -245,63 +250,76 @@ impl Lane {
         self.busy = true;
     }
 
-    /// Starts to fetch lines that a scan is to read next.
-    pub(crate) fn scan_ahead(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
+    /// Starts to fetch lines that a sequential read is expected to reach next.
+    pub(crate) fn scan_ahead(
+        &mut self,
+        shared: &DeviceState,
+        counters: &ThreadCounters,
+        first: u64,
+        last: u64,
+    ) {
         let (now, behind) = (self.now, self.behind);
         let requests = &mut self.requests;
         self.scans.prefetch(first, last, |first, last| {
-            let (ready, missed) = requests.bulk(shared, tallies, (now, behind), first, last);
+            let (ready, missed) = requests.bulk(shared, counters, (now, behind), first, last);
             (missed > 0).then_some(ready)
         });
     }
 
-    /// Starts the access to a line, if the cache has not got it.
+    /// Starts to fetch a line that missed the cache.
     #[inline(always)]
-    pub(crate) fn prefetch(&mut self, shared: &Shared, tallies: &Tallies, line: u64) {
+    pub(crate) fn prefetch(&mut self, shared: &DeviceState, counters: &ThreadCounters, line: u64) {
         self.depend(line, shared.model.window);
-        self.request(shared, tallies, line, Asked::ByCore);
+        self.request(shared, counters, line, Requester::Core);
         self.busy = true;
     }
 
-    fn run_ahead(&mut self, shared: &Shared, tallies: &Tallies, line: u64, missed: bool) {
+    fn run_ahead(&mut self, shared: &DeviceState, counters: &ThreadCounters, line: u64, missed: bool) {
         for ahead in self.streams.touched(line, missed, shared.model.ahead) {
             if !shared.cache.access(ahead) {
-                tallies.streamed.add(1);
-                self.request(shared, tallies, ahead, Asked::Ahead);
+                counters.streamed.add(1);
+                self.request(shared, counters, ahead, Requester::StreamPrefetcher);
             }
         }
     }
 
-    /// Starts an access that the device serves; returns when it is complete.
+    /// Requests a line from the device; returns the time at which it arrives.
     #[inline(always)]
-    fn request(&mut self, shared: &Shared, tallies: &Tallies, line: u64, asked: Asked) -> u64 {
+    fn request(
+        &mut self,
+        shared: &DeviceState,
+        counters: &ThreadCounters,
+        line: u64,
+        requester: Requester,
+    ) -> u64 {
         let (now, behind) = (self.now, self.behind);
-        self.requests.start(shared, tallies, (now, behind), line, asked)
+        self.requests
+            .start(shared, counters, (now, behind), line, requester)
     }
 
-    /// Many lines at once. What reading them takes on the host itself is not added to what the device takes.
-    fn bulk(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) -> u64 {
+    /// Requests many lines at once. The time that the host itself takes to read them is part of the device's time.
+    fn bulk(&mut self, shared: &DeviceState, counters: &ThreadCounters, first: u64, last: u64) -> u64 {
         let (now, behind) = (self.now, self.behind);
-        let (ready, missed) = self.requests.bulk(shared, tallies, (now, behind), first, last);
+        let (ready, missed) = self.requests.bulk(shared, counters, (now, behind), first, last);
         self.streams.expect(last + 1);
         ready
             .saturating_sub(missed * shared.model.host_line)
             .max(self.now)
     }
 
-    /// Lines on their way to the device.
-    pub(crate) fn flush(&mut self, shared: &Shared, tallies: &Tallies, first: u64, last: u64) {
+    /// Writes lines back to the device.
+    pub(crate) fn flush(&mut self, shared: &DeviceState, counters: &ThreadCounters, first: u64, last: u64) {
         let (now, behind) = (self.now, self.behind);
-        self.now = self.requests.flush(shared, tallies, (now, behind), first, last);
+        self.now = self.requests.flush(shared, counters, (now, behind), first, last);
     }
 
-    /// Waits until what was flushed is accepted.
-    pub(crate) fn fence(&mut self, tallies: &Tallies) {
-        tallies.fences.add(1);
+    /// Waits until the device has accepted the flushed lines.
+    pub(crate) fn fence(&mut self, counters: &ThreadCounters) {
+        counters.fences.add(1);
         self.now = self.now.max(self.requests.accepted());
     }
 
-    /// Waits for everything that was touched.
+    /// Waits until everything touched has arrived.
     pub(crate) fn settle(&mut self) {
         self.now = self.position();
         self.pending = 0;

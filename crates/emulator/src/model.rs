@@ -1,4 +1,4 @@
-//! A profile, a host and a core turned into times that the model adds up: [`Model`].
+//! A profile, a host and a core converted to the ticks that the model adds up: [`TimingModel`].
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,16 @@ use crate::Host;
 use crate::profile::{DeviceFigures, DeviceProfile};
 use halocline_media::LINE;
 
-/// What a core can do at once. None of it is from the reference; the defaults are those of the cores it used.
+/// Parallelism of a core. The values are not from the reference; the defaults are those of the cores it used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CoreShape {
-    /// Misses in flight.
+    /// Outstanding misses.
     pub misses: usize,
-    /// Nanoseconds of work that the core does while it waits for a line: what fits its reorder buffer (224 entries).
+    /// Nanoseconds of work that the core does while it waits for a line: the capacity of its reorder buffer (224
+    /// entries).
     pub window_ns: f64,
-    /// Lines that the stream prefetcher runs ahead of sequential reads, at most 64, across pages; 0 without one. `None`: as many
-    /// as one core needs to use all the bandwidth that its profile gives it.
+    /// Lines that the stream prefetcher runs ahead of sequential reads, at most 64, across pages; 0 disables it. `None`
+    /// chooses as many as one core needs to use the full bandwidth of its profile.
     pub ahead: Option<usize>,
 }
 
@@ -28,42 +29,42 @@ impl Default for CoreShape {
     }
 }
 
-/// The most lines the stream prefetcher runs ahead.
+/// Upper bound of the lines that the stream prefetcher runs ahead.
 pub(crate) const MOST_AHEAD: usize = 64;
-/// The most misses of a core.
+/// Upper bound of a core's outstanding misses.
 pub(crate) const MOST_MISSES: usize = 64;
 
-/// Times in ticks.
+/// Latencies and bandwidths in ticks.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub(crate) struct TimingModel {
     pub(crate) ticks_per_ns: f64,
     pub(crate) random: u64,
     pub(crate) next_unit: u64,
     pub(crate) buffered: u64,
     pub(crate) write: u64,
-    /// A line's number shifted by this is its unit's.
+    /// Right shift that converts a line number to a unit number.
     pub(crate) unit_shift: u32,
-    /// What the host itself takes to read a line in sequence, where real time passes while it does.
+    /// Ticks that the host itself takes to read a line in sequence; 0 on a virtual clock.
     pub(crate) host_line: u64,
     pub(crate) window: u64,
     pub(crate) misses: usize,
-    /// Lines the stream prefetcher runs ahead; 0 without one.
+    /// Lines that the stream prefetcher runs ahead; 0 disables it.
     pub(crate) ahead: usize,
-    /// Ticks of a unit for each of `n` threads, at index `n - 1`.
+    /// Ticks per unit when `n` threads share the device, at index `n - 1`.
     read_unit: Vec<u64>,
     write_unit: Vec<u64>,
 }
 
-impl Model {
+impl TimingModel {
     pub(crate) fn new(
         profile: &DeviceProfile,
         host: Option<&Host>,
         core: CoreShape,
         ticks_per_ns: f64,
-    ) -> Model {
+    ) -> TimingModel {
         let ticks = |ns: f64| (ns * ticks_per_ns).round() as u64;
         let DeviceProfile { device, dram, .. } = profile;
-        // The host's random read stands for the profile's; so do the other latencies, in the same proportion.
+        // Map the profile's random DRAM read to the host's, and scale the other latencies in the same proportion.
         let scale = host.map_or(1.0, |host| host.random_ns / dram.random_ns);
         let rates = |of: fn(&DeviceFigures) -> &[f64], measured: Option<&[f64]>| {
             let by_threads = |list: &[f64], n: usize| list[n.min(list.len()) - 1];
@@ -89,7 +90,7 @@ impl Model {
         let random = ticks(device.random_ns * scale);
         let for_bandwidth = random * lines_of_unit / read_unit[0] + 2 * lines_of_unit;
         let for_bandwidth = for_bandwidth.clamp(16, MOST_AHEAD as u64) as usize;
-        Model {
+        TimingModel {
             ticks_per_ns,
             random,
             next_unit: ticks(device.next_unit_ns * scale),
@@ -105,13 +106,13 @@ impl Model {
         }
     }
 
-    /// Ticks between two units that one of so many threads reads.
+    /// Returns the ticks between two unit reads of one of `threads` threads.
     #[inline(always)]
     pub(crate) fn read_unit(&self, threads: usize) -> u64 {
         self.read_unit[threads.clamp(1, self.read_unit.len()) - 1]
     }
 
-    /// Ticks between two units that one of so many threads writes.
+    /// Returns the ticks between two unit writes of one of `threads` threads.
     #[inline(always)]
     pub(crate) fn write_unit(&self, threads: usize) -> u64 {
         self.write_unit[threads.clamp(1, self.write_unit.len()) - 1]

@@ -1,10 +1,10 @@
-//! The device as the observer of a medium's slices: see [`AccessObserver`].
+//! [`AccessObserver`] of a medium's slices, implemented by the device.
 
 use std::time::Duration;
 
 use halocline_media::AccessObserver;
 
-use crate::{Clock, Device};
+use crate::{ClockMode, Device};
 
 impl AccessObserver for Device {
     fn touch(&self, address: u64, bytes: &[u8]) {
@@ -30,8 +30,8 @@ impl AccessObserver for Device {
     fn thread_time(&self) -> Duration {
         self.settle();
         match self.spec().clock {
-            Clock::Virtual => self.own_spent(),
-            Clock::Delay => self.elapsed().saturating_sub(self.own_overrun()),
+            ClockMode::Virtual => self.own_spent(),
+            ClockMode::Delay => self.elapsed().saturating_sub(self.own_overrun()),
         }
     }
 }

@@ -1,7 +1,6 @@
-//! What a device can do, in numbers: [`DeviceProfile`].
+//! The performance of a device in numbers: [`DeviceProfile`].
 //!
-//! A profile is also read from a JSON file with the fields of [`DeviceProfile`]; docs/architecture.md has an
-//! example.
+//! A profile can be read from a JSON file with the fields of [`DeviceProfile`]; docs/architecture.md has an example.
 
 use std::path::Path;
 
@@ -10,43 +9,44 @@ use serde::{Deserialize, Serialize};
 use crate::EmulatedError;
 use halocline_media::LINE;
 
-/// Latencies and bandwidths of one kind of memory, as its users see them.
+/// Latencies and bandwidths of one kind of memory, as seen by software.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceFigures {
-    /// Nanoseconds to read a line of a unit that the device does not have in its buffer.
+    /// Nanoseconds to read a line whose unit is not in the device's buffer.
     pub random_ns: f64,
-    /// Nanoseconds to read a line of the unit right behind the one read before, not in the buffer.
+    /// Nanoseconds to read a line of the unit directly behind the one read before, not in the buffer.
     pub next_unit_ns: f64,
-    /// Nanoseconds to read a line of a unit in the device's buffer.
+    /// Nanoseconds to read a line whose unit is in the device's buffer.
     pub buffered_ns: f64,
     /// Nanoseconds until a flushed line is accepted, which is what a fence waits for.
     pub write_ns: f64,
-    /// Sequential reading, GB/s of all threads together, by thread count: the figure for `n` threads at index `n - 1`;
-    /// more threads than figures get the last one.
+    /// Sequential read bandwidth of all threads together in GB/s: the figure for `n` threads at index `n - 1`. The last
+    /// figure applies to all larger thread counts.
     pub read_gbps: Vec<f64>,
-    /// Sequential writing, as `read_gbps`.
+    /// Sequential write bandwidth, in the format of `read_gbps`.
     pub write_gbps: Vec<f64>,
 }
 
-/// A device and the DRAM it is compared with. The ratios between the two are what an emulation keeps.
+/// A device and the DRAM it is compared with. An emulation keeps the ratios between the two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceProfile {
-    /// What it is called in output.
+    /// The name shown in output.
     pub name: String,
-    /// Bytes the device reads or writes at once, a power of two and at least a line.
+    /// Bytes per access of the device: a power of two, at least a line.
     pub unit: u64,
-    /// Units in the device's buffer. Reads of a buffered unit are short, flushes to it are combined into one write.
+    /// Units in the device's buffer. Reads of a buffered unit are faster, and flushes to it are combined into one
+    /// write.
     pub buffer_units: u32,
-    /// The device.
+    /// Figures of the device.
     pub device: DeviceFigures,
-    /// The DRAM of the machine the figures come from.
+    /// Figures of the DRAM in the machine that the device was measured in.
     pub dram: DeviceFigures,
 }
 
-/// The DRAM of the reference's machine. From the reference: 90 and 80 ns, 85 and 46 GB/s. Not from it: `write_ns`
-/// (a flush is accepted by the memory controller in about as long as a read takes).
+/// Returns the DRAM of the reference's machine. From the reference: 90 and 80 ns, 85 and 46 GB/s. Not from it:
+/// `write_ns` (the memory controller accepts a flush in about the time of a read).
 fn reference_dram() -> DeviceFigures {
     DeviceFigures {
         random_ns: 90.0,
@@ -59,12 +59,12 @@ fn reference_dram() -> DeviceFigures {
 }
 
 impl DeviceProfile {
-    /// The names of the built-in profiles.
+    /// Returns the names of the built-in profiles.
     pub fn names() -> [&'static str; 4] {
         ["dram", "optane", "cxl", "nvme"]
     }
 
-    /// DRAM: the device is the same as what it is compared with.
+    /// Returns DRAM: the device equals the DRAM that it is compared with.
     pub fn dram() -> DeviceProfile {
         DeviceProfile {
             name: "dram".into(),
@@ -75,13 +75,13 @@ impl DeviceProfile {
         }
     }
 
-    /// Optane DC persistent memory. From the reference: random reads of 325 ns, sequential ones of 175 ns, 32 GB/s read,
-    /// 13 GB/s written, units of 256 B.
+    /// Returns Optane DC persistent memory. From the reference: random reads of 325 ns, sequential ones of 175 ns, 32
+    /// GB/s read, 13 GB/s written, units of 256 B.
     ///
-    /// Derived: a sequential reader finds three lines of four in the buffer, so these take (4 * 175 - 325) / 3 = 125 ns.
-    /// Not from the reference: 64 units (16 KiB) of buffer, and a flush accepted within 94 ns (both as published by others
-    /// who measured the device). The bandwidths are the largest measured; how they grow with threads is not in the
-    /// reference, so the ratio to DRAM is the same for every count.
+    /// Derived: a sequential reader finds three lines of four in the buffer, so these take (4 * 175 - 325) / 3 = 125
+    /// ns. Not from the reference: 64 units (16 KiB) of buffer, and a flush accepted within 94 ns (both from published
+    /// measurements of the device). The bandwidths are the largest measured; the reference does not say how they grow
+    /// with threads, so the ratio to DRAM is the same for every thread count.
     pub fn optane() -> DeviceProfile {
         DeviceProfile {
             name: "optane".into(),
@@ -99,8 +99,8 @@ impl DeviceProfile {
         }
     }
 
-    /// Memory behind CXL. None of its figures is from the reference: about twice the latency of local DRAM, and the
-    /// bandwidth of one x8 link, beside the reference's DRAM.
+    /// Returns memory behind CXL. None of its figures is from the reference: about twice the latency of local DRAM, and
+    /// the bandwidth of one x8 link, compared with the reference's DRAM.
     pub fn cxl() -> DeviceProfile {
         DeviceProfile {
             name: "cxl".into(),
@@ -118,8 +118,9 @@ impl DeviceProfile {
         }
     }
 
-    /// NAND flash behind NVMe, read through mapped pages. From the reference: 200 and 16 us, 3 and 0.6 GB/s. Not from it:
-    /// pages of 4 KiB, a line of a page that is there costs what DRAM does, 4096 pages (16 MiB) stay, 20 us for a write.
+    /// Returns NAND flash behind NVMe, read through mapped pages. From the reference: 200 and 16 us, 3 and 0.6 GB/s.
+    /// Not from it: pages of 4 KiB, DRAM latency for a line of a resident page, 4096 resident pages (16 MiB), 20 us per
+    /// write.
     pub fn nvme() -> DeviceProfile {
         DeviceProfile {
             name: "nvme".into(),
@@ -137,10 +138,10 @@ impl DeviceProfile {
         }
     }
 
-    /// The built-in profile of that name, or the one in the JSON file at that path.
+    /// Returns the built-in profile of that name, or reads one from the JSON file at that path.
     ///
     /// # Errors
-    /// [`EmulatedError::UnknownProfile`] when it is neither; what is wrong with the file.
+    /// [`EmulatedError::UnknownProfile`] if it is neither, or an error that describes the defect of the file.
     pub fn find(name_or_json_file: &str) -> Result<DeviceProfile, EmulatedError> {
         let profile = match name_or_json_file {
             "dram" => DeviceProfile::dram(),
@@ -157,10 +158,10 @@ impl DeviceProfile {
         profile.validated()
     }
 
-    /// Checks the figures.
+    /// Checks that all figures are in range.
     ///
     /// # Errors
-    /// [`EmulatedError::Figure`].
+    /// [`EmulatedError::Figure`] names the first figure that is not.
     pub fn validated(self) -> Result<DeviceProfile, EmulatedError> {
         let wrong = |field, value, must| EmulatedError::Figure {
             name: self.name.clone(),
@@ -194,11 +195,7 @@ impl DeviceProfile {
                 .chain(of_lists("write_gbps", &figures.write_gbps));
             for (field, value) in times.into_iter().chain(rates) {
                 if !(value > 0.0 && value < 1e9) {
-                    return Err(wrong(
-                        field,
-                        value,
-                        "more than 0 and less than a thousand million",
-                    ));
+                    return Err(wrong(field, value, "more than 0 and less than 1e9"));
                 }
             }
         }

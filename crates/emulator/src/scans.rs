@@ -1,30 +1,31 @@
-//! Bytes that are read from front to back while the core works on them: what is on its way, and what was fetched ahead.
+//! Sequential reads that overlap with the processing of the bytes.
 //!
-//! A core reads such bytes line by line, and its stream prefetcher keeps some lines ahead of it, across as many places as
-//! are read in turn (the columns of a table). So the device's transfer goes on beside the work: the core is done with a
-//! stretch when both are. It waits at once only for the first line of a place where nothing was fetched ahead.
+//! A core reads such bytes line by line, and its stream prefetcher keeps some lines ahead of it, at as many positions
+//! as are read in turn (the columns of a table). The device's transfer overlaps with the processing: the core has
+//! finished a range when both have. It waits immediately only for the first line of a range of which nothing was
+//! fetched ahead.
 
 use std::collections::VecDeque;
 
-/// Places that the stream prefetcher follows at once.
+/// Read positions that the stream prefetcher follows at once.
 const FRONTS: usize = 16;
 
-/// Where reading on is expected.
+/// A position at which a sequential read is expected to continue.
 #[derive(Debug, Default)]
-struct Front {
-    /// The line behind what was read.
+struct ReadFront {
+    /// The line behind the last one read.
     next: u64,
-    /// Lines from there on that have been asked for: up to which line, and when they are there.
+    /// Requested lines from `next` on, as pairs of end line (exclusive) and arrival time.
     ahead: VecDeque<(u64, u64)>,
 }
 
-impl Front {
-    /// The first line that was not asked for.
+impl ReadFront {
+    /// Returns the first line that has not been requested.
     fn asked(&self) -> u64 {
         self.ahead.back().map_or(self.next, |(end, _)| *end)
     }
 
-    /// Keeps so many lines on their way.
+    /// Requests lines until `lines` of them are in flight or have arrived.
     fn fetch_ahead(&mut self, lines: u64, mut fetch: impl FnMut(u64, u64) -> Option<u64>) {
         let (from, end) = (self.asked(), self.next + lines);
         if from < end {
@@ -34,25 +35,26 @@ impl Front {
     }
 }
 
-/// The places that one core reads on at.
+/// The read positions of one core.
 #[derive(Debug)]
-pub(crate) struct Scans {
-    /// Those read last come last.
-    fronts: Vec<Front>,
-    /// When all that is being read is there.
+pub(crate) struct SequentialReads {
+    /// Positions in order of use, most recent last.
+    fronts: Vec<ReadFront>,
+    /// Time at which everything being read has arrived.
     pub(crate) ready: u64,
 }
 
-impl Scans {
-    pub(crate) fn new() -> Scans {
-        Scans {
+impl SequentialReads {
+    pub(crate) fn new() -> SequentialReads {
+        SequentialReads {
             fronts: Vec::new(),
             ready: 0,
         }
     }
 
-    /// Reads lines `first..=last`. `fetch` asks the device for lines and says when the last of them is there, or `None` if the
-    /// cache has all of them. Returns when the core can begin; when it can be done, at the earliest, is `ready`.
+    /// Reads lines `first..=last`. `fetch` requests lines from the device and returns the arrival time of the last one,
+    /// or `None` if the cache has all of them. Returns the time at which the core can begin; `ready` is then the
+    /// earliest time at which it can finish.
     pub(crate) fn read(
         &mut self,
         now: u64,
@@ -60,18 +62,18 @@ impl Scans {
         lines_ahead: u64,
         mut fetch: impl FnMut(u64, u64) -> Option<u64>,
     ) -> u64 {
-        let expected = |front: &Front| front.next <= first && first <= front.asked() && lines_ahead > 0;
+        let expected = |front: &ReadFront| front.next <= first && first <= front.asked() && lines_ahead > 0;
         let Some(at) = self.fronts.iter().position(expected) else {
             let begin = fetch(first, first);
             let rest = (first < last).then(|| fetch(first + 1, last)).flatten();
             if begin.or(rest).is_some() && lines_ahead > 0 {
                 let mut front = match self.fronts.len() < FRONTS {
-                    true => Front::default(),
+                    true => ReadFront::default(),
                     false => self.fronts.remove(0),
                 };
                 front.next = last + 1;
                 front.ahead.clear();
-                // As far as it has got by then, being twice as far ahead at each few lines.
+                // The prefetcher ramps up within the range, so it is at most the range's length ahead by now.
                 front.fetch_ahead(lines_ahead.min(last + 1 - first), fetch);
                 self.fronts.push(front);
             }
@@ -105,9 +107,9 @@ impl Scans {
         now
     }
 
-    /// Fetches lines `first..=last`, if some before them are ahead of a front or were read last.
+    /// Fetches up to line `last` if `first` lies at a read position or within its prefetched range.
     pub(crate) fn prefetch(&mut self, first: u64, last: u64, fetch: impl FnMut(u64, u64) -> Option<u64>) {
-        let expected = |front: &Front| front.next <= first && first <= front.asked();
+        let expected = |front: &ReadFront| front.next <= first && first <= front.asked();
         if let Some(at) = self.fronts.iter().position(expected) {
             let front = &mut self.fronts[at];
             front.fetch_ahead(last + 1 - front.next, fetch);

@@ -1,4 +1,4 @@
-//! The description of an emulated medium, and how it is written: [`EmulatedSpec`].
+//! The specification of an emulated medium and its textual form: [`EmulatedSpec`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,44 +7,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CacheShape, CoreShape, DeviceProfile, EmulatedError, Host};
 
-/// The most lines a stream prefetcher can be said to run ahead.
+/// Upper bound of the `ahead` option.
 const MOST_AHEAD: u64 = crate::model::MOST_AHEAD as u64;
 
-/// Where the modelled time goes.
+/// The clock that modelled time is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Clock {
-    /// A clock of its own ([`Device::elapsed`](crate::Device::elapsed)): nothing waits, and one thread's times are the
-    /// same in every run.
+pub enum ClockMode {
+    /// A virtual clock ([`Device::elapsed`](crate::Device::elapsed)). Accesses do not wait, and a single thread's times
+    /// are the same in every run.
     Virtual,
-    /// Real time: accesses wait until they would be complete.
+    /// Real time. Accesses wait until they would have completed.
     Delay,
 }
 
-/// An emulated medium: `emulated:PROFILE[:virtual|:delay][:absolute][:cache=MIB][:ahead=LINES]` as text, where the profile is
-/// a built-in name or the path of a JSON file, and `ahead` the core's prefetching.
+/// An emulated medium. Its textual form is `emulated:PROFILE[:virtual|:delay][:absolute][:cache=MIB][:ahead=LINES]`,
+/// where the profile is a built-in name or the path of a JSON file, and `ahead` limits the core's stream prefetcher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmulatedSpec {
     /// The device.
     pub profile: DeviceProfile,
-    /// Where its time goes.
-    pub clock: Clock,
-    /// Whether the profile's figures are taken as they are, not in proportion to this host's DRAM.
+    /// The clock of its accesses.
+    pub clock: ClockMode,
+    /// True to use the profile's figures unchanged instead of in proportion to this host's DRAM.
     pub absolute: bool,
-    /// The cache above the device.
+    /// The modelled cache above the device.
     pub cache: CacheShape,
-    /// The core above the cache.
+    /// The modelled core above the cache.
     pub core: CoreShape,
-    /// The host to be relative to, instead of this one as measured.
+    /// Figures of the host to scale to; `None` measures this host.
     pub host: Option<Host>,
 }
 
 impl EmulatedSpec {
-    /// A device of that profile: delays for real, relative, below this host's cache.
+    /// Returns a relative device with that profile, real delays, and this host's cache.
     pub fn new(profile: DeviceProfile) -> EmulatedSpec {
         EmulatedSpec {
             profile,
-            clock: Clock::Delay,
+            clock: ClockMode::Delay,
             absolute: false,
             cache: CacheShape::host(),
             core: CoreShape::default(),
@@ -70,8 +70,8 @@ impl FromStr for EmulatedSpec {
                 option: option.to_owned(),
             };
             match option {
-                "virtual" => spec.clock = Clock::Virtual,
-                "delay" => spec.clock = Clock::Delay,
+                "virtual" => spec.clock = ClockMode::Virtual,
+                "delay" => spec.clock = ClockMode::Delay,
                 "absolute" => spec.absolute = true,
                 _ => {
                     let (name, number) = option.split_once('=').ok_or_else(unknown)?;
@@ -91,8 +91,8 @@ impl FromStr for EmulatedSpec {
 impl fmt::Display for EmulatedSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let clock = match self.clock {
-            Clock::Virtual => "virtual",
-            Clock::Delay => "delay",
+            ClockMode::Virtual => "virtual",
+            ClockMode::Delay => "delay",
         };
         write!(f, "emulated:{}:{clock}", self.profile.name)?;
         if self.absolute {

@@ -1,31 +1,31 @@
 //! The hardware's stream prefetcher: which lines to fetch ahead when lines are touched in ascending order.
 
-/// Lines of which the next one would start a stream.
+/// Candidate lines, each of which would start a stream.
 const CANDIDATES: usize = 16;
-/// Streams followed at once.
+/// Streams that are followed at once.
 const STREAMS: usize = 4;
-/// Lines a new stream runs ahead.
+/// Lines that a new stream runs ahead.
 const FIRST_AHEAD: u64 = 4;
 
-/// A line that missed makes the next one a candidate; when that misses, too, a stream begins. A stream is remembered by
-/// the line at which it has to run ahead again; when that one is skipped, the stream ends. It runs a few lines ahead at
-/// first and twice as far each time, up to the most it may, and does not stop at pages.
+/// A model of a stream prefetcher. A miss makes the next line a candidate; a miss of a candidate starts a stream. A
+/// stream is identified by the line that triggers its next fetch, and ends if that line is skipped. Its distance starts
+/// small and doubles with each fetch up to the maximum; it does not stop at page boundaries.
 #[derive(Debug)]
-pub(crate) struct Streams {
+pub(crate) struct StreamPrefetcher {
     candidates: [u64; CANDIDATES],
     next_candidate: usize,
-    /// The line that makes a stream run on.
+    /// Lines that trigger the next fetch of each stream.
     triggers: [u64; STREAMS],
-    /// The first line it has not asked for.
+    /// First line of each stream that has not been requested.
     ends: [u64; STREAMS],
-    /// Lines it runs ahead.
+    /// Distance of each stream, in lines.
     aheads: [u64; STREAMS],
     next_stream: usize,
 }
 
-impl Streams {
-    pub(crate) fn new() -> Streams {
-        Streams {
+impl StreamPrefetcher {
+    pub(crate) fn new() -> StreamPrefetcher {
+        StreamPrefetcher {
             candidates: [u64::MAX; CANDIDATES],
             next_candidate: 0,
             triggers: [u64::MAX; STREAMS],
@@ -35,7 +35,7 @@ impl Streams {
         }
     }
 
-    /// The lines to fetch now that `line` is touched; `missed` says that it was not in the cache.
+    /// Returns the lines to fetch after a touch of `line`, where `missed` is true if the cache did not hold it.
     #[inline(always)]
     pub(crate) fn touched(&mut self, line: u64, missed: bool, ahead: usize) -> std::ops::Range<u64> {
         let ahead = ahead as u64;
@@ -65,11 +65,11 @@ impl Streams {
         self.next_candidate = (self.next_candidate + 1) % CANDIDATES;
     }
 
-    /// Sets the line at which the stream runs on after `line`; returns the end of what it asks for now.
+    /// Sets the next trigger of a stream after a touch of `line`; returns the new end of its requested lines.
     #[inline(always)]
     fn run(&mut self, stream: usize, line: u64) -> u64 {
         let ahead = self.aheads[stream];
-        // A few lines at a time, always more than half of the way ahead.
+        // Fetch a few lines at a time, so that the stream stays more than half of its distance ahead.
         self.triggers[stream] = line + (ahead / 4).max(1);
         self.ends[stream] = line + 1 + ahead;
         self.ends[stream]

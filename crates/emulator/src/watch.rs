@@ -1,50 +1,49 @@
-//! How long something took that may have run on an emulated device: [`Watch`].
+//! A stopwatch for work that may run on an emulated device: [`Watch`].
 //!
-//! The computation of the model comes on top of the emulated delays. It is measured call by call (`overrun`),
-//! and a watch subtracts it; on a virtual clock a watch shows that clock.
+//! The computation of the model comes on top of the emulated delays. The device measures it call by call (`overrun`),
+//! and a watch subtracts it; on a virtual clock a watch reads that clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{Clock, Counts, Device};
+use crate::{ClockMode, Counts, Device};
 
-/// Measures a time from [`start`](Watch::start) on. What the emulation computes itself does not count:
-/// - without a device it is what a clock on the wall shows;
-/// - where accesses are delayed it is that without the [`overrun`](Device::overrun) of the thread that had most of it:
-///   several threads run over beside each other, so taking off the sum would take off too much;
-/// - on a virtual clock it is the device's time alone, to which no work of the CPU goes: that of the thread that had most
-///   of it.
+/// Measures the time since [`start`](Watch::start), without the overhead of the emulation:
+/// - without a device, the elapsed real time;
+/// - with delays in real time, the elapsed time minus the largest [`overrun`](Device::overrun) of a thread: threads
+///   overrun concurrently, so subtracting the sum would subtract too much;
+/// - on a virtual clock, the largest time of a thread on the device alone, without CPU work.
 #[derive(Debug)]
 pub struct Watch {
     device: Option<Arc<Device>>,
     own: bool,
     start: Instant,
-    /// Of each thread: on a virtual clock the time it spent, else what it ran over.
+    /// Per thread, at the start: the time spent on a virtual clock, otherwise the overrun.
     threads: Vec<Duration>,
     counts: Counts,
     waited: Duration,
 }
 
-/// What a [`Watch`] shows.
+/// A reading of a [`Watch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lap {
-    /// The time that something took.
+    /// The elapsed time.
     pub time: Duration,
-    /// What was taken off the real time.
+    /// Overhead that was subtracted from real time.
     pub overrun: Duration,
-    /// What the device did meanwhile, for all threads.
+    /// Accesses of all threads in that time.
     pub counts: Counts,
-    /// What all threads together [waited](Device::waited) for it meanwhile; it is part of their time.
+    /// Time for which all threads together [waited](Device::waited) for the device; it is part of their time.
     pub waited: Duration,
 }
 
 impl Watch {
-    /// Begins now.
+    /// Starts a watch over all threads.
     pub fn start(device: Option<&Arc<Device>>) -> Watch {
         Watch::begin(device, false)
     }
 
-    /// As [`start`](Watch::start) for what this thread does alone: others may use the device meanwhile.
+    /// Starts a watch over this thread alone, while others may use the device.
     pub fn start_alone(device: Option<&Arc<Device>>) -> Watch {
         Watch::begin(device, true)
     }
@@ -60,12 +59,12 @@ impl Watch {
         }
     }
 
-    /// The time up to now, when all that this thread has touched is there.
+    /// Returns the elapsed time, after waiting until everything that this thread has touched has arrived.
     pub fn elapsed(&self) -> Duration {
         self.lap().time
     }
 
-    /// The same, with what it is made of.
+    /// Returns the elapsed time like [`elapsed`](Watch::elapsed), with its components.
     pub fn lap(&self) -> Lap {
         let Some(device) = &self.device else {
             return Lap {
@@ -81,8 +80,8 @@ impl Watch {
         let most = threads.map(|(thread, after)| after.saturating_sub(before(thread)));
         let most = most.max().unwrap_or_default();
         let (time, overrun) = match device.spec().clock {
-            Clock::Virtual => (most, Duration::ZERO),
-            Clock::Delay => (real.saturating_sub(most), most.min(real)),
+            ClockMode::Virtual => (most, Duration::ZERO),
+            ClockMode::Delay => (real.saturating_sub(most), most.min(real)),
         };
         Lap {
             time,
@@ -95,8 +94,8 @@ impl Watch {
 
 fn threads(device: &Device, own: bool) -> Vec<Duration> {
     match (device.spec().clock, own) {
-        (Clock::Virtual, _) => device.spent(),
-        (Clock::Delay, true) => vec![device.own_overrun()],
-        (Clock::Delay, false) => device.overruns(),
+        (ClockMode::Virtual, _) => device.spent(),
+        (ClockMode::Delay, true) => vec![device.own_overrun()],
+        (ClockMode::Delay, false) => device.overruns(),
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use halocline_emulator::CoreShape;
 use halocline_emulator::{
-    CacheShape, Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Host, Watch,
+    CacheShape, ClockMode, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Host, Watch,
 };
-use halocline_media::{Bytes, Dram, LINE, MediumAccess, MediumBackend};
+use halocline_media::{Bytes, Dram, LINE};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -18,7 +18,7 @@ const REGION: u64 = 512 * MIB;
 
 fn spec(profile: DeviceProfile, core: CoreShape) -> EmulatedSpec {
     EmulatedSpec {
-        clock: Clock::Virtual,
+        clock: ClockMode::Virtual,
         cache: CacheShape::with_bytes(14 * MIB),
         host: Some(Host::like(&profile.dram)),
         core,
@@ -30,7 +30,7 @@ fn device(profile: DeviceProfile) -> Arc<Device> {
     Device::new(&spec(profile, CoreShape::default())).unwrap()
 }
 
-/// Nanoseconds on the virtual clock for each of `count` calls, with what was counted meanwhile.
+/// Returns the nanoseconds on the virtual clock per call over `count` calls, and the counts of the whole run.
 fn each(device: &Device, count: u64, mut act: impl FnMut(u64)) -> (f64, Counts) {
     let (before, counts) = (device.elapsed(), device.counts());
     (0..count).for_each(&mut act);
@@ -46,7 +46,7 @@ fn about(is: f64, wanted: f64, percent: f64, what: &str) {
     );
 }
 
-/// Places that are in no order, each in another unit.
+/// Returns addresses in random order, each in a different unit.
 fn random_place(step: u64) -> u64 {
     step.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (REGION / 4096) * 4096
 }
@@ -82,8 +82,8 @@ fn work_between_dependent_accesses_comes_on_top() {
 
 #[test]
 fn a_search_loop_overlaps_what_does_not_depend_on_each_other() {
-    // One list is read again and again, and at each of its entries a child somewhere else: the addresses of the children
-    // are known without the children.
+    // One list is read again and again, and at each of its entries a child somewhere else: the addresses of the
+    // children are known without the children.
     let cost = |window_ns: f64, work: u64| {
         let core = CoreShape {
             window_ns,
@@ -101,10 +101,10 @@ fn a_search_loop_overlaps_what_does_not_depend_on_each_other() {
         ns
     };
     about(cost(0.0, 20), 345.0, 1.0, "without a window");
-    // Three children within 50 ns of work: after the first is there, the core goes on.
+    // Three children within 50 ns of work: the core continues once the first has arrived.
     let overlapped = cost(50.0, 20);
     assert!((345.0 / 4.0..345.0 / 2.0).contains(&overlapped), "{overlapped}");
-    // More work than the window holds: the window is what is gained.
+    // With more work than the window holds, the gain is the window.
     about(cost(50.0, 200), 325.0 + 200.0 - 50.0, 2.0, "much work");
 }
 
@@ -152,7 +152,7 @@ fn strides_show_the_unit() {
     }
 }
 
-/// GB/s of several threads that each call `act` for the lines of a part of their own.
+/// Returns the total GB/s of several threads that call `act` for the lines of disjoint parts.
 fn bandwidth(device: &Arc<Device>, threads: u64, act: impl Fn(&Device, u64) + Sync) -> f64 {
     const LINES: u64 = 100_000;
     let barrier = Barrier::new(threads as usize);
@@ -205,7 +205,7 @@ fn a_prefetcher_of_few_lines_has_less_than_the_bandwidth() {
     };
     about(sequential(None), 8.0, 10.0, "as far as it takes");
     let (none, few) = (sequential(Some(0)), sequential(Some(20)));
-    // So many lines a latency, and the core's own misses.
+    // The prefetched lines per latency, and the core's own misses.
     about(few, 20.0 * 64.0 / 325.0, 30.0, "20 lines");
     assert!(
         none < 0.75 * few,
@@ -223,7 +223,7 @@ fn large_touches_take_the_bandwidth() {
     assert_eq!((counts.lines, counts.units), (100 * MIB / LINE, 100 * MIB / 256));
 }
 
-/// Nanoseconds of a stretch of 2 KiB when several places are read on in turn, with so much work on each stretch.
+/// Returns the nanoseconds per 2 KiB range when several sequences are read in turn, with the given work per range.
 fn scanned(places: u64, work: Duration) -> f64 {
     let mut optane = DeviceProfile::optane();
     optane.device.read_gbps = vec![8.0];
@@ -273,7 +273,7 @@ fn what_was_asked_for_ahead_of_a_scan_comes_beside_the_work() {
     };
     let (without, with) = (scan(false), scan(true));
     assert!(with < 0.95 * without, "{with} ns, {without} ns without");
-    // Where no scan goes on, nothing is fetched.
+    // Nothing is fetched where no scan is expected.
     let before = device.counts();
     device.scan_ahead(500 * GIB, 4096);
     assert_eq!((device.counts() - before).lines, 0);
@@ -354,7 +354,7 @@ fn counts_are_those_of_a_plain_model() {
                 device.touch(at, len as usize);
             }
         }
-        // One each but for another touch of the same line.
+        // One call each, except for repeated touches of the same line.
         let calls = device.counts().calls;
         assert!((4900..=5000).contains(&calls), "seed {seed}: {calls}");
         wanted.calls = calls;
@@ -407,14 +407,14 @@ fn specs_are_read_and_wrong_ones_say_what_is_right() {
     assert_eq!(spec.core.ahead, Some(20));
     assert_eq!(
         (spec.clock, spec.absolute, spec.cache.bytes()),
-        (Clock::Virtual, true, 14 * MIB)
+        (ClockMode::Virtual, true, 14 * MIB)
     );
     assert_eq!(spec.to_string().parse::<EmulatedSpec>().unwrap(), spec);
     let plain: EmulatedSpec = "emulated:optane:cache=14".parse().unwrap();
     assert_eq!(plain.core.ahead, None);
     assert_eq!(
         "emulated:cxl".parse::<EmulatedSpec>().unwrap().clock,
-        Clock::Delay
+        ClockMode::Delay
     );
     let device = Device::new(&spec).unwrap();
     assert_eq!(
@@ -473,7 +473,7 @@ fn a_watch_shows_the_devices_time_or_the_walls_without_the_models_own() {
     assert_eq!((lap.counts.lines, lap.overrun), (100, Duration::ZERO));
     about(lap.time.as_nanos() as f64, 32_500.0, 2.0, "100 random reads");
 
-    // A thread that comes later, and one whose clock is behind, take as long as this one did.
+    // A later thread, and one whose clock is behind, measure the same time as this one.
     for _ in 0..2 {
         let watch = Watch::start(Some(&device));
         std::thread::scope(|scope| {
@@ -490,7 +490,7 @@ fn a_watch_shows_the_devices_time_or_the_walls_without_the_models_own() {
     }
 
     let delayed = EmulatedSpec {
-        clock: Clock::Delay,
+        clock: ClockMode::Delay,
         absolute: true,
         ..spec(DeviceProfile::optane(), CoreShape::default())
     };
@@ -504,7 +504,7 @@ fn a_watch_shows_the_devices_time_or_the_walls_without_the_models_own() {
         }
     });
     let (all, own) = (all.lap(), own.lap());
-    // What the other threads ran over is not this one's.
+    // The overrun of other threads does not count for this one.
     assert!(own.overrun < all.overrun, "{own:?}, {all:?}");
     assert!(all.overrun <= device.overrun());
     assert!(all.counts.lines > 1000);

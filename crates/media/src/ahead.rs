@@ -1,21 +1,22 @@
-//! Reading ahead: pages of mapped bytes that will be needed soon are asked for together.
+//! Read-ahead: asks the kernel for all pages of mapped bytes that will be needed soon.
 //!
-//! A page of a file that is not in the page cache is otherwise read when it is first touched, one after the other, each
-//! with its neighbourhood. Asked for beforehand, the reads run side by side, and only of what is needed.
+//! A page of a file that is not in the page cache is otherwise read on first touch, one after the other, each with its
+//! neighbourhood. Requested in advance, the reads run in parallel and cover only what is needed.
 #![allow(unsafe_code, reason = "asks the kernel about addresses")]
 
 use rustix::mm::{Advice, madvise};
 
 use crate::PAGE;
 
-/// Fewer scattered reads than this are not worth a look at the page tables.
+/// Below this number of scattered reads, checking for residency costs more than it saves.
 const FEW: usize = 8;
-/// Pages that are looked at to learn whether the bytes are in memory.
+/// Pages sampled to decide whether the bytes are in memory.
 const PROBES: usize = 4;
 
-/// Prepares for scattered reads of `count` pieces of mapped bytes: unless a sample of them is in memory, the pages of
-/// all are read side by side, in the background. `piece(i)` is the i-th, which may lie anywhere; an empty one is skipped.
-/// Linear in `count`, a system call per page that was asked for; a few system calls if the bytes are in memory.
+/// Prepares for scattered reads of `count` pieces of mapped bytes. Unless a sample of them is resident, reads the pages
+/// of all pieces in parallel, in the background. `piece(i)` returns the i-th piece, which may lie anywhere; empty
+/// pieces are skipped. Linear in `count`, with one system call per requested page, or a few system calls if the bytes
+/// are resident.
 pub fn read_ahead<'a>(count: usize, piece: impl Fn(usize) -> &'a [u8]) {
     if count < FEW {
         return;
@@ -36,13 +37,13 @@ pub fn read_ahead<'a>(count: usize, piece: impl Fn(usize) -> &'a [u8]) {
     }
 }
 
-/// Addresses of the pages that hold `bytes`.
+/// Returns the addresses of the pages that hold `bytes`.
 fn pages(bytes: &[u8]) -> std::ops::Range<usize> {
     let (start, page) = (bytes.as_ptr() as usize, PAGE as usize);
     start / page * page..(start + bytes.len()).next_multiple_of(page)
 }
 
-/// Whether the first page of `bytes`, which is mapped, is in memory.
+/// Returns true if the first page of `bytes`, which is mapped, is resident.
 fn is_resident(bytes: &[u8]) -> bool {
     let mut state = 0;
     let page = pages(bytes).start as *mut libc::c_void;

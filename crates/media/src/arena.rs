@@ -1,7 +1,7 @@
 //! An array in DRAM that grows without moving: [`HugeArena`].
 //!
-//! For structures that many threads reach by index while others add to them, as the inner nodes of a tree. Its
-//! memory is zeroed, starts at a huge page, and is given back only as a whole.
+//! It serves structures that many threads read by index while others append, such as the inner nodes of a tree. Its
+//! memory is zeroed, starts at a huge page, and is freed only as a whole.
 #![allow(unsafe_code, reason = "lends values in a mapping of its own")]
 
 use std::fmt;
@@ -14,11 +14,11 @@ use zerocopy::FromZeros;
 use crate::region::{HUGE_PAGE, Region, round_up};
 use crate::{MediaError, PAGE};
 
-/// Bytes of an arena that holds no more.
+/// Size up to which an arena uses small pages, in bytes.
 const LITTLE: u64 = 64 << 10;
 
-/// Values that start as zero bytes and stay where they are as long as the arena lives. What changes in them is theirs to
-/// synchronise: the arena hands out shared references only.
+/// An array of values that start as zero bytes and never move while the arena lives. It gives out shared references
+/// only, so the values must synchronise their own changes.
 pub struct HugeArena<T> {
     region: Region,
     growth: Mutex<()>,
@@ -26,7 +26,7 @@ pub struct HugeArena<T> {
 }
 
 impl<T: FromZeros + Sync> HugeArena<T> {
-    /// An arena of at least `len` values, with addresses set aside for `most`.
+    /// Creates an arena of at least `len` values, with address space for `most`.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -44,21 +44,21 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         Ok(arena)
     }
 
-    /// Values there are.
+    /// Returns the number of usable values.
     #[inline]
     pub fn len(&self) -> usize {
         self.region.len() as usize / size_of::<T>()
     }
 
-    /// Whether there are none.
+    /// Returns true if the arena has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Makes at least `len` values usable; memory is taken only where they are touched.
+    /// Makes at least `len` values usable. Memory is allocated when a value is touched.
     ///
     /// # Errors
-    /// [`MediaError::AddressSpace`], [`MediaError::OutOfMemory`]; the arena is as it was.
+    /// [`MediaError::AddressSpace`] or [`MediaError::OutOfMemory`]; the arena is unchanged.
     pub fn grow(&self, len: usize) -> Result<(), MediaError> {
         let wanted = bytes::<T>(len);
         self.region.check_fits(wanted)?;
@@ -66,7 +66,7 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         if wanted <= self.region.len() {
             return Ok(());
         }
-        // Huge pages need whole ones, which is too much for a little.
+        // A huge page would waste memory in a small arena.
         let generous = round_up(wanted, if wanted <= LITTLE { LITTLE } else { HUGE_PAGE });
         match self.region.check_fits(generous) {
             Ok(()) => self.region.extend_anonymous(generous),
@@ -74,7 +74,7 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         }
     }
 
-    /// The value at `index`, if there is one.
+    /// Returns the value at `index`, or `None` if it is out of range.
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<&T> {
         let end = (index as u64)
@@ -86,12 +86,13 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         // SAFETY: the value lies in the mapped part of the region (checked above).
         let value = unsafe { self.region.start().cast::<T>().add(index) };
         // SAFETY: the region starts at a huge page, so the value is aligned; its bytes were zeroed by the system, which
-        // `T: FromZeros` allows, and are only reached by shared references, which `T: Sync` allows; the mapping does not move
-        // while `self` lives.
+        // `T: FromZeros` allows, and are only reached by shared references, which `T: Sync` allows; the mapping does
+        // not move while `self` lives.
         Some(unsafe { value.as_ref() })
     }
 
-    /// Asks the CPU to fetch the lines of the first `bytes` of the value at `index`, which may be any.
+    /// Prefetches the lines of the first `bytes` bytes of the value at `index`. Does nothing if `index` is out of
+    /// range.
     #[inline(always)]
     pub fn prefetch(&self, index: usize, bytes: usize) {
         let start = self

@@ -60,8 +60,8 @@ pub trait MediumAccess: Send + Sync + 'static {
         (0..lines).for_each(|line| self.prefetch(offset.saturating_add(line * LINE)));
     }
 
-    /// Copies `bytes` to `offset`, not before earlier stores of this thread. Aligned 8-byte words are written whole and,
-    /// in stores of less than 16 KiB, in ascending order.
+    /// Copies `bytes` to `offset`, not before earlier stores of this thread. Aligned 8-byte words are written whole
+    /// and, in stores of less than 16 KiB, in ascending order.
     fn store(&self, offset: u64, bytes: &[u8]);
 
     /// Stores the aligned little-endian word at `offset` with release order.

@@ -1,11 +1,11 @@
-//! Real blocks for a file, allocated before they are needed.
+//! Allocation of a file's blocks before they are needed.
 //!
-//! A store to a mapped page without a block behind it kills the process when the disk is full. So blocks are
-//! allocated first, beyond the end of the file, and only then is the length set: either all of the new length
-//! has blocks or the length stays as it was.
+//! A store to a mapped page without a block kills the process if the disk is full. So growth allocates the blocks
+//! beyond the end of the file first and sets the length afterwards: either the whole new length has blocks, or the
+//! length is unchanged.
 //!
-//! The new length is as durable as a fence. `discard` punches holes and `reserve` fills them in pieces of 2
-//! MiB, because a store to one page may make the file system ask for the blocks of that many bytes around it.
+//! The new length is as durable as a fence. `discard` punches holes and `reserve` fills them in units of 2 MiB, because
+//! a store to one page may make the file system allocate the blocks of that many bytes around it.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use rustix::process::Resource;
 
 use crate::MediaError;
 
-/// Extends the file from `old_len` to `new_len` with zeroes that have blocks.
+/// Extends the file from `old_len` to `new_len` with allocated zeros.
 pub(crate) fn extend(file: &File, path: &Path, old_len: u64, new_len: u64) -> Result<(), MediaError> {
     let wanted = new_len - old_len;
     check_room(file, path, wanted)?;
@@ -34,7 +34,7 @@ pub(crate) fn extend(file: &File, path: &Path, old_len: u64, new_len: u64) -> Re
     rustix::fs::ftruncate(file, new_len).map_err(|error| growth_error(path, wanted, error.into()))
 }
 
-/// Gives blocks to a file that has fewer than its length needs. Keeps all contents.
+/// Allocates the missing blocks of a sparse file. Keeps all contents.
 pub(crate) fn fill_holes(file: &File, path: &Path, len: u64) -> Result<(), MediaError> {
     let found = file.metadata().map_err(|error| growth_error(path, 0, error))?;
     let stored = found.blocks() * 512;
@@ -47,7 +47,7 @@ pub(crate) fn fill_holes(file: &File, path: &Path, len: u64) -> Result<(), Media
     }
 }
 
-/// Gives blocks to a range inside of the file. Keeps all contents.
+/// Allocates the missing blocks of a range inside the file. Keeps all contents.
 pub(crate) fn fill(file: &File, path: &Path, offset: u64, len: u64) -> Result<(), MediaError> {
     match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, offset, len) {
         Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS) => Ok(()),
@@ -55,7 +55,7 @@ pub(crate) fn fill(file: &File, path: &Path, offset: u64, len: u64) -> Result<()
     }
 }
 
-/// Takes the blocks of a range inside of the file, which reads as zeros then. Where that is impossible, nothing happens.
+/// Frees the blocks of a range inside the file, which then reads as zeros. Does nothing where holes are not supported.
 pub(crate) fn punch(file: &File, path: &Path, offset: u64, len: u64) -> Result<(), MediaError> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     match rustix::fs::fallocate(file, flags, offset, len) {
@@ -68,7 +68,7 @@ pub(crate) fn punch(file: &File, path: &Path, offset: u64, len: u64) -> Result<(
     }
 }
 
-/// Refuses what the file system cannot hold before it fills up trying.
+/// Fails early if the file system lacks the space, instead of filling it up and failing then.
 fn check_room(file: &File, path: &Path, wanted: u64) -> Result<(), MediaError> {
     match rustix::fs::fstatvfs(file) {
         Ok(room) if room.f_blocks > 0 && wanted > room.f_bfree.saturating_mul(room.f_frsize) => {
@@ -81,8 +81,8 @@ fn check_room(file: &File, path: &Path, wanted: u64) -> Result<(), MediaError> {
     }
 }
 
-/// Refuses a length beyond the process's limit of file sizes (`ulimit -f`) before the system does, which would end the
-/// process with SIGXFSZ.
+/// Fails if the length exceeds the process's file size limit (`ulimit -f`), because the system would end the process
+/// with SIGXFSZ.
 fn check_limit(path: &Path, len: u64, wanted: u64) -> Result<(), MediaError> {
     match rustix::process::getrlimit(Resource::Fsize).current {
         Some(limit) if len > limit => Err(MediaError::DiskFull {
@@ -93,15 +93,14 @@ fn check_limit(path: &Path, len: u64, wanted: u64) -> Result<(), MediaError> {
     }
 }
 
-/// Frees blocks beyond the end that a failed allocation may have left; if that fails too they are only
-/// unused.
+/// Frees blocks beyond the end that a failed allocation may have left. Failure is harmless: the blocks stay unused.
 fn give_back(file: &File, len: u64) {
     if let Err(error) = rustix::fs::ftruncate(file, len) {
         tracing::warn!(%error, "blocks beyond the end of the file stay allocated");
     }
 }
 
-/// For file systems that cannot allocate ahead.
+/// Fallback for file systems that cannot allocate in advance.
 fn write_zeroes(file: &File, path: &Path, old_len: u64, new_len: u64) -> Result<(), MediaError> {
     let zeroes = vec![0; 1 << 20];
     let mut at = old_len;

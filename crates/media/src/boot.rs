@@ -1,13 +1,13 @@
-//! Which boot of the machine this is.
+//! Identification of the current boot of the machine.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// A number that stays the same until the machine is started anew: as long as it does, pages of the page
-/// cache that a dead process has written are intact.
+/// Returns an identifier of the current boot. While it stays the same, pages in the page cache that a dead process has
+/// written are intact.
 ///
-/// Where the system gives none, it is random for each process: everything then looks like a reboot, the safe
-/// side.
+/// If the system provides none, the identifier is random per process, so that every open looks like one after a reboot:
+/// the safe assumption.
 pub fn boot_id() -> [u8; 16] {
     static BOOT_ID: OnceLock<[u8; 16]> = OnceLock::new();
     *BOOT_ID.get_or_init(|| {
@@ -26,7 +26,7 @@ fn of_this_process() -> [u8; 16] {
     id
 }
 
-/// A number that nobody else is likely to draw.
+/// Returns a random number that is unlikely to repeat.
 pub(crate) fn random_word() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

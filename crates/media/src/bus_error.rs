@@ -1,15 +1,15 @@
-//! An orderly end where a mapped file loses the bytes that are being read.
+//! An orderly exit when a mapped file loses the bytes that are being read.
 //!
-//! A process that touches a page of a mapped file behind the file's end, or one that the disk cannot read, gets SIGBUS,
-//! which ends it without a word. [`exit_on_bus_error`] makes the end explain itself; nothing else can be done, as the
-//! access that failed cannot go on.
+//! A process that touches a page behind the end of a mapped file, or one that the disk cannot read, gets SIGBUS, which
+//! kills it without a message. [`exit_on_bus_error`] makes the process explain why it ends. It cannot go on, because
+//! the failed access cannot be completed.
 //!
 //! Invariants:
-//! - the handler calls async-signal-safe functions only, takes no lock and allocates nothing: it reads a table of
-//!   atomics that every [`FileMedium`](crate::FileMedium) enters its addresses and its path in;
-//! - a medium leaves the table before its addresses are unmapped, so that an entry that contains the address of a fault
-//!   is the one of the medium that is being read;
-//! - a medium that finds the table full is not entered: a fault in it has the effect it has without the handler.
+//! - The handler calls async-signal-safe functions only, takes no lock and allocates nothing. It reads a table of
+//!   atomics in which every [`FileMedium`](crate::FileMedium) registers its addresses and its path.
+//! - A medium leaves the table before its addresses are unmapped, so an entry that contains the faulting address
+//!   belongs to the medium that is being read.
+//! - If the table is full, a medium is not registered, and a fault in it has its default effect.
 #![allow(unsafe_code, reason = "handles a signal")]
 
 use std::io;
@@ -20,28 +20,28 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
 
-/// Files that the table has room for.
+/// Capacity of the table of mapped files.
 const FILES: usize = 64;
-/// Bytes of a path that are kept; of a longer one the last.
+/// Maximum length of a stored path, in bytes; of a longer path the end is kept.
 const PATH_BYTES: usize = 1024;
-/// The start of an entry that is free, and of one that is being filled; no mapping starts there.
+/// Start addresses of free entries and of entries being filled; no mapping starts at either.
 const FREE: usize = 0;
 const FILLING: usize = 1;
-/// Bytes of a message besides the path, which is in it twice.
+/// Bytes of a message besides the path, which it contains twice.
 const TEXT_BYTES: usize = 256;
 
-/// A mapped file.
-struct Entry {
-    /// Its first address, or [`FREE`] or [`FILLING`]; stored last.
+/// A mapped file in the table.
+struct FileTableEntry {
+    /// The first address of the mapping, or [`FREE`] or [`FILLING`]; stored last.
     start: AtomicUsize,
-    /// The address behind its last.
+    /// The address behind the end of the mapping.
     end: AtomicUsize,
     path_len: AtomicUsize,
     path: [AtomicU8; PATH_BYTES],
 }
 
-static TABLE: [Entry; FILES] = [const {
-    Entry {
+static TABLE: [FileTableEntry; FILES] = [const {
+    FileTableEntry {
         start: AtomicUsize::new(FREE),
         end: AtomicUsize::new(0),
         path_len: AtomicUsize::new(0),
@@ -49,32 +49,32 @@ static TABLE: [Entry; FILES] = [const {
     }
 }; FILES];
 
-/// The code that the process exits with.
+/// The exit code of the process.
 static EXIT_CODE: AtomicI32 = AtomicI32::new(1);
 
-/// The way the signal was handled before; set when there is a handler of ours.
+/// The previous signal action; set once our handler is installed.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Makes the process end with a message on stderr that names the file, and with `exit_code`, when it touches a part of
-/// a mapped file ([`FileMedium`](crate::FileMedium)) that is gone: the file was truncated, or its disk or memory
-/// failed. Without it the process is killed by SIGBUS. Any other SIGBUS has the effect it had before.
+/// Installs a SIGBUS handler for accesses to a lost part of a mapped file ([`FileMedium`](crate::FileMedium)), because
+/// the file was truncated or its disk or memory failed. The process then prints a message with the name of the file to
+/// stderr and exits with `exit_code` instead of being killed by SIGBUS. Any other SIGBUS has its previous effect.
 ///
-/// The handler is the whole process's, which is why no other function of this workspace installs it: it is for a
-/// program, not for a library. It runs no destructors and flushes no buffers; pools are as after any death of the
-/// process. A second call only changes the code.
+/// The handler belongs to the whole process, so only a program should install it, never a library; no other function of
+/// this workspace does. It runs no destructors and flushes no buffers; pools are in the state of any process death. A
+/// second call only changes the exit code.
 ///
 /// # Errors
-/// The system refuses the handler.
+/// The system rejects the handler.
 pub fn exit_on_bus_error(exit_code: u8) -> io::Result<()> {
     EXIT_CODE.store(exit_code.into(), Ordering::Relaxed);
     // SAFETY: a `sigaction` of zeros is a valid value: no flags, an empty mask.
     let mut before: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: changes nothing, and `before` is there to be written to.
+    // SAFETY: changes nothing, and `before` is valid for a write.
     let asked = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before) };
     if asked != 0 {
         return Err(io::Error::last_os_error());
     }
-    // The handler needs it from its first moment on.
+    // The handler reads it as soon as it is installed.
     if BEFORE.set(before).is_err() {
         return Ok(());
     }
@@ -82,7 +82,7 @@ pub fn exit_on_bus_error(exit_code: u8) -> io::Result<()> {
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
     action.sa_sigaction = handler as usize;
-    // A stack of its own, where the thread has one: the fault may come with little of the thread's left.
+    // Use the alternate stack, where the thread has one: little of its own stack may be left at the fault.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: `action` is valid, and the handler keeps to what a handler may do.
     let installed = unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) };
@@ -92,12 +92,12 @@ pub fn exit_on_bus_error(exit_code: u8) -> io::Result<()> {
     }
 }
 
-/// The place of a mapped file in the table, until it is dropped.
+/// A file's entry in the table, freed on drop.
 #[derive(Debug)]
-pub(crate) struct KnownFile(Option<usize>);
+pub(crate) struct FileTableSlot(Option<usize>);
 
-impl KnownFile {
-    /// Enters the file that is mapped to the addresses from `start` on.
+impl FileTableSlot {
+    /// Registers the file that is mapped at `start`. Does nothing if the table is full.
     pub(crate) fn enter(start: usize, len: usize, path: &Path) -> Self {
         let free = TABLE.iter().position(|entry| {
             let claimed = entry
@@ -113,13 +113,14 @@ impl KnownFile {
             }
             entry.path_len.store(kept.len(), Ordering::Relaxed);
             entry.end.store(start + len, Ordering::Relaxed);
+            // Last, so that a handler that sees the address sees the whole entry.
             entry.start.store(start, Ordering::Release);
         }
         Self(free)
     }
 }
 
-impl Drop for KnownFile {
+impl Drop for FileTableSlot {
     fn drop(&mut self) {
         if let Some(at) = self.0 {
             TABLE[at].start.store(FREE, Ordering::Release);
@@ -127,8 +128,8 @@ impl Drop for KnownFile {
     }
 }
 
-/// The entry of the file that is mapped to an address.
-fn file_at(address: usize) -> Option<&'static Entry> {
+/// Returns the entry of the file that is mapped at an address.
+fn file_at(address: usize) -> Option<&'static FileTableEntry> {
     TABLE.iter().find(|entry| {
         let start = entry.start.load(Ordering::Acquire);
         start > FILLING && (start..entry.end.load(Ordering::Relaxed)).contains(&address)
@@ -138,13 +139,13 @@ fn file_at(address: usize) -> Option<&'static Entry> {
 extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the system hands a valid one to a handler that was installed with SA_SIGINFO.
     let info = unsafe { &*info };
-    // Codes above zero are the system's own: the signal comes from an access, and has its address.
+    // Codes above zero come from the kernel: an access caused the signal, which carries its address.
     let of_access = info.si_code > 0;
     if of_access {
         // SAFETY: SIGBUS of an access has an address.
         let address = unsafe { info.si_addr() } as usize;
         if let Some(entry) = file_at(address) {
-            let mut message = Message::default();
+            let mut message = FaultMessage::default();
             message.about(entry, info.si_code);
             // SAFETY: async-signal-safe; the bytes are the message's own.
             unsafe { libc::write(libc::STDERR_FILENO, message.bytes.as_ptr().cast(), message.len) };
@@ -157,19 +158,19 @@ extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _co
         unsafe { libc::sigaction(libc::SIGBUS, before, ptr::null_mut()) };
     }
     if !of_access {
-        // An access fails again on return; a signal that was sent has to be sent again, and comes on return.
+        // A failed access repeats on return; a signal that was sent must be raised again for the previous handler.
         // SAFETY: async-signal-safe.
         unsafe { libc::raise(libc::SIGBUS) };
     }
 }
 
-/// A line for stderr, put together without an allocation.
-struct Message {
+/// A message for stderr that is assembled without allocating.
+struct FaultMessage {
     bytes: [u8; TEXT_BYTES + 2 * PATH_BYTES],
     len: usize,
 }
 
-impl Default for Message {
+impl Default for FaultMessage {
     fn default() -> Self {
         Self {
             bytes: [0; TEXT_BYTES + 2 * PATH_BYTES],
@@ -178,8 +179,8 @@ impl Default for Message {
     }
 }
 
-impl Message {
-    fn about(&mut self, file: &Entry, code: libc::c_int) {
+impl FaultMessage {
+    fn about(&mut self, file: &FileTableEntry, code: libc::c_int) {
         self.push(b"error: ");
         self.push_path(file);
         self.push(match code {
@@ -193,14 +194,14 @@ impl Message {
         self.push(b"`\n");
     }
 
-    fn push_path(&mut self, file: &Entry) {
+    fn push_path(&mut self, file: &FileTableEntry) {
         let len = file.path_len.load(Ordering::Relaxed).min(PATH_BYTES);
         for byte in &file.path[..len] {
             self.push(&[byte.load(Ordering::Relaxed)]);
         }
     }
 
-    /// Appends what there is room for.
+    /// Appends the bytes that fit.
     fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if let Some(to) = self.bytes.get_mut(self.len) {
@@ -219,7 +220,7 @@ mod tests {
 
     fn message_at(address: usize) -> Option<String> {
         file_at(address).map(|entry| {
-            let mut message = Message::default();
+            let mut message = FaultMessage::default();
             message.about(entry, libc::BUS_ADRERR);
             String::from_utf8_lossy(&message.bytes[..message.len]).into_owned()
         })
@@ -227,7 +228,7 @@ mod tests {
 
     /// Addresses that no mapping has.
     const APART: usize = usize::MAX / 2;
-    /// The table is the process's: a test that fills it would leave others without a place.
+    /// Tests that fill the process-wide table exclude each other.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn alone() -> MutexGuard<'static, ()> {
@@ -238,7 +239,7 @@ mod tests {
     fn a_file_is_known_by_its_addresses_while_it_is_entered() {
         let _alone = alone();
         let start = APART;
-        let known = KnownFile::enter(start, 4096, Path::new("/data/shop.pool"));
+        let known = FileTableSlot::enter(start, 4096, Path::new("/data/shop.pool"));
         for outside in [start - 1, start + 4096] {
             assert_eq!(message_at(outside), None);
         }
@@ -256,7 +257,7 @@ mod tests {
         let _alone = alone();
         let start = APART;
         let long = format!("/{}/shop.pool", "x".repeat(5000));
-        let _known = KnownFile::enter(start, 4096, Path::new(&long));
+        let _known = FileTableSlot::enter(start, 4096, Path::new(&long));
         let message = message_at(start).unwrap();
         assert!(message.ends_with("/shop.pool`\n"), "{message}");
         assert!(message.len() <= TEXT_BYTES + 2 * PATH_BYTES);
@@ -267,12 +268,12 @@ mod tests {
         let _alone = alone();
         let start = APART;
         let known: Vec<_> = (0..=FILES)
-            .map(|at| KnownFile::enter(start + at * 4096, 4096, Path::new("a")))
+            .map(|at| FileTableSlot::enter(start + at * 4096, 4096, Path::new("a")))
             .collect();
         assert!(known.last().unwrap().0.is_none());
         assert_eq!(message_at(start + FILES * 4096), None);
         drop(known);
-        let again = KnownFile::enter(start, 4096, Path::new("b"));
+        let again = FileTableSlot::enter(start, 4096, Path::new("b"));
         assert!(again.0.is_some());
     }
 }

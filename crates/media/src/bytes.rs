@@ -1,17 +1,17 @@
-//! Read access to immutable bytes, wherever they live.
+//! Read access to immutable bytes, wherever they are stored.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::{AccessObserver, flush};
 
-/// Bytes of a block in [`Bytes::verified_blocks`].
+/// Bytes per block in [`Bytes::verified_blocks`].
 pub const VERIFIED_BLOCK: usize = 4096;
 
 /// A block of bytes that does not match its checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockDamage {
-    /// The object that the bytes belong to, and which part of it they are.
+    /// The object and the part of it that the bytes belong to.
     pub object: String,
     /// Offset of the block in the bytes.
     pub offset: u64,
@@ -19,63 +19,63 @@ pub struct BlockDamage {
     pub len: u64,
 }
 
-/// Immutable bytes that are cheap to clone: an extent of a pool, a DRAM copy of one, a slice of a test.
+/// Immutable bytes that are cheap to clone: an extent of a pool, a DRAM copy of one, or a slice in a test.
 ///
-/// An index reads through this trait, so that an emulated medium can count and delay what is read; on a real
-/// medium [`touch`](Bytes::touch) compiles to nothing.
+/// Indexes read through this trait, so that an emulated medium can count and delay reads. Without an observer
+/// [`touch`](Bytes::touch) compiles to nothing.
 pub trait Bytes: Clone + Send + Sync + 'static {
-    /// All of the bytes; the same slice at each call.
+    /// Returns all of the bytes, the same slice on each call.
     fn as_slice(&self) -> &[u8];
 
-    /// Says that `len` bytes from `offset` on are about to be read. Costs nothing on a real medium.
+    /// Reports that `len` bytes from `offset` on are about to be read. Free of cost on a real medium.
     #[inline(always)]
     fn touch(&self, offset: usize, len: usize) {
         let _ = (offset, len);
     }
 
-    /// Says that a few bytes at each offset are about to be read, which wait for each other no more than for one of them. Costs
-    /// nothing on a real medium.
+    /// Reports that a few bytes at each offset are about to be read, independently of each other. Free of cost on a
+    /// real medium.
     #[inline(always)]
     fn touch_each(&self, offsets: impl Iterator<Item = usize>) {
         let _ = offsets;
     }
 
-    /// Says that `len` bytes from `offset` on are about to be read from front to back while work is done on them. Costs
-    /// nothing on a real medium.
+    /// Reports that `len` bytes from `offset` on are about to be read sequentially while they are processed. Free of
+    /// cost on a real medium.
     #[inline(always)]
     fn scan(&self, offset: usize, len: usize) {
         let _ = (offset, len);
     }
 
-    /// Says that the CPU was asked to fetch `len` bytes from `offset` on, which a [`scan`](Bytes::scan) is to read soon. Costs
-    /// nothing on a real medium.
+    /// Reports that the CPU was asked to fetch `len` bytes from `offset` on, which a [`scan`](Bytes::scan) will read
+    /// soon. Free of cost on a real medium.
     #[inline(always)]
     fn scan_ahead(&self, offset: usize, len: usize) {
         let _ = (offset, len);
     }
 
-    /// Asks the CPU to fetch the line at `offset`; out of range it does no harm.
+    /// Prefetches the line at `offset`. Does nothing harmful if it is out of range.
     #[inline(always)]
     fn prefetch(&self, offset: usize) {
         prefetch(self.as_slice(), offset);
     }
 
-    /// One bit for each block of [`VERIFIED_BLOCK`] bytes, set when the block is known to match its checksum; bit `i % 64` of word
-    /// `i / 64` is that of block `i`. Empty if nothing of them has to be verified before it is read, which is so for bytes
+    /// Returns one bit per block of [`VERIFIED_BLOCK`] bytes, set once the block is known to match its checksum; bit `i
+    /// % 64` of word `i / 64` belongs to block `i`. Empty if no block needs verification before it is read: for bytes
     /// in DRAM, and once all blocks are verified.
     #[inline(always)]
     fn verified_blocks(&self) -> &[AtomicU64] {
         &[]
     }
 
-    /// Verifies the blocks that hold `len` bytes from `offset` on, those not yet verified. Reads whole blocks. Damage is kept for
-    /// [`damage`](Bytes::damage), so that a search need not stop where it meets it.
+    /// Verifies those blocks that hold `len` bytes from `offset` on and are not verified yet. Reads whole blocks.
+    /// Damage is reported by [`damage`](Bytes::damage), so that a search need not stop where it occurs.
     fn verify(&self, offset: usize, len: usize) {
         let _ = (offset, len);
     }
 
-    /// The first damaged block that [`verify`](Bytes::verify) has met since the bytes were opened, by whichever thread.
-    /// Whoever has read through `verify` asks this before the result is used.
+    /// Returns the first damaged block that [`verify`](Bytes::verify) has found since the bytes were opened, in any
+    /// thread. A reader that calls `verify` must check this before it uses the result.
     #[inline(always)]
     fn damage(&self) -> Option<BlockDamage> {
         None
@@ -88,13 +88,13 @@ pub trait Bytes: Clone + Send + Sync + 'static {
     }
 }
 
-/// Asks the CPU to fetch the line at `offset` of the bytes; out of range it does no harm.
+/// Prefetches the line at `offset` of the bytes. Does nothing harmful if it is out of range.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], offset: usize) {
     flush::prefetch(bytes.as_ptr().wrapping_add(offset));
 }
 
-/// Asks the CPU to fetch the first line of the value.
+/// Prefetches the first line of the value.
 #[inline(always)]
 pub fn prefetch_value<T>(value: &T) {
     flush::prefetch(std::ptr::from_ref(value).cast());

@@ -1,7 +1,7 @@
-//! A quick measurement of a medium: what it is, said in numbers.
+//! A quick measurement of a medium's performance.
 //!
-//! It takes about a second, so it is good for a line of output and for a rough choice of plan, not for a
-//! publication: figures vary by some ten percent from run to run, more on a busy machine.
+//! It takes about a second, which suffices for a status line and a rough choice of plan, not for a publication: figures
+//! vary by about ten percent from run to run, more on a busy machine.
 #![allow(unsafe_code, reason = "reads the scratch medium without a copy")]
 
 use std::fmt;
@@ -10,23 +10,24 @@ use std::time::{Duration, Instant};
 
 use crate::{FileMedium, FileOptions, LINE, MediaError, MediumBackend, MediumKind};
 
-/// What a medium can do. Bandwidths are in bytes per second, the one for `n` threads at index `n - 1`.
+/// The performance of a medium. Bandwidths are in bytes per second; the one for `n` threads is at index `n - 1`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// What was measured.
+    /// The kind of the medium.
     pub kind: MediumKind,
-    /// Bytes the measurement ranged over; caches are part of it when this is not much more than theirs.
+    /// Bytes that the measurement ranged over. If that is not much more than the caches, the figures include their
+    /// effect.
     pub bytes: u64,
-    /// Nanoseconds for a word at a random offset that depends on the word read before.
+    /// Nanoseconds of a read at a random offset that depends on the word read before.
     pub random_read_ns: f64,
-    /// Sequential reading.
+    /// Bandwidth of sequential reads.
     pub read_bandwidth: Vec<f64>,
-    /// Sequential stores of 1 MiB, flushed.
+    /// Bandwidth of sequential stores of 1 MiB, flushed.
     pub write_bandwidth: Vec<f64>,
-    /// Nanoseconds for a word stored, flushed and fenced, at the next line each time.
+    /// Nanoseconds to store, flush and fence a word, at the next line each time.
     pub persist_ns: f64,
-    /// Bytes of the medium's own unit of access: known of the kind, not measured.
+    /// Bytes of the medium's own unit of access, which is known for the kind and not measured.
     pub unit: u64,
 }
 
@@ -55,15 +56,14 @@ impl fmt::Display for Profile {
     }
 }
 
-/// How to measure. The default ranges over 256 MiB with up to as many threads as there are CPUs, for about a
-/// second.
+/// Options of a measurement. By default it ranges over 256 MiB with one thread up to one per CPU, for about a second.
 #[derive(Debug, Clone)]
 pub struct CalibrateOptions {
-    /// Bytes to range over; at least 1 MiB for each thread.
+    /// Bytes to range over, at least 1 MiB per thread.
     pub bytes: u64,
-    /// The largest number of threads to try.
+    /// The largest number of threads.
     pub threads: usize,
-    /// Time for all measurements together; to write the bytes for the first time comes on top.
+    /// Total time of the measurements, not including the first write of the bytes.
     pub time: Duration,
 }
 
@@ -80,7 +80,7 @@ impl Default for CalibrateOptions {
 
 const CHUNK: u64 = 1 << 20;
 
-/// Measures a medium that holds nothing of value: it is grown to the bytes to range over, and overwritten.
+/// Measures a medium without valuable contents: grows it to the bytes to range over and overwrites them.
 ///
 /// # Errors
 /// Those of [`Medium::grow`](crate::Medium::grow) and [`Medium::fence`](crate::Medium::fence).
@@ -129,7 +129,7 @@ pub fn calibrate(medium: &mut impl MediumBackend, options: &CalibrateOptions) ->
     Ok(profile)
 }
 
-/// Measures the medium that a file beside `path` gets, with a file that leaves no trace.
+/// Measures the kind of medium that a file next to `path` would get, using a temporary file that leaves no trace.
 ///
 /// # Errors
 /// Those of [`FileMedium::open`] and [`calibrate`].
@@ -152,7 +152,7 @@ pub fn calibrate_beside(
             ..file.clone()
         },
     );
-    // It stays usable without a name, and goes away however this process ends.
+    // An unlinked file stays usable and disappears however this process ends.
     let removed = std::fs::remove_file(&path);
     let mut medium = opened?;
     removed.map_err(|source| MediaError::Io {
@@ -163,8 +163,8 @@ pub fn calibrate_beside(
     calibrate(&mut medium, options)
 }
 
-/// Each offset depends on the word read before; a state of 64 bits, of which an offset takes a part, keeps the
-/// walk from running into a short circle that the caches hold.
+/// Measures random reads. Each offset depends on the word read before; a 64-bit state, of which an offset uses a part,
+/// keeps the walk from entering a short cycle that fits the caches.
 fn random_read(medium: &impl MediumBackend, bytes: u64, time: Duration) -> f64 {
     let lines = bytes / LINE;
     let (mut state, mut reads) = (1_u64, 0_u32);
@@ -197,8 +197,7 @@ fn persist(medium: &impl MediumBackend, bytes: u64, time: Duration) -> Result<f6
     Ok(nanoseconds(start.elapsed(), count))
 }
 
-/// Bytes per second of `threads` threads that call `each` for the chunks of a part of their own, round and
-/// round.
+/// Returns the bytes per second of `threads` threads that cyclically call `each` for the chunks of disjoint parts.
 fn bandwidth(
     bytes: u64,
     threads: usize,

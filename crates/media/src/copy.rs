@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const WORD: usize = 8;
 
-/// From this many bytes on a load goes line by line.
+/// Size in bytes from which a load proceeds line by line.
 const LINES_FROM: usize = 2 << 10;
 
-/// From this many bytes on a store streams past the caches: twice as fast where the bytes are not cached, and
-/// slower by as much where they are, which long stores to a medium seldom find.
+/// Size in bytes from which a store bypasses the caches. That doubles the speed if the bytes are not cached and halves
+/// it if they are, which is rare for long stores to a medium.
 const STREAM_FROM: usize = 16 << 10;
 
 /// Copies `into.len()` bytes from `from`.
@@ -113,8 +113,7 @@ unsafe fn load_word(word: *const u64) -> [u8; WORD] {
         .to_le_bytes()
 }
 
-/// Replaces some bytes of a word and leaves its others as they are, even if another thread changes those
-/// meanwhile.
+/// Replaces some bytes of a word and keeps the others, even if another thread changes those concurrently.
 ///
 /// # Safety
 /// The word is mapped, writable and aligned.
@@ -139,7 +138,7 @@ mod bulk {
 
     pub(super) const AVAILABLE: bool = true;
 
-    /// Copies line by line, which loads as fast as the memory gives, where a loop over words does not.
+    /// Copies line by line, which reaches the bandwidth of the memory, unlike a loop over words.
     ///
     /// # Safety
     /// As [`super::load`].
@@ -178,8 +177,8 @@ mod bulk {
         unsafe { super::load_words(from, tail) };
     }
 
-    /// Streams past the caches: what is written in bulk is not read again soon, and to fetch each line before
-    /// it is overwritten would cost a third of the bandwidth.
+    /// Streams past the caches: bulk data is not read again soon, and fetching each line before overwriting it would
+    /// cost a third of the bandwidth.
     ///
     /// # Safety
     /// As [`super::store`].

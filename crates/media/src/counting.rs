@@ -1,7 +1,7 @@
-//! A medium that counts what is flushed: [`Counting`].
+//! A medium that counts flushed lines and fences: [`Counting`].
 //!
-//! The cost of an update of a durable structure is the lines it writes and the fences it waits for, which are the same on
-//! every machine. This counts them on any medium, at the price of one addition each.
+//! The cost of an update of a durable structure is the number of lines it writes and of fences it waits for, which is
+//! the same on every machine. This medium counts them on top of any other, at the price of one addition each.
 #![allow(unsafe_code, reason = "hands the caller's promise on")]
 
 use std::ops::Sub;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::flush::lines;
 use crate::{AccessObserver, FileMedium, MediaError, Medium, MediumAccess, MediumBackend, MediumKind};
 
-/// Any medium, with its flushes and fences counted.
+/// A medium that counts the flushes and fences of the medium below.
 #[derive(Debug)]
 pub struct Counting {
     medium: Medium,
@@ -19,7 +19,7 @@ pub struct Counting {
     fences: AtomicU64,
 }
 
-/// What a [`Counting`] medium has counted so far, or between two readings (the difference of two).
+/// Numbers of flushed lines and fences, since creation or between two readings (their difference).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlushCounts {
     /// Lines flushed; a line flushed twice counts twice.
@@ -40,7 +40,7 @@ impl Sub for FlushCounts {
 }
 
 impl Counting {
-    /// Counts from zero.
+    /// Wraps the medium with counters at zero.
     pub fn new(medium: impl Into<Medium>) -> Counting {
         Counting {
             medium: medium.into(),
@@ -49,12 +49,12 @@ impl Counting {
         }
     }
 
-    /// The medium below.
+    /// Returns the medium below.
     pub fn inner(&self) -> &Medium {
         &self.medium
     }
 
-    /// What was counted so far.
+    /// Returns the current counts.
     pub fn counts(&self) -> FlushCounts {
         FlushCounts {
             lines: self.lines.load(Ordering::Relaxed),
@@ -81,7 +81,7 @@ impl MediumAccess for Counting {
 
     #[inline]
     unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is that of the medium below.
+        // SAFETY: the caller upholds the contract of the medium below.
         unsafe { self.medium.slice(offset, len) }
     }
 

@@ -1,4 +1,4 @@
-//! What was flushed since the last fence, for a page cache in strict mode.
+//! Page ranges flushed since the last fence, for a page cache in strict mode.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,13 +9,13 @@ use crate::region::round_up;
 #[derive(Debug, Default)]
 pub(crate) struct DirtyPages {
     waiting: Mutex<Vec<(u64, u64)>>,
-    /// Held while ranges are written back, so that a fence never returns while another thread's fence is
-    /// still writing lines that this one's caller flushed.
+    /// Held while ranges are written back, so that a fence never returns while another thread's fence is still writing
+    /// lines that this fence's caller has flushed.
     writing: Mutex<()>,
 }
 
 impl DirtyPages {
-    /// Notes the pages of `from..to`.
+    /// Records the pages of `from..to`.
     pub(crate) fn add(&self, from: u64, to: u64) {
         let (from, to) = (from / PAGE * PAGE, round_up(to, PAGE));
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -25,7 +25,7 @@ impl DirtyPages {
         }
     }
 
-    /// Takes all ranges noted so far, merged and in order, and hands them to `write`.
+    /// Takes all recorded ranges, merged and sorted, and passes them to `write`.
     pub(crate) fn write_back<E>(&self, write: impl FnOnce(&[(u64, u64)]) -> Result<(), E>) -> Result<(), E> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let ranges = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,5 +1,4 @@
-//! Anonymous memory of this process, with huge pages advised: for tests, temporary pools, and as the fast
-//! tier.
+//! Anonymous memory with huge pages advised, used for tests, temporary pools and the fast tier.
 
 use std::sync::Mutex;
 use std::sync::atomic::{Ordering, fence};
@@ -7,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use crate::region::{Region, round_up};
 use crate::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words};
 
-/// A medium of anonymous memory. A fence only orders stores: nothing here outlives the process.
+/// A medium of anonymous memory. A fence only orders stores, because nothing here outlives the process.
 #[derive(Debug)]
 pub struct Dram {
     region: Region,
@@ -15,7 +14,7 @@ pub struct Dram {
 }
 
 impl Dram {
-    /// `len` zeroed bytes (rounded up to [`PAGE`]) that can grow as far as there is memory.
+    /// Creates a medium of `len` zeroed bytes, rounded up to [`PAGE`], that can grow as far as memory allows.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -23,8 +22,8 @@ impl Dram {
         Dram::with_reserve(len, 0)
     }
 
-    /// As [`new`](Dram::new), with `reserve` bytes of addresses set aside, the most it can grow to (0: about
-    /// a TiB).
+    /// Creates a medium like [`new`](Dram::new) with `reserve` bytes of address space, its maximum length (0: about a
+    /// TiB).
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -57,7 +56,7 @@ impl MediumAccess for Dram {
     #[allow(unsafe_code, reason = "hands the caller's promise on")]
     #[inline]
     unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is the region's.
+        // SAFETY: the caller upholds the region's contract.
         unsafe { self.region.slice(offset, len) }
     }
 

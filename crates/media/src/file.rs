@@ -1,17 +1,15 @@
-//! A file as a medium: DAX if the file system can, else through the page cache.
+//! A file as a medium, mapped with DAX where the file system supports it and through the page cache otherwise.
 //!
-//! The file is mapped from its start, without gaps, up to its length at the last look. Growth first allocates
-//! the blocks and then sets the length, so that no reader ever sees a length without blocks behind it, which
-//! would end in SIGBUS on a full disk.
+//! The file is mapped from its start, without gaps, up to its last known length. Growth allocates the blocks before it
+//! sets the length, so that no reader ever sees a length without blocks, which would end in SIGBUS on a full disk.
 //!
-//! `MAP_SYNC` is tried first. Where the file system grants it, a flush is a CPU instruction and a fence is
-//! `sfence`. Otherwise a fence orders stores, which then survive the process but not power loss. In strict
-//! mode a fence is an `msync` of the pages that were flushed since the previous fence, or one `fdatasync` if
-//! they form several ranges.
+//! `MAP_SYNC` is tried first. Where the file system grants it, a flush is a CPU instruction and a fence is `sfence`.
+//! Otherwise a fence orders stores, which then survive the process but not power loss. In strict mode a fence is an
+//! `msync` of the pages that were flushed since the previous fence, or one `fdatasync` if they form several ranges.
 //!
-//! On ext4 (Linux 6.16 and later) a file that is written through its mapping gets huge pages, which halves
-//! the time of random reads; a file written by `write` does not. On tmpfs, `gather` makes huge pages of
-//! existing ones (`MADV_COLLAPSE`).
+//! On ext4 (Linux 6.16 and later) a file that is written through its mapping gets huge pages, which halves the time of
+//! random reads; a file written by `write` does not. On tmpfs, `gather` collapses existing pages into huge ones
+//! (`MADV_COLLAPSE`).
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,63 +20,64 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::mm::MapFlags;
 
-use crate::bus_error::KnownFile;
+use crate::bus_error::FileTableSlot;
 use crate::dirty::DirtyPages;
+use crate::error_latch::ErrorLatch;
 use crate::flush::{FlushInstruction, flush_instruction, store_fence};
-use crate::latch::Latch;
 use crate::region::{self, Region, round_up};
 use crate::{HOLE, LINE, Mapped, MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words, blocks};
 
-/// How to open a file as a medium.
+/// Options for opening a file as a medium.
 #[derive(Debug, Clone, Default)]
 pub struct FileOptions {
-    /// Map it for reading only: stores panic, growth is refused.
+    /// Maps the file for reading only: stores panic, and growth fails.
     pub read_only: bool,
-    /// Create the file if it does not exist, for its owner only (mode 0600).
+    /// Creates the file if it does not exist, accessible to its owner only (mode 0600).
     pub create: bool,
-    /// Page cache only: make each fence an `msync`.
+    /// Makes each fence an `msync`. Applies to the page cache only.
     pub strict: bool,
-    /// Treat the page cache as if it were DAX: for measurements on DRAM-backed files, as nothing is durable.
-    /// Overrides `strict`.
+    /// Treats the page cache as if it were DAX, for measurements on DRAM-backed files; nothing is durable. Overrides
+    /// `strict`.
     pub assume_dax: bool,
-    /// Leave holes in the file as they are: whoever stores to what may be one calls [`Medium::reserve`] before.
+    /// Keeps holes in the file. The caller must call [`Medium::reserve`](crate::Medium::reserve) before it stores to a
+    /// possible hole.
     pub keep_holes: bool,
-    /// Bytes of addresses to set aside, the most the file can grow to while it is open; 0: a TiB, or less if
-    /// the system is short of addresses.
+    /// Bytes of address space to reserve, which limit the growth of the file while it is open. 0 reserves a TiB, or
+    /// less if the system is short of address space.
     pub reserve: u64,
 }
 
-/// A mapped file. Other processes may map the same file; that only one of them writes is for the caller to
-/// see to.
+/// A mapped file. Other processes may map the same file; the caller ensures that only one of them writes.
 ///
-/// Nobody may cut the file off while it is mapped: to touch bytes that are no longer there ends the process, with a
-/// message if the program has called [`exit_on_bus_error`](crate::exit_on_bus_error), else silently. A
-/// [`refresh`](Medium::refresh) reports a cut before anything is touched.
+/// The file must not be truncated while it is mapped: an access to the missing bytes ends the process, with a message
+/// if the program has called [`exit_on_bus_error`](crate::exit_on_bus_error), otherwise silently. A
+/// [`refresh`](crate::Medium::refresh) reports the truncation before anything is touched.
 #[derive(Debug)]
 pub struct FileMedium {
-    /// Leaves the table before the region is unmapped, as fields are dropped in their order.
-    _known: KnownFile,
+    /// Declared before `region`, because fields are dropped in order and the table entry must go before the mapping.
+    _known: FileTableSlot,
     region: Region,
     file: File,
     path: PathBuf,
     kind: MediumKind,
     growth: Mutex<()>,
     dirty: DirtyPages,
-    /// What flushes a line of [`Mapped`] words, if there may be any.
+    /// The flush instruction of [`Mapped`] words, or `None` if the file does not offer them.
     flush_mapped: Option<FlushInstruction>,
-    /// The name of the file may not be durable yet.
+    /// True while the directory entry of a new file may not be durable yet.
     new_name: AtomicBool,
-    latch: Latch,
+    latch: ErrorLatch,
 }
 
 impl FileMedium {
-    /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), else
-    /// through the page cache; [`kind`](Medium::kind) says which. A new file is empty: [`grow`](Medium::grow)
-    /// it. If a file that is to be written has holes (as copies sometimes do), they get blocks first, unless `keep_holes` is set.
+    /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), otherwise through the
+    /// page cache; [`kind`](crate::Medium::kind) tells which. A new file is empty until it
+    /// [grows](crate::Medium::grow). If a writable file has holes (as copies sometimes do), their blocks are allocated
+    /// first, unless `keep_holes` is set.
     ///
     /// # Errors
-    /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the
-    /// holes), [`MediaError::OutOfMemory`] (no addresses) or [`MediaError::Io`].
+    /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the holes),
+    /// [`MediaError::OutOfMemory`] (no address space) or [`MediaError::Io`].
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<FileMedium, MediaError> {
         let path = path.as_ref().to_path_buf();
         let file = open_file(&path, options)?;
@@ -102,7 +101,7 @@ impl FileMedium {
             MediumKind::PageCache { strict: false } => Some(FlushInstruction::None),
             _ => Some(flush_instruction()),
         };
-        let known = KnownFile::enter(region.start().addr().get(), region.reserved() as usize, &path);
+        let known = FileTableSlot::enter(region.start().addr().get(), region.reserved() as usize, &path);
         let medium = FileMedium {
             _known: known,
             region,
@@ -113,24 +112,24 @@ impl FileMedium {
             dirty: DirtyPages::default(),
             flush_mapped,
             new_name: AtomicBool::new(options.create),
-            latch: Latch::default(),
+            latch: ErrorLatch::default(),
         };
         medium.map(len)?;
         tracing::debug!(path = %medium.path.display(), kind = %kind, len, "mapped");
         Ok(medium)
     }
 
-    /// The path it was opened with.
+    /// Returns the path that the file was opened with.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it was opened for reading only.
+    /// Returns true if the file was opened for reading only.
     pub fn read_only(&self) -> bool {
         !self.region.writable()
     }
 
-    /// A fence where there is nothing to write back.
+    /// Executes a fence for files without dirty-page tracking.
     #[inline(always)]
     pub(crate) fn fence_mapped(&self) -> Result<(), MediaError> {
         self.latch.check(|| self.name())?;
@@ -164,8 +163,7 @@ impl FileMedium {
         self.path.display().to_string()
     }
 
-    /// The file's length, or the error that it is shorter than what is mapped. The caller holds the lock of
-    /// growth.
+    /// Returns the file's length, or fails if it is shorter than the mapping. The caller holds the growth lock.
     fn checked_len(&self) -> Result<u64, MediaError> {
         let actual = file_len(&self.file, &self.path)?;
         let expected = self.region.len();
@@ -179,7 +177,7 @@ impl FileMedium {
         Ok(actual)
     }
 
-    /// Makes the file's length, and if it is new its name, durable.
+    /// Makes the file's length durable, and its name if the file is new.
     fn sync_metadata(&self) -> Result<(), MediaError> {
         rustix::fs::fsync(&self.file).map_err(|error| self.io("sync", error))?;
         self.sync_name()
@@ -198,8 +196,8 @@ impl FileMedium {
         Ok(())
     }
 
-    /// Writes back what was flushed since the last fence. One range is one `msync`; several are one
-    /// `fdatasync`, as each call waits for the disk's own cache.
+    /// Writes back the ranges flushed since the last fence: one range by `msync`, several by one `fdatasync`, because
+    /// each call waits for the disk's own cache.
     fn write_back(&self) -> Result<(), MediaError> {
         self.dirty.write_back(|ranges| match ranges {
             [] => Ok(()),
@@ -213,7 +211,7 @@ impl FileMedium {
 }
 
 impl AsFd for FileMedium {
-    /// The open file, to lock it.
+    /// Returns the file descriptor, for locking.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -238,7 +236,7 @@ impl MediumAccess for FileMedium {
     #[allow(unsafe_code, reason = "hands the caller's promise on")]
     #[inline]
     unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is the region's.
+        // SAFETY: the caller upholds the region's contract.
         unsafe { self.region.slice(offset, len) }
     }
 
@@ -317,6 +315,7 @@ impl MediumBackend for FileMedium {
         let old_len = self.checked_len()?;
         if new_len > old_len {
             match blocks::extend(&self.file, &self.path, old_len, new_len) {
+                // Nothing has changed and the caller may retry, so a full disk does not latch.
                 Err(full @ MediaError::DiskFull { .. }) => return Err(full),
                 other => self.latch.keep(other)?,
             }
@@ -361,20 +360,20 @@ impl MediumBackend for FileMedium {
         if self.read_only() {
             return Err(MediaError::ReadOnly { name: self.name() });
         }
-        // Ranges behind the new end must not wait to be written back.
+        // Write pending ranges back now, because they may lie behind the new end.
         self.fence()?;
         let len = round_up(len, PAGE);
         let _growing = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
         self.checked_len()?;
         if len < self.len() {
-            // First the mapping: a page without a file behind it would end the process.
+            // Shrink the mapping first: a mapped page without a file behind it would end the process.
             self.region.shrink(len)?;
             rustix::fs::ftruncate(&self.file, len).map_err(|error| self.io("shorten", error))?;
         }
         Ok(self.len())
     }
 
-    /// In tmpfs.
+    /// Returns true on tmpfs, the only file system that needs the call.
     fn can_gather(&self) -> bool {
         const TMPFS: i64 = 0x0102_1994;
         !self.read_only() && rustix::fs::fstatfs(&self.file).is_ok_and(|found| found.f_type == TMPFS)

@@ -1,8 +1,8 @@
-//! The CPU's part of durability: write a line back, wait until it has left the CPU, fetch a line ahead.
+//! The CPU instructions of durability: write a line back, wait until it has left the CPU, prefetch a line.
 //!
-//! The instruction is chosen at run time: `clwb` keeps the line in the cache, `clflushopt` drops it,
-//! `clflush` drops it and is slow, as each waits for the one before. Where there is none of them
-//! ([`FlushInstruction::None`]) a file is never taken for DAX.
+//! The instruction is chosen at run time: `clwb` keeps the line in the cache, `clflushopt` drops it, and `clflush`
+//! drops it and is slow because executions are serialised. Without any of them ([`FlushInstruction::None`]) a file is
+//! never treated as DAX.
 #![allow(unsafe_code, reason = "flush, fence and prefetch instructions")]
 
 use std::fmt;
@@ -10,16 +10,16 @@ use std::sync::OnceLock;
 
 use crate::LINE;
 
-/// The instruction that writes a line back.
+/// An instruction that writes a line back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlushInstruction {
     /// `clwb`: writes back and keeps the line cached.
     Clwb,
     /// `clflushopt`: writes back and drops the line.
     Clflushopt,
-    /// `clflush`: writes back and drops the line, one after the other.
+    /// `clflush`: writes back and drops the line, serialised.
     Clflush,
-    /// This CPU (or this build) has none.
+    /// No flush instruction on this CPU or in this build.
     None,
 }
 
@@ -34,13 +34,13 @@ impl fmt::Display for FlushInstruction {
     }
 }
 
-/// The best flush instruction of this CPU.
+/// Returns the best flush instruction of this CPU.
 pub fn flush_instruction() -> FlushInstruction {
     static CHOSEN: OnceLock<FlushInstruction> = OnceLock::new();
     *CHOSEN.get_or_init(imp::detect)
 }
 
-/// How many lines a range overlaps.
+/// Returns the number of lines that a range overlaps.
 #[inline]
 pub(crate) fn lines(offset: u64, len: u64) -> u64 {
     if len == 0 {
@@ -77,7 +77,8 @@ pub(crate) unsafe fn flush_by(instruction: FlushInstruction, line: *const u8) {
     }
 }
 
-/// Flushes one line by an instruction that drops it. Apart, so that the usual one is found by a comparison instead of a table.
+/// Flushes one line by an instruction that drops it. Separate from [`flush_by`], so that the usual instruction is
+/// selected by a comparison instead of a jump table.
 ///
 /// # Safety
 /// As for [`flush_by`].
@@ -150,7 +151,7 @@ mod imp {
         unsafe { asm!("sfence", options(nostack, preserves_flags)) };
     }
 
-    /// Asks for the line at `address`, which may be any.
+    /// Prefetches the line at `address`, which may be invalid.
     #[inline]
     pub(crate) fn prefetch(address: *const u8) {
         // SAFETY: a prefetch never faults, whatever the address.

@@ -1,8 +1,7 @@
-//! Large buffers of DRAM on huge pages: sort buffers and DRAM copies of what is read at random.
+//! Large buffers of DRAM on huge pages, for sort buffers and DRAM copies of randomly read data.
 //!
-//! With 4 KiB pages a random read costs nearly twice as much as with huge ones. A [`HugeVec`] is a vector
-//! whose memory is mapped for itself: aligned to 2 MiB when it is that long, zeroed by the system only where
-//! it is touched, and given back as soon as it is dropped.
+//! With 4 KiB pages a random read costs nearly twice as much as with huge pages. A [`HugeVec`] is a vector with its own
+//! mapping: aligned to 2 MiB if it is that long, zeroed by the system on first touch, and unmapped on drop.
 #![allow(unsafe_code, reason = "owns a mapping and lends it as a slice")]
 
 use std::fmt;
@@ -17,7 +16,7 @@ use zerocopy::FromZeros;
 use crate::region::{HUGE_PAGE, round_up};
 use crate::{Bytes, MediaError, PAGE};
 
-/// A growable array of plain values in memory of its own, for large ones: each takes whole pages.
+/// A growable array of plain values in a mapping of its own. Meant for large arrays, as each takes whole pages.
 pub struct HugeVec<T> {
     pages: Pages,
     len: usize,
@@ -25,10 +24,10 @@ pub struct HugeVec<T> {
 }
 
 impl<T: FromZeros> HugeVec<T> {
-    /// An empty array that takes no memory yet.
+    /// Creates an empty array that takes no memory yet.
     pub const fn new() -> HugeVec<T> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= PAGE as usize) };
-        // Values are never dropped: with their memory they are gone.
+        // The array frees its memory without dropping its values.
         const { assert!(!std::mem::needs_drop::<T>()) };
         HugeVec {
             pages: Pages::NONE,
@@ -37,7 +36,7 @@ impl<T: FromZeros> HugeVec<T> {
         }
     }
 
-    /// An empty array with room for `capacity` values.
+    /// Creates an empty array with room for `capacity` values.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -49,7 +48,7 @@ impl<T: FromZeros> HugeVec<T> {
         Ok(array)
     }
 
-    /// `len` values of zero bytes. Takes memory only where it is touched.
+    /// Creates `len` values of zero bytes. Memory is allocated on first touch.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -59,19 +58,19 @@ impl<T: FromZeros> HugeVec<T> {
         Ok(array)
     }
 
-    /// Values there is room for.
+    /// Returns the number of values that fit without reallocation.
     pub fn capacity(&self) -> usize {
         self.pages.len / size_of::<T>()
     }
 
-    /// Bytes of address space taken: what the array counts against a memory budget once it is full.
+    /// Returns the mapped bytes, which count against a memory budget once the array is full.
     pub fn mapped_bytes(&self) -> usize {
         self.pages.len
     }
 }
 
 impl<T: FromZeros + Copy> HugeVec<T> {
-    /// A copy of `values`.
+    /// Copies `values` into a new array.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -81,10 +80,10 @@ impl<T: FromZeros + Copy> HugeVec<T> {
         Ok(array)
     }
 
-    /// Makes room for `additional` more values, at least doubling when it has to move.
+    /// Makes room for `additional` more values, at least doubling the capacity if it reallocates.
     ///
     /// # Errors
-    /// [`MediaError::OutOfMemory`]; the array is as it was.
+    /// [`MediaError::OutOfMemory`]; the array is unchanged.
     pub fn try_reserve(&mut self, additional: usize) -> Result<(), MediaError> {
         let needed = self.len.saturating_add(additional);
         if needed > self.capacity() {
@@ -99,7 +98,7 @@ impl<T: FromZeros + Copy> HugeVec<T> {
     /// Appends a value.
     ///
     /// # Panics
-    /// If the system gives no more memory.
+    /// If the system provides no more memory.
     #[inline]
     pub fn push(&mut self, value: T) {
         if self.len == self.capacity() {
@@ -114,17 +113,17 @@ impl<T: FromZeros + Copy> HugeVec<T> {
     /// Appends copies of `values`.
     ///
     /// # Panics
-    /// If the system gives no more memory.
+    /// If the system provides no more memory.
     pub fn extend_from_slice(&mut self, values: &[T]) {
         let at = self.len;
         self.resize(at + values.len());
         self[at..].copy_from_slice(values);
     }
 
-    /// Shortens the array to `len`, or lengthens it with zeroed values.
+    /// Truncates the array to `len`, or extends it with zeroed values.
     ///
     /// # Panics
-    /// If the system gives no more memory.
+    /// If the system provides no more memory.
     pub fn resize(&mut self, len: usize) {
         if len > self.len {
             self.make_room(len - self.len);
@@ -136,7 +135,7 @@ impl<T: FromZeros + Copy> HugeVec<T> {
         self.len = len;
     }
 
-    /// Gives the memory back that the values do not take.
+    /// Unmaps the memory behind the last value.
     pub fn shrink_to_fit(&mut self) {
         if self.len == 0 {
             self.pages = Pages::NONE;
@@ -145,7 +144,7 @@ impl<T: FromZeros + Copy> HugeVec<T> {
         }
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -269,7 +268,7 @@ impl Pages {
 }
 
 impl Pages {
-    /// Unmaps what is behind the pages of the first `len` bytes (not 0).
+    /// Unmaps the pages behind the first `len` bytes (not 0).
     fn shorten(&mut self, len: usize) {
         let len = round_up(len as u64, PAGE) as usize;
         if len >= self.len {
@@ -277,12 +276,12 @@ impl Pages {
         }
         let kept = self.start.addr().get() - self.raw_start.addr().get() + len;
         let end = self.raw_start.as_ptr().wrapping_add(kept);
-        // SAFETY: the mapping is ours, and `&mut self` says that nothing borrows its bytes; `kept` is a multiple of a page
-        // within it.
+        // SAFETY: the mapping is ours, and `&mut self` says that nothing borrows its bytes; `kept` is a multiple of a
+        // page within it.
         let result = unsafe { mm::munmap(end.cast(), self.raw_len - kept) };
         match result {
             Ok(()) => (self.len, self.raw_len) = (len, kept),
-            // The system is short of mappings: all of it stays, and is counted.
+            // The system is short of mappings: the memory stays mapped and counted.
             Err(error) => tracing::debug!(%error, "memory is kept"),
         }
     }

@@ -1,41 +1,41 @@
-//! The kinds of memory and the sizes that they share: [`MediumKind`], [`LINE`], [`PAGE`], [`HOLE`].
+//! The kinds of memory and their common sizes: [`MediumKind`], [`LINE`], [`PAGE`], [`HOLE`].
 
 use std::fmt;
 
-/// Bytes of a cache line: what one flush writes back, and the scope in which stores stay in order.
+/// Bytes of a cache line: the unit of a flush, and the scope in which stores stay in order.
 pub const LINE: u64 = 64;
 
-/// Bytes of a page: lengths of media are rounded up to it.
+/// Bytes of a page, to which lengths of media are rounded up.
 pub const PAGE: u64 = 4096;
 
-/// Holes start and end at multiples of this: the kernel may keep so much of a file in one piece, and asks for blocks for
-/// all of it when any page of it is stored to.
+/// Alignment and size unit of holes, in bytes. The kernel may manage a file in pieces of this size, and allocates the
+/// blocks of a whole piece when any page of it is written.
 pub const HOLE: u64 = 2 << 20;
 
-/// What a medium is, and with it what a fence on it means. `Display` is for users.
+/// The kind of a medium, which determines the meaning of a fence. `Display` is for users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MediumKind {
-    /// Anonymous memory of this process: gone when it ends.
+    /// Anonymous memory of this process, lost when it ends.
     Dram,
     /// A file on a DAX file system, mapped with `MAP_SYNC`: a fence is durable.
     Dax,
-    /// A file mapped through the page cache that is *treated* as DAX: a flush is issued, a fence counted as
-    /// durable although it is not. For measurements on DRAM-backed files; says so wherever it is displayed.
+    /// A file mapped through the page cache that is *treated* as DAX: flushes are issued, and a fence counts as durable
+    /// although it is not. For measurements on DRAM-backed files; its display name says so.
     AssumedDax,
     /// A file mapped through the page cache.
     PageCache {
-        /// Whether each fence is an `msync`. If not, a fence orders stores and survives the end of the
-        /// process; power loss is survived up to the last [`Medium::sync`](crate::Medium::sync).
+        /// True to make each fence an `msync`. Otherwise a fence orders stores, which survive the end of the process;
+        /// power loss is survived up to the last [`Medium::sync`](crate::Medium::sync).
         strict: bool,
     },
-    /// Memory that records every store, for crash tests; behaves as DAX.
+    /// Memory that records every store, for crash tests. Behaves like DAX.
     Tracked,
 }
 
 impl MediumKind {
-    /// Bytes of the memory's own unit of access: 256 for DAX (that of Optane), a page for a page-cache file,
-    /// else a line.
+    /// Returns the memory's own unit of access in bytes: 256 for DAX (that of Optane), a page for a page-cache file,
+    /// otherwise a line.
     pub fn unit(self) -> u64 {
         match self {
             MediumKind::Dax => 256,

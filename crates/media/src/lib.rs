@@ -1,18 +1,17 @@
-//! Where bytes live: mapping, durability, and a crash model to test against.
+//! Memory mapping and durability, with a crash model to test against.
 //!
-//! A [`Medium`] is a growable range of bytes in one kind of memory: anonymous DRAM ([`Dram`]), a file on a
-//! DAX file system or in the page cache ([`FileMedium`]), or a [`Tracked`] one that remembers every store, so
-//! that the [`explore::Explorer`] can open every state a crash might have left. This is the only crate of the
-//! workspace that maps memory or issues a flush; what is above it sees offsets.
+//! A [`Medium`] is a growable range of bytes in one kind of memory: anonymous DRAM ([`Dram`]), a file on a DAX file
+//! system or in the page cache ([`FileMedium`]), or a [`Tracked`] one that records every store, so that the
+//! [`explore::Explorer`] can open every state that a crash might leave. This is the only crate of the workspace that
+//! maps memory or issues a flush; crates above it work with offsets.
 //!
-//! # Rules that hold for every medium
-//! - What is mapped never moves: the address space is reserved up front, growth maps further bytes behind.
-//! - An 8-byte store to an aligned offset is atomic, also against a crash. Stores to one line ([`LINE`]
-//!   bytes) arrive in order; lines arrive in any order, flushed or not, until a fence.
-//! - A range that is flushed is flushed up to its last line, however it is aligned.
-//! - The first I/O error latches: no later fence, growth or sync pretends to succeed
-//!   ([`MediaError::Poisoned`]).
-//! - An offset out of range panics; it never reads or writes other memory.
+//! # Rules for every medium
+//! - A mapping never moves: the address space is reserved up front, and growth maps further bytes behind.
+//! - An 8-byte store to an aligned offset is atomic, also across a crash. Stores to one line ([`LINE`] bytes) arrive in
+//!   order; lines arrive in any order, flushed or not, until a fence.
+//! - A flush covers all lines that the range overlaps, regardless of its alignment.
+//! - The first I/O error latches: every later fence, growth and sync fails with [`MediaError::Poisoned`].
+//! - An offset out of range panics; it never accesses other memory.
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
 compile_error!(
@@ -32,12 +31,12 @@ mod counting;
 mod dirty;
 mod dram;
 mod error;
+mod error_latch;
 pub mod explore;
 mod file;
 mod flush;
 pub mod huge;
 mod kind;
-mod latch;
 mod mapped;
 mod medium;
 mod observer;

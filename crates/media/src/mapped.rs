@@ -1,8 +1,9 @@
-//! A range of a file whose words are reached as they are: [`Mapped`].
+//! A range of a file that is accessed directly, word by word: [`Mapped`].
 //!
-//! Who changes several words of a range asks its medium once, instead of with each word, where it lies and whether it may be written.
+//! Code that changes several words of a range asks its medium once for the address and the permission to write, instead
+//! of once per word.
 //!
-//! A file in strict mode, and one opened for reading only, returns none.
+//! Files in strict mode and files opened for reading only do not offer such ranges.
 #![allow(unsafe_code, reason = "flushes lines it has borrowed")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +11,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::flush::{self, FlushInstruction};
 use crate::{FileMedium, LINE, MediaError};
 
-/// Words of a line.
+/// Words per line.
 const WORDS: usize = LINE as usize / 8;
 
-/// Words of a writable file, little-endian; offsets are counted in words from where the range starts, at a line. What it does is what
-/// [`Medium`](crate::Medium) does by the same names.
+/// Little-endian words of a writable file, indexed from the start of the range, which is aligned to a line. The methods
+/// behave like those of [`Medium`](crate::Medium) with the same names.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapped<'a> {
     words: &'a [AtomicU64],
     file: &'a FileMedium,
-    /// What flushes a line; none where a fence orders stores only.
+    /// The flush instruction, or none if a fence only orders stores.
     flush: FlushInstruction,
 }
 
 impl<'a> Mapped<'a> {
-    /// Words that are mapped for writing from the start of a line on, in a file that keeps no account of what is flushed.
+    /// Wraps words that are mapped for writing, start at a line, and belong to a file without dirty-page tracking.
     #[inline(always)]
     pub(crate) fn new(words: &'a [AtomicU64], file: &'a FileMedium, flush: FlushInstruction) -> Mapped<'a> {
         Mapped { words, file, flush }
@@ -33,7 +34,7 @@ impl<'a> Mapped<'a> {
     /// Loads a word with acquire order.
     ///
     /// # Panics
-    /// Behind the last word.
+    /// If `word` is out of range.
     #[inline(always)]
     pub fn load(self, word: usize) -> u64 {
         u64::from_le(self.words[word].load(Ordering::Acquire))
@@ -42,16 +43,16 @@ impl<'a> Mapped<'a> {
     /// Stores a word with release order: visible, not durable.
     ///
     /// # Panics
-    /// Behind the last word.
+    /// If `word` is out of range.
     #[inline(always)]
     pub fn store(self, word: usize, value: u64) {
         self.words[word].store(value.to_le(), Ordering::Release);
     }
 
-    /// Sends the line that a word is in on its way. Not durable before the next fence.
+    /// Starts to write back the line of a word. It is not durable before the next fence.
     ///
     /// # Panics
-    /// Behind the last word.
+    /// If `word` is out of range.
     #[inline(always)]
     pub fn flush(self, word: usize) {
         let line = std::ptr::from_ref(&self.words[word / WORDS * WORDS]);
@@ -59,16 +60,16 @@ impl<'a> Mapped<'a> {
         unsafe { flush::flush_by(self.flush, line.cast()) };
     }
 
-    /// Asks for the line that a word is in.
+    /// Prefetches the line of a word.
     ///
     /// # Panics
-    /// Behind the last word.
+    /// If `word` is out of range.
     #[inline(always)]
     pub fn prefetch(self, word: usize) {
         flush::prefetch(std::ptr::from_ref(&self.words[word]).cast());
     }
 
-    /// As [`Medium::fence`](crate::Medium::fence).
+    /// Fences like [`Medium::fence`](crate::Medium::fence).
     ///
     /// # Errors
     /// [`MediaError::Poisoned`].

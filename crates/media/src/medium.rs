@@ -1,4 +1,4 @@
-//! The one type through which all other crates use memory: [`Medium`].
+//! The type through which all other crates access memory: [`Medium`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::{
 ///
 /// # Panics
 /// Every method that takes an offset, except `words`, `mapped` and the prefetches, panics if the range reaches beyond
-/// [`len`](Medium::len). Stores panic if the medium is read-only; `load_u64` and `store_u64` panic if the offset is not a
-/// multiple of 8.
+/// [`len`](Medium::len). Stores panic if the medium is read-only; `load_u64` and `store_u64` panic if the offset is not
+/// a multiple of 8.
 #[derive(Clone)]
-pub struct Medium(Kind);
+pub struct Medium(MediumImpl);
 
-/// A file is distinguished by one predictable branch, as all production reads and writes go to one. Everything else is
-/// called through a table of functions.
+/// The implementation behind a medium. All production reads and writes go to a file, so files are distinguished by one
+/// predictable branch; everything else is called through a vtable.
 #[derive(Clone)]
-enum Kind {
+enum MediumImpl {
     File(Arc<FileMedium>),
     Other(Arc<dyn MediumBackend>),
 }
 
-/// Dispatches a call that is made for every word: only the file's path is inlined.
+/// Dispatches a call that is made for every word. Only the path of a file is inlined.
 macro_rules! forward_hot {
     ($self:ident, $medium:ident => $call:expr) => {{
         #[cold]
@@ -42,8 +42,8 @@ macro_rules! forward_hot {
             call()
         }
         match &$self.0 {
-            Kind::File($medium) => $call,
-            Kind::Other($medium) => out_of_line(|| $call),
+            MediumImpl::File($medium) => $call,
+            MediumImpl::Other($medium) => out_of_line(|| $call),
         }
     }};
 }
@@ -51,8 +51,8 @@ macro_rules! forward_hot {
 macro_rules! forward {
     ($self:ident, $medium:ident => $call:expr) => {
         match &$self.0 {
-            Kind::File($medium) => $call,
-            Kind::Other($medium) => $call,
+            MediumImpl::File($medium) => $call,
+            MediumImpl::Other($medium) => $call,
         }
     };
 }
@@ -60,22 +60,22 @@ macro_rules! forward {
 impl Medium {
     /// Creates a medium over another implementation, such as one that records or delays accesses.
     pub fn over(backend: Arc<dyn MediumBackend>) -> Medium {
-        Medium(Kind::Other(backend))
+        Medium(MediumImpl::Other(backend))
     }
 
     /// Returns the file, if this is one or is backed by one.
     pub fn as_file(&self) -> Option<&FileMedium> {
         match &self.0 {
-            Kind::File(file) => Some(file),
-            Kind::Other(other) => other.as_file(),
+            MediumImpl::File(file) => Some(file),
+            MediumImpl::Other(other) => other.as_file(),
         }
     }
 
     /// Returns an address that is the same for all clones of a medium and for no other medium that lives.
     pub fn address(&self) -> usize {
         match &self.0 {
-            Kind::File(file) => Arc::as_ptr(file).addr(),
-            Kind::Other(other) => Arc::as_ptr(other).addr(),
+            MediumImpl::File(file) => Arc::as_ptr(file).addr(),
+            MediumImpl::Other(other) => Arc::as_ptr(other).addr(),
         }
     }
 
@@ -97,8 +97,8 @@ impl Medium {
     }
 
     /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`](crate::PAGE). A shorter `new_len` changes nothing.
-    /// The new bytes are zero and backed by real blocks; nothing that is mapped moves. On return the length is as durable
-    /// as a fence would make it.
+    /// The new bytes are zero and backed by real blocks; nothing that is mapped moves. On return the length is as
+    /// durable as a fence would make it.
     ///
     /// # Errors
     /// [`MediaError::DiskFull`] (nothing changed; try again later), [`MediaError::AddressSpace`],
@@ -108,8 +108,8 @@ impl Medium {
         forward!(self, medium => medium.grow(new_len))
     }
 
-    /// Allocates blocks for the range where a [`discard`](Medium::discard) or a copy of the file has left it without, so
-    /// that stores to it never meet a full disk. Keeps all contents. Holes begin and end at multiples of
+    /// Allocates blocks for the range where a [`discard`](Medium::discard) or a copy of the file has left it without,
+    /// so that stores to it never meet a full disk. Keeps all contents. Holes begin and end at multiples of
     /// [`HOLE`](crate::HOLE), and so should the range.
     ///
     /// # Errors
@@ -128,8 +128,8 @@ impl Medium {
         forward!(self, medium => medium.discard(offset, len))
     }
 
-    /// Truncates the medium to `len` bytes, rounded up to [`PAGE`](crate::PAGE), where it can, and returns its length. A
-    /// greater `len` changes nothing. The medium [grows](Medium::grow) by zeros afterwards. A crash may leave the old
+    /// Truncates the medium to `len` bytes, rounded up to [`PAGE`](crate::PAGE), where it can, and returns its length.
+    /// A greater `len` changes nothing. The medium [grows](Medium::grow) by zeros afterwards. A crash may leave the old
     /// length.
     ///
     /// Nobody may use the bytes behind `len` or have borrowed them, and no other process may have the file mapped.
@@ -147,8 +147,8 @@ impl Medium {
         forward!(self, medium => medium.can_gather())
     }
 
-    /// Collapses the pages of a range to huge pages, as a DAX file has them from the start, where the file system can but
-    /// does not do so by itself. Contents stay and may be used meanwhile. Takes milliseconds for each huge page.
+    /// Collapses the pages of a range to huge pages, as a DAX file has them from the start, where the file system can
+    /// but does not do so by itself. Contents stay and may be used meanwhile. Takes milliseconds for each huge page.
     pub fn gather(&self, offset: u64, len: u64) {
         forward!(self, medium => medium.gather(offset, len));
     }
@@ -165,8 +165,8 @@ impl Medium {
     /// Maps what another process has added, and returns [`len`](Medium::len).
     ///
     /// # Errors
-    /// [`MediaError::Truncated`] if the file is shorter than what is mapped. Stop using the medium then: an access to the
-    /// missing part kills the process.
+    /// [`MediaError::Truncated`] if the file is shorter than what is mapped. Stop using the medium then: an access to
+    /// the missing part kills the process.
     pub fn refresh(&self) -> Result<u64, MediaError> {
         forward!(self, medium => medium.refresh())
     }
@@ -191,7 +191,7 @@ impl Medium {
     #[allow(unsafe_code, reason = "forwards the caller's promise")]
     #[inline]
     pub unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is what the backend asks for.
+        // SAFETY: the caller's promise is what the backend requires.
         forward!(self, medium => unsafe { medium.slice(offset, len) })
     }
 
@@ -202,14 +202,14 @@ impl Medium {
         forward_hot!(self, medium => medium.words(offset, words))
     }
 
-    /// Returns the words of a range that starts at a line for direct loads, stores and flushes, or `None` where accesses
-    /// are recorded or charged, and where [`store_u64`](Medium::store_u64) would panic. The answer is the same for all
-    /// valid ranges of a medium.
+    /// Returns the words of a range that starts at a line for direct loads, stores and flushes, or `None` where
+    /// accesses are recorded or charged, and where [`store_u64`](Medium::store_u64) would panic. The answer is the same
+    /// for all valid ranges of a medium.
     #[inline(always)]
     pub fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
         match &self.0 {
-            Kind::File(file) => file.mapped(offset, words),
-            Kind::Other(_) => None,
+            MediumImpl::File(file) => file.mapped(offset, words),
+            MediumImpl::Other(_) => None,
         }
     }
 
@@ -225,8 +225,8 @@ impl Medium {
         forward_hot!(self, medium => medium.prefetch_lines(offset, lines));
     }
 
-    /// Copies `bytes` to `offset`: visible, not durable. The copy is not reordered before earlier stores of this thread.
-    /// Aligned 8-byte words are written whole and, in stores of less than 16 KiB, in ascending order.
+    /// Copies `bytes` to `offset`: visible, not durable. The copy is not reordered before earlier stores of this
+    /// thread. Aligned 8-byte words are written whole and, in stores of less than 16 KiB, in ascending order.
     #[inline]
     pub fn store(&self, offset: u64, bytes: &[u8]) {
         forward!(self, medium => medium.store(offset, bytes));
@@ -278,12 +278,12 @@ impl Medium {
         forward!(self, medium => medium.fence_is_durable())
     }
 
-    /// Returns the observer to which readers of [slices](Medium::slice) report, if there is one, and the address that it
-    /// knows offset 0 by.
+    /// Returns the observer to which readers of [slices](Medium::slice) report, if there is one, and the address that
+    /// it knows offset 0 by.
     pub fn observer(&self) -> Option<(Arc<dyn AccessObserver>, u64)> {
         match &self.0 {
-            Kind::File(_) => None,
-            Kind::Other(other) => other.observer(),
+            MediumImpl::File(_) => None,
+            MediumImpl::Other(other) => other.observer(),
         }
     }
 }
@@ -299,7 +299,7 @@ impl fmt::Debug for Medium {
 
 impl From<FileMedium> for Medium {
     fn from(file: FileMedium) -> Medium {
-        Medium(Kind::File(Arc::new(file)))
+        Medium(MediumImpl::File(Arc::new(file)))
     }
 }
 

@@ -1,13 +1,13 @@
-//! The hook through which reads of slices are reported: [`AccessObserver`].
+//! The hook that reads of slices are reported to: [`AccessObserver`].
 //!
-//! A slice is read without a call, so a model of a slower device could not see it. Code that reads durable bytes reports
-//! what it is about to read through [`Bytes`](crate::Bytes); without an observer each report is one predictable branch.
+//! Reading a slice is not a call, so a model of a slower device could not see it. Code that reads durable bytes reports
+//! its reads through [`Bytes`](crate::Bytes); without an observer each report is one predictable branch.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// Receives the reads of a medium's slices. Addresses are the observer's own: the address of a byte is that of offset 0
-/// (see [`Medium::observer`](crate::Medium::observer)) plus its offset.
+/// An observer of reads through a medium's slices. It has its own address space: the address of a byte is that of
+/// offset 0 (see [`Medium::observer`](crate::Medium::observer)) plus its offset.
 pub trait AccessObserver: Debug + Send + Sync + 'static {
     /// Reports that `bytes`, which lie at `address`, are about to be read.
     fn touch(&self, address: u64, bytes: &[u8]);
@@ -24,7 +24,8 @@ pub trait AccessObserver: Debug + Send + Sync + 'static {
     /// Reports that the CPU was asked to fetch the line at `address`.
     fn prefetch(&self, address: u64);
 
-    /// Waits for all reads that this thread has reported, and returns the time that this thread has spent on the modelled
-    /// device, without what the model itself took. Only differences of two calls of one thread have a meaning.
+    /// Waits for all reads that this thread has reported, and returns the time that this thread has spent on the
+    /// modelled device, without the model's own overhead. Only differences between two calls of one thread are
+    /// meaningful.
     fn thread_time(&self) -> Duration;
 }

@@ -1,12 +1,13 @@
-//! How much DRAM there is.
+//! The amount of DRAM.
 
 use std::fs;
 use std::path::Path;
 
-/// Assumed where the system does not say.
+/// Size assumed if the system does not report one.
 const UNKNOWN: u64 = 4 << 30;
 
-/// Bytes of DRAM that this process may use: the machine's, or less in a control group (a container) with a limit.
+/// Returns the bytes of DRAM that this process may use: the machine's, or less in a control group (container) with a
+/// limit.
 #[must_use]
 pub fn ram_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok();
@@ -16,14 +17,14 @@ pub fn ram_bytes() -> u64 {
     limit.map_or(machine, |limit| limit.min(machine))
 }
 
-/// `MemTotal` of `/proc/meminfo`.
+/// Returns `MemTotal` of `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<u64> {
     let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kibibytes: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
 
-/// The lowest limit of the process's control group (version 2) and those around it.
+/// Returns the lowest memory limit of the process's control group (version 2) and its ancestors.
 fn limit(root: &Path, own_groups: &str) -> Option<u64> {
     let group = own_groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let directory = root.join(group);

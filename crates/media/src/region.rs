@@ -17,13 +17,13 @@ use rustix::mm::{self, Advice, MapFlags, MsyncFlags, ProtFlags};
 use crate::flush::{FlushInstruction, flush_instruction};
 use crate::{LINE, MediaError, PAGE, copy, flush};
 
-/// Huge pages need mappings that start at a multiple of this.
+/// Alignment of mappings that get huge pages, in bytes.
 pub(crate) const HUGE_PAGE: u64 = 2 << 20;
 
-/// Addresses set aside when the caller names no number: they cost nothing until they are mapped.
+/// Address space reserved by default, in bytes. It costs nothing until it is mapped.
 const DEFAULT_RESERVE: u64 = 1 << 40;
 
-/// Reserved addresses with a mapped, growing front part.
+/// Reserved address space with a mapped, growing prefix.
 #[derive(Debug)]
 pub(crate) struct Region {
     base: NonNull<u8>,
@@ -41,8 +41,8 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves `wanted` bytes of addresses (0: as many as usual, fewer if the system is short of them),
-    /// never less than `least`.
+    /// Reserves `wanted` bytes of address space (0: the default, or less if the system is short of it), never less than
+    /// `least`.
     pub(crate) fn reserve(wanted: u64, least: u64, writable: bool) -> Result<Region, MediaError> {
         let least = round_up(least.max(PAGE), PAGE);
         let mut size = if wanted == 0 {
@@ -78,29 +78,29 @@ impl Region {
         }
     }
 
-    /// Bytes mapped.
+    /// Returns the mapped bytes.
     #[inline]
     pub(crate) fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
     }
 
-    /// The address of offset 0.
+    /// Returns the address of offset 0.
     #[inline]
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Bytes of addresses set aside, mapped or not.
+    /// Returns the reserved bytes of address space, mapped or not.
     pub(crate) fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Whether stores are allowed.
+    /// Returns true if stores are allowed.
     pub(crate) fn writable(&self) -> bool {
         self.writable
     }
 
-    /// Fails unless `len` bytes fit the reserved addresses.
+    /// Fails unless `len` bytes fit into the reservation.
     pub(crate) fn check_fits(&self, len: u64) -> Result<(), MediaError> {
         if len > self.reserved {
             return Err(MediaError::AddressSpace {
@@ -111,7 +111,7 @@ impl Region {
         Ok(())
     }
 
-    /// Maps zeroed private memory up to `len`, a multiple of [`PAGE`]. The caller holds the lock of growth.
+    /// Maps zeroed private memory up to `len`, a multiple of [`PAGE`]. The caller holds the growth lock.
     pub(crate) fn extend_anonymous(&self, len: u64) -> Result<(), MediaError> {
         self.check_fits(len)?;
         let from = self.len();
@@ -125,12 +125,12 @@ impl Region {
             source: error.into(),
         })?;
         self.advise_huge(from, len);
+        // The length last: whoever reads it may access the new bytes.
         self.len.store(len, Ordering::Release);
         Ok(())
     }
 
-    /// Maps the file up to `len`, its length, with `flags` (besides `FIXED`). The caller holds the lock of
-    /// growth.
+    /// Maps the file up to `len`, its length, with `flags` (besides `FIXED`). The caller holds the growth lock.
     #[allow(clippy::disallowed_methods, reason = "the one place that maps a file")]
     pub(crate) fn extend_file(
         &self,
@@ -157,8 +157,8 @@ impl Region {
         Ok(())
     }
 
-    /// Lets go of the file from `len` on, a multiple of [`PAGE`]. Whoever still reads the bytes behind it finds zeros.
-    /// The caller holds the lock of growth.
+    /// Unmaps the file from `len` on, a multiple of [`PAGE`]. Later reads behind it find zeros. The caller holds the
+    /// growth lock.
     pub(crate) fn shrink(&self, len: u64) -> Result<(), MediaError> {
         let end = round_up(self.len(), PAGE);
         debug_assert!(len.is_multiple_of(PAGE) && len <= end, "{len} of {end}");
@@ -178,7 +178,7 @@ impl Region {
         Ok(())
     }
 
-    /// Writes the pages that overlap `from..to` back and waits; `from` is in range.
+    /// Writes the pages that overlap `from..to` back and waits for completion; `from` is in range.
     #[allow(clippy::disallowed_methods, reason = "the one place that calls msync")]
     pub(crate) fn msync(&self, from: u64, to: u64) -> Result<(), rustix::io::Errno> {
         let from = from / PAGE * PAGE;
@@ -211,7 +211,8 @@ impl Region {
         }
         // SAFETY: within the mapping (checked above).
         let start = unsafe { self.base.add(offset as usize) };
-        // SAFETY: the words are mapped, where they stay while `self` lives, and aligned, and everyone accesses words atomically.
+        // SAFETY: the words are mapped, where they stay while `self` lives, and aligned, and everyone accesses words
+        // atomically.
         Some(unsafe { std::slice::from_raw_parts(start.cast().as_ptr(), words) })
     }
 
@@ -314,7 +315,7 @@ impl Region {
         }
     }
 
-    /// Advises huge pages for a mapped range; file systems that have none say so, which changes nothing.
+    /// Advises huge pages for a mapped range. Fails harmlessly on file systems without them.
     fn advise_huge(&self, from: u64, to: u64) {
         let start = self.base.as_ptr().wrapping_add(from as usize).cast();
         // SAFETY: the range was just mapped; the advice changes no contents.
@@ -324,15 +325,14 @@ impl Region {
         }
     }
 
-    /// Puts the pages of the pieces of [`HUGE_PAGE`] that overlap a range, which has pages, together to huge ones, where the
-    /// system can.
+    /// Collapses the pages of a populated range to huge pages, for each piece of [`HUGE_PAGE`] that overlaps it.
     pub(crate) fn collapse(&self, from: u64, to: u64) {
         let end = round_up(to, HUGE_PAGE).min(self.len() / HUGE_PAGE * HUGE_PAGE);
         let mut at = from / HUGE_PAGE * HUGE_PAGE;
         while at < end {
             let start = self.at(at, HUGE_PAGE as usize);
-            // SAFETY: the piece is mapped (`at` has checked it); the call changes no contents, and whoever accesses the piece
-            // meanwhile waits or not.
+            // SAFETY: the piece is mapped (`at` has checked it); the call changes no contents, and whoever accesses the
+            // piece meanwhile waits or not.
             let result = unsafe { libc::madvise(start.cast(), HUGE_PAGE as usize, libc::MADV_COLLAPSE) };
             if result != 0 {
                 let error = std::io::Error::last_os_error();
@@ -352,7 +352,7 @@ impl Drop for Region {
     }
 }
 
-/// The next multiple of `unit` (a power of two), or `value` itself.
+/// Returns the next multiple of `unit` (a power of two), or `value` itself if it is one.
 #[inline]
 pub(crate) fn round_up(value: u64, unit: u64) -> u64 {
     value
@@ -360,8 +360,8 @@ pub(crate) fn round_up(value: u64, unit: u64) -> u64 {
         .unwrap_or_else(|| panic!("{value} bytes are beyond any address"))
 }
 
-/// Whether the file can be mapped so that a flush alone makes stores durable (`MAP_SYNC`), and the CPU can
-/// flush.
+/// Returns true if the file can be mapped so that a flush alone makes stores durable (`MAP_SYNC`) and the CPU has a
+/// flush instruction.
 #[allow(clippy::disallowed_methods, reason = "tries a mapping of one page")]
 pub(crate) fn grants_map_sync(file: BorrowedFd<'_>, writable: bool) -> bool {
     if flush_instruction() == FlushInstruction::None {

@@ -1,36 +1,36 @@
-//! What a workload did to a tracked medium, in order.
+//! The recorded calls of a workload on a tracked medium.
 
 use crate::LINE;
 
-/// One call, as it was made.
+/// A recorded call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// Bytes stored at an offset.
+pub(crate) enum TraceEvent {
+    /// Stores bytes at an offset.
     Store { offset: u64, bytes: Box<[u8]> },
-    /// A range flushed; not yet rounded out to lines.
+    /// Flushes a range, not yet rounded to lines.
     Flush { offset: u64, len: u64 },
-    /// A fence.
+    /// Fences.
     Fence,
-    /// The length became this.
+    /// Changes the length.
     Resize { len: u64 },
-    /// Everything stored became durable.
+    /// Makes everything stored durable.
     Sync,
-    /// An operation began.
+    /// Begins an operation.
     Begin { operation: u64 },
-    /// An operation was acknowledged to its caller.
+    /// Acknowledges an operation to its caller.
     Acknowledge { operation: u64 },
 }
 
-/// All that is needed to derive every state a crash may leave.
+/// A recording from which every state that a crash may leave can be derived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Trace {
     /// Contents before the first event, all durable.
     pub(crate) start: Vec<u8>,
-    /// What was done.
-    pub(crate) events: Vec<Event>,
+    /// The calls, in order.
+    pub(crate) events: Vec<TraceEvent>,
 }
 
-/// The lines that a range overlaps.
+/// Returns the lines that a range overlaps.
 pub(crate) fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = u64> {
     let end = if len == 0 {
         offset / LINE

@@ -1,32 +1,32 @@
-//! A medium that remembers every store, flush and fence, for crash tests.
+//! A medium that records every store, flush and fence, for crash tests.
 //!
-//! Loads and stores work on plain memory, as on any medium. While it records, each call is also noted in
-//! order; the [`explore::Explorer`](crate::explore::Explorer) derives from the notes what a crash may leave.
+//! Loads and stores work on plain memory, as on any medium. While recording, each call is also appended to a trace,
+//! from which the [`explore::Explorer`](crate::explore::Explorer) derives what a crash may leave.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::trace::{Event, Trace, lines_of};
+use crate::trace::{Trace, TraceEvent, lines_of};
 use crate::{Dram, MediaError, MediumAccess, MediumBackend, MediumKind};
 
-/// Memory that records what is done to it. It behaves as DAX: a fence is durable.
+/// Memory that records its calls. Behaves like DAX: a fence is durable.
 #[derive(Debug)]
 pub struct Tracked {
     memory: Dram,
-    notes: Mutex<Notes>,
+    notes: Mutex<Recording>,
 }
 
-/// What is being recorded.
+/// The active recording.
 #[derive(Debug, Default)]
-enum Notes {
+enum Recording {
     #[default]
     Nothing,
     Trace(Trace),
-    /// The lines that are stored to, some of them more than once.
+    /// Lines that are stored to, possibly with duplicates.
     Lines(Vec<u64>),
 }
 
 impl Tracked {
-    /// `len` zeroed bytes, rounded up to [`PAGE`](crate::PAGE), not recording.
+    /// Creates a medium of `len` zeroed bytes, rounded up to [`PAGE`](crate::PAGE), that is not recording.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -37,7 +37,7 @@ impl Tracked {
         })
     }
 
-    /// A medium that holds `image`, all of it durable; not recording.
+    /// Creates a medium that holds `image`, all of it durable, and is not recording.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
@@ -47,73 +47,72 @@ impl Tracked {
         Ok(tracked)
     }
 
-    /// A copy of the visible contents.
+    /// Returns a copy of the visible contents.
     pub fn image(&self) -> Vec<u8> {
         let mut image = vec![0; self.len() as usize];
         self.memory.load(0, &mut image);
         image
     }
 
-    /// Notes that the workload begins an operation, a number of its choice: until it is acknowledged (or the
-    /// next one begins) a crash may leave it done or undone.
+    /// Records that the workload begins an operation with a number of its choice. Until it is acknowledged (or the next
+    /// one begins) a crash may leave it done or undone.
     pub fn begin(&self, operation: u64) {
-        self.note(&mut self.lock(), || Event::Begin { operation });
+        self.note(&mut self.lock(), || TraceEvent::Begin { operation });
     }
 
-    /// Notes that the workload has told its caller that the operation is durable: no crash from now on may
-    /// undo it.
+    /// Records that the workload has acknowledged the operation as durable: no crash from now on may undo it.
     pub fn acknowledge(&self, operation: u64) {
-        self.note(&mut self.lock(), || Event::Acknowledge { operation });
+        self.note(&mut self.lock(), || TraceEvent::Acknowledge { operation });
     }
 
     /// Starts recording; the present contents count as durable.
     pub(crate) fn start_recording(&self) {
         let mut notes = self.lock();
-        *notes = Notes::Trace(Trace {
+        *notes = Recording::Trace(Trace {
             start: self.image(),
             events: Vec::new(),
         });
     }
 
-    /// Stops recording and hands out what was recorded.
+    /// Stops recording and returns the trace.
     pub(crate) fn stop_recording(&self) -> Trace {
         match std::mem::take(&mut *self.lock()) {
-            Notes::Trace(trace) => trace,
-            Notes::Nothing | Notes::Lines(_) => Trace::default(),
+            Recording::Trace(trace) => trace,
+            Recording::Nothing | Recording::Lines(_) => Trace::default(),
         }
     }
 
-    /// Starts to note which lines are stored to, and nothing else.
+    /// Starts to record only the lines that are stored to.
     pub(crate) fn start_noting_lines(&self) {
-        *self.lock() = Notes::Lines(Vec::new());
+        *self.lock() = Recording::Lines(Vec::new());
     }
 
-    /// Stops that and hands out the lines, some of them more than once.
+    /// Stops recording lines and returns them, possibly with duplicates.
     pub(crate) fn stop_noting_lines(&self) -> Vec<u64> {
         match std::mem::take(&mut *self.lock()) {
-            Notes::Lines(lines) => lines,
-            Notes::Nothing | Notes::Trace(_) => Vec::new(),
+            Recording::Lines(lines) => lines,
+            Recording::Nothing | Recording::Trace(_) => Vec::new(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Notes> {
+    fn lock(&self) -> MutexGuard<'_, Recording> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, notes: &mut Notes, event: impl FnOnce() -> Event) {
-        if let Notes::Trace(trace) = notes {
+    fn note(&self, notes: &mut Recording, event: impl FnOnce() -> TraceEvent) {
+        if let Recording::Trace(trace) = notes {
             trace.events.push(event());
         }
     }
 
-    fn note_store(&self, notes: &mut Notes, offset: u64, bytes: &[u8]) {
+    fn note_store(&self, notes: &mut Recording, offset: u64, bytes: &[u8]) {
         match notes {
-            Notes::Nothing => {}
-            Notes::Trace(trace) => trace.events.push(Event::Store {
+            Recording::Nothing => {}
+            Recording::Trace(trace) => trace.events.push(TraceEvent::Store {
                 offset,
                 bytes: bytes.into(),
             }),
-            Notes::Lines(noted) => {
+            Recording::Lines(noted) => {
                 let last = noted.last().copied();
                 let lines = lines_of(offset, bytes.len() as u64);
                 noted.extend(lines.skip_while(|line| last == Some(*line)));
@@ -137,7 +136,7 @@ impl MediumAccess for Tracked {
 
     #[allow(unsafe_code, reason = "hands the caller's promise on")]
     unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is the memory's.
+        // SAFETY: the caller upholds the memory's contract.
         unsafe { self.memory.slice(offset, len) }
     }
 
@@ -159,11 +158,11 @@ impl MediumAccess for Tracked {
 
     fn flush(&self, offset: u64, len: u64) {
         self.memory.flush(offset, len);
-        self.note(&mut self.lock(), || Event::Flush { offset, len });
+        self.note(&mut self.lock(), || TraceEvent::Flush { offset, len });
     }
 
     fn fence(&self) -> Result<(), MediaError> {
-        self.note(&mut self.lock(), || Event::Fence);
+        self.note(&mut self.lock(), || TraceEvent::Fence);
         Ok(())
     }
 }
@@ -179,12 +178,12 @@ impl MediumBackend for Tracked {
         self.memory.grow(new_len)?;
         let len = self.len();
         if len > old_len {
-            self.note(&mut notes, || Event::Resize { len });
+            self.note(&mut notes, || TraceEvent::Resize { len });
         }
         Ok(())
     }
 
-    /// A store of zeros, of which a crash may leave any part.
+    /// Recorded as a store of zeros, any part of which a crash may leave.
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
         self.store(offset, &vec![0; len as usize]);
         Ok(())
@@ -195,7 +194,7 @@ impl MediumBackend for Tracked {
         let before = self.len();
         let len = self.memory.truncate(len)?;
         if len < before {
-            self.note(&mut notes, || Event::Resize { len });
+            self.note(&mut notes, || TraceEvent::Resize { len });
         }
         Ok(len)
     }
@@ -205,7 +204,7 @@ impl MediumBackend for Tracked {
     }
 
     fn sync(&self) -> Result<(), MediaError> {
-        self.note(&mut self.lock(), || Event::Sync);
+        self.note(&mut self.lock(), || TraceEvent::Sync);
         Ok(())
     }
 

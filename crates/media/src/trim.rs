@@ -1,9 +1,9 @@
-//! Giving freed heap memory back to the system.
+//! Return of freed heap memory to the system.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
-/// Makes the allocator keep little of what is freed, for the whole process and from now on: allocations from a MiB on are
-/// mappings of their own, and threads that start later share one heap. For programs with a small budget; costs some
-/// page faults. Does nothing where the C library is not glibc.
+/// Configures the allocator of the whole process to retain little freed memory from now on: allocations of a MiB or
+/// more get mappings of their own, and threads that start later share one heap. For programs with a small memory
+/// budget; costs some page faults. Does nothing where the C library is not glibc.
 pub fn keep_little_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -15,16 +15,16 @@ pub fn keep_little_heap() {
             fn mallopt(parameter: i32, value: i32) -> i32;
         }
         for (parameter, value) in [(TRIM_THRESHOLD, BYTES), (MMAP_THRESHOLD, BYTES), (ARENA_MAX, 1)] {
-            // SAFETY: glibc's function of this signature and these parameters of <malloc.h>; it changes what later calls of
-            // `malloc` and `free` do, not what was allocated.
+            // SAFETY: glibc's function of this signature and these parameters of <malloc.h>; it changes what later
+            // calls of `malloc` and `free` do, not what was allocated.
             unsafe { mallopt(parameter, value) };
         }
     }
 }
 
-/// Gives what the allocator keeps of freed memory back to the system. For the time between two phases that need much memory
-/// of different shapes: what one has freed the other may not find. Takes about a millisecond per 100 MiB; does nothing where
-/// the C library is not glibc.
+/// Returns freed memory that the allocator retains to the system. Meant for the time between two phases with different
+/// allocation patterns, in which the second may not be able to reuse the memory of the first. Takes about a millisecond
+/// per 100 MiB. Does nothing where the C library is not glibc.
 pub fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

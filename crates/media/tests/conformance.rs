@@ -1,18 +1,16 @@
-//! One suite over every backing: what [`Medium`] promises, tried on each.
+//! The conformance suite: the contract of [`Medium`], tried on each kind.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec};
-use halocline_media::{
-    Counting, Dram, FileMedium, FileOptions, LINE, Medium, MediumAccess, MediumBackend, PAGE, Tracked,
-};
+use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec};
+use halocline_media::{Counting, Dram, FileMedium, FileOptions, LINE, Medium, PAGE, Tracked};
 
 const MIB: u64 = 1 << 20;
 
-/// Opens the same medium anew, as another process would; `None` where that is impossible.
+/// Opens the same medium again, as another process would, or returns `None` where that is impossible.
 type Again = Box<dyn Fn(bool) -> Option<Medium>>;
 
 struct Backing {
@@ -59,7 +57,7 @@ fn memory_backing(name: &'static str, medium: impl Into<Medium>) -> Backing {
 
 fn device() -> Arc<Device> {
     let spec = EmulatedSpec {
-        clock: Clock::Virtual,
+        clock: ClockMode::Virtual,
         absolute: true,
         ..EmulatedSpec::new(DeviceProfile::optane())
     };

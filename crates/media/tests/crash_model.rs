@@ -48,17 +48,17 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// One word or a part of it, stored at moment `at`.
+/// A store to one word or a part of it, at moment `at`.
 struct Piece {
     at: usize,
     offset: usize,
     bytes: Vec<u8>,
 }
 
-/// Every image (its arena and its length) that the definition allows at any moment.
+/// Returns every image (contents of the arena and length) that the definition allows at any moment.
 ///
-/// At a moment, each line holds some first part of its pieces stored so far, at least those with a flush of
-/// their line after them and a fence after that flush.
+/// At a moment, each line holds a prefix of its pieces stored so far, which includes at least those that were followed
+/// by a flush of their line and a fence after that flush.
 fn brute_force(calls: &[Call]) -> BTreeSet<(Vec<u8>, u64)> {
     let mut images = BTreeSet::new();
     let mut pieces: Vec<Piece> = Vec::new();
@@ -172,7 +172,7 @@ proptest! {
     }
 }
 
-/// The images that the explorer opens.
+/// Returns the images that the explorer opens.
 fn explored(calls: &[Call], mutation: Option<Mutation>) -> (BTreeSet<(Vec<u8>, u64)>, Report) {
     let mut opened = BTreeSet::new();
     let explorer = Explorer {
@@ -190,7 +190,7 @@ fn explored(calls: &[Call], mutation: Option<Mutation>) -> (BTreeSet<(Vec<u8>, u
             }
             image.truncate(ARENA);
             opened.insert((image, medium.len()));
-            // What a check does to its image must not show in the next one.
+            // Changes of a check to its image must not show in the next image.
             medium.store(3, &[0xFF; 100]);
             medium.store_u64(medium.len() - 8, 1);
             Ok(())

@@ -1,13 +1,13 @@
-//! The crash explorer on small publish protocols: right ones pass, every mistake is caught.
+//! The crash explorer on small publish protocols: correct ones pass, and every fault is caught.
 
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, CrashPoint, Explorer, Mutation, Violation};
 use halocline_media::{LINE, MediumAccess, MediumBackend, PAGE, Tracked};
 
-/// Where the pointer is: a word with the number of the newest record.
+/// The offset of the pointer, a word with the number of the newest record.
 const POINTER: u64 = 0;
-/// Bytes of a record, which starts at no particular alignment.
+/// Bytes of a record, which has no particular alignment.
 const RECORD: usize = 100;
 
 fn record_offset(number: u64) -> u64 {
@@ -172,7 +172,7 @@ fn idle_calls_and_panics_are_told_apart() {
         [Mutation::SkipFlush(1), Mutation::SkipFence(1)],
         "{report}"
     );
-    // The idle fence stands in for the one before it.
+    // The idle fence replaces the one before it.
     let missed = [
         Mutation::SkipFence(0),
         Mutation::SkipFlush(3),

@@ -1,4 +1,4 @@
-//! What only files can do: be opened again, be missing, be cut off, be read-only, fill a disk.
+//! Behaviour specific to files: reopening, missing, truncated and read-only files, full disks.
 
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -296,7 +296,7 @@ fn blocks_that_are_given_back_can_be_had_again() {
     medium.sync().unwrap();
     let before = medium.allocated().unwrap();
     assert!(before >= 8 * MIB);
-    // A little more than four MiB, and less than two: only whole pieces count.
+    // Ranges of slightly more than four and less than two MiB: only whole holes count.
     medium.discard(2 * MIB - 8, 4 * MIB + 16).unwrap();
     medium.discard(10, MIB).unwrap();
     let after = medium.allocated().unwrap();
@@ -426,7 +426,7 @@ fn another_process_shares_the_file() {
         .env(CHILD, &path)
         .output()
         .unwrap();
-    // It aborts on purpose: in the page cache, what was stored outlives the process.
+    // The child aborts deliberately: stores to the page cache outlive the process.
     assert!(!child.status.success());
     assert_eq!(
         medium.refresh().unwrap(),
@@ -437,11 +437,11 @@ fn another_process_shares_the_file() {
     assert_eq!((medium.load_u64(8), medium.load_u64(4 * MIB)), (12, 13));
 }
 
-/// The environment variable that tells the child of the tests of SIGBUS what to do with the file.
+/// The environment variable that tells the child of the SIGBUS tests what to do with the file.
 const FAULT: &str = "HALOCLINE_MEDIA_FAULT";
 const EXIT_CODE: u8 = 74;
 
-/// The process that the tests of SIGBUS end: does nothing when the suite runs it.
+/// The process that the SIGBUS tests end. Does nothing when the suite runs it.
 #[test]
 fn bus_error_child() {
     let (Some(path), Ok(fault)) = (std::env::var_os(CHILD), std::env::var(FAULT)) else {
@@ -464,7 +464,7 @@ fn bus_error_child() {
         }
         "sent" => {
             let own = rustix::process::getpid();
-            // The handler of Rust's standard library lets the first one pass.
+            // The standard library's handler lets the first signal pass.
             loop {
                 rustix::process::kill_process(own, rustix::process::Signal::BUS).unwrap();
             }

@@ -1,17 +1,17 @@
-//! How often a second a pool takes a small change: `rates FILE [strict|assume-dax]`.
+//! Measures small changes per second: `rates FILE [strict|assume-dax]`.
 //!
-//! Appends records of 100 bytes to a log one by one, each in a transaction of its own, then publishes small objects, and
-//! prints the rates. The file is created and left behind.
+//! Appends records of 100 bytes to a log one by one, each in a transaction of its own, then publishes small objects,
+//! and prints the rates. The file is created and left behind.
 #![allow(clippy::print_stdout, reason = "tells what it has measured")]
 
 use std::time::{Duration, Instant};
 
 use halocline_pool::{ObjectKind, Pool, PoolError, PoolOptions};
 
-/// How long each rate is measured.
+/// Duration of each measurement.
 const TIME: Duration = Duration::from_secs(2);
 
-/// Calls something for a while; returns how often a second.
+/// Calls `call` repeatedly for [`TIME`]; returns the calls per second.
 fn rate(mut call: impl FnMut() -> Result<(), PoolError>) -> Result<f64, PoolError> {
     let (start, mut calls) = (Instant::now(), 0);
     while start.elapsed() < TIME {

@@ -1,5 +1,5 @@
-//! Who reads and who writes: pins of generations, the writer's lock, the lock of syncs; in this process by counts and
-//! flags, towards other handles by locks of the file.
+//! Coordination of readers and writers: pinned generations, the writer's lock, and the lock of syncs. Within this
+//! process it uses counts and flags, towards other handles it uses locks of the file.
 //!
 //! Invariant: while a generation's count is not zero, its lock byte is held. A writer reuses what a generation freed
 //! only when no older one is pinned, here or elsewhere.
@@ -15,29 +15,29 @@ use halocline_media::Medium;
 use crate::PoolError;
 use crate::locks::LockFile;
 
-/// The readers and the writer of one handle, or, where there is no file to lock, of all handles on one medium.
+/// The readers and the writer of one handle or, where there is no file to lock, of all handles on one medium.
 #[derive(Debug)]
 pub(crate) struct Access {
     pins: Mutex<BTreeMap<u64, usize>>,
     writing: AtomicBool,
     syncing: Mutex<()>,
-    /// Slabs that are open, by the offset of their heads: by how many readers, or by a writer.
+    /// Open slabs by the offset of their heads, with their readers or their writer.
     slabs: Mutex<BTreeMap<u64, SlabUse>>,
     locks: Option<LockFile>,
     path: Arc<Path>,
-    /// The path, whatever the working directory is later.
+    /// The absolute path, independent of later changes of the working directory.
     absolute: PathBuf,
 }
 
 impl Access {
-    /// Of a handle with a lock file of its own.
+    /// Creates the state of a handle with a lock file of its own.
     pub(crate) fn of_file(locks: LockFile, path: Arc<Path>) -> Arc<Access> {
         Arc::new(Access::new(Some(locks), path))
     }
 
-    /// The one that all handles on this medium share.
+    /// Returns the state that all handles on this medium share.
     pub(crate) fn of_medium(medium: &Medium, path: &Arc<Path>) -> Arc<Access> {
-        /// By the address of the medium, which whoever holds the value keeps alive.
+        /// Keyed by the address of the medium, which every holder of the value keeps alive.
         static SHARED: Mutex<Vec<(usize, Weak<Access>)>> = Mutex::new(Vec::new());
         let address = medium.address();
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,8 +65,8 @@ impl Access {
         }
     }
 
-    /// Pins a generation. What it holds is only certain to stay if it is still the newest when this returns: a writer
-    /// that published another before may not have seen the pin.
+    /// Pins a generation. The pin only protects it if it is still the newest when this returns: a writer that published
+    /// another one in between may not have seen the pin.
     pub(crate) fn pin(&self, generation: u64) -> Result<(), PoolError> {
         let mut pins = self.pins();
         let count = pins.entry(generation).or_insert(0);
@@ -79,7 +79,7 @@ impl Access {
         }
         *count += 1;
         drop(pins);
-        // The lock must be seen before the superblock is read again; see `pinned_before`.
+        // The lock must be visible before the superblock is read again; see `pinned_before`.
         fence(Ordering::SeqCst);
         Ok(())
     }
@@ -98,11 +98,11 @@ impl Access {
         }
     }
 
-    /// The generations before `generation` that anyone reads, as ranges in any order. Whatever only other ones can see may
-    /// be overwritten.
+    /// Returns the generations before `generation` that are pinned, as ranges in any order. Space that only other
+    /// generations name may be overwritten.
     pub(crate) fn pinned_before(&self, generation: u64) -> Result<Vec<Range<u64>>, PoolError> {
-        // The published superblock must be seen before the locks are read, or a reader could pin the generation before
-        // it unnoticed.
+        // The published superblock must be visible before the locks are read, or a reader could pin the previous
+        // generation unnoticed.
         fence(Ordering::SeqCst);
         let here = self.pins();
         let mut pinned: Vec<Range<u64>> = here.range(..generation).map(|(pin, _)| *pin..*pin + 1).collect();
@@ -114,8 +114,8 @@ impl Access {
         Ok(pinned)
     }
 
-    /// Makes sure that the path still leads to the file that is open: what is stored in another one is lost when the last
-    /// handle goes. One system call.
+    /// Checks that the path still leads to the open file; data stored in an unlinked file would be lost with its last
+    /// handle. One system call.
     ///
     /// # Errors
     /// [`PoolError::FileGone`].
@@ -135,7 +135,7 @@ impl Access {
     /// Takes the writer's lock.
     ///
     /// # Errors
-    /// [`PoolError::Locked`] at once if anyone has it.
+    /// [`PoolError::Locked`] immediately if it is taken.
     pub(crate) fn lock_writer(self: &Arc<Access>) -> Result<WriterLock, PoolError> {
         let locked = |pid| PoolError::Locked {
             path: self.path.to_path_buf(),
@@ -156,15 +156,15 @@ impl Access {
         Err(locked(self.locks.as_ref().and_then(LockFile::writer_pid)))
     }
 
-    /// Makes sure that no other handle is open, and keeps others from being opened; nothing if one is.
-    pub(crate) fn try_alone(&self) -> Result<Option<Alone<'_>>, PoolError> {
+    /// Prevents other handles from opening the file. Returns `None` if another handle is open.
+    pub(crate) fn try_alone(&self) -> Result<Option<ExclusiveHandle<'_>>, PoolError> {
         let locks = self.locks.as_ref();
         let taken = locks.map_or(Ok(true), LockFile::try_alone);
         let taken = taken.map_err(|error| self.failed(error))?;
-        Ok(taken.then_some(Alone(locks)))
+        Ok(taken.then_some(ExclusiveHandle(locks)))
     }
 
-    /// Waits for the lock of whoever writes the synced superblocks.
+    /// Waits for the lock that protects the synced superblocks.
     pub(crate) fn lock_sync(&self) -> Result<SyncLock<'_>, PoolError> {
         let here = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(locks) = &self.locks {
@@ -176,8 +176,8 @@ impl Access {
         })
     }
 
-    /// Takes the lock of the slab whose head is at this offset, shared with other readers or for oneself; nothing if anyone has it
-    /// who does not share it.
+    /// Takes the lock of the slab whose head is at this offset, shared with other readers or exclusively. Returns
+    /// `None` if a conflicting lock is held.
     pub(crate) fn lock_slab(
         self: &Arc<Access>,
         head: u64,
@@ -198,7 +198,7 @@ impl Access {
         }
         let used = match shared {
             true => SlabUse::Readers(readers + 1),
-            false => SlabUse::Writer,
+            false => SlabUse::WriterState,
         };
         slabs.insert(head, used);
         let access = Arc::clone(self);
@@ -218,7 +218,7 @@ impl Access {
     }
 }
 
-/// The writer's lock; let go when it is dropped.
+/// The writer's lock, released on drop.
 #[derive(Debug)]
 pub(crate) struct WriterLock(Arc<Access>);
 
@@ -231,12 +231,12 @@ impl Drop for WriterLock {
     }
 }
 
-/// While it lives, no other handle of the file is open; where there is no file, handles share all they know of the
-/// medium.
+/// Guarantees while it lives that no other handle of the file is open. Without a file, handles share all their
+/// knowledge of the medium, so nothing needs to be locked.
 #[derive(Debug)]
-pub(crate) struct Alone<'a>(Option<&'a LockFile>);
+pub(crate) struct ExclusiveHandle<'a>(Option<&'a LockFile>);
 
-impl Drop for Alone<'_> {
+impl Drop for ExclusiveHandle<'_> {
     fn drop(&mut self) {
         if let Some(locks) = self.0 {
             let shared = locks.share_open();
@@ -245,14 +245,14 @@ impl Drop for Alone<'_> {
     }
 }
 
-/// Who has a slab open.
+/// The users of an open slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SlabUse {
     Readers(usize),
-    Writer,
+    WriterState,
 }
 
-/// The lock of a slab; let go when it is dropped.
+/// The lock of a slab, released on drop.
 #[derive(Debug)]
 pub(crate) struct SlabLock {
     access: Arc<Access>,
@@ -275,11 +275,11 @@ impl Drop for SlabLock {
     }
 }
 
-/// The lock of whoever writes the synced superblocks; let go when it is dropped.
+/// The lock that protects the synced superblocks, released on drop.
 #[derive(Debug)]
 pub(crate) struct SyncLock<'a> {
     locks: Option<&'a LockFile>,
-    // Last, so that the file's lock is let go before it.
+    // Declared last, so that the file's lock is released first.
     _here: MutexGuard<'a, ()>,
 }
 

@@ -1,9 +1,9 @@
-//! How the writer comes to space: taking over a base, allocating, reclaiming, growing.
+//! Space management of the writer: adopting a base generation, allocating, reclaiming, growing.
 //!
-//! Freed space waits in limbo until no reader pins a generation that names it and no superblock needs it.
-//! When the free space is used up, limbo is reclaimed, if necessary by a sync, before the file grows; it
-//! grows by what is needed, rounded up to 4 MiB. Small extents take the best fit, large ones a multiple of 2
-//! MiB if there is one. So the file stays below twice what the newest and the pinned generations name.
+//! Freed space waits in limbo until no reader pins a generation that names it and no superblock needs it. When the free
+//! space is used up, limbo is reclaimed, if necessary by a sync, before the file grows. It grows by the required size,
+//! rounded up to 4 MiB. Small extents take the best fit, large ones start at a multiple of 2 MiB if possible. So the
+//! file stays below twice the size of what the newest and the pinned generations name.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -14,12 +14,12 @@ use crate::PoolError;
 use crate::directory::Directory;
 use crate::layout::{DATA_START, Superblock, VACUUMS, blocks};
 use crate::mistake::{Mistake, made};
-use crate::pins::Pins;
-use crate::pool::{Inner, Writer};
+use crate::pins::PinnedRanges;
+use crate::pool::{PoolInner, WriterState};
 use crate::space::Space;
-use crate::superblock::Slots;
+use crate::superblock::SuperblockCopies;
 
-impl Inner {
+impl PoolInner {
     /// Prepares for writing on a base that another handle may have published.
     pub(crate) fn adopt(
         &self,
@@ -38,8 +38,8 @@ impl Inner {
         }
         if self.medium.fence_is_durable() {
             if superblock.is_synced() {
-                // Whoever wrote these copies may have died before they were flushed.
-                let synced = Slots::read(&self.medium).sync_copy_generation();
+                // The writer of these copies may have died before they were flushed.
+                let synced = SuperblockCopies::read(&self.medium).sync_copy_generation();
                 if !made(Mistake::TrustSuperblocks) {
                     self.medium.persist(0, DATA_START)?;
                 }
@@ -47,15 +47,16 @@ impl Inner {
             } else {
                 self.sync_newest(false)?;
             }
-        } else if Slots::read(&self.medium).sync_copy_generation() < superblock.synced_generation.get()
+        } else if SuperblockCopies::read(&self.medium).sync_copy_generation()
+            < superblock.synced_generation.get()
             && !made(Mistake::SkipSyncedBase)
         {
-            // The base was published with durable fences. Power loss must not cost it, so it needs a synced superblock
-            // before publishes that can tear overwrite its own.
+            // The base was published with durable fences. To survive power loss it needs a synced superblock before a
+            // publish that can tear overwrites its own.
             self.sync_newest(false)?;
         }
         for log in directory.logs() {
-            // In a copy of the file there may be holes where nothing was appended yet.
+            // A copy of the file may have holes in the part of the log that was never appended to.
             self.medium.reserve(log.offset, log.len)?;
         }
         let mut space = Space::new(directory, len, vacuums);
@@ -66,16 +67,16 @@ impl Inner {
         }
         writer.space = Some(space);
         if let Some(list) = &directory.limbo {
-            // Whoever wrote the list had made sure of it before.
+            // The writer of the list had verified this generation to be synced.
             self.known_synced.fetch_max(list.synced, Ordering::AcqRel);
         }
         Ok(())
     }
 
-    /// Finds space for `len` bytes, not 0, and makes sure that there are blocks.
+    /// Allocates `len` bytes (not 0) with blocks.
     pub(crate) fn allocate(&self, len: u64) -> Result<u64, PoolError> {
         let mut writer = self.writer();
-        let Writer {
+        let WriterState {
             space: Some(space), ..
         } = &mut *writer
         else {
@@ -89,7 +90,7 @@ impl Inner {
         Ok(offset)
     }
 
-    /// Takes a range of free space, in whole blocks, and makes sure that there are blocks; false if it is not all free.
+    /// Allocates a range of free space, in whole blocks with backing blocks. Returns false if it is not entirely free.
     pub(crate) fn allocate_at(&self, range: Range<u64>) -> Result<bool, PoolError> {
         let mut writer = self.writer();
         let Some(space) = &mut writer.space else {
@@ -102,7 +103,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Makes sure that a range that was just taken has blocks, or releases it.
+    /// Allocates the blocks of a range that was just taken, or releases the range.
     fn give_blocks(&self, space: &mut Space, range: Range<u64>) -> Result<(), PoolError> {
         if space.is_loose(&range) && !made(Mistake::TrustBlocks) {
             let end = range.end.next_multiple_of(HOLE).min(space.len());
@@ -116,14 +117,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Free space, else what readers and superblocks have let go since, else the file grows. To let go may need a sync,
-    /// which is done rather than to let the file grow with a good part of it waiting for one.
+    /// Finds space: free space first, then space that readers and superblocks have released since, then by growing the
+    /// file. Reclaiming may need a sync, which is preferred to growing while a good part of the file waits for one.
     fn find(&self, space: &mut Space, len: u64) -> Result<u64, PoolError> {
         if let Some(offset) = space.alloc(len) {
             return Ok(offset);
         }
         let generation = space.generation();
-        let pins = Pins::before(&self.access, generation)?;
+        let pins = PinnedRanges::before(&self.access, generation)?;
         space.reclaim(&pins, self.reusable_up_to());
         if let Some(offset) = space.alloc(len) {
             return Ok(offset);
@@ -154,7 +155,7 @@ impl Inner {
         space.alloc(len).ok_or(full)
     }
 
-    /// What generations up to this one have freed, no superblock that may still be needed names.
+    /// Returns the generation up to which freed space is named by no superblock that may still be needed.
     pub(crate) fn reusable_up_to(&self) -> u64 {
         if made(Mistake::IgnoreSynced) {
             u64::MAX
@@ -163,16 +164,16 @@ impl Inner {
         }
     }
 
-    /// Before a publish: frees what nobody needs any more, so that its limbo list is short; returns who reads what. A list
-    /// that waits for a sync gets one before it is long.
-    pub(crate) fn tidy(&self) -> Result<Pins, PoolError> {
+    /// Reclaims space before a publish to keep its limbo list short, and returns the pinned generations. Syncs if the
+    /// list that waits for it has become long.
+    pub(crate) fn tidy(&self) -> Result<PinnedRanges, PoolError> {
         const LONG: usize = 1000;
         let mut writer = self.writer();
         let Some(space) = &mut writer.space else {
-            return Ok(Pins::default());
+            return Ok(PinnedRanges::default());
         };
         let generation = space.generation();
-        let pins = Pins::before(&self.access, generation)?;
+        let pins = PinnedRanges::before(&self.access, generation)?;
         space.reclaim(&pins, self.reusable_up_to());
         if space.reclaimable(&pins, generation).1 >= LONG {
             self.sync_newest(false)?;
@@ -181,14 +182,14 @@ impl Inner {
         Ok(pins)
     }
 
-    /// Grows the medium so that `len` bytes fit behind all that is taken; by a little more if the disk has room.
+    /// Grows the medium so that `len` bytes fit behind the used end, and by a little more if the disk has room.
     fn grow(&self, space: &mut Space, len: u64) -> Result<(), PoolError> {
         let full = || PoolError::DiskFull {
             path: self.path.to_path_buf(),
             wanted: len,
         };
         let least = space.end_for(len).ok_or_else(full)?;
-        // Some room is left for small things that follow, such as the directory of a publish that frees more.
+        // Leave room for small allocations that follow, such as the directory of a publish that frees more.
         let generous = least
             .checked_add(self.geometry.growth / 4)
             .and_then(|len| len.checked_next_multiple_of(self.geometry.growth))

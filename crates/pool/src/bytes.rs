@@ -1,6 +1,6 @@
 //! Read access to extents: [`ExtentBytes`].
 //!
-//! Extents of a pool on an emulated medium report what is read of them, by one branch that is otherwise never
+//! Extents of a pool on an emulated medium report their reads, at the price of one branch that is otherwise never
 //! taken.
 #![allow(unsafe_code, reason = "hands out slices of what it keeps alive and immutable")]
 
@@ -12,28 +12,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use halocline_media::{AccessObserver, BlockDamage, Bytes, Medium, VERIFIED_BLOCK};
 
-use crate::directory::ExtentRef;
 use crate::layout::BLOCK;
-use crate::snapshot::Pinned;
-use crate::verify::ExtentState;
+use crate::object::ExtentRef;
+use crate::snapshot::PinnedGeneration;
+use crate::verify::ExtentVerification;
 
-/// The bytes of an extent, where they lie in the pool: nothing is copied. Cheap to clone. Or bytes in DRAM that stand for
-/// an extent: see [`from_owner`](Self::from_owner).
+/// The bytes of an extent, read in place without copying, or bytes in DRAM that stand for an extent (see
+/// [`from_owner`](Self::from_owner)). Cheap to clone.
 ///
-/// Keeps the mapping and its generation's pin alive, so the bytes stay as they are even when the object is replaced or
-/// the pool is closed meanwhile. Whether they are what was written, the slice does not say: whoever reads from it calls
-/// [`verify_range`](Self::verify_range) or [`Bytes::verify`] before, or has a checksum of his own.
+/// Keeps the mapping and its generation's pin alive, so the bytes stay unchanged even if the object is replaced or the
+/// pool is closed meanwhile. The slice itself does not guarantee that the bytes are what was written: a reader must
+/// call [`verify_range`](Self::verify_range) or [`Bytes::verify`] first, or have a checksum of its own.
 #[derive(Clone)]
 pub struct ExtentBytes {
     start: NonNull<u8>,
     len: usize,
-    /// Bytes that the extent takes in the pool: its own, and the sums of its blocks.
+    /// Bytes that the extent occupies in the pool, including the checksums of its blocks.
     space: usize,
-    /// What of it is verified; none if it is in no pool.
-    state: Option<Arc<ExtentState>>,
-    /// The observer of its medium, and the address that it knows the first byte by.
+    /// The verification state; `None` for bytes outside a pool.
+    state: Option<Arc<ExtentVerification>>,
+    /// The observer of the medium, and the address that it uses for the first byte.
     observer: Option<(Arc<dyn AccessObserver>, u64)>,
-    /// The pin, or whatever else holds the bytes.
+    /// The pin, or the owner of bytes outside a pool.
     _owner: Arc<dyn Send + Sync>,
 }
 
@@ -44,15 +44,15 @@ unsafe impl Send for ExtentBytes {}
 unsafe impl Sync for ExtentBytes {}
 
 impl ExtentBytes {
-    /// The bytes of an extent, of which `state` knows what is verified.
+    /// Borrows the bytes of an extent with the given verification state.
     ///
     /// # Safety
     /// The range is a finished extent that nobody stores to again while the pin lives: one that the pinned generation
     /// names, or one that a transaction on it has finished (whose space is not given back while the pin is shared).
     pub(crate) unsafe fn new(
-        pinned: Arc<Pinned>,
+        pinned: Arc<PinnedGeneration>,
         extent: &ExtentRef,
-        state: Arc<ExtentState>,
+        state: Arc<ExtentVerification>,
     ) -> ExtentBytes {
         let offset = extent.offset;
         let space = match extent.sums {
@@ -76,9 +76,10 @@ impl ExtentBytes {
         }
     }
 
-    /// All bytes that the extent takes.
+    /// Returns all bytes that the extent occupies.
     fn space(&self) -> &[u8] {
-        // SAFETY: as in `deref`; `new` has sliced so many bytes, and `from_owner` sets both lengths to that of the slice.
+        // SAFETY: as in `deref`; `new` has sliced so many bytes, and `from_owner` sets both lengths to that of the
+        // slice.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.space) }
     }
 
@@ -89,12 +90,12 @@ impl ExtentBytes {
         }
     }
 
-    /// Verifies the blocks that hold a range, those that have not been since the pool was opened, unless verification is
-    /// off. Reads whole blocks of 4 KiB, and 4 KiB of checksums for every 2 MiB of the extent. Extents of more than 64 KiB that
-    /// programs before format 4 have written have no checksums of their blocks: of these, nothing is verified here.
+    /// Verifies the blocks of a range that have not been verified since the pool was opened, unless verification is
+    /// off. Reads whole blocks of 4 KiB, and 4 KiB of checksums per 2 MiB of the extent. Extents of more than 64 KiB
+    /// written before format 4 have no block checksums and are not verified here.
     ///
     /// # Errors
-    /// The first block that is damaged.
+    /// The first damaged block.
     pub fn verify_range(&self, range: Range<usize>) -> Result<(), BlockDamage> {
         match &self.state {
             Some(state) if state.is_on() => self.verify_by(state, range, false),
@@ -102,10 +103,11 @@ impl ExtentBytes {
         }
     }
 
-    /// As [`verify_range`](Self::verify_range), but also what has been verified before, and if verification is off.
+    /// Verifies a range like [`verify_range`](Self::verify_range), including blocks verified before, and even if
+    /// verification is off.
     ///
     /// # Errors
-    /// The first block that is damaged.
+    /// The first damaged block.
     pub fn verify_range_again(&self, range: Range<usize>) -> Result<(), BlockDamage> {
         match &self.state {
             Some(state) => self.verify_by(state, range, true),
@@ -113,14 +115,19 @@ impl ExtentBytes {
         }
     }
 
-    fn verify_by(&self, state: &ExtentState, range: Range<usize>, again: bool) -> Result<(), BlockDamage> {
+    fn verify_by(
+        &self,
+        state: &ExtentVerification,
+        range: Range<usize>,
+        again: bool,
+    ) -> Result<(), BlockDamage> {
         let range = range.start as u64..range.end as u64;
         let verified = state.verify(self.space(), range, again, |start, len| self.charge(start, len));
         verified.map_err(|block| self.block_damage(state, block))
     }
 
-    /// Verifies the blocks that hold these bytes, unless that was done; false if one is damaged, which
-    /// [`Bytes::damage`] then tells.
+    /// Verifies the blocks that hold these bytes unless they have been verified. Returns false if one is damaged, which
+    /// [`Bytes::damage`] then reports.
     #[inline]
     pub fn is_intact(&self, offset: usize, len: usize) -> bool {
         let verified = self.verified_blocks();
@@ -146,10 +153,10 @@ impl ExtentBytes {
         verified.map_err(|block| state.note_damage(block)).is_ok()
     }
 
-    /// Verifies all of it, by its own checksum if its blocks have none, unless that was done before.
+    /// Verifies the whole extent unless it has been verified, by its own checksum if its blocks have none.
     ///
     /// # Errors
-    /// The block that is damaged; the whole if its blocks have no checksums.
+    /// The damaged block, or the whole extent if its blocks have no checksums.
     pub(crate) fn verify_all(&self) -> Result<(), BlockDamage> {
         let Some(state) = &self.state else {
             return Ok(());
@@ -158,7 +165,7 @@ impl ExtentBytes {
         verified.map_err(|block| self.block_damage(state, block))
     }
 
-    fn block_damage(&self, state: &ExtentState, block: u64) -> BlockDamage {
+    fn block_damage(&self, state: &ExtentVerification, block: u64) -> BlockDamage {
         let offset = block * BLOCK;
         BlockDamage {
             object: state.name(),
@@ -167,22 +174,22 @@ impl ExtentBytes {
         }
     }
 
-    /// Whether what is read of it is to be verified at this moment: it is in a pool, and verification is not off.
+    /// Returns true if reads must be verified at this moment: the bytes are in a pool and verification is not off.
     #[inline]
     pub fn is_to_be_verified(&self) -> bool {
         self.state.as_ref().is_some_and(|state| state.is_on())
     }
 
-    /// Bits for the owner of the extent to note what of it, in pieces of 64 bytes, it has verified by checksums of its own.
-    /// Shared by all readers of the extent while the pool is open. `None` for bytes that are in no pool.
+    /// Returns one bit per 64 bytes in which the extent's owner can record what it has verified by checksums of its
+    /// own. All readers share the bits while the pool is open. `None` for bytes outside a pool.
     pub fn notes(&self) -> Option<&[AtomicU64]> {
         self.state.as_ref().map(|state| state.notes())
     }
 }
 
 impl ExtentBytes {
-    /// Bytes that are in no pool, for what else reads extents; the owner is kept as long as they are. No emulated device is
-    /// charged for them.
+    /// Wraps bytes outside a pool for code that reads extents, and keeps their owner alive. Not charged to an emulated
+    /// device.
     pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> ExtentBytes {
         let owner = Arc::new(owner);
         let bytes: &[u8] = (*owner).as_ref();
@@ -202,9 +209,10 @@ impl Deref for ExtentBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range was a valid slice when this was made. Of a pool: the mapping does not move and lives as long as
-        // the medium, which the pin holds; by the promise made to `new`, nobody stores to it. Of an owner: it was borrowed
-        // from the value in the `Arc`, which neither moves nor is lent out mutably while `_owner` shares it.
+        // SAFETY: the range was a valid slice when this was made. Of a pool: the mapping does not move and lives as
+        // long as the medium, which the pin holds; by the promise made to `new`, nobody stores to it. Of an owner: it
+        // was borrowed from the value in the `Arc`, which neither moves nor is lent out mutably while `_owner` shares
+        // it.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -299,10 +307,10 @@ impl fmt::Debug for ExtentBytes {
     }
 }
 
-/// Reads a range that is about to be summed, unpinned.
+/// Reads a range for checksumming, without a pin.
 ///
 /// # Safety
-/// As long as the slice lives, nobody stores to the range.
+/// While the slice lives, nobody stores to the range.
 pub(crate) unsafe fn unpinned(medium: &Medium, offset: u64, len: u64) -> &[u8] {
     // SAFETY: the caller's promise.
     unsafe { medium.slice(offset, len as usize) }

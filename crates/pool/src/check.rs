@@ -1,4 +1,4 @@
-//! Verifying every byte that a generation names: [`Pool::check`], and the part of it that repair uses.
+//! Verification of every byte that a generation names: [`Pool::check`], and the parts of it that repair uses.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,71 +12,73 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::PoolError;
 use crate::bytes::unpinned;
-use crate::directory::{Directory, ExtentRef};
+use crate::directory::Directory;
 use crate::error::lost;
-use crate::log::{Examined, Log, LogDamage};
+use crate::log::{LogExamination, PinnedLog};
+use crate::log_count::LogDamage;
+use crate::object::ExtentRef;
 use crate::pool::{Pool, read_directory};
 use crate::sums::BlockSums;
-use crate::superblock::{Slot, Slots};
+use crate::superblock::{SuperblockCopies, SuperblockCopy};
 
-/// Bytes summed between two reports of progress.
+/// Bytes summed between two progress reports.
 const CHUNK: u64 = 4 << 20;
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CheckProgress {
+pub struct PoolCheckProgress {
     /// Bytes summed.
     pub done: u64,
     /// Bytes to sum.
     pub total: u64,
 }
 
-/// One thing that is wrong with a pool.
+/// A defect of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum PoolProblem {
     /// A generation cannot be read at all.
     Generation {
-        /// Which.
+        /// The number of the generation.
         generation: u64,
-        /// Why not, as text.
+        /// The reason, as text.
         reason: String,
     },
     /// An extent does not match its checksum.
     Extent {
         /// The object that names it (the first, if several share it).
         object: String,
-        /// Which of the object's extents.
+        /// The index of the extent in the object.
         extent: usize,
-        /// Its first byte in the pool.
+        /// The offset of the extent in the pool.
         offset: u64,
-        /// Its length in bytes.
+        /// The length of the extent in bytes.
         len: u64,
     },
-    /// Records of a log are lost: one does not match its checksum, though the count of the log, or another record behind
-    /// it, says that there is one. A log without a count, or a record behind the count, may have lost it with power.
+    /// Records of a log are lost: one does not match its checksum, although the log's count or a record behind it
+    /// proves that it existed. For a log without a count, or a record beyond the count, power loss may be the cause.
     Log {
-        /// The log.
+        /// The name of the log.
         object: String,
-        /// Where, and how many records are lost.
+        /// The position of the damage, and the number of lost records.
         damage: LogDamage,
     },
-    /// The count of a log is damaged, and its records are not: nothing is lost.
+    /// The count of a log is damaged, but its records are intact, so nothing is lost.
     LogCount {
-        /// The log.
+        /// The name of the log.
         object: String,
-        /// Its records.
+        /// The number of its records.
         records: u64,
     },
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for PoolProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Generation { generation, reason } => {
+            PoolProblem::Generation { generation, reason } => {
                 write!(f, "generation {generation} cannot be read: {reason}")
             }
-            Problem::Extent {
+            PoolProblem::Extent {
                 object,
                 extent,
                 offset,
@@ -87,7 +89,7 @@ impl fmt::Display for Problem {
                     "extent {extent} of '{object}' ({len} bytes at {offset}) does not match its checksum"
                 )
             }
-            Problem::Log { object, damage } => {
+            PoolProblem::Log { object, damage } => {
                 write!(
                     f,
                     "record {} of the log '{object}' (position {}) is damaged, {}; {} records before it are intact",
@@ -97,7 +99,7 @@ impl fmt::Display for Problem {
                     damage.intact
                 )
             }
-            Problem::LogCount { object, records } => {
+            PoolProblem::LogCount { object, records } => {
                 write!(
                     f,
                     "the count of the log '{object}' is damaged; its {records} records are intact, and nothing is lost"
@@ -107,54 +109,56 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What [`Pool::check`] has found.
+/// The result of [`Pool::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckReport {
+pub struct PoolCheckReport {
     /// The generation that was checked: the newest.
     pub generation: u64,
-    /// Its objects.
+    /// Number of objects.
     pub objects: usize,
-    /// Its extents; those that several objects share count once.
+    /// Number of extents; shared extents count once.
     pub extents: usize,
-    /// Bytes in them.
+    /// Bytes in the extents.
     pub bytes: u64,
-    /// Complete records in its logs, whose extents are not counted above.
+    /// Complete records in logs, whose extents are not counted above.
     pub records: u64,
-    /// Those of them whose number is durable, so that damage to one of them is told from the end of the log.
+    /// Records among these that the durable counts cover, so that damage to them can be distinguished from the end of
+    /// the log.
     pub counted_records: u64,
-    /// All that is wrong, not only the first.
-    pub problems: Vec<Problem>,
-    /// Objects and their extents whose checksums of blocks are damaged. The data may be intact: a problem says so if it is not.
-    /// Until the object is written anew, reading it verifies such an extent as a whole.
+    /// All defects, not only the first.
+    pub problems: Vec<PoolProblem>,
+    /// Objects and extent indexes whose block checksums are damaged. The data may be intact: if not, `problems` says
+    /// so. Until the object is rewritten, such an extent is verified as a whole.
     pub damaged_sums: Vec<(String, usize)>,
-    /// Superblock copies that are torn or damaged and not needed, by number. A crash during a publish leaves one; the next
-    /// publishes and syncs overwrite it.
+    /// Numbers of the superblock copies that are torn or damaged and not needed. A crash during a publish leaves one;
+    /// later publishes and syncs overwrite it.
     pub damaged_copies: Vec<usize>,
 }
 
-impl CheckReport {
-    /// Whether everything that is published is intact.
+impl PoolCheckReport {
+    /// Returns true if everything published is intact.
     pub fn is_intact(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
 impl Pool {
-    /// Reads the newest generation whole, on all cores, and verifies its directory, that no extents overlap, and every
-    /// checksum, those of the records in logs included; nodes of slabs are their owners' to check. Writers and readers go on meanwhile. `progress` is called from several threads, every few MiB.
+    /// Reads the newest generation completely, on all cores, and verifies its directory, that no extents overlap, and
+    /// every checksum, including those of log records. Nodes of slabs are left to their owners. Writers and readers
+    /// continue meanwhile. `progress` is called from several threads, every few MiB.
     ///
     /// # Errors
-    /// As [`snapshot`](Pool::snapshot), if it cannot be read at all; what is merely damaged is in the report.
-    pub fn check(&self, progress: impl Fn(CheckProgress) + Sync) -> Result<CheckReport, PoolError> {
+    /// Fails like [`snapshot`](Pool::snapshot) if the generation cannot be read at all. Damage is part of the report.
+    pub fn check(&self, progress: impl Fn(PoolCheckProgress) + Sync) -> Result<PoolCheckReport, PoolError> {
         let inner = &*self.inner;
         let medium = &inner.medium;
         let (superblock, pinned) = inner.pin_newest()?;
-        let slots = Slots::read(medium);
+        let slots = SuperblockCopies::read(medium);
         let damaged = slots
             .iter()
             .enumerate()
-            .filter(|(_, slot)| matches!(slot, Slot::Damaged | Slot::Foreign));
-        let mut report = CheckReport {
+            .filter(|(_, slot)| matches!(slot, SuperblockCopy::Damaged | SuperblockCopy::Foreign));
+        let mut report = PoolCheckReport {
             generation: superblock.generation.get(),
             objects: 0,
             extents: 0,
@@ -165,7 +169,7 @@ impl Pool {
             damaged_sums: Vec::new(),
             damaged_copies: damaged.map(|(index, _)| index).collect(),
         };
-        // The directory in memory may be older than the damage.
+        // Read it from the medium: the directory in memory may predate the damage.
         match read_directory(medium, &inner.path, &superblock) {
             Ok(directory) => {
                 let extents = distinct(&directory);
@@ -175,7 +179,7 @@ impl Pool {
                 report.problems = verify(medium, &extents, &progress);
                 report.damaged_sums = damaged_sums(medium, &extents);
                 for (name, record) in directory.objects.iter() {
-                    if let Some(log) = Log::of(medium, record, inner.boot_tag()) {
+                    if let Some(log) = PinnedLog::of(medium, record, inner.boot_tag()) {
                         let examined = log.examine();
                         report.records += examined.found.records;
                         report.counted_records += examined.counted;
@@ -185,7 +189,7 @@ impl Pool {
             }
             Err(error) => {
                 let reason = error.to_string();
-                report.problems.push(Problem::Generation {
+                report.problems.push(PoolProblem::Generation {
                     generation: report.generation,
                     reason,
                 });
@@ -196,12 +200,12 @@ impl Pool {
     }
 }
 
-/// What is wrong with a log, if anything is.
-pub(crate) fn log_problem(name: &str, examined: &Examined) -> Option<Problem> {
+/// Returns the defect of a log, if any.
+pub(crate) fn log_problem(name: &str, examined: &LogExamination) -> Option<PoolProblem> {
     let object = name.to_owned();
     match examined.damage {
-        Some(damage) => Some(Problem::Log { object, damage }),
-        None if examined.count_damaged => Some(Problem::LogCount {
+        Some(damage) => Some(PoolProblem::Log { object, damage }),
+        None if examined.count_damaged => Some(PoolProblem::LogCount {
             object,
             records: examined.found.records,
         }),
@@ -209,15 +213,15 @@ pub(crate) fn log_problem(name: &str, examined: &Examined) -> Option<Problem> {
     }
 }
 
-/// An extent with its first name.
-pub(crate) struct Named<'a> {
+/// An extent with the first name that leads to it.
+pub(crate) struct NamedExtent<'a> {
     object: &'a str,
     index: usize,
     extent: ExtentRef,
 }
 
-/// All extents of the objects that have checksums, shared ones once.
-pub(crate) fn distinct(directory: &Directory) -> Vec<Named<'_>> {
+/// Returns all immutable extents of the objects, shared ones once.
+pub(crate) fn distinct(directory: &Directory) -> Vec<NamedExtent<'_>> {
     let mut seen = HashMap::new();
     let immutable = directory
         .objects
@@ -225,7 +229,7 @@ pub(crate) fn distinct(directory: &Directory) -> Vec<Named<'_>> {
         .filter(|(_, record)| !record.kind.is_mutable());
     for (name, record) in immutable {
         for (index, extent) in record.extents.iter().enumerate() {
-            seen.entry((extent.offset, extent.len)).or_insert(Named {
+            seen.entry((extent.offset, extent.len)).or_insert(NamedExtent {
                 object: name,
                 index,
                 extent: *extent,
@@ -233,18 +237,18 @@ pub(crate) fn distinct(directory: &Directory) -> Vec<Named<'_>> {
         }
     }
     let mut extents: Vec<_> = seen.into_values().collect();
-    // The longest first, so that no thread is left alone with one at the end.
+    // Sort the longest first, so that no thread is left alone with one at the end.
     extents.sort_by_key(|named| (std::cmp::Reverse(named.extent.len), named.extent.offset));
     extents
 }
 
-/// Sums extents that are pinned, or that the writer's lock protects, on all cores; returns those that are damaged in the
-/// order of their objects.
+/// Verifies extents on all cores; returns the damaged ones in the order of their objects. The caller has pinned them or
+/// holds the writer's lock.
 pub(crate) fn verify(
     medium: &Medium,
-    extents: &[Named<'_>],
-    progress: &(dyn Fn(CheckProgress) + Sync),
-) -> Vec<Problem> {
+    extents: &[NamedExtent<'_>],
+    progress: &(dyn Fn(PoolCheckProgress) + Sync),
+) -> Vec<PoolProblem> {
     let total: u64 = extents.iter().map(|named| named.extent.len).sum();
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
     let damaged = Mutex::new(Vec::new());
@@ -252,7 +256,7 @@ pub(crate) fn verify(
         while let Some(named) = extents.get(next.fetch_add(1, Ordering::Relaxed)) {
             let report = |bytes| {
                 let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-                progress(CheckProgress { done, total });
+                progress(PoolCheckProgress { done, total });
             };
             if sum(medium, &named.extent, report) != named.extent.checksum {
                 damaged.lock().unwrap_or_else(PoisonError::into_inner).push(named);
@@ -273,7 +277,7 @@ pub(crate) fn verify(
     });
     let mut damaged = damaged.into_inner().unwrap_or_else(PoisonError::into_inner);
     damaged.sort_by_key(|named| (named.object, named.index));
-    let problem = |named: &Named<'_>| Problem::Extent {
+    let problem = |named: &NamedExtent<'_>| PoolProblem::Extent {
         object: named.object.to_owned(),
         extent: named.index,
         offset: named.extent.offset,
@@ -282,10 +286,10 @@ pub(crate) fn verify(
     damaged.into_iter().map(problem).collect()
 }
 
-/// Which of the extents have checksums of their blocks that do not match their own, in the order of their objects.
+/// Returns the extents with damaged block checksums, in the order of their objects.
 #[allow(unsafe_code, reason = "reads extents where they lie")]
-fn damaged_sums(medium: &Medium, extents: &[Named<'_>]) -> Vec<(String, usize)> {
-    let is_damaged = |named: &&Named<'_>| {
+fn damaged_sums(medium: &Medium, extents: &[NamedExtent<'_>]) -> Vec<(String, usize)> {
+    let is_damaged = |named: &&NamedExtent<'_>| {
         let (extent, space) = (&named.extent, named.extent.space());
         // SAFETY: the caller has pinned the extent.
         let space = unsafe { unpinned(medium, space.start, space.end - space.start) };

@@ -1,154 +1,89 @@
 //! The directory: every object of one generation, as a map in memory and as immutable bytes in the pool.
 //!
-//! Bytes: header, objects sorted by name, extents, heap of names and metadata, limbo list. What [`Directory::decode`] accepts is
-//! consistent: every range it names lies in the pool's data, so that nothing that is read through it can go out of range.
+//! Layout: header, objects sorted by name, extents, heap of names and metadata, limbo list. A directory that
+//! [`Directory::decode`] accepts is consistent: every range that it names lies in the pool's data, so that reads
+//! through it cannot go out of range.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::mem::size_of;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::claims::Claims;
+use crate::claims::SpaceClaims;
 use crate::features::Features;
 use crate::layout::{
-    BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, LEAST_NODE, LOG_VERSION, LogMeta,
-    MAX_META, MAX_NAME, MOST_NODE, ObjectEntry, SLAB_HEAD, SUMMED_FROM, SUMS_FOLLOW, SlabMeta, blocks,
+    BLOCK, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, LEAST_NODE, LOG_VERSION, LogMeta, MAX_META,
+    MAX_NAME, MOST_NODE, ObjectEntry, SLAB_HEAD, SUMMED_FROM, SUMS_FOLLOW, SlabMeta,
 };
 use crate::limbo::LimboList;
-use crate::log::{Tail, has_count};
+use crate::log::LogTail;
+use crate::log_count::has_count;
 use crate::mistake::{Mistake, made};
-use crate::sums;
-use crate::verify::ExtentState;
+use crate::object::{ExtentRef, ObjectKind, in_bounds};
+use crate::verify::ExtentVerification;
 
-/// What an object is; but for logs and slabs, the pool itself does not care.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectKind(pub u32);
-
-impl ObjectKind {
-    /// A table: columns in extents.
-    pub const TABLE: ObjectKind = ObjectKind(1);
-    /// An index on a table.
-    pub const INDEX: ObjectKind = ObjectKind(2);
-    /// A log: one extent that is appended to. Only [`Txn::put_log`](crate::Txn::put_log) makes one.
-    pub const LOG: ObjectKind = ObjectKind(3);
-    /// A slab: extents of nodes that are changed where they lie. Only [`Pool::create_slab`](crate::Pool::create_slab)
-    /// makes one.
-    pub const SLAB: ObjectKind = ObjectKind(4);
-
-    /// Whether its extents change while they are published.
-    pub(crate) fn is_mutable(self) -> bool {
-        self == ObjectKind::LOG || self == ObjectKind::SLAB
-    }
-}
-
-impl fmt::Display for ObjectKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            ObjectKind::TABLE => f.write_str("table"),
-            ObjectKind::INDEX => f.write_str("index"),
-            ObjectKind::LOG => f.write_str("log"),
-            ObjectKind::SLAB => f.write_str("slab"),
-            ObjectKind(other) => write!(f, "object of kind {other}"),
-        }
-    }
-}
-
-/// Where immutable bytes lie in the pool, and what they must sum to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ExtentRef {
-    /// First byte, from the start of the pool; a multiple of 4 KiB.
-    pub offset: u64,
-    /// Length in bytes. The extent takes whole blocks of 4 KiB, and none when it is empty.
-    pub len: u64,
-    /// xxh3-64 of the bytes; of a log, the number its chain of records starts from; of a slab, 0.
-    pub checksum: u64,
-    /// Whether checksums of its blocks stand behind it, in blocks of their own.
-    pub sums: bool,
-}
-
-impl ExtentRef {
-    /// An extent without checksums of its blocks.
-    pub(crate) fn plain(offset: u64, len: u64, checksum: u64) -> ExtentRef {
-        ExtentRef {
-            offset,
-            len,
-            checksum,
-            sums: false,
-        }
-    }
-
-    /// The blocks the extent takes, those of its sums included.
-    pub(crate) fn space(&self) -> Range<u64> {
-        let sums = if self.sums { sums::space_of(self.len) } else { 0 };
-        self.offset..self.offset + blocks(self.len) + sums
-    }
-}
-
-/// One object: all that a directory says about it but its name.
+/// An object as described by a directory, without its name.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct ObjectRecord {
     pub(crate) kind: ObjectKind,
     pub(crate) meta: Box<[u8]>,
     pub(crate) extents: Box<[ExtentRef]>,
-    /// For each extent that was asked for, what of it is verified.
-    pub(crate) states: Box<[OnceLock<Arc<ExtentState>>]>,
-    /// Of a log, what is known of its records.
-    pub(crate) tail: Tail,
+    /// Verification state of each extent that has been requested.
+    pub(crate) states: Box<[OnceLock<Arc<ExtentVerification>>]>,
+    /// For a log, what is known of its records.
+    pub(crate) tail: LogTail,
 }
 
-impl Record {
-    pub(crate) fn new(kind: ObjectKind, meta: Box<[u8]>, extents: Box<[ExtentRef]>) -> Record {
+impl ObjectRecord {
+    pub(crate) fn new(kind: ObjectKind, meta: Box<[u8]>, extents: Box<[ExtentRef]>) -> ObjectRecord {
         let states = extents.iter().map(|_| OnceLock::new()).collect();
-        Record {
+        ObjectRecord {
             kind,
             meta,
             extents,
             states,
-            tail: Tail::default(),
+            tail: LogTail::default(),
         }
     }
 
-    /// Of a log with a count in this extent, whose checksum is the log's start.
-    pub(crate) fn log(extent: ExtentRef) -> Record {
+    /// Creates the record of a log with a count in this extent, whose checksum is the log's start.
+    pub(crate) fn log(extent: ExtentRef) -> ObjectRecord {
         let meta = LogMeta {
             version: U32::new(LOG_VERSION),
             reserved: U32::new(0),
         };
-        Record::new(ObjectKind::LOG, meta.as_bytes().into(), Box::new([extent]))
+        ObjectRecord::new(ObjectKind::LOG, meta.as_bytes().into(), Box::new([extent]))
     }
 }
 
-/// The objects of a generation by name. Cheap to clone but for the map's nodes.
-pub(crate) type Objects = BTreeMap<Arc<str>, Arc<Record>>;
+/// The objects of a generation by name.
+pub(crate) type ObjectMap = BTreeMap<Arc<str>, Arc<ObjectRecord>>;
 
 /// One published generation.
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) generation: u64,
-    /// Shared with the transactions that build on it, until they change it.
-    pub(crate) objects: Arc<Objects>,
-    /// The directory's own bytes.
+    /// Shared with the transactions based on it, until they change it.
+    pub(crate) objects: Arc<ObjectMap>,
+    /// The extent of the directory itself.
     pub(crate) extent: ExtentRef,
-    /// What is known of older generations' space; nothing without the feature, or if a repair has published the generation
-    /// again since.
+    /// Space of older generations. `None` without the feature, or if a repair has republished the generation since.
     pub(crate) limbo: Option<LimboList>,
-    /// What its superblock says of the generation: decides how to read what the features have added.
+    /// The features in its superblock, which determine how extensions of the format are read.
     pub(crate) features: Features,
 }
 
 impl Directory {
-    /// Every extent the generation needs, its own included; shared ones as often as they are named.
+    /// Returns every extent that the generation needs, including its own; shared ones as often as they are named.
     pub(crate) fn extents(&self) -> impl Iterator<Item = &ExtentRef> {
         let objects = self.objects.values().flat_map(|record| record.extents.iter());
         objects.chain(std::iter::once(&self.extent))
     }
 
-    /// The extents of its logs. Linear in the number of objects.
+    /// Returns the extents of its logs. Linear in the number of objects.
     pub(crate) fn logs(&self) -> impl Iterator<Item = &ExtentRef> {
         let logs = self
             .objects
@@ -157,16 +92,16 @@ impl Directory {
         logs.flat_map(|record| record.extents.iter())
     }
 
-    /// The extents of its logs and slabs. Linear in the number of objects.
+    /// Returns the extents of its logs and slabs. Linear in the number of objects.
     pub(crate) fn mutable(&self) -> impl Iterator<Item = &ExtentRef> {
         let mutable = self.objects.values().filter(|record| record.kind.is_mutable());
         mutable.flat_map(|record| record.extents.iter())
     }
 
-    /// Reads the bytes of a directory whose checksum was right.
+    /// Decodes the bytes of a directory whose checksum has been verified.
     ///
     /// # Errors
-    /// What contradicts itself, as a phrase. A right checksum makes that unlikely, not impossible.
+    /// A description of the contradiction found, which a correct checksum makes unlikely but not impossible.
     pub(crate) fn decode(
         bytes: &[u8],
         extent: ExtentRef,
@@ -191,16 +126,16 @@ impl Directory {
         let (heap, list) = list.ok_or("its parts do not add up to its length")?;
         let limbo = if listed {
             let list = LimboList::decode(list, header.limbo_count.get(), generation)?;
-            // Published again, the generation follows others of which its list does not know.
+            // In a republished generation, the list does not know the generations published in between.
             let own = header.generation.get() == generation || made(Mistake::TrustOldList);
             own.then_some(list)
         } else {
             None
         };
-        let mut objects: Vec<(Arc<str>, Arc<Record>)> = Vec::with_capacity(entries.len());
-        let mut claims = Claims::default();
+        let mut objects: Vec<(Arc<str>, Arc<ObjectRecord>)> = Vec::with_capacity(entries.len());
+        let mut claims = SpaceClaims::default();
         claims.add_directory(&extent);
-        // Each object has entries and bytes of its own, so what is made of them is not larger than the directory.
+        // Each object has entries and bytes of its own, so decoded data is never larger than the directory.
         let (mut extents_left, mut heap_left) = (extents.len(), heap.len());
         for entry in entries {
             let name = heap_range(heap, entry.name_offset.get(), entry.name_len.get())?;
@@ -236,7 +171,7 @@ impl Directory {
                 return Err("a slab is not chunks of whole blocks, or does not say what it holds".into());
             }
             claims.add_object(objects.len(), &own, kind.is_mutable());
-            objects.push((name.into(), Arc::new(Record::new(kind, meta.into(), own))));
+            objects.push((name.into(), Arc::new(ObjectRecord::new(kind, meta.into(), own))));
         }
         for (aged, _) in limbo.iter().flat_map(LimboList::freed) {
             claims.add_limbo(aged.range.clone());
@@ -252,7 +187,7 @@ impl Directory {
     }
 }
 
-/// Whether metadata and extents are those of a slab.
+/// Returns true if metadata and extents are those of a slab.
 fn is_slab(meta: &[u8], extents: &[ExtentRef]) -> bool {
     let Ok(meta) = SlabMeta::read_from_bytes(meta) else {
         return false;
@@ -266,9 +201,9 @@ fn is_slab(meta: &[u8], extents: &[ExtentRef]) -> bool {
             .all(|extent| extent.len.is_multiple_of(BLOCK) && extent.len >= u64::from(node_size))
 }
 
-/// The bytes of a directory without its limbo list.
-pub(crate) fn encoded_len(objects: &Objects) -> usize {
-    let of_object = |(name, record): (&Arc<str>, &Arc<Record>)| {
+/// Returns the length of an encoded directory without its limbo list.
+pub(crate) fn encoded_len(objects: &ObjectMap) -> usize {
+    let of_object = |(name, record): (&Arc<str>, &Arc<ObjectRecord>)| {
         size_of::<ObjectEntry>()
             + record.extents.len() * size_of::<ExtentEntry>()
             + name.len()
@@ -277,8 +212,8 @@ pub(crate) fn encoded_len(objects: &Objects) -> usize {
     size_of::<DirectoryHeader>() + objects.iter().map(of_object).sum::<usize>()
 }
 
-/// The bytes of a directory.
-pub(crate) fn encode(generation: u64, objects: &Objects, limbo: Option<&LimboList>) -> Vec<u8> {
+/// Encodes a directory.
+pub(crate) fn encode(generation: u64, objects: &ObjectMap, limbo: Option<&LimboList>) -> Vec<u8> {
     let extent_count: usize = objects.values().map(|record| record.extents.len()).sum();
     let heap_len: usize = objects
         .iter()
@@ -331,14 +266,6 @@ pub(crate) fn encode(generation: u64, objects: &Objects, limbo: Option<&LimboLis
     bytes
 }
 
-/// Whether an extent's blocks lie in the data of a pool of this length.
-pub(crate) fn in_bounds(offset: u64, len: u64, file_len: u64) -> bool {
-    let end = len
-        .checked_next_multiple_of(BLOCK)
-        .and_then(|space| offset.checked_add(space));
-    offset >= DATA_START && offset.is_multiple_of(BLOCK) && end.is_some_and(|end| end <= file_len)
-}
-
 fn extent_of(entry: &ExtentEntry, file_len: u64, features: Features) -> Result<ExtentRef, &'static str> {
     let mut extent = ExtentRef::plain(entry.offset.get(), entry.len.get(), entry.checksum.get());
     if !in_bounds(extent.offset, extent.len, file_len) {
@@ -346,7 +273,7 @@ fn extent_of(entry: &ExtentEntry, file_len: u64, features: Features) -> Result<E
     }
     extent.sums = match entry.sums.get() {
         0 => false,
-        // Before there were sums, this was reserved.
+        // In pools without block checksums this field was reserved.
         _ if !features.has(Features::BLOCK_SUMS) => false,
         SUMS_FOLLOW if extent.len > SUMMED_FROM => true,
         _ => return Err("an extent has checksums of an unknown kind"),

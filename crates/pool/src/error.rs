@@ -1,4 +1,4 @@
-//! What can go wrong with a pool, and what to do about it.
+//! Errors of a pool, and how to recover from them.
 
 use std::borrow::Cow;
 use std::io;
@@ -8,44 +8,47 @@ use halocline_media::MediaError;
 
 use crate::{LogDamage, ObjectKind};
 
-/// An error of a pool. Each names the pool and what to do next; whatever was published before stays as it was.
+/// An error of a pool. Its message names the pool and the next step; what was published before is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("{} does not exist; create the pool first, or check the path", path.display())]
     NotFound {
-        /// The path that was asked for.
+        /// The path to open.
         path: PathBuf,
     },
-    /// The file to create a pool in exists.
-    #[error("{} exists and is not overwritten; open it, remove it, or give another path", path.display())]
+    /// The file to create already exists.
+    #[error("{} already exists; open it, remove it, or give another path", path.display())]
     AlreadyExists {
-        /// The path that was asked for.
+        /// The path to open.
         path: PathBuf,
     },
-    /// The file is something else.
+    /// The file is not a pool.
     #[error("{} is not a pool: {reason}; check the path", path.display())]
     NotAPool {
         /// The file.
         path: PathBuf,
-        /// What was found instead.
+        /// The difference from a pool.
         reason: &'static str,
     },
     /// The file is shorter than the pool in it.
-    #[error("{} was cut off: the pool needs {expected} bytes, the file has {actual}; restore it from a copy", path.display())]
+    #[error(
+        "{} was truncated: the pool needs {expected} bytes, the file has {actual}; restore it from a copy",
+        path.display()
+    )]
     Truncated {
         /// The file.
         path: PathBuf,
-        /// Bytes the pool needs.
+        /// Length that the pool needs, in bytes.
         expected: u64,
-        /// Bytes the file has.
+        /// Length of the file, in bytes.
         actual: u64,
     },
-    /// The path leads to no file any more, or to another one.
+    /// The path no longer leads to the open file.
     #[error(
-        "the file of {} was deleted, moved or replaced while it was open: nothing that is written now would be found again; \
-         put the file back, or close the pool and open what is there",
+        "{} was deleted, moved or replaced while it was open, so changes written now would be lost; put the \
+         file back, or close the pool and open the file at that path",
         path.display()
     )]
     FileGone {
@@ -54,7 +57,8 @@ pub enum PoolError {
     },
     /// Both superblocks that publishes write are damaged.
     #[error(
-        "both superblocks of {} are damaged; `repair` goes back to the last synced state, or restore it from a copy",
+        "both superblocks of {} are damaged; run `repair`, which returns to the last synced state, or \
+         restore the file from a copy",
         path.display()
     )]
     DamagedSuperblock {
@@ -63,8 +67,8 @@ pub enum PoolError {
     },
     /// The directory does not match its checksum or contradicts itself.
     #[error(
-        "the directory of generation {generation} of {} is damaged ({reason}); `repair` looks for an intact older one, or \
-         restore it from a copy",
+        "the directory of generation {generation} of {} is damaged ({reason}); run `repair`, which looks \
+         for an intact older generation, or restore the file from a copy",
         path.display()
     )]
     DamagedDirectory {
@@ -72,63 +76,66 @@ pub enum PoolError {
         path: PathBuf,
         /// The generation it belongs to.
         generation: u64,
-        /// What is wrong.
+        /// The defect.
         reason: Cow<'static, str>,
     },
-    /// A newer program wrote the pool.
+    /// The pool has a format version that this program does not support.
     #[error(
-        "{} has format version {found}, this program reads up to {supported}; use a newer program, the pool was left as it is",
+        "{} has format version {found}, but this program supports versions up to {supported}; use a newer \
+         program (the pool was not changed)",
         path.display()
     )]
     NewerFormat {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Its format version.
         found: u32,
-        /// The newest version this program knows.
+        /// The newest supported version.
         supported: u32,
     },
-    /// A newer program wrote the pool, in a way that no other can read.
+    /// The pool uses features that this program must know to read it.
     #[error(
-        "{} needs features that this program does not know ({features}); use a newer program, the pool was left as it is",
+        "{} requires features that this program does not support ({features}); use a newer program (the \
+         pool was not changed)",
         path.display()
     )]
     UnknownFeature {
         /// The file.
         path: PathBuf,
-        /// The bits that are not known, with their words.
+        /// The unknown bits with their words.
         features: String,
     },
-    /// A newer program wrote the pool, in a way that others can read and not write.
+    /// The pool uses features that this program must know to write it.
     #[error(
-        "{} has features that this program does not know ({features}) and so cannot write: open it read-only (--read-only), or use a newer program; the pool was left as it is",
+        "{} has features that this program does not support ({features}) and so cannot be written; open it \
+         read-only (--read-only), or use a newer program (the pool was not changed)",
         path.display()
     )]
     ReadOnlyFeature {
         /// The file.
         path: PathBuf,
-        /// The bits that are not known, with their words.
+        /// The unknown bits with their words.
         features: String,
     },
-    /// The file system is full, or the process may not write files of this size; the transaction is rolled back when it is
-    /// dropped.
+    /// The file system is full, or the process may not write files of this size; the transaction is rolled back when it
+    /// is dropped.
     #[error(
-        "no room for {} to grow by {wanted} bytes; free some space on its file system (or raise the limit `ulimit -f`), \
-         or drop an object and retry",
+        "cannot grow {} by {wanted} bytes because its file system is full; free space on it (or raise the \
+         limit `ulimit -f`), or drop an object, and retry",
         path.display()
     )]
     DiskFull {
         /// The file.
         path: PathBuf,
-        /// Bytes that were wanted beyond its length.
+        /// Bytes requested beyond its length.
         wanted: u64,
     },
-    /// Another writer has the pool.
+    /// Another writer holds the lock of the pool.
     #[error("{} is being written by {}; wait until it is done, or end it", path.display(), holder(*pid))]
     Locked {
         /// The file.
         path: PathBuf,
-        /// The other process, where the system tells; unknown also if the writer is in this process.
+        /// The process id of the writer, or `None` if it is unknown or the writer is in this process.
         pid: Option<u32>,
     },
     /// The pool was opened read-only.
@@ -137,10 +144,11 @@ pub enum PoolError {
         /// The file.
         path: PathBuf,
     },
-    /// The machine went down with published but unsynced changes, of which any part may be missing.
+    /// The machine went down with published but unsynced changes, any part of which may be missing.
     #[error(
-        "{} holds changes up to generation {newest} that were not synced when the machine went down (synced: {synced}); \
-         run `repair`: it keeps them if they are intact, or else goes back to the synced state",
+        "{} has changes up to generation {newest} that were not synced when the machine went down (synced: \
+         {synced}); run `repair`, which keeps them if they are intact and otherwise returns to the synced \
+         state",
         path.display()
     )]
     UnsyncedAfterReboot {
@@ -148,21 +156,25 @@ pub enum PoolError {
         path: PathBuf,
         /// The newest generation found.
         newest: u64,
-        /// The newest generation that is certain to be intact.
+        /// The newest generation that is known to be intact.
         synced: u64,
     },
     /// No generation of the pool is intact.
-    #[error("no generation of {} is intact: {problem}; restore it from a copy, or read what `check` finds intact", path.display())]
+    #[error(
+        "no generation of {} is intact: {problem}; restore it from a copy, or read the objects that `check` \
+         reports as intact",
+        path.display()
+    )]
     BeyondRepair {
         /// The file.
         path: PathBuf,
-        /// What is wrong with the newest.
+        /// The defect of the newest generation.
         problem: String,
     },
     /// An extent does not match its checksum.
     #[error(
-        "extent {extent} of object '{object}' in {} does not match its checksum: the file is damaged; run `check` for all \
-         damage, drop and import the object again, or restore the file from a copy",
+        "extent {extent} of object '{object}' in {} does not match its checksum: the file is damaged; run \
+         `check` to list all damage, drop and import the object again, or restore the file from a copy",
         path.display()
     )]
     ChecksumMismatch {
@@ -170,71 +182,82 @@ pub enum PoolError {
         path: PathBuf,
         /// The object's name.
         object: String,
-        /// Which of its extents.
+        /// The index of the extent in the object.
         extent: usize,
     },
-    /// There is no object of this name.
+    /// No object has this name.
     #[error("{} has no object '{name}'; check the name, or list the objects", path.display())]
     NoSuchObject {
         /// The file.
         path: PathBuf,
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
-    /// An object has fewer extents.
-    #[error("object '{object}' of {} has {count} extents, number {extent} was asked for; it was written by another program", path.display())]
+    /// An object has no extent with this index.
+    #[error(
+        "object '{object}' of {} has {count} extents, so extent {extent} does not exist; read the object \
+         with the program that wrote it",
+        path.display()
+    )]
     NoSuchExtent {
         /// The file.
         path: PathBuf,
         /// The object's name.
         object: String,
-        /// The extent that was asked for.
+        /// The requested index.
         extent: usize,
-        /// How many it has.
+        /// The number of its extents.
         count: usize,
     },
     /// The name is longer than a directory can hold.
-    #[error("the object name '{name:.40}…' has {len} bytes, {max} are allowed; choose a shorter one")]
+    #[error(
+        "the object name '{name:.40}…' has {len} bytes, but at most {max} are allowed; choose a shorter \
+         name"
+    )]
     NameTooLong {
         /// The name.
         name: String,
         /// Its length in bytes.
         len: usize,
-        /// The most that is allowed.
+        /// The maximum length in bytes.
         max: usize,
     },
-    /// The name is empty or holds control characters.
-    #[error("{name:?} cannot name an object: {reason}; choose another")]
+    /// The name is empty or contains control characters.
+    #[error("{name:?} is not a valid object name: {reason}; choose another name")]
     InvalidName {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: &'static str,
     },
     /// An object's metadata is longer than a directory can hold.
-    #[error("the metadata of object '{name}' has {len} bytes, {max} are allowed; put bulk data into extents")]
+    #[error(
+        "the metadata of object '{name}' has {len} bytes, but at most {max} are allowed; store bulk data in \
+         extents"
+    )]
     MetaTooLong {
         /// The object's name.
         name: String,
         /// Its length in bytes.
         len: usize,
-        /// The most that is allowed.
+        /// The maximum length in bytes.
         max: usize,
     },
-    /// The extent given to `put` is neither of this transaction nor of a published object.
+    /// The extent passed to `put` belongs neither to this transaction nor to a published object.
     #[error(
-        "the extent at {offset} put into object '{object}' was not written in this transaction and is not published"
+        "the extent at {offset} put into object '{object}' was neither finished in this transaction nor \
+         published; finish it in this transaction first"
     )]
     UnknownExtent {
         /// The object's name.
         object: String,
-        /// Where the extent starts.
+        /// Offset of the extent in the pool.
         offset: u64,
     },
-    /// A log has no room for a record.
+    /// A log has too little space left for a record.
     #[error(
-        "the log '{name}' of {} has {free} of {capacity} bytes left, a record takes {wanted}; publish what the log holds and \
-         name an empty one, of a larger capacity if need be",
+        "the log '{name}' of {} has {free} of {capacity} bytes left, but the record needs {wanted}; publish \
+         the contents of the log and create an empty one, with a larger capacity if necessary",
         path.display()
     )]
     LogFull {
@@ -242,17 +265,17 @@ pub enum PoolError {
         path: PathBuf,
         /// The log's name.
         name: String,
-        /// Bytes the record takes.
+        /// Bytes that the record needs.
         wanted: u64,
-        /// Bytes that are left.
+        /// Remaining bytes.
         free: u64,
-        /// Bytes of the log.
+        /// Capacity of the log in bytes.
         capacity: u64,
     },
     /// A log ends before the record that its count says is the last.
     #[error(
-        "the log '{name}' of {} is damaged at record {} (position {}), {}: nothing is read from it or appended to it until \
-         `repair` has kept the {} intact records before it, or the file is restored from a copy",
+        "the log '{name}' of {} is damaged at record {} (position {}), {}; it cannot be read or appended to \
+         until `repair` has kept the {} intact records before it, or the file is restored from a copy",
         path.display(), damage.intact + 1, damage.position, lost(damage.lost), damage.intact
     )]
     DamagedLog {
@@ -260,13 +283,13 @@ pub enum PoolError {
         path: PathBuf,
         /// The log's name.
         name: String,
-        /// Where, and what is lost.
+        /// The position of the damage, and the number of lost records.
         damage: LogDamage,
     },
-    /// A transaction was to publish a generation without what the log of the one before holds.
+    /// A transaction would publish a generation without the contents of the previous log.
     #[error(
-        "the log '{name}' of {} holds records that the transaction would lose; put what they say into other objects, then \
-         name an empty log (put_log) or remove it",
+        "the log '{name}' of {} has records that the transaction would lose; put their contents into other \
+         objects, then create an empty log (put_log) or remove it",
         path.display()
     )]
     LogNotFolded {
@@ -275,18 +298,22 @@ pub enum PoolError {
         /// The log's name.
         name: String,
     },
-    /// The object is no log.
-    #[error("'{name}' of {} is no log, but a {kind}; check the name, or make a log of another name (put_log)", path.display())]
+    /// The object is not a log.
+    #[error(
+        "'{name}' of {} is not a log but a {kind}; check the name, or create a log under another name \
+         (put_log)",
+        path.display()
+    )]
     NotALog {
         /// The file.
         path: PathBuf,
         /// The object's name.
         name: String,
-        /// What it is.
+        /// The kind of the object.
         kind: ObjectKind,
     },
     /// The object is, or would be, a log.
-    #[error("'{name}' of {} is a log: make it with put_log, read it with log_records", path.display())]
+    #[error("'{name}' of {} is a log; create it with put_log and read it with log_records", path.display())]
     IsALog {
         /// The file.
         path: PathBuf,
@@ -294,36 +321,39 @@ pub enum PoolError {
         name: String,
     },
     /// The object is, or would be, a slab.
-    #[error("'{name}' of {} is a slab of nodes: make it with create_slab, open it with open_slab", path.display())]
+    #[error("'{name}' of {} is a slab; create it with create_slab and open it with open_slab", path.display())]
     IsASlab {
         /// The file.
         path: PathBuf,
         /// The object's name.
         name: String,
     },
-    /// The object is no slab.
-    #[error("'{name}' of {} is no slab of nodes, but a {kind}; check the name", path.display())]
+    /// The object is not a slab.
+    #[error("'{name}' of {} is not a slab but a {kind}; check the name", path.display())]
     NotASlab {
         /// The file.
         path: PathBuf,
         /// The object's name.
         name: String,
-        /// What it is.
+        /// The kind of the object.
         kind: ObjectKind,
     },
-    /// The nodes of the slab are another structure's.
-    #[error("'{name}' of {} holds a '{found}', not a '{expected}'; check the name, or open it as what it is", path.display())]
+    /// The slab belongs to another owner.
+    #[error(
+        "'{name}' of {} holds a '{found}', not a '{expected}'; check the name, or open it as a '{found}'",
+        path.display()
+    )]
     WrongSlab {
         /// The file.
         path: PathBuf,
         /// The object's name.
         name: String,
-        /// What it says it holds.
+        /// The owner of the slab.
         found: String,
-        /// What it was opened as.
+        /// The owner that it was opened for.
         expected: String,
     },
-    /// A slab is opened, replaced or removed while someone has it open.
+    /// A slab that is in use cannot be opened, replaced or removed.
     #[error("'{name}' of {} is open here or in another process; close it there first", path.display())]
     SlabInUse {
         /// The file.
@@ -333,8 +363,8 @@ pub enum PoolError {
     },
     /// The machine went down while a slab was being written without durable fences.
     #[error(
-        "'{name}' of {} was being written when the machine went down, and not synced: any part of the last changes may be \
-         missing; check it, and accept what is there or restore the file from a copy",
+        "'{name}' of {} was being written and was not synced when the machine went down, so any part of the \
+         last changes may be missing; check it, then accept its state or restore the file from a copy",
         path.display()
     )]
     SlabUnsynced {
@@ -345,8 +375,8 @@ pub enum PoolError {
     },
     /// The head of a slab is damaged.
     #[error(
-        "the slab '{name}' of {} is damaged: {reason}; `halocline kv {} --name NAME check --accept` opens what is there, or \
-         restore the file from a copy",
+        "the slab '{name}' of {} is damaged: {reason}; open the remaining data with `halocline kv {} --name \
+         NAME check --accept`, or restore the file from a copy",
         path.display(), path.display()
     )]
     DamagedSlab {
@@ -354,7 +384,7 @@ pub enum PoolError {
         path: PathBuf,
         /// The object's name.
         name: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: &'static str,
     },
     /// A link in a slab is damaged.
@@ -367,21 +397,21 @@ pub enum PoolError {
         path: PathBuf,
         /// The object's name.
         name: String,
-        /// Where the link leads.
+        /// The target of the link.
         offset: u64,
-        /// What is wrong with it.
+        /// The defect.
         reason: &'static str,
     },
-    /// The nodes of a slab cannot have this size.
-    #[error("nodes of {node_size} bytes in '{name}' are not possible; choose a multiple of 256 up to 65536")]
+    /// The node size is not supported.
+    #[error("'{name}' cannot have nodes of {node_size} bytes; choose a multiple of 256 up to 65536")]
     InvalidSlab {
         /// The object's name.
         name: String,
-        /// The size that was wanted.
+        /// The requested size in bytes.
         node_size: u32,
     },
-    /// There is an object of the name of the one to create.
-    #[error("{} has an object '{name}'; remove it first, or choose another name", path.display())]
+    /// An object with the name to create already exists.
+    #[error("{} already has an object '{name}'; remove it first, or choose another name", path.display())]
     AlreadyThere {
         /// The file.
         path: PathBuf,
@@ -390,7 +420,8 @@ pub enum PoolError {
     },
     /// No record of the log ends at this position.
     #[error(
-        "no record of the log '{name}' of {} ends at {position}; start from 0, positions are those of one generation",
+        "no record of the log '{name}' of {} ends at position {position}; start from 0, because positions \
+         are valid for one generation only",
         path.display()
     )]
     NoSuchPosition {
@@ -398,17 +429,17 @@ pub enum PoolError {
         path: PathBuf,
         /// The log's name.
         name: String,
-        /// The position that was asked for.
+        /// The requested position.
         position: u64,
     },
-    /// The operating system reported an error beside the mapping: for locks, renames.
-    #[error("cannot {action} {}: {source}", path.display())]
+    /// The operating system reported an error outside the medium, for locks or renames.
+    #[error("cannot {action} {}: {source}; check the path, its permissions and the disk", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The failed action, as a verb.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The medium failed.
@@ -448,8 +479,8 @@ impl From<MediaError> for PoolError {
 pub(crate) fn lost(records: Option<u64>) -> String {
     match records {
         Some(1) => "which is lost".to_owned(),
-        Some(records) => format!("which is lost with all behind it, {records} acknowledged records"),
-        None => "which is lost with all behind it; how many there were is not known".to_owned(),
+        Some(records) => format!("and {records} acknowledged records from it on are lost"),
+        None => "and an unknown number of records from it on is lost".to_owned(),
     }
 }
 

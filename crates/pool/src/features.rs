@@ -1,8 +1,9 @@
-//! Feature words: what a program must know to open, read or write a generation, as named bits instead of a version.
+//! Feature words: what a program must support to open, read or write a generation, as named bits instead of a version.
 //!
-//! Rules, by word: an unknown `incompatible` bit refuses the pool; an unknown `read_compatible` bit refuses writing, as a
-//! writer that does not know the feature would leave its data out of date; unknown `compatible` bits are ignored and kept
-//! by whatever publishes. A bit that is set stays set in later generations, unless the program that knows it takes it away.
+//! Rules by word: an unknown `incompatible` bit prevents opening. An unknown `read_compatible` bit prevents writing,
+//! because a writer that does not know the feature would leave its data out of date. Unknown `compatible` bits are
+//! ignored and kept by every publish. A bit that is set stays set in later generations, unless a program that knows it
+//! clears it.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -11,11 +12,12 @@ use std::path::Path;
 use zerocopy::little_endian::U64;
 
 use crate::PoolError;
-use crate::directory::{ObjectKind, Objects};
+use crate::directory::ObjectMap;
 use crate::layout::{FORMAT_VERSION, Superblock};
-use crate::log::has_count;
+use crate::log_count::has_count;
+use crate::object::ObjectKind;
 
-/// Feature bits of the three words of a superblock.
+/// The feature bits of the three words of a superblock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Features {
     incompatible: u64,
@@ -24,7 +26,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// No feature: a pool that versions 1 to 3 describe.
+    /// No features: a pool that versions 1 to 3 can describe.
     pub(crate) const NONE: Features = Features {
         incompatible: 0,
         read_compatible: 0,
@@ -40,8 +42,8 @@ impl Features {
     /// Slabs have checksums of their nodes.
     pub(crate) const NODE_SUMS: Features = Features::read_compatible(3);
 
-    /// The generation names logs or slabs, which change without a publish. Only set where another feature needs version 4;
-    /// older versions say the same by their number.
+    /// The generation names logs or slabs, which change without a publish. Only set if another feature needs version 4;
+    /// older versions express the same by their number.
     pub(crate) const IN_PLACE: Features = Features::compatible(0);
 
     const KNOWN: Features = Features {
@@ -53,7 +55,7 @@ impl Features {
         compatible: Features::IN_PLACE.compatible,
     };
 
-    /// The names of the bits, as docs/format.md has them: word, bit, name.
+    /// The names of the bits as in docs/format.md: word, bit, name.
     #[cfg(test)]
     pub(crate) const NAMES: [(&'static str, u32, &'static str); 5] = [
         ("read_compatible", 0, "LIMBO_LIST"),
@@ -77,7 +79,7 @@ impl Features {
         }
     }
 
-    /// The features of a superblock; none in versions before 4, which have zeros or anything there.
+    /// Returns the features of a superblock; none in versions before 4, whose words are undefined.
     pub(crate) fn of(superblock: &Superblock) -> Features {
         if superblock.version.get() < FORMAT_VERSION {
             return Features::NONE;
@@ -94,12 +96,12 @@ impl Features {
         self | other == self
     }
 
-    /// Returns true if no bit is set: versions before 4 can describe the pool.
+    /// Returns true if no bit is set, so that versions before 4 can describe the pool.
     pub(crate) fn is_none(self) -> bool {
         self == Features::NONE
     }
 
-    /// The bits of `self` that `other` lacks.
+    /// Returns the bits of `self` that are not in `other`.
     pub(crate) fn without(self, other: Features) -> Features {
         Features {
             incompatible: self.incompatible & !other.incompatible,
@@ -108,9 +110,9 @@ impl Features {
         }
     }
 
-    /// The features to publish a generation of these objects with, if it needs these: sets `LOG_COUNT` and `IN_PLACE` as
-    /// they should be.
-    pub(crate) fn for_objects(self, objects: &Objects) -> Features {
+    /// Returns the features for a generation of these objects that requires `self`: sets or clears `LOG_COUNT` and
+    /// `IN_PLACE` as needed.
+    pub(crate) fn for_objects(self, objects: &ObjectMap) -> Features {
         let mut rest = self.without(Features::IN_PLACE | Features::LOG_COUNT);
         let mut records = objects.values();
         if records.any(|record| record.kind == ObjectKind::LOG && has_count(&record.meta)) {
@@ -130,7 +132,7 @@ impl Features {
         superblock.compatible = U64::new(self.compatible);
     }
 
-    /// Refuses to open a pool with features that no reader may ignore.
+    /// Fails if the pool has features that readers must know.
     ///
     /// # Errors
     /// [`PoolError::UnknownFeature`].
@@ -148,10 +150,10 @@ impl Features {
         })
     }
 
-    /// Refuses to write a pool with features that no writer may ignore.
+    /// Fails if the pool has features that writers must know.
     ///
     /// # Errors
-    /// [`PoolError::ReadOnlyFeature`]; [`PoolError::UnknownFeature`] if it cannot be read either.
+    /// [`PoolError::ReadOnlyFeature`], or [`PoolError::UnknownFeature`] if it cannot be read either.
     pub(crate) fn check_writable(self, path: &Path) -> Result<(), PoolError> {
         self.check_readable(path)?;
         let unknown = Features {
@@ -181,7 +183,7 @@ impl BitOr for Features {
 }
 
 impl fmt::Display for Features {
-    /// Each bit by word and number, as errors name it.
+    /// Lists each bit by word and number, as error messages name it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [
             ("incompatible", self.incompatible),

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Disjoint ranges that do not touch, as end by start.
+/// Disjoint ranges that do not touch, mapping start to end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FreeMap {
     ranges: BTreeMap<u64, u64>,
 }
 
 impl FreeMap {
-    /// Adds a range that is not in the map, and joins it with its neighbours.
+    /// Adds a range that is not in the map and merges it with its neighbours.
     pub(crate) fn add(&mut self, range: Range<u64>) {
         let (mut start, mut end) = (range.start, range.end);
         if let Some((&before, &before_end)) = self.ranges.range(..start).next_back()
@@ -26,7 +26,7 @@ impl FreeMap {
         self.ranges.insert(start, end);
     }
 
-    /// Removes a range, or what of it is in the map.
+    /// Removes the parts of a range that are in the map.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         while let Some((&start, &end)) = self.ranges.range(..range.end).next_back()
             && end > range.start
@@ -59,19 +59,19 @@ impl FreeMap {
         found
     }
 
-    /// All ranges in ascending order.
+    /// Returns all ranges in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
         self.ranges.iter().map(|(&start, &end)| start..end)
     }
 
-    /// The start of the range that ends here, if there is one.
+    /// Returns the start of the range that ends at `end`, if there is one.
     pub(crate) fn start_of_range_to(&self, end: u64) -> Option<u64> {
         let (&start, &last) = self.ranges.range(..end).next_back()?;
         (last == end).then_some(start)
     }
 
-    /// Removes `len` bytes from the smallest range that has them, the lowest of several: what is large stays whole. Linear
-    /// in the number of ranges.
+    /// Removes `len` bytes from the smallest sufficient range, the lowest of several, to keep large ranges whole.
+    /// Linear in the number of ranges.
     pub(crate) fn take_best(&mut self, len: u64) -> Option<u64> {
         let fits = self.iter().filter(|range| range.end - range.start >= len);
         let found = fits
@@ -81,7 +81,7 @@ impl FreeMap {
         Some(found)
     }
 
-    /// Removes the first `len` bytes found at a multiple of `alignment`. Linear in the number of ranges.
+    /// Removes the first `len` free bytes that start at a multiple of `alignment`. Linear in the number of ranges.
     pub(crate) fn take_aligned(&mut self, len: u64, alignment: u64) -> Option<u64> {
         let found = self.ranges.iter().find_map(|(&start, &end)| {
             let at = start.next_multiple_of(alignment);

@@ -1,15 +1,15 @@
-//! The durable bytes: every constant and structure of the format, and nothing else. `docs/format.md` shows the same as
-//! tables, which a test compares with this file.
+//! The durable format: all constants and structures, and nothing else. `docs/format.md` has the same as tables, which a
+//! test compares with this file.
 //!
 //! Invariants: all integers are little-endian, structures have no padding and alignment 1, reserved bytes are zero, and
-//! durable bytes hold offsets from the start of the pool, never addresses.
+//! durable bytes contain offsets from the start of the pool, never addresses.
 
 use std::mem::{offset_of, size_of};
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The newest format this build reads and writes: that of pools with features.
+/// The newest format that this build reads and writes: that of pools with features.
 pub const FORMAT_VERSION: u32 = 4;
 
 /// The format of pools with slabs and without features.
@@ -18,7 +18,7 @@ pub(crate) const FORMAT_WITH_SLABS: u32 = 3;
 /// The format of pools with logs and without slabs.
 pub(crate) const FORMAT_WITH_LOGS: u32 = 2;
 
-/// The format of pools without logs and slabs, which the oldest programs read as well.
+/// The format of pools without logs and slabs, which the oldest programs can read.
 pub(crate) const FORMAT_WITHOUT_LOGS: u32 = 1;
 
 /// The first bytes of each superblock, in every version of the format.
@@ -27,25 +27,25 @@ pub(crate) const MAGIC: [u8; 8] = *b"HALOCLIN";
 /// The first bytes of each directory.
 pub(crate) const DIRECTORY_MAGIC: [u8; 8] = *b"HLDIRECT";
 
-/// Offset of the first byte that extents may use; before it are the superblocks.
+/// Offset of the first byte that extents may use, behind the superblocks.
 pub(crate) const DATA_START: u64 = 16 << 10;
 
-/// Bytes from one superblock copy to the next: each has a page of its own.
+/// Distance between superblock copies: each has a page of its own.
 pub(crate) const SLOT_SIZE: u64 = 4 << 10;
 
-/// Superblock copies: 0 and 1 are written in turns by publishes, 2 and 3 by syncs.
+/// Number of superblock copies: publishes write 0 and 1 alternately, syncs write 2 and 3.
 pub(crate) const SLOTS: usize = 4;
 
-/// Extents start and end at multiples of this.
+/// Alignment and size unit of extents.
 pub(crate) const BLOCK: u64 = 4 << 10;
 
-/// Extents of at least this many bytes start at a multiple of it, so that huge pages can map them.
+/// Alignment of extents of at least this many bytes, so that huge pages can map them.
 pub(crate) const HUGE: u64 = 2 << 20;
 
-/// Extents of more bytes than this are followed by checksums of their blocks; shorter ones are verified as a whole.
+/// Extents of more bytes than this are followed by block checksums; shorter ones are verified as a whole.
 pub(crate) const SUMMED_FROM: u64 = 64 << 10;
 
-/// Block checksums in a page of 4 KiB, behind which stands the checksum of the page.
+/// Block checksums per page of 4 KiB, which ends with the checksum of the page.
 pub(crate) const SUMS_PER_PAGE: u64 = 511;
 
 /// Value of [`ExtentEntry::sums`] for an extent that is followed by checksums of its blocks.
@@ -54,17 +54,17 @@ pub(crate) const SUMS_FOLLOW: u64 = 1;
 /// Bytes of a new pool.
 pub(crate) const INITIAL_LEN: u64 = 2 << 20;
 
-/// The longest name of an object, in bytes.
+/// Maximum length of an object's name, in bytes.
 pub const MAX_NAME: usize = 255;
 
-/// The longest metadata of an object, in bytes.
+/// Maximum length of an object's metadata, in bytes.
 pub const MAX_META: usize = 64 << 20;
 
-/// Where a word lies that each vacuum changes, by which other handles learn that free space may have lost its blocks. It
-/// means nothing to a handle that opens the pool later.
+/// Offset of a word that each vacuum changes to tell other open handles that free space may have lost its blocks. It
+/// has no meaning for handles opened later.
 pub(crate) const VACUUMS: u64 = 2048;
 
-/// The version of the layout of logs: records, and a count at the end of the extent.
+/// The version of the layout of logs with a count at the end of the extent.
 pub(crate) const LOG_VERSION: u32 = 1;
 
 /// Bytes of the two counts at the end of a log's extent.
@@ -73,55 +73,55 @@ pub(crate) const LOG_COUNTS: u64 = 128;
 /// The newest version of the layout of slabs.
 pub(crate) const SLAB_VERSION: u32 = 2;
 
-/// The first version of the layout of slabs whose chunks have room for checksums of nodes.
+/// The first version of the layout of slabs with room for node checksums in each chunk.
 pub(crate) const SLAB_WITH_SUMS: u32 = 2;
 
-/// Bytes of the checksum of a node.
+/// Bytes of a node checksum.
 pub(crate) const NODE_SUM: u64 = 4;
 
-/// Stands for the checksum of a node that was closed without one.
+/// Value that stands for the checksum of a node that was closed without one.
 pub(crate) const NO_SUM: u32 = u32::MAX;
 
-/// State of a slab that is being written, or was when its writer died: checksums of nodes mean nothing.
+/// State of a slab that is being written, or was when its writer died: node checksums are invalid.
 pub(crate) const SLAB_OPEN: u64 = u64::from_le_bytes(*b"slabopen");
 
-/// State of a slab that was closed cleanly: checksums of nodes hold.
+/// State of a slab that was closed cleanly: node checksums are valid.
 pub(crate) const SLAB_CLOSED: u64 = u64::from_le_bytes(*b"slabshut");
 
-/// Nodes of a slab have at least so many bytes, and a multiple of it.
+/// Minimum size of a slab node, of which every node size is a multiple.
 pub(crate) const LEAST_NODE: u32 = 256;
 
-/// The most bytes of a node of a slab.
+/// Maximum size of a slab node.
 pub(crate) const MOST_NODE: u32 = 64 << 10;
 
 /// Bytes of the head of a slab, at the start of its first chunk.
 pub(crate) const SLAB_HEAD: u64 = 4 << 10;
 
-/// Where in the head the owner's root lies, which reaches to the head's end.
+/// Offset in the head of the owner's root, which extends to the end of the head.
 pub(crate) const SLAB_ROOT: u64 = 256;
 
-/// Where the lock bytes of slabs lie: each has the byte of its first chunk's block number.
+/// Base of the lock bytes of slabs: each has the byte of its first chunk's block number.
 pub(crate) const LOCK_SLABS: u64 = 1 << 61;
 
-/// Where the lock bytes lie: far beyond any data, where locking is all that can be done to a byte.
+/// Base of the lock bytes: far beyond any data, where a byte can only be locked.
 pub(crate) const LOCK_BASE: u64 = 1 << 62;
 
 /// The writer's lock.
 pub(crate) const LOCK_WRITER: u64 = LOCK_BASE;
 
-/// The lock of whoever writes the synced superblocks.
+/// The lock that protects the synced superblocks.
 pub(crate) const LOCK_SYNC: u64 = LOCK_BASE + 1;
 
-/// A classic lock beside the writer's, from which others learn its process id.
+/// A classic lock held beside the writer's, from which others learn its process id.
 pub(crate) const LOCK_WRITER_PID: u64 = LOCK_BASE + 2;
 
-/// The lock that each handle shares while it is open, and that whoever shortens the file has alone.
+/// A lock that each open handle shares, and that is exclusive while the file is shortened.
 pub(crate) const LOCK_OPEN: u64 = LOCK_BASE + 3;
 
-/// The lock of the readers of generation 0; generation g has the byte g further on.
+/// The lock of the readers of generation 0; that of generation g is g bytes further.
 pub(crate) const LOCK_READERS: u64 = LOCK_BASE + 4096;
 
-/// A superblock: which directory is the pool's, by one of its four copies.
+/// A superblock, one of four copies, which leads to the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct Superblock {
@@ -142,7 +142,7 @@ pub(crate) struct Superblock {
     pub(crate) checksum: U64,
 }
 
-/// Start of a directory; behind it come the objects, the extents and the heap.
+/// Header of a directory, followed by the objects, the extents and the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct DirectoryHeader {
@@ -155,7 +155,7 @@ pub(crate) struct DirectoryHeader {
     pub(crate) reserved: [u8; 16],
 }
 
-/// One object of a directory. Name and metadata are ranges of the heap, extents a range of the directory's extents.
+/// An object of a directory. Name and metadata are ranges of the heap, extents a range of the directory's extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct ObjectEntry {
@@ -169,7 +169,7 @@ pub(crate) struct ObjectEntry {
     pub(crate) extent_count: U64,
 }
 
-/// One extent of a directory.
+/// An extent of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct ExtentEntry {
@@ -179,7 +179,7 @@ pub(crate) struct ExtentEntry {
     pub(crate) sums: U64,
 }
 
-/// Start of the limbo list, behind the heap of a directory; its entries follow.
+/// Header of the limbo list, behind the heap of a directory, followed by its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct LimboHeader {
@@ -187,7 +187,7 @@ pub(crate) struct LimboHeader {
     pub(crate) reserved: U64,
 }
 
-/// A range of the limbo list.
+/// An entry of the limbo list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct LimboEntry {
@@ -197,7 +197,7 @@ pub(crate) struct LimboEntry {
     pub(crate) freed: U64,
 }
 
-/// Start of a record of a log; behind it come the payload, zeros up to a multiple of 8, and the checksum.
+/// Header of a log record, followed by the payload, zeros up to a multiple of 8, and the checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct RecordHeader {
@@ -213,8 +213,8 @@ pub(crate) struct LogMeta {
     pub(crate) reserved: U32,
 }
 
-/// One of the two counts at the end of a log's extent: that of one start. Each word but the first holds a value and a
-/// checksum of its own, so that it is stored at once and never torn.
+/// One of the two counts at the end of a log's extent, which belongs to one start. Each word but the first holds a
+/// value with a checksum of its own, so that it is stored atomically and never torn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct LogCount {
@@ -235,7 +235,7 @@ pub(crate) struct SlabMeta {
     pub(crate) owner: [u8; 8],
 }
 
-/// Start of the head of a slab.
+/// The beginning of the head of a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct SlabHead {
@@ -247,14 +247,14 @@ pub(crate) struct SlabHead {
 }
 
 impl SlabHead {
-    /// Where the state lies. Stores of the whole head reach it last.
+    /// Offset of the state. A store of the whole head writes it last.
     pub(crate) const STATE: u64 = offset_of!(SlabHead, state) as u64;
 }
 
-/// Records start and end at multiples of this.
+/// Alignment of records.
 pub(crate) const RECORD_ALIGN: u64 = 8;
 
-/// Bytes of a record that are not payload or zeros behind it: the header, and the checksum at the end.
+/// Bytes of a record besides payload and padding: the header and the checksum.
 pub(crate) const RECORD_OVERHEAD: u64 = 16;
 
 /// Bytes of a superblock that its checksum covers: all before it.
@@ -291,12 +291,12 @@ const _: () = {
     assert!(BLOCK.is_multiple_of(halocline_media::PAGE));
 };
 
-/// Checksum of durable bytes: xxh3, 64 bit, seed 0.
+/// Returns the checksum of durable bytes: xxh3-64 with seed 0.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// Space an extent of `len` bytes takes.
+/// Returns the space that an extent of `len` bytes occupies, in bytes.
 pub(crate) fn blocks(len: u64) -> u64 {
     len.next_multiple_of(BLOCK)
 }

@@ -1,8 +1,8 @@
-//! Files of creations that were killed before they became pools: `.NAME.PID-N.new` beside the pool.
+//! Files of pool creations that were killed before completion: `.NAME.PID-N.new` beside the pool.
 //!
-//! A creation locks its file while that is still empty, and the lock ends with its process. So a file is removed only if
-//! nobody has the lock, and if its process is gone or, where process ids start anew (in containers), is this one, whose own
-//! files are never longer than empty without a lock.
+//! A creation locks its file while it is still empty, and the lock ends with the process. So a file is removed only if
+//! it is not locked and if its process is gone or has the id of this one (process ids restart in containers), whose own
+//! files are never more than empty without a lock.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use crate::locks::LockFile;
 
-/// A name beside the pool's that no other creation uses.
+/// Returns a name beside the pool's that no other creation uses.
 pub(crate) fn unfinished_name(path: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut name = prefix(path);
@@ -25,7 +25,7 @@ pub(crate) fn unfinished_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes what killed creations of this pool have left. What cannot be removed stays: it harms nobody.
+/// Removes the files that killed creations of this pool have left. Files that cannot be removed are harmless and stay.
 pub(crate) fn remove_leftovers(path: &Path) {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -53,7 +53,7 @@ fn prefix(path: &Path) -> OsString {
     prefix
 }
 
-/// The process in the name of an unfinished file.
+/// Returns the process id in the name of an unfinished file.
 fn process_of(name: &OsStr, prefix: &OsStr) -> Option<u32> {
     let rest = name
         .as_encoded_bytes()

@@ -1,9 +1,9 @@
 //! The durable file: superblock, directory of named objects, extents.
 //!
-//! A [`Pool`] is one file (or any other [`Medium`](halocline_media::Medium)) that holds named objects. An object is a
-//! little metadata and any number of *extents*: large immutable bytes with a checksum. One writer at a time changes
-//! objects in a [`Txn`] and publishes all its changes by one atomic switch, as the next *generation*; any number of
-//! readers, here and in other processes, see one generation each, as a [`Snapshot`], for as long as they like.
+//! A [`Pool`] is one file (or any other [`Medium`](halocline_media::Medium)) that holds named objects. An object has
+//! some metadata and any number of *extents*: large immutable bytes with a checksum. One writer at a time changes
+//! objects in a [`Txn`] and publishes all its changes atomically, as the next *generation*. Any number of readers,
+//! here and in other processes, each see one generation, as a [`Snapshot`], for as long as they hold it.
 //!
 //! ```
 //! use halocline_pool::{ObjectKind, Pool, PoolOptions};
@@ -26,12 +26,12 @@
 //! # }
 //! ```
 //!
-//! A small change need not publish a generation: a [log](Txn::put_log) is an object that is appended to, with one fence a
-//! record, until a publish *folds* it: puts what it holds into other objects and names an empty log.
+//! A small change need not publish a generation: a [log](Txn::put_log) is an object that is appended to, with one fence
+//! per record, until a publish *folds* it, which moves its contents to other objects and creates an empty log.
 //!
-//! Trees are [slabs](Slab): nodes of a few hundred bytes that their owner changes where they lie, by its own rules.
+//! Trees are [slabs](Slab): nodes of a few hundred bytes that their owner changes in place, by its own rules.
 //!
-//! What is durable when, and why no crash can tear a generation, is argued in `docs/format.md`.
+//! `docs/format.md` defines when data is durable, and argues that no crash can tear a generation.
 
 mod access;
 mod alloc;
@@ -49,6 +49,7 @@ mod locks;
 mod log;
 mod log_count;
 mod mistake;
+mod object;
 mod open;
 mod pins;
 mod pool;
@@ -68,11 +69,12 @@ mod verify;
 mod writer;
 
 pub use bytes::ExtentBytes;
-pub use check::{CheckProgress, CheckReport, Problem};
-pub use directory::{ExtentRef, ObjectKind};
+pub use check::{PoolCheckProgress, PoolCheckReport, PoolProblem};
 pub use error::PoolError;
 pub use layout::{FORMAT_VERSION, MAX_META, MAX_NAME};
-pub use log::{LogDamage, LogRecords};
+pub use log::LogRecords;
+pub use log_count::LogDamage;
+pub use object::{ExtentRef, ObjectKind};
 pub use pool::{Pool, PoolInfo, PoolOptions};
 pub use probe::is_pool_file;
 pub use repair::{RepairPlan, RepairReport, saved_state_path};
@@ -81,7 +83,7 @@ pub use snapshot::{Object, Snapshot};
 pub use txn::Txn;
 pub use vacuum::VacuumReport;
 pub use verify::{VerifiedReads, VerifyMode};
-pub use writer::{ExtentWriter, FrozenScratch, Scratch};
+pub use writer::{ExtentWriter, FrozenScratch, ScratchExtent};
 
 #[cfg(test)]
 mod tests;

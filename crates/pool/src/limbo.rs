@@ -1,8 +1,8 @@
-//! The limbo list of a directory: which space, of what its generation does not name, older generations still do, and since
-//! when the newest names what it names. From it a handle that takes over writing knows what is free.
+//! The limbo list of a directory: space that its generation does not name but older ones do, and the age of space that
+//! it names. From it a handle that takes over writing determines what is free.
 //!
-//! Invariant: what a generation's directory neither names nor lists, no generation names that anyone had pinned when it
-//! was published, nor one that a superblock leads to which may still be needed.
+//! Invariant: space that a generation's directory neither names nor lists is named by no generation that was pinned
+//! when it was published, nor by one that a superblock that may still be needed leads to.
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -12,27 +12,27 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::layout::{BLOCK, DATA_START, LimboEntry, LimboHeader};
 
-/// Space with the generations that name it.
+/// A range of space with the generations that name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgedRange {
     pub(crate) range: Range<u64>,
-    /// The first generation that names it; 0 if that was before all that can be pinned.
+    /// The first generation that names it, or 0 if it precedes everything that can be pinned.
     pub(crate) born: u64,
-    /// The first one that does not any more; nothing if the newest does.
+    /// The first generation that no longer names it, or `None` if the newest does.
     pub(crate) freed: Option<u64>,
 }
 
-/// What a directory says about space beside the names of extents.
+/// Information of a directory on space beyond the extents that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LimboList {
-    /// A generation that was durable when the list was written, with a synced superblock; 0 if none is known.
+    /// A generation that was durable with a synced superblock when the list was written, or 0 if none is known.
     pub(crate) synced: u64,
-    /// In ascending order, disjoint.
+    /// Disjoint ranges in ascending order.
     pub(crate) ranges: Vec<AgedRange>,
 }
 
 impl LimboList {
-    /// Sorts the ranges, and joins neighbours of the same age.
+    /// Sorts the ranges and merges neighbours of the same age.
     pub(crate) fn new(synced: u64, mut ranges: Vec<AgedRange>) -> LimboList {
         ranges.sort_unstable_by_key(|aged| aged.range.start);
         let mut joined: Vec<AgedRange> = Vec::with_capacity(ranges.len());
@@ -53,12 +53,12 @@ impl LimboList {
         }
     }
 
-    /// Bytes of a list of so many ranges.
+    /// Returns the encoded length of a list of `ranges` ranges.
     pub(crate) fn encoded_len(ranges: usize) -> usize {
         size_of::<LimboHeader>() + ranges * size_of::<LimboEntry>()
     }
 
-    /// Appends its bytes.
+    /// Appends the encoded list.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
         let header = LimboHeader {
             synced: U64::new(self.synced),
@@ -76,11 +76,11 @@ impl LimboList {
         }
     }
 
-    /// Reads the list of a generation's directory, all that is behind its heap. Its ranges may lie behind the end of a
-    /// file that has been shortened since.
+    /// Decodes the list of a generation's directory, which is everything behind its heap. Its ranges may lie behind the
+    /// end of a file that has been shortened since.
     ///
     /// # Errors
-    /// What contradicts itself, as a phrase.
+    /// A description of the contradiction found.
     pub(crate) fn decode(bytes: &[u8], count: u64, generation: u64) -> Result<LimboList, &'static str> {
         const WRONG_LEN: &str = "its limbo list does not have its length";
         let (header, entries) = LimboHeader::read_from_prefix(bytes).map_err(|_| WRONG_LEN)?;
@@ -118,7 +118,7 @@ impl LimboList {
         })
     }
 
-    /// The first generation that names the space at an offset which the newest names; 0 if it is not listed.
+    /// Returns the first generation that names the space at an offset in use, or 0 if it is not listed.
     pub(crate) fn born(&self, offset: u64) -> u64 {
         let at = self.ranges.partition_point(|aged| aged.range.end <= offset);
         let found = self.ranges.get(at).filter(|aged| aged.range.start <= offset);
@@ -127,7 +127,7 @@ impl LimboList {
             .map_or(0, |aged| aged.born)
     }
 
-    /// What older generations name and the newest does not.
+    /// Returns the ranges that older generations name and the newest does not.
     pub(crate) fn freed(&self) -> impl Iterator<Item = (&AgedRange, u64)> {
         self.ranges
             .iter()

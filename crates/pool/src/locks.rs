@@ -1,8 +1,9 @@
 //! Locks between processes: byte ranges of the pool's file, far beyond its data.
 //!
-//! They belong to the open file (`F_OFD_SETLK`): two handles in one process conflict like two processes, and a lock dies
-//! with its process, so that none is ever stale. Only the hint of the writer's process id is a classic lock of the
-//! process; it may vanish early, when the process closes any descriptor of the file, and nothing depends on it.
+//! They belong to the open file description (`F_OFD_SETLK`): two handles in one process conflict like two processes,
+//! and a lock dies with its process, so that none is ever stale. Only the hint of the writer's process id is a classic
+//! lock of the process. It may vanish early, when the process closes any descriptor of the file, and nothing depends on
+//! it.
 #![allow(
     unsafe_code,
     reason = "fcntl with a lock structure; rustix has no open-file-description locks"
@@ -17,10 +18,10 @@ use std::path::Path;
 
 use crate::layout::{BLOCK, LOCK_OPEN, LOCK_READERS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID};
 
-/// As a range of locks: a length of 0 reaches to the end of any file.
+/// The whole file as a lock range: a length of 0 extends to the end of any file.
 const WHOLE_FILE: Range<u64> = 0..0;
 
-/// An open file of its own, by which one handle holds its locks. Dropping it releases them all.
+/// An open file through which one handle holds its locks. Dropping it releases them all.
 #[derive(Debug)]
 pub(crate) struct LockFile {
     file: File,
@@ -50,7 +51,7 @@ impl LockFile {
     pub(crate) fn try_writer(&self) -> io::Result<bool> {
         let taken = self.set(libc::F_OFD_SETLK, libc::F_WRLCK, LOCK_WRITER)?;
         if taken {
-            // A hint only: a refusal costs nothing but the process id in someone's message.
+            // A hint only: if it fails, an error message lacks the process id.
             let _ = self.set(libc::F_SETLK, libc::F_WRLCK, LOCK_WRITER_PID);
         }
         Ok(taken)
@@ -62,7 +63,7 @@ impl LockFile {
         self.unlock(LOCK_WRITER..LOCK_WRITER + 1);
     }
 
-    /// The process that has the writer's lock, if it can be known.
+    /// Returns the process that holds the writer's lock, if it is known.
     pub(crate) fn writer_pid(&self) -> Option<u32> {
         let found = self
             .get(libc::F_GETLK, LOCK_WRITER_PID..LOCK_WRITER_PID + 1)
@@ -70,7 +71,7 @@ impl LockFile {
         u32::try_from(found.l_pid).ok().filter(|pid| *pid != 0)
     }
 
-    /// Waits for the lock of whoever writes the synced superblocks; it is held for the time of a sync.
+    /// Waits for the lock that protects the synced superblocks, which is held for the duration of a sync.
     pub(crate) fn lock_sync(&self) -> io::Result<()> {
         self.set(libc::F_OFD_SETLKW, libc::F_WRLCK, LOCK_SYNC).map(drop)
     }
@@ -79,17 +80,17 @@ impl LockFile {
         self.unlock(LOCK_SYNC..LOCK_SYNC + 1);
     }
 
-    /// Waits until nobody shortens the file, and keeps it so while the handle is open.
+    /// Waits until nobody shortens the file, and prevents it while the handle is open.
     pub(crate) fn share_open(&self) -> io::Result<()> {
         self.set(libc::F_OFD_SETLKW, libc::F_RDLCK, LOCK_OPEN).map(drop)
     }
 
-    /// Keeps others from opening the file, or returns false if another handle is open.
+    /// Prevents others from opening the file, or returns false if another handle is open.
     pub(crate) fn try_alone(&self) -> io::Result<bool> {
         self.set(libc::F_OFD_SETLK, libc::F_WRLCK, LOCK_OPEN)
     }
 
-    /// Takes the lock of a slab, shared or alone, or returns false if another handle has it and does not share it.
+    /// Takes the lock of a slab, shared or exclusive, or returns false if a conflicting lock is held.
     pub(crate) fn try_slab(&self, head: u64, shared: bool) -> io::Result<bool> {
         let kind = if shared { libc::F_RDLCK } else { libc::F_WRLCK };
         self.set(libc::F_OFD_SETLK, kind, LOCK_SLABS + head / BLOCK)
@@ -100,7 +101,7 @@ impl LockFile {
         self.unlock(byte..byte + 1);
     }
 
-    /// Tells the writers of other handles that `generation` is being read.
+    /// Announces to the writers of other handles that `generation` is being read.
     pub(crate) fn pin(&self, generation: u64) -> io::Result<()> {
         match self.set(libc::F_OFD_SETLK, libc::F_RDLCK, LOCK_READERS + generation)? {
             true => Ok(()),
@@ -113,8 +114,8 @@ impl LockFile {
         self.unlock(byte..byte + 1);
     }
 
-    /// The generations before `end` that other handles read, as ranges in any order. Two system calls for each range; from
-    /// so many on that it would take long, all generations from the oldest of them on count as read.
+    /// Returns the generations before `end` that other handles read, as ranges in any order. Takes two system calls per
+    /// range; beyond a maximum number of ranges, all generations from the oldest unexamined one on count as read.
     pub(crate) fn pinned_before(&self, end: u64) -> io::Result<Vec<Range<u64>>> {
         const MOST: usize = 200;
         let end = LOCK_READERS + end;
@@ -124,7 +125,7 @@ impl LockFile {
             if part.is_empty() {
                 continue;
             }
-            // Any of the locks in the range, of which each covers the generations that one handle reads side by side.
+            // The kernel returns any one lock in the range; each covers consecutive generations that one handle reads.
             let Some(lock) = self.get(libc::F_OFD_GETLK, part.clone())? else {
                 continue;
             };
@@ -136,7 +137,7 @@ impl LockFile {
             let stop = stop.clamp(start + 1, part.end);
             found.push(start - LOCK_READERS..stop - LOCK_READERS);
             unknown.push(stop..part.end);
-            // The oldest part is looked at first.
+            // Push the older part last, so that it is examined first.
             unknown.push(part.start..start);
             if found.len() == MOST {
                 found.extend(
@@ -150,8 +151,8 @@ impl LockFile {
         Ok(found)
     }
 
-    /// Releases the locks of a range, unless this is the copy of a forked process, which would take them from the process
-    /// that holds them.
+    /// Releases the locks of a range, unless this is the copy in a forked process, which would release them for the
+    /// process that holds them.
     fn unlock(&self, range: Range<u64>) {
         if self.owner == std::process::id() {
             let result = self.set_range(libc::F_OFD_SETLK, libc::F_UNLCK, range);
@@ -159,12 +160,12 @@ impl LockFile {
         }
     }
 
-    /// Sets or clears a lock of one byte; false if another holds a conflicting one.
+    /// Sets or clears a lock of one byte; returns false if a conflicting one is held.
     fn set(&self, command: libc::c_int, kind: libc::c_int, byte: u64) -> io::Result<bool> {
         self.set_range(command, kind, byte..byte + 1)
     }
 
-    /// Sets or clears a lock of a range of bytes; false if another holds a conflicting one.
+    /// Sets or clears a lock of a range; returns false if a conflicting one is held.
     fn set_range(&self, command: libc::c_int, kind: libc::c_int, range: Range<u64>) -> io::Result<bool> {
         loop {
             let mut lock = describe(kind, range.clone());
@@ -183,11 +184,11 @@ impl LockFile {
         }
     }
 
-    /// One lock of another holder in the range, if there is any.
+    /// Returns one lock of another holder in the range, if there is any.
     fn get(&self, command: libc::c_int, range: Range<u64>) -> io::Result<Option<libc::flock>> {
         let mut lock = describe(libc::F_WRLCK, range);
-        // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind that these commands
-        // read and fill in.
+        // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind that these
+        // commands read and fill in.
         let result = unsafe { libc::fcntl(self.file.as_raw_fd(), command, &raw mut lock) };
         if result != 0 {
             return Err(io::Error::last_os_error());
@@ -218,7 +219,7 @@ fn describe(kind: libc::c_int, range: Range<u64>) -> libc::flock {
 mod tests {
     use super::*;
 
-    /// A copy of the descriptor stands for a process that was forked and has not yet called `exec`.
+    /// A duplicate of the descriptor stands for a process that was forked and has not yet called `exec`.
     #[test]
     fn dropping_a_handle_releases_its_locks_although_a_copy_of_its_descriptor_is_open() {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,7 +1,7 @@
-//! Creating and opening pools.
+//! Creation and opening of pools.
 //!
-//! A pool's file appears under its name only when it is whole: it is written beside it and renamed. Opening reads the
-//! superblocks and the directory, no data.
+//! A pool's file appears under its name only when it is complete: it is written under another name and renamed. Opening
+//! reads the superblocks and the directory, but no data.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,21 +13,22 @@ use halocline_media::{FileMedium, FileOptions, MediaError, Medium, MediumAccess,
 
 use crate::PoolError;
 use crate::access::Access;
-use crate::directory::{ExtentRef, Objects, encode};
+use crate::directory::{ObjectMap, encode};
 use crate::layout::{DATA_START, FORMAT_WITHOUT_LOGS, MAGIC, Superblock, checksum};
 use crate::leftovers::{remove_leftovers, unfinished_name};
 use crate::locks::LockFile;
 use crate::mistake::{Mistake, made};
-use crate::pool::{Geometry, Inner, Pool, PoolOptions};
-use crate::superblock::{Slots, read_newest};
+use crate::object::ExtentRef;
+use crate::pool::{Pool, PoolGeometry, PoolInner, PoolOptions};
+use crate::superblock::{SuperblockCopies, read_newest};
 
 impl Pool {
-    /// Creates an empty pool in a new file and opens it. The file survives power loss from then on, and is there whole or
-    /// not at all.
+    /// Creates an empty pool in a new file and opens it. The creation is atomic, and the file survives power loss when
+    /// this returns.
     ///
     /// # Errors
-    /// [`PoolError::AlreadyExists`], [`PoolError::DiskFull`], [`PoolError::ReadOnly`] if the options say so, or what the
-    /// file system reports.
+    /// [`PoolError::AlreadyExists`], [`PoolError::DiskFull`], [`PoolError::ReadOnly`] if the options demand it, or an
+    /// error of the file system.
     pub fn create(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
         let path = path.as_ref();
         if options.read_only {
@@ -41,16 +42,16 @@ impl Pool {
             });
         }
         remove_leftovers(path);
-        let unfinished = Unfinished(unfinished_name(path));
+        let unfinished = UnfinishedFile(unfinished_name(path));
         let file = FileOptions {
             create: true,
             ..file_options(options)
         };
         let written = FileMedium::open(&unfinished.0, &file).map_err(PoolError::from);
         let written = written.and_then(|medium| {
-            // Whoever removes leftovers must find the file either empty or locked.
+            // Another process that removes leftovers must find the file either empty or locked.
             let lock = lock_unfinished(&unfinished.0)?;
-            initialise(&Medium::from(medium), Geometry::default()).map(|()| lock)
+            initialise(&Medium::from(medium), PoolGeometry::default()).map(|()| lock)
         });
         let _lock = written.map_err(|error| cannot_create(path, error))?;
         unfinished.become_pool(path)?;
@@ -59,20 +60,20 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Opens a pool's file. Takes the time to read the directory, whatever the size of the data.
+    /// Opens a pool's file. The duration depends on the size of the directory, not on that of the data.
     ///
     /// # Errors
     /// [`PoolError::NotFound`], [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::NewerFormat`],
-    /// [`PoolError::DamagedSuperblock`], [`PoolError::DamagedDirectory`], [`PoolError::UnsyncedAfterReboot`], or what the
-    /// file system reports.
+    /// [`PoolError::DamagedSuperblock`], [`PoolError::DamagedDirectory`], [`PoolError::UnsyncedAfterReboot`], or an
+    /// error of the file system.
     pub fn open(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
         Pool::open_wrapped(path, options, |medium| medium)
     }
 
-    /// Opens a pool's file through another medium, which `wrap` makes from the file's: an emulated device, a counter.
+    /// Opens a pool's file through a medium that `wrap` makes from the file's, such as an emulated device or a counter.
     ///
     /// # Errors
-    /// As [`Pool::open`].
+    /// Fails like [`Pool::open`].
     pub fn open_wrapped(
         path: impl AsRef<Path>,
         options: &PoolOptions,
@@ -81,35 +82,35 @@ impl Pool {
         let path = path.as_ref();
         let (medium, locks) = open_file(path, options)?;
         let access = Access::of_file(locks, path.into());
-        finish_open(Inner::new(
+        finish_open(PoolInner::new(
             wrap(medium),
             path.into(),
             access,
             options.read_only,
-            Geometry::default(),
+            PoolGeometry::default(),
         ))
     }
 
-    /// Creates an empty pool on a medium, which is grown as needed.
+    /// Creates an empty pool on a medium, which grows as needed.
     ///
     /// # Errors
-    /// [`PoolError::AlreadyExists`] if a pool is on it, or what the medium reports.
+    /// [`PoolError::AlreadyExists`] if the medium holds a pool, or an error of the medium.
     pub fn create_on(medium: impl Into<Medium>) -> Result<Pool, PoolError> {
-        Pool::create_with(medium, Geometry::default())
+        Pool::create_with(medium, PoolGeometry::default())
     }
 
-    /// Opens the pool on a medium. Several handles on one medium respect each other like handles on one file.
+    /// Opens the pool on a medium. Several handles on one medium coordinate like handles on one file.
     ///
     /// # Errors
-    /// As [`Pool::open`].
+    /// Fails like [`Pool::open`].
     pub fn open_on(medium: impl Into<Medium>) -> Result<Pool, PoolError> {
-        Pool::open_with(medium, Geometry::default(), halocline_media::boot_id())
+        Pool::open_with(medium, PoolGeometry::default(), halocline_media::boot_id())
     }
 
-    pub(crate) fn create_with(medium: impl Into<Medium>, geometry: Geometry) -> Result<Pool, PoolError> {
+    pub(crate) fn create_with(medium: impl Into<Medium>, geometry: PoolGeometry) -> Result<Pool, PoolError> {
         let medium = medium.into();
         let path = medium_name(&medium);
-        if medium.len() >= DATA_START && Slots::read(&medium).valid().next().is_some() {
+        if medium.len() >= DATA_START && SuperblockCopies::read(&medium).valid().next().is_some() {
             return Err(PoolError::AlreadyExists {
                 path: path.to_path_buf(),
             });
@@ -122,19 +123,19 @@ impl Pool {
 
     pub(crate) fn open_with(
         medium: impl Into<Medium>,
-        geometry: Geometry,
+        geometry: PoolGeometry,
         boot_id: [u8; 16],
     ) -> Result<Pool, PoolError> {
         let medium = medium.into();
         let path = medium_name(&medium);
         let access = Access::of_medium(&medium, &path);
-        let mut inner = Inner::new(medium, path, access, false, geometry);
+        let mut inner = PoolInner::new(medium, path, access, false, geometry);
         inner.boot_id = boot_id;
         finish_open(inner)
     }
 }
 
-/// Opens the file of a pool and a second descriptor for its locks, after a look at how it starts.
+/// Opens a pool's file and a second descriptor for its locks, after checking how the file starts.
 pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(Medium, LockFile), PoolError> {
     look(path)?;
     let file = FileOptions {
@@ -143,7 +144,7 @@ pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(Medium, L
     };
     let locks = File::options().read(true).write(!options.read_only).open(path);
     let locks = LockFile::new(locks.map_err(|error| PoolError::io("open", path, error))?);
-    // Before it is mapped, so that nobody shortens the file from then on.
+    // Take the lock before the file is mapped, so that nobody shortens it afterwards.
     locks
         .share_open()
         .map_err(|error| PoolError::io("lock", path, error))?;
@@ -155,7 +156,7 @@ pub(crate) fn open_file(path: &Path, options: &PoolOptions) -> Result<(Medium, L
     Ok((Medium::from(medium), locks))
 }
 
-/// Refuses what is clearly not a pool before it is mapped.
+/// Rejects a file that is clearly not a pool before it is mapped.
 fn look(path: &Path) -> Result<(), PoolError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => PoolError::NotFound {
@@ -169,7 +170,7 @@ fn look(path: &Path) -> Result<(), PoolError> {
             reason,
         })
     };
-    // Before it is opened: to open a pipe waits for its writer.
+    // Check before opening: opening a pipe would wait for its writer.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return foreign("it is not a regular file");
     }
@@ -194,9 +195,9 @@ fn look(path: &Path) -> Result<(), PoolError> {
     Ok(())
 }
 
-fn finish_open(inner: Inner) -> Result<Pool, PoolError> {
+fn finish_open(inner: PoolInner) -> Result<Pool, PoolError> {
     let newest = read_newest(&inner.medium, &inner.path)?;
-    let slots = Slots::read(&inner.medium);
+    let slots = SuperblockCopies::read(&inner.medium);
     let synced = slots.synced_generation();
     let rebooted = newest.boot_id != inner.boot_id && !made(Mistake::TrustNewestAfterReboot);
     if newest.generation.get() > synced && rebooted {
@@ -220,9 +221,9 @@ fn finish_open(inner: Inner) -> Result<Pool, PoolError> {
 const FIRST: u64 = 1;
 
 /// Writes an empty pool, durable on return.
-fn initialise(medium: &Medium, geometry: Geometry) -> Result<(), PoolError> {
+fn initialise(medium: &Medium, geometry: PoolGeometry) -> Result<(), PoolError> {
     medium.grow(geometry.initial_len)?;
-    let directory = encode(FIRST, &Objects::new(), None);
+    let directory = encode(FIRST, &ObjectMap::new(), None);
     let extent = ExtentRef::plain(DATA_START, directory.len() as u64, checksum(&directory));
     medium.store(extent.offset, &directory);
     let boot_id = halocline_media::boot_id();
@@ -237,12 +238,12 @@ fn initialise(medium: &Medium, geometry: Geometry) -> Result<(), PoolError> {
     superblock.synced_generation = superblock.generation;
     superblock.store(medium, 0);
     superblock.store(medium, 2);
-    // Of any of this a crash may leave a part, and no pool then: only the end is a promise.
+    // A crash before this point may leave any part, which does not count as a pool.
     medium.sync()?;
     Ok(())
 }
 
-/// A random number that tells this pool from all others (version 4, variant 1 of RFC 9562).
+/// Returns a random identifier of the pool (version 4, variant 1 of RFC 9562).
 fn new_uuid() -> Result<[u8; 16], PoolError> {
     const SOURCE: &str = "/dev/urandom";
     let mut uuid = [0; 16];
@@ -262,12 +263,12 @@ fn file_options(options: &PoolOptions) -> FileOptions {
     }
 }
 
-/// What stands for a path where there is none.
+/// Returns a name for a medium without a path.
 pub(crate) fn medium_name(medium: &Medium) -> Arc<Path> {
     PathBuf::from(format!("<{}>", medium.kind())).into()
 }
 
-/// An error of the unfinished file, as one of the pool's.
+/// Converts an error of the unfinished file to one of the pool.
 fn cannot_create(path: &Path, error: PoolError) -> PoolError {
     match error {
         PoolError::DiskFull { wanted, .. } => PoolError::DiskFull {
@@ -289,10 +290,10 @@ fn lock_unfinished(path: &Path) -> Result<LockFile, PoolError> {
     lock.map_err(|error| PoolError::io("lock", path, error))
 }
 
-/// A file that is not a pool yet; removed unless it becomes one.
-struct Unfinished(PathBuf);
+/// The file of an unfinished pool, removed on drop unless it has been renamed.
+struct UnfinishedFile(PathBuf);
 
-impl Unfinished {
+impl UnfinishedFile {
     fn become_pool(self, path: &Path) -> Result<(), PoolError> {
         rename_to_new(&self.0, path)?;
         let parent = match path.parent() {
@@ -304,14 +305,14 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
-        // Gone already if it has become a pool; if it cannot be removed, the error that led here matters more.
+        // Failure is expected after the rename, and otherwise less important than the error that led here.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Renames without replacing what may have appeared meanwhile.
+/// Renames without replacing a file that may have appeared meanwhile.
 fn rename_to_new(from: &Path, to: &Path) -> Result<(), PoolError> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     use rustix::io::Errno;

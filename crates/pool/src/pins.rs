@@ -1,4 +1,4 @@
-//! Which generations are being read, as a writer finds them.
+//! The generations that are being read, as seen by a writer.
 
 use std::ops::Range;
 
@@ -6,25 +6,25 @@ use crate::PoolError;
 use crate::access::Access;
 use crate::mistake::{Mistake, made};
 
-/// The generations before the newest that someone has pinned: disjoint ranges in ascending order. No older generation can
-/// be pinned later, as only the newest one is ever pinned anew.
+/// The pinned generations before the newest, as disjoint ranges in ascending order. No older generation can become
+/// pinned later, because only the newest one is ever pinned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Pins(Vec<Range<u64>>);
+pub(crate) struct PinnedRanges(Vec<Range<u64>>);
 
-impl Pins {
-    /// The generations before `newest` that are pinned now, here or by other handles.
+impl PinnedRanges {
+    /// Returns the generations before `newest` that are pinned by this or other handles.
     ///
     /// # Errors
-    /// [`PoolError::Io`] if the file system has no locks.
-    pub(crate) fn before(access: &Access, newest: u64) -> Result<Pins, PoolError> {
+    /// [`PoolError::Io`] if the file system does not support locks.
+    pub(crate) fn before(access: &Access, newest: u64) -> Result<PinnedRanges, PoolError> {
         if made(Mistake::IgnoreReaders) {
-            return Ok(Pins::default());
+            return Ok(PinnedRanges::default());
         }
-        access.pinned_before(newest).map(Pins::from_ranges)
+        access.pinned_before(newest).map(PinnedRanges::from_ranges)
     }
 
-    /// Joins ranges of any order that may overlap.
-    pub(crate) fn from_ranges(mut ranges: Vec<Range<u64>>) -> Pins {
+    /// Merges ranges of any order that may overlap.
+    pub(crate) fn from_ranges(mut ranges: Vec<Range<u64>>) -> PinnedRanges {
         ranges.sort_unstable_by_key(|range| range.start);
         let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
         for range in ranges.into_iter().filter(|range| !range.is_empty()) {
@@ -33,7 +33,7 @@ impl Pins {
                 _ => joined.push(range),
             }
         }
-        Pins(joined)
+        PinnedRanges(joined)
     }
 
     /// Returns true if a generation of the range is pinned.
@@ -42,7 +42,7 @@ impl Pins {
         self.0.get(at).is_some_and(|pin| pin.start < generations.end)
     }
 
-    /// The oldest generation that is pinned.
+    /// Returns the oldest pinned generation.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.0.first().map(|range| range.start)
     }
@@ -54,13 +54,13 @@ mod tests {
 
     #[test]
     fn ranges_meet_what_they_share() {
-        let pins = Pins::from_ranges(vec![7..9, 3..4, 4..5, 8..10, 20..20]);
-        assert_eq!(pins, Pins(vec![3..5, 7..10]));
+        let pins = PinnedRanges::from_ranges(vec![7..9, 3..4, 4..5, 8..10, 20..20]);
+        assert_eq!(pins, PinnedRanges(vec![3..5, 7..10]));
         assert_eq!(pins.oldest(), Some(3));
         let met = |start, end| pins.meet(&(start..end));
         assert!(
             !met(0, 3) && met(0, 4) && met(4, 5) && !met(5, 7) && met(5, 8) && met(9, 12) && !met(10, 30)
         );
-        assert!(!Pins::default().meet(&(0..u64::MAX)));
+        assert!(!PinnedRanges::default().meet(&(0..u64::MAX)));
     }
 }

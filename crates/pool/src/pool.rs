@@ -1,8 +1,7 @@
 //! The handle of an open pool: [`Pool`].
 //!
-//! Durability in default mode: a publish survives the process. Power loss is survived up to the last sync,
-//! which also happens when the last handle that has published something closes, and when reclaiming space
-//! needs it.
+//! Durability in the default mode: a publish survives the process. Power loss is survived up to the last sync, which
+//! also happens when the last handle that has published something closes, and when reclaiming space requires it.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
@@ -20,68 +19,68 @@ use crate::access::{Access, WriterLock};
 use crate::directory::Directory;
 use crate::features::Features;
 use crate::layout::{DATA_START, INITIAL_LEN, Superblock, checksum};
-use crate::log::Log;
-use crate::log_count::Counted;
+use crate::log::PinnedLog;
+use crate::log_count::RecordCount;
 use crate::mistake::{Mistake, made};
-use crate::snapshot::{Pinned, Snapshot};
+use crate::snapshot::{PinnedGeneration, Snapshot};
 use crate::space::Space;
-use crate::superblock::{Slots, read_newest};
+use crate::superblock::{SuperblockCopies, read_newest};
 use crate::txn::Txn;
-use crate::verify::{Verification, VerifiedReads, VerifyMode};
+use crate::verify::{VerificationState, VerifiedReads, VerifyMode};
 
-/// How to open or create a pool's file.
+/// Options for creating or opening a pool's file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// Open it for reading only: any number may read beside one writer.
+    /// Opens the pool for reading only, beside at most one writer and any number of readers.
     pub read_only: bool,
-    /// On the page cache, make every publish survive power loss, at the price of an `msync` each. If not set, publishes
+    /// Makes every publish survive power loss on the page cache, at the price of an `msync` each. Otherwise publishes
     /// survive the death of the process, and power loss up to the last [`Pool::sync`].
     pub strict: bool,
-    /// Treat the page cache as if it were DAX: for benchmarks on DRAM-backed files only, nothing is durable.
+    /// Treats the page cache as if it were DAX, for benchmarks on DRAM-backed files only: nothing is durable.
     pub assume_dax: bool,
 }
 
-/// What [`Pool::info`] tells.
+/// Facts about a pool, as returned by [`Pool::info`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolInfo {
-    /// The file, or the medium's name in angle brackets.
+    /// The path of the file, or the medium's name in angle brackets.
     pub path: PathBuf,
-    /// What the pool lies on.
+    /// The kind of the medium.
     pub kind: MediumKind,
     /// Length of the file in bytes.
     pub len: u64,
-    /// Bytes that the file takes of its file system: less than `len` after a [`Pool::vacuum`].
+    /// Bytes that the file occupies in its file system: less than `len` after a [`Pool::vacuum`].
     pub allocated: u64,
-    /// Bytes that the newest generation names, superblocks and directory included.
+    /// Bytes in use by the newest generation, including superblocks and directory.
     pub used: u64,
-    /// All other bytes; those that older snapshots see among them.
+    /// All other bytes, including those that only older snapshots use.
     pub free: u64,
     /// The newest published generation.
     pub generation: u64,
-    /// The newest generation that power loss cannot harm.
+    /// The newest generation that survives power loss.
     pub synced_generation: u64,
-    /// How many objects there are.
+    /// Number of objects.
     pub objects: usize,
-    /// Given at creation, never changed.
+    /// Identifier of the pool, assigned at creation.
     pub uuid: [u8; 16],
-    /// Version of the format: what a program must know to read the pool.
+    /// Format version, which a program must support to read the pool.
     pub version: u32,
 }
 
-/// Sizes that tests make small.
+/// Sizes that tests reduce.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Geometry {
-    /// Bytes of a new pool.
+pub(crate) struct PoolGeometry {
+    /// Length of a new pool, in bytes.
     pub(crate) initial_len: u64,
-    /// The least a pool grows by; its length is a multiple of this afterwards.
+    /// Growth unit in bytes: the length becomes a multiple of it.
     pub(crate) growth: u64,
-    /// Where a sync is slow, the least space that makes one worth while to let it go.
+    /// Minimum space that justifies a sync to release it, where a sync is slow.
     pub(crate) worth: u64,
 }
 
-impl Default for Geometry {
-    fn default() -> Geometry {
-        Geometry {
+impl Default for PoolGeometry {
+    fn default() -> PoolGeometry {
+        PoolGeometry {
             initial_len: INITIAL_LEN,
             growth: 4 << 20,
             worth: 1 << 20,
@@ -89,49 +88,49 @@ impl Default for Geometry {
     }
 }
 
-/// What only the writer uses, and whether there is one in this handle.
+/// State of the writer, and whether this handle has one.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct WriterState {
     pub(crate) busy: bool,
-    /// The lock, as long as a transaction of this handle or what it has left behind holds it.
+    /// The lock, as long as a transaction of this handle, or an extent that outlives one, holds it.
     pub(crate) lock: Weak<WriterLock>,
     pub(crate) space: Option<Space>,
 }
 
-/// What all clones of a handle share.
-pub(crate) struct Inner {
+/// State shared by all clones of a handle.
+pub(crate) struct PoolInner {
     pub(crate) medium: Medium,
     pub(crate) path: Arc<Path>,
     pub(crate) access: Arc<Access>,
-    pub(crate) writer: Mutex<Writer>,
-    /// Told when a transaction of this handle ends.
+    pub(crate) writer: Mutex<WriterState>,
+    /// Notified when a transaction of this handle ends.
     pub(crate) turn_over: Condvar,
-    pub(crate) geometry: Geometry,
+    pub(crate) geometry: PoolGeometry,
     pub(crate) boot_id: [u8; 16],
-    /// Newest generation that a sync of this handle has made durable and written to a synced superblock: unlike what a
-    /// superblock of another handle says, this is known to be durable.
+    /// Newest generation that a sync of this handle has made durable and written to a synced superblock. Unlike a
+    /// superblock of another handle, this is known to be durable.
     pub(crate) known_synced: AtomicU64,
-    /// Newest generation this handle has published without syncing it; 0 if there is none.
+    /// Newest generation that this handle has published without syncing, or 0.
     pub(crate) unsynced: AtomicU64,
-    /// Whether this handle has appended to a log since its last sync.
+    /// True if this handle has appended to a log since its last sync.
     pub(crate) unsynced_log: AtomicBool,
-    /// Set when a publish failed half-way: the medium must say that it still works before the next one.
+    /// Set when a publish fails half-way: the next one must first check that the medium still works.
     pub(crate) failed: AtomicBool,
-    /// Tells records of this handle from those of others, of this or another life of the machine.
+    /// Distinguishes records of this handle from those of other handles and earlier boots.
     pub(crate) salt: u32,
     random: RandomState,
     drawn: AtomicU64,
     read_only: bool,
     current: Mutex<Option<Arc<Directory>>>,
-    pub(crate) verification: Arc<Verification>,
+    pub(crate) verification: Arc<VerificationState>,
 }
 
 /// An open pool. Cheap to clone; clones share the writer's lock and all state.
 ///
-/// Any number of threads and processes may read while one writes. The last clone to go syncs what it has published; use
-/// [`close`](Pool::close) to learn whether it could.
+/// Any number of threads and processes may read while one writes. Dropping the last clone syncs what it has published;
+/// call [`close`](Pool::close) to see errors of that.
 pub struct Pool {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<PoolInner>,
 }
 
 impl Clone for Pool {
@@ -143,70 +142,70 @@ impl Clone for Pool {
 }
 
 impl Pool {
-    /// The file, or the medium's name in angle brackets.
+    /// Returns the path of the file, or the medium's name in angle brackets.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
 
-    /// What the pool lies on.
+    /// Returns the kind of the medium.
     pub fn kind(&self) -> MediumKind {
         self.inner.medium.kind()
     }
 
-    /// The newest published generation, pinned. Costs two loads and a system call for the file's length when nothing was
-    /// published since the last call.
+    /// Pins and returns the newest published generation. Costs two loads and a system call for the file's length if
+    /// nothing was published since the last call.
     ///
     /// # Errors
     /// [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`] or [`PoolError::DamagedDirectory`] if the file was
-    /// damaged while it is open; [`PoolError::Io`] if the file system has no locks.
+    /// damaged while it is open; [`PoolError::Io`] if the file system does not support locks.
     pub fn snapshot(&self) -> Result<Snapshot, PoolError> {
-        // To touch what was cut off would end the process.
+        // Detect truncation first: touching missing bytes would end the process.
         self.inner.medium.refresh()?;
         self.inner
             .pin_newest()
             .map(|(_, pinned)| Snapshot::new(Arc::new(pinned)))
     }
 
-    /// Starts the one transaction that may write, on the newest generation. It holds the writer's lock to its end.
+    /// Starts the only writing transaction, based on the newest generation. It holds the writer's lock until it ends.
     ///
     /// # Errors
-    /// [`PoolError::Locked`] at once if any other handle or thread has one, [`PoolError::ReadOnly`], and all of
-    /// [`snapshot`](Pool::snapshot).
+    /// [`PoolError::Locked`] immediately if another handle or thread has a transaction, [`PoolError::ReadOnly`], and
+    /// all of [`snapshot`](Pool::snapshot).
     pub fn begin(&self) -> Result<Txn, PoolError> {
         Txn::begin(&self.inner)
     }
 
-    /// As [`begin`](Pool::begin), but waits up to `timeout` for the other writer to be done. Writers that wait are not
-    /// served in any order.
+    /// Starts a transaction like [`begin`](Pool::begin), but waits up to `timeout` for the current writer. Waiting
+    /// writers are not queued in any order.
     ///
     /// # Errors
-    /// [`PoolError::Locked`] if it was not done by then, and all of [`begin`](Pool::begin).
+    /// [`PoolError::Locked`] after the timeout, and all of [`begin`](Pool::begin).
     pub fn begin_wait(&self, timeout: Duration) -> Result<Txn, PoolError> {
         Txn::begin_wait(&self.inner, timeout)
     }
 
-    /// Decides when extents are compared with their checksums, for all that read through this handle and its clones.
+    /// Sets when extents are verified, for all reads through this handle and its clones.
     pub fn set_verify_mode(&self, mode: VerifyMode) {
         self.inner.verification.set_mode(mode);
     }
 
-    /// When extents are compared with their checksums.
+    /// Returns when extents are verified.
     pub fn verify_mode(&self) -> VerifyMode {
         self.inner.verification.mode()
     }
 
-    /// Forgets which blocks were found intact, so that they are verified again when they are next read.
+    /// Discards the record of verified blocks, so that each is verified again on its next read.
     pub fn forget_verified(&self) {
         self.inner.verification.forget();
     }
 
-    /// As [`Snapshot::verified_reads`].
+    /// Turns verification on while the result lives; see [`Snapshot::verified_reads`].
     pub fn verified_reads(&self) -> VerifiedReads {
         VerifiedReads::new(&self.inner.verification)
     }
 
-    /// Makes the newest generation and all that its logs hold survive power loss, and lets the space that earlier ones freed be used again. Fine
-    /// beside a writer, here or in another process; what it has not published is not part of it.
+    /// Makes the newest generation and the contents of its logs survive power loss, and releases the space that earlier
+    /// ones have freed. Can run beside a writer, here or in another process; unpublished changes are not included.
     ///
     /// # Errors
     /// [`PoolError::ReadOnly`], [`PoolError::Media`] if the disk fails.
@@ -214,18 +213,18 @@ impl Pool {
         self.inner.sync()
     }
 
-    /// Syncs what this handle has published, and closes it. Snapshots live on.
+    /// Syncs what this handle has published, and closes it. Snapshots stay usable.
     ///
     /// # Errors
-    /// As [`sync`](Pool::sync).
+    /// Fails like [`sync`](Pool::sync).
     pub fn close(self) -> Result<(), PoolError> {
         self.inner.sync_own()
     }
 
-    /// Facts about the pool and its newest generation. Linear in the number of extents.
+    /// Returns facts about the pool and its newest generation. Linear in the number of extents.
     ///
     /// # Errors
-    /// As [`snapshot`](Pool::snapshot).
+    /// Fails like [`snapshot`](Pool::snapshot).
     pub fn info(&self) -> Result<PoolInfo, PoolError> {
         let inner = &self.inner;
         let len = inner.medium.refresh()?;
@@ -246,7 +245,7 @@ impl Pool {
             used,
             free: len.saturating_sub(used),
             generation: directory.generation,
-            synced_generation: Slots::read(&inner.medium).synced_generation(),
+            synced_generation: SuperblockCopies::read(&inner.medium).synced_generation(),
             objects: directory.objects.len(),
             uuid: superblock.uuid,
             version: superblock.version.get(),
@@ -254,16 +253,16 @@ impl Pool {
     }
 }
 
-impl Inner {
+impl PoolInner {
     pub(crate) fn new(
         medium: Medium,
         path: Arc<Path>,
         access: Arc<Access>,
         read_only: bool,
-        geometry: Geometry,
-    ) -> Inner {
+        geometry: PoolGeometry,
+    ) -> PoolInner {
         let random = RandomState::new();
-        Inner {
+        PoolInner {
             medium,
             path,
             access,
@@ -294,23 +293,23 @@ impl Inner {
         }
     }
 
-    /// A number that nobody has drawn before or will draw again.
+    /// Returns a random number that is unlikely to repeat.
     pub(crate) fn draw(&self) -> u64 {
         self.random.hash_one(self.drawn.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A number of this boot of the machine.
+    /// Returns a number that identifies this boot.
     pub(crate) fn boot_tag(&self) -> u64 {
         checksum(&self.boot_id)
     }
 
-    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+    pub(crate) fn writer(&self) -> MutexGuard<'_, WriterState> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pins the newest generation: reads the superblock, pins, and looks again whether it is still the newest, as only
-    /// then its writer is sure to have seen the pin.
-    pub(crate) fn pin_newest(&self) -> Result<(Superblock, Pinned), PoolError> {
+    /// Pins the newest generation. After the pin, reads the superblock again: only if the generation is still the
+    /// newest, its writer is sure to see the pin.
+    pub(crate) fn pin_newest(&self) -> Result<(Superblock, PinnedGeneration), PoolError> {
         let mut superblock = read_newest(&self.medium, &self.path)?;
         loop {
             let generation = superblock.generation.get();
@@ -332,7 +331,7 @@ impl Inner {
         match self.directory_of(&superblock) {
             Ok(directory) => {
                 let medium = self.medium.clone();
-                let pinned = Pinned::new(
+                let pinned = PinnedGeneration::new(
                     medium,
                     directory,
                     Arc::clone(&self.access),
@@ -349,7 +348,7 @@ impl Inner {
         }
     }
 
-    /// The directory of a pinned superblock, from memory if it is the one read last.
+    /// Returns the directory of a pinned superblock, from memory if it was read last.
     fn directory_of(&self, superblock: &Superblock) -> Result<Arc<Directory>, PoolError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(directory) = &*current
@@ -363,12 +362,12 @@ impl Inner {
         Ok(directory)
     }
 
-    /// Remembers the directory that this handle has just published.
+    /// Caches the directory that this handle has just published.
     pub(crate) fn set_current(&self, directory: Directory) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(directory));
     }
 
-    /// As [`Pool::sync`].
+    /// Implements [`Pool::sync`].
     pub(crate) fn sync(&self) -> Result<(), PoolError> {
         let appended = self.unsynced_log.swap(false, Ordering::AcqRel);
         let result = self.sync_newest(true);
@@ -378,24 +377,24 @@ impl Inner {
         result
     }
 
-    /// Makes the newest generation durable, with a superblock that vouches for it; `logs` says whether what was appended
-    /// to its logs must be durable as well where that is not implied.
+    /// Makes the newest generation durable, with a synced superblock. If `logs` is true, records appended to its logs
+    /// are made durable as well where the sync does not imply it.
     pub(crate) fn sync_newest(&self, logs: bool) -> Result<(), PoolError> {
         self.writable()?;
         let _lock = self.access.lock_sync()?;
         self.medium.refresh()?;
         let mut newest = read_newest(&self.medium, &self.path)?;
         let lazy = !self.medium.fence_is_durable();
-        // Pinned, so that the space of its logs stays theirs until their counts are stored.
+        // Pin the generation, so that its logs keep their space until their counts are stored.
         let mut pinned = None;
         if logs && lazy && newest.has_logs() {
             let (superblock, pin) = self.pin_newest()?;
             newest = superblock;
             pinned = Some(pin);
         }
-        let logs_now = || pinned.iter().flat_map(Pinned::logs);
-        // A damaged log keeps the count it has.
-        let ends: Vec<Option<Counted>> = logs_now()
+        let logs_now = || pinned.iter().flat_map(PinnedGeneration::logs);
+        // A damaged log keeps its present count.
+        let ends: Vec<Option<RecordCount>> = logs_now()
             .map(|log| log.end().ok().map(|_| log.verified()))
             .collect();
         let generation = newest.generation.get();
@@ -405,29 +404,30 @@ impl Inner {
             raise_counts(logs_now(), &ends);
         }
         if logs && newest.has_logs() && !implied && !made(Mistake::SkipLogSync) {
-            // How far other handles have appended, and whether they have flushed it, is not known.
+            // Other handles may have appended records without flushing them, so sync everything.
             self.medium.sync()?;
         }
         if !known {
             self.write_synced(newest)?;
             self.known_synced.fetch_max(generation, Ordering::AcqRel);
         }
-        // Not waited for: the next sync makes them durable, and until then they say less than there is.
+        // Do not wait for the counts: the next sync makes them durable, and until then they are valid lower bounds.
         raise_counts(logs_now(), &ends);
         Ok(())
     }
 
-    /// Makes a generation durable, then the superblock that vouches for it. The caller has the lock of syncs.
+    /// Makes a generation durable, then its synced superblock. The caller holds the lock of syncs.
     fn write_synced(&self, mut superblock: Superblock) -> Result<(), PoolError> {
         let medium = &self.medium;
         let durable = medium.fence_is_durable();
         let stays = durable && superblock.is_synced();
         if !stays && !made(Mistake::SyncSuperblockFirst) {
+            // The data first: the superblock stored below vouches for it.
             medium.sync()?;
         }
         superblock.synced_generation = superblock.generation;
         superblock.boot_id = self.boot_id;
-        superblock.write(medium, Slots::read(medium).sync_target());
+        superblock.write(medium, SuperblockCopies::read(medium).sync_target());
         medium.fence()?;
         if !durable {
             medium.sync()?;
@@ -446,7 +446,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for PoolInner {
     fn drop(&mut self) {
         if let Err(error) = self.sync_own() {
             tracing::warn!(path = %self.path.display(), %error, "closed without syncing the last changes");
@@ -454,8 +454,8 @@ impl Drop for Inner {
     }
 }
 
-/// Stores that so many records of each log are durable.
-fn raise_counts<'a>(logs: impl Iterator<Item = Log<'a>>, records: &[Option<Counted>]) {
+/// Stores in each log's count that these records are durable.
+fn raise_counts<'a>(logs: impl Iterator<Item = PinnedLog<'a>>, records: &[Option<RecordCount>]) {
     for (log, records) in logs.zip(records) {
         if let (Some(counts), Some(records)) = (log.counts(), *records) {
             counts.raise_durable(records);
@@ -463,10 +463,10 @@ fn raise_counts<'a>(logs: impl Iterator<Item = Log<'a>>, records: &[Option<Count
     }
 }
 
-/// The most bytes of zeros of a directory that may have no blocks.
+/// Maximum bytes of a directory's zeros that may lack blocks.
 const MOST_HOLES: u64 = 16 << 20;
 
-/// Reads the directory of a superblock that [`check_reach`](crate::superblock::check_reach) has passed.
+/// Reads the directory of a superblock that [`check_reach`](crate::superblock::check_reach) has accepted.
 ///
 /// # Errors
 /// [`PoolError::DamagedDirectory`].
@@ -482,8 +482,8 @@ pub(crate) fn read_directory(
         generation,
         reason,
     };
-    // What a writer has stored has blocks, but for zeros that a copy of the file may have left out. So a length that is
-    // not true costs no more memory than the file is worth.
+    // Stored bytes have blocks, except zeros that a copy of the file may have omitted. This bounds the memory that a
+    // false length can cost.
     if extent.len > medium.allocated()?.saturating_add(MOST_HOLES) {
         return Err(damaged("it is longer than all that the file holds".into()));
     }

@@ -1,4 +1,4 @@
-//! Telling pool files from others without opening them as pools.
+//! Recognition of pool files without opening them as pools.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::PoolError;
 use crate::layout::{MAGIC, SLOT_SIZE, SLOTS};
 
-/// Returns true if there is a file at `path` that begins as a pool does, whatever the rest of it holds. Follows links.
+/// Returns true if the file at `path` begins like a pool, regardless of the rest. Follows links.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -21,7 +21,7 @@ pub fn is_pool_file(path: &Path) -> Result<bool, PoolError> {
         Ok(_) => {}
     }
     let file = File::open(path).map_err(failed)?;
-    // One damaged copy of the superblock does not make a pool a file of no worth.
+    // Check all copies: one damaged superblock does not make a pool worthless.
     for slot in 0..SLOTS as u64 {
         let mut start = [0; MAGIC.len()];
         match file.read_exact_at(&mut start, slot * SLOT_SIZE) {
@@ -45,7 +45,7 @@ mod tests {
         let pool = directory.path().join("a");
         drop(Pool::create(&pool, &PoolOptions::default()).unwrap());
         assert!(is_pool_file(&pool).unwrap());
-        // Its first superblock is damaged.
+        // Damage the first superblock.
         let file = File::options().write(true).open(&pool).unwrap();
         file.write_all_at(&[0; 8], 0).unwrap();
         assert!(is_pool_file(&pool).unwrap());

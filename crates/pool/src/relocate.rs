@@ -1,34 +1,35 @@
-//! Moving extents from the end of the file into free space before them, so that it can be shortened.
+//! Relocation of extents from the end of the file into free space before them, so that the file can be shortened.
 //!
-//! Invariants: the copies are published under the same names as one generation, with all logs as they are; until then,
-//! and for readers of the generation before as long as they stay, the old places keep their bytes. An extent is copied
-//! only if its bytes have the checksum they should have: damage stays where it is. Slabs and logs with records, which
-//! change without a publish, do not move.
+//! Invariants: the copies are published under the same names as one generation, with all logs unchanged. Until then,
+//! and while readers of the previous generation remain, the old locations keep their bytes. An extent is copied only if
+//! its bytes match its checksum: damage stays where it is. Slabs and logs with records, which change without a publish,
+//! do not move.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::directory::ObjectRecord;
 use crate::layout::{SUMMED_FROM, blocks};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::txn::Txn;
 use crate::writer::ExtentWriter;
 
-/// This part of its length, the file must become shorter by, for something to be moved.
+/// The file must become shorter by this fraction of its length for relocation to pay off.
 const WORTH: u64 = 16;
-/// Bytes that are copied between two looks at the caller's wish to end.
+/// Bytes copied between two checks for cancellation.
 const PIECE: usize = 1 << 20;
 
 impl Txn {
-    /// Copies extents towards the start, if the file could be a good deal shorter then, and returns true if the
-    /// transaction is to be committed for that. Setting `cancel` ends it; what is copied by then is kept.
+    /// Copies extents towards the start if the file could then be considerably shorter. Returns true if the transaction
+    /// should be committed for that. Setting `cancel` stops the relocation; completed copies are kept.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
     pub(crate) fn relocate(&self, cancel: &AtomicBool) -> Result<bool, PoolError> {
         let base = self.base().directory();
-        // Those that programs before format 4 have written have no room for the checksums of their blocks.
+        // Extents written before format 4 have no room for block checksums.
         let old = base
             .extents()
             .filter(|extent| extent.len > SUMMED_FROM && !extent.sums);
@@ -49,7 +50,7 @@ impl Txn {
             (moves, before, space.len())
         };
         tracing::debug!(extents = moves.len(), before, len, "moving extents");
-        // The directory is written anew by any publish.
+        // Every publish rewrites the directory anyway.
         fixed.insert(base.extent.offset);
         let mut moved: HashMap<ExtentRef, ExtentRef> = HashMap::new();
         for (extent, to) in moves
@@ -72,8 +73,8 @@ impl Txn {
         Ok(true)
     }
 
-    /// Returns the extents of all logs if none of them holds records: then others can take their place. Else these
-    /// stay.
+    /// Returns the extents of all logs if none of them holds records, so that empty logs can replace them; otherwise
+    /// none.
     fn empty_logs(&self) -> Vec<ExtentRef> {
         let empty = self.base().logs().all(|log| log.end().is_ok_and(|end| end == 0));
         let records = self.base().directory().objects.values();
@@ -81,14 +82,14 @@ impl Txn {
         logs.map(|record| record.extents[0]).collect()
     }
 
-    /// Makes an empty log; nothing if its place is taken.
+    /// Creates an empty log at `to`, or returns `None` if the space is taken.
     fn log_at(&self, extent: &ExtentRef, to: u64) -> Result<Option<ExtentRef>, PoolError> {
         let space = blocks(extent.len);
         let free = self.reserve_at(to..to + space)?;
         Ok(free.then(|| self.empty_log(to, extent.len)))
     }
 
-    /// Copies an extent; nothing if it is damaged, if its place is taken, or if `cancel` was set.
+    /// Copies an extent. Returns `None` if it is damaged, if the space is taken, or if `cancel` was set.
     fn copy_to(
         &self,
         extent: &ExtentRef,
@@ -119,10 +120,11 @@ impl Txn {
         Ok(Some(copy))
     }
 
-    /// Has every object name the copies.
+    /// Updates all objects to refer to the copies.
     fn rename_extents(&self, moved: &HashMap<ExtentRef, ExtentRef>) {
         let mut state = self.state();
-        let names_one = |record: &Record| record.extents.iter().any(|extent| moved.contains_key(extent));
+        let names_one =
+            |record: &ObjectRecord| record.extents.iter().any(|extent| moved.contains_key(extent));
         let objects: Vec<_> = state
             .objects
             .iter()
@@ -134,8 +136,8 @@ impl Txn {
                     .map(|extent| *moved.get(extent).unwrap_or(extent));
                 let extents: Box<[ExtentRef]> = extents.collect();
                 let record = match record.kind {
-                    ObjectKind::LOG => Record::log(extents[0]),
-                    kind => Record::new(kind, record.meta.clone(), extents),
+                    ObjectKind::LOG => ObjectRecord::log(extents[0]),
+                    kind => ObjectRecord::new(kind, record.meta.clone(), extents),
                 };
                 (Arc::clone(name), Arc::new(record))
             })

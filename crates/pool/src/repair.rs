@@ -1,13 +1,12 @@
-//! What is wrong with a pool and what can be done about it: [`RepairPlan`].
+//! Diagnosis and repair of a damaged pool: [`RepairPlan`].
 //!
-//! Every superblock copy names a generation. The newest one whose directory can be read is kept, whatever is wrong with
-//! some of its objects: they are named, and for what is above the pool to build anew or to drop. A generation that power
-//! loss may have torn is an exception: unless all of it is intact, an older one that is takes its place. A generation
-//! that is not the newest is published again under a higher number, so that the damaged ones lose for good. Of a damaged
-//! log all records before the damage are kept.
+//! Every superblock copy leads to a generation. The newest one whose directory can be read is kept, even if some of its
+//! objects are damaged: they are listed, to be rebuilt or dropped by higher layers. A generation that power loss may
+//! have torn is an exception: unless it is entirely intact, an older intact one takes its place. A kept generation that
+//! is not the newest is published again under a higher number, so that the damaged ones can never become the newest. Of
+//! a damaged log, all records before the damage are kept.
 //!
-//! Invariants: making a plan changes nothing; the plan holds the writer's lock, so that what it says is still so when it
-//! is applied.
+//! Invariants: making a plan changes nothing. The plan holds the writer's lock, so it stays valid until it is applied.
 
 use std::cmp::Reverse;
 use std::fs::OpenOptions;
@@ -20,40 +19,40 @@ use zerocopy::little_endian::U64;
 
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
-use crate::check::{CheckProgress, Problem, distinct, log_problem, verify};
+use crate::check::{PoolCheckProgress, PoolProblem, distinct, log_problem, verify};
 use crate::directory::Directory;
 use crate::layout::{BLOCK, DATA_START, FORMAT_VERSION, Superblock, checksum};
-use crate::log::{Examined, Log};
+use crate::log::{LogExamination, PinnedLog};
 use crate::open::{medium_name, open_file};
 use crate::pool::{Pool, PoolOptions, read_directory};
-use crate::superblock::{Slot, Slots, check_reach};
+use crate::superblock::{SuperblockCopies, SuperblockCopy, check_reach};
 
-/// What [`Pool::repair`] has found and done.
+/// The findings and the effect of [`Pool::repair`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairReport {
-    /// The newest generation there was.
+    /// The newest generation that existed.
     pub newest: u64,
-    /// The generation that was kept; `newest` if no published change is lost.
+    /// The generation that was kept; equal to `newest` if no published change is lost.
     pub kept: u64,
     /// The number under which it is published now.
     pub generation: u64,
-    /// What is wrong with the generations that were given up.
-    pub problems: Vec<Problem>,
-    /// What is wrong with objects of the generation that was kept. They are as they were: to be dropped or built anew.
-    pub objects: Vec<Problem>,
-    /// What was wrong with its logs, of which the records before the damage are kept.
-    pub logs: Vec<Problem>,
+    /// Defects of the generations that were discarded.
+    pub problems: Vec<PoolProblem>,
+    /// Defects in objects of the kept generation. They are unchanged and must be dropped or rebuilt.
+    pub objects: Vec<PoolProblem>,
+    /// Defects of its logs, whose records before the damage are kept.
+    pub logs: Vec<PoolProblem>,
 }
 
 impl RepairReport {
-    /// Returns true if changes that had been published were given up.
+    /// Returns true if published changes were discarded.
     pub fn lost_changes(&self) -> bool {
         self.kept < self.newest
     }
 }
 
-/// What a repair of a pool would do, to be looked at before it is [applied](RepairPlan::apply). Nobody else can write to
-/// the pool while it lives.
+/// The planned repair of a pool, for inspection before it is [applied](RepairPlan::apply). Nobody else can write to the
+/// pool while it lives.
 pub struct RepairPlan {
     medium: Medium,
     path: Arc<Path>,
@@ -61,22 +60,24 @@ pub struct RepairPlan {
     boot_id: [u8; 16],
     kept: Superblock,
     directory: Directory,
-    logs: Vec<(String, Examined)>,
+    logs: Vec<(String, LogExamination)>,
     after_power_loss: bool,
     report: RepairReport,
-    /// Directories of all generations that can be read, to be saved.
+    /// Superblocks of all readable generations, whose directories can be saved.
     directories: Vec<Superblock>,
     _writer: WriterLock,
 }
 
 impl Pool {
-    /// Reads the pool in a file and says what a repair would do and lose. Changes nothing. No other handle may be writing.
+    /// Plans the repair of the pool in a file, and determines what it would lose. Changes nothing. No other handle may
+    /// be writing.
     ///
     /// # Errors
-    /// [`PoolError::BeyondRepair`] if no generation can be read, [`PoolError::Locked`], and as [`open`](Pool::open).
+    /// [`PoolError::BeyondRepair`] if no generation can be read, [`PoolError::Locked`], and all of
+    /// [`open`](Pool::open).
     pub fn plan_repair(
         path: impl AsRef<Path>,
-        progress: impl Fn(CheckProgress) + Sync,
+        progress: impl Fn(PoolCheckProgress) + Sync,
     ) -> Result<RepairPlan, PoolError> {
         let path = path.as_ref();
         let (medium, locks) = open_file(path, &PoolOptions::default())?;
@@ -84,26 +85,27 @@ impl Pool {
         plan(medium, path.into(), access, halocline_media::boot_id(), &progress)
     }
 
-    /// Makes a plan and applies it, whatever it loses: see [`plan_repair`](Pool::plan_repair) and [`RepairPlan::apply`].
+    /// Plans and applies a repair, regardless of its losses; see [`plan_repair`](Pool::plan_repair) and
+    /// [`RepairPlan::apply`].
     ///
     /// # Errors
-    /// As both.
+    /// Fails like both.
     pub fn repair(
         path: impl AsRef<Path>,
-        progress: impl Fn(CheckProgress) + Sync,
+        progress: impl Fn(PoolCheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
         Pool::plan_repair(path, progress)?.apply()
     }
 }
 
 impl Pool {
-    /// [`repair`](Pool::repair) on any medium.
+    /// Repairs the pool on any medium; see [`repair`](Pool::repair).
     ///
     /// # Errors
-    /// As [`repair`](Pool::repair).
+    /// Fails like [`repair`](Pool::repair).
     pub fn repair_on(
         medium: impl Into<Medium>,
-        progress: impl Fn(CheckProgress) + Sync,
+        progress: impl Fn(PoolCheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
         Pool::repair_with(medium, halocline_media::boot_id(), progress)
     }
@@ -111,7 +113,7 @@ impl Pool {
     pub(crate) fn repair_with(
         medium: impl Into<Medium>,
         boot_id: [u8; 16],
-        progress: impl Fn(CheckProgress) + Sync,
+        progress: impl Fn(PoolCheckProgress) + Sync,
     ) -> Result<RepairReport, PoolError> {
         let medium = medium.into();
         let path = medium_name(&medium);
@@ -121,30 +123,31 @@ impl Pool {
 }
 
 impl RepairPlan {
-    /// What applying it would find and do.
+    /// Returns the findings and the effect of applying the plan.
     pub fn report(&self) -> &RepairReport {
         &self.report
     }
 
-    /// Returns true if the machine went down before the newest generation was synced, so that any part of it may be missing.
+    /// Returns true if the machine went down before the newest generation was synced, so that any part of it may be
+    /// missing.
     pub fn is_after_power_loss(&self) -> bool {
         self.after_power_loss
     }
 
-    /// Returns true if applying it gives up something that was acknowledged and, for all that is known, was durable:
-    /// published generations, or records of a log.
+    /// Returns true if applying the plan discards changes that were acknowledged and presumably durable: published
+    /// generations, or records of a log.
     pub fn loses_changes(&self) -> bool {
         let records = self
             .report
             .logs
             .iter()
-            .any(|problem| matches!(problem, Problem::Log { .. }));
+            .any(|problem| matches!(problem, PoolProblem::Log { .. }));
         self.report.lost_changes() || records && !self.after_power_loss
     }
 
-    /// Saves all that applying it changes, and what leads to the generations that are given up, to a new file: superblocks,
-    /// directories and logs, each at its offset in the pool, with holes between. Copied back over the pool (its data ranges
-    /// only) they undo the repair, as long as nothing was written since.
+    /// Saves to a new file all bytes that the repair changes, and those that lead to discarded generations:
+    /// superblocks, directories and logs, each at its offset in the pool, with holes between. Copying its data ranges
+    /// back over the pool undoes the repair, as long as nothing was written since.
     ///
     /// # Errors
     /// [`PoolError::AlreadyExists`], [`PoolError::Io`].
@@ -172,8 +175,8 @@ impl RepairPlan {
         file.sync_all().map_err(failed)
     }
 
-    /// Makes the generation that is kept the newest, and cuts its damaged logs off before the damage. What is kept survives
-    /// power loss when this returns. Damaged objects stay as they are. Readers keep their snapshots.
+    /// Makes the kept generation the newest, and truncates its damaged logs before the damage. The result survives
+    /// power loss when this returns. Damaged objects are unchanged. Readers keep their snapshots.
     ///
     /// # Errors
     /// [`PoolError::Media`].
@@ -183,12 +186,15 @@ impl RepairPlan {
         let mut cut = false;
         for (name, examined) in &self.logs {
             let record = self.directory.objects.get(name.as_str());
-            if let Some(log) = record.and_then(|record| Log::of(medium, record, checksum(&self.boot_id))) {
+            if let Some(log) =
+                record.and_then(|record| PinnedLog::of(medium, record, checksum(&self.boot_id)))
+            {
                 log.cut(examined.found);
                 cut = true;
             }
         }
         if cut {
+            // The cut logs must be durable before the generation that relies on them is the newest.
             medium.fence()?;
         }
         republish(medium, self.kept, self.report.generation, self.boot_id)?;
@@ -210,10 +216,10 @@ fn plan(
     path: Arc<Path>,
     access: Arc<Access>,
     boot_id: [u8; 16],
-    progress: &(dyn Fn(CheckProgress) + Sync),
+    progress: &(dyn Fn(PoolCheckProgress) + Sync),
 ) -> Result<RepairPlan, PoolError> {
     let writer = access.lock_writer()?;
-    let slots = Slots::read(&medium);
+    let slots = SuperblockCopies::read(&medium);
     refuse(&slots, &path)?;
     let mut candidates: Vec<Superblock> = slots.valid().map(|(_, superblock)| *superblock).collect();
     let by_age = |superblock: &Superblock| (Reverse(superblock.generation.get()), superblock.file_len.get());
@@ -237,16 +243,16 @@ fn plan(
                     break;
                 }
             }
-            Err(error) => problems.push(Problem::Generation {
+            Err(error) => problems.push(PoolProblem::Generation {
                 generation: superblock.generation.get(),
                 reason: error.to_string(),
             }),
         }
     }
     let directories = readable.iter().map(|(superblock, ..)| *superblock).collect();
-    // The last one is intact, or need not be; without one, the newest that can be read is.
+    // The last candidate is intact or need not be. Without one, fall back to the newest readable generation.
     let settled = readable.pop();
-    let all_torn = |(superblock, _, damaged): &(Superblock, Directory, Vec<Problem>)| {
+    let all_torn = |(superblock, _, damaged): &(Superblock, Directory, Vec<PoolProblem>)| {
         torn(superblock) && !damaged.is_empty()
     };
     let kept = match settled {
@@ -260,9 +266,10 @@ fn plan(
         }
     };
     let Some((kept, directory, objects)) = kept else {
-        let problem = problems
-            .first()
-            .map_or_else(|| "all superblocks are damaged".to_owned(), Problem::to_string);
+        let problem = problems.first().map_or_else(
+            || "all superblocks are damaged".to_owned(),
+            PoolProblem::to_string,
+        );
         return Err(PoolError::BeyondRepair {
             path: path.to_path_buf(),
             problem,
@@ -298,9 +305,9 @@ fn plan(
 
 /// # Errors
 /// [`PoolError::NewerFormat`], [`PoolError::NotAPool`], and those of features that are not known.
-fn refuse(slots: &Slots, path: &Path) -> Result<(), PoolError> {
+fn refuse(slots: &SuperblockCopies, path: &Path) -> Result<(), PoolError> {
     let newer = slots.iter().find_map(|slot| match slot {
-        Slot::Newer(found) => Some(*found),
+        SuperblockCopy::Newer(found) => Some(*found),
         _ => None,
     });
     if let Some(found) = newer {
@@ -313,7 +320,7 @@ fn refuse(slots: &Slots, path: &Path) -> Result<(), PoolError> {
     slots.features().check_writable(path)?;
     if slots
         .iter()
-        .all(|slot| matches!(slot, Slot::Empty | Slot::Foreign))
+        .all(|slot| matches!(slot, SuperblockCopy::Empty | SuperblockCopy::Foreign))
     {
         return Err(PoolError::NotAPool {
             path: path.to_owned(),
@@ -323,10 +330,10 @@ fn refuse(slots: &Slots, path: &Path) -> Result<(), PoolError> {
     Ok(())
 }
 
-/// The logs of a generation that are damaged, with what is left of them.
-fn damaged_logs(medium: &Medium, directory: &Directory, boot_id: &[u8; 16]) -> Vec<(String, Examined)> {
+/// Returns the damaged logs of a generation, with the state of each.
+fn damaged_logs(medium: &Medium, directory: &Directory, boot_id: &[u8; 16]) -> Vec<(String, LogExamination)> {
     let examined = directory.objects.iter().filter_map(|(name, record)| {
-        let log = Log::of(medium, record, checksum(boot_id))?;
+        let log = PinnedLog::of(medium, record, checksum(boot_id))?;
         Some((name.to_string(), log.examine()))
     });
     examined
@@ -334,7 +341,7 @@ fn damaged_logs(medium: &Medium, directory: &Directory, boot_id: &[u8; 16]) -> V
         .collect()
 }
 
-/// Where the state before a repair of this file is saved by default: `NAME.before-repair`, with a number if there is one.
+/// Returns the default path for the state before a repair: `NAME.before-repair`, with a number if that exists.
 pub fn saved_state_path(path: &Path) -> PathBuf {
     let named = |number: u32| {
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -348,7 +355,7 @@ pub fn saved_state_path(path: &Path) -> PathBuf {
     free.next().unwrap_or_else(|| named(1))
 }
 
-/// Makes a generation the newest and durable, first in a synced copy, so that the copy it came from is not needed when
+/// Makes a generation the newest and durable, in a synced copy first, so that the copy it came from is not needed when
 /// it is overwritten.
 fn republish(medium: &Medium, from: Superblock, generation: u64, boot_id: [u8; 16]) -> Result<(), PoolError> {
     let superblock = Superblock {
@@ -358,10 +365,10 @@ fn republish(medium: &Medium, from: Superblock, generation: u64, boot_id: [u8; 1
         ..from
     };
     medium.sync()?;
-    superblock.write(medium, Slots::read(medium).sync_target());
+    superblock.write(medium, SuperblockCopies::read(medium).sync_target());
     medium.fence()?;
     medium.sync()?;
-    let slots = Slots::read(medium);
+    let slots = SuperblockCopies::read(medium);
     let published = slots
         .valid()
         .any(|(slot, found)| slot < 2 && found.generation.get() == generation);

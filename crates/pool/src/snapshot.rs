@@ -1,4 +1,4 @@
-//! One generation as a reader sees it: [`Snapshot`] and [`Object`].
+//! A reader's view of one generation: [`Snapshot`] and [`Object`].
 #![allow(unsafe_code, reason = "vouches for extents of a pinned generation")]
 
 use std::fmt;
@@ -11,36 +11,37 @@ use zerocopy::FromBytes;
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
 use crate::bytes::ExtentBytes;
-use crate::directory::{Directory, ExtentRef, ObjectKind, Record};
+use crate::directory::{Directory, ObjectRecord};
 use crate::layout::{SUMMED_FROM, SlabMeta};
-use crate::log::{Log, LogRecords};
-use crate::verify::{Verification, VerifiedReads};
+use crate::log::{LogRecords, PinnedLog};
+use crate::object::{ExtentRef, ObjectKind};
+use crate::verify::{VerificationState, VerifiedReads};
 
-/// A pinned generation: what it names is not overwritten while this lives.
-pub(crate) struct Pinned {
+/// A pinned generation: the space that it names is not overwritten while this lives.
+pub(crate) struct PinnedGeneration {
     medium: Medium,
     directory: Arc<Directory>,
     access: Arc<Access>,
     path: Arc<Path>,
-    verification: Arc<Verification>,
-    /// A number of this boot of the machine.
+    verification: Arc<VerificationState>,
+    /// Identifies this boot.
     boot: u64,
-    /// Set when a transaction ends while what it has not published is still read: only its own handle, which knows what
-    /// to spare, may write meanwhile.
+    /// Set when a transaction ends while its unpublished extents are still read. Until then only its own handle, which
+    /// knows what to spare, may write.
     lock: OnceLock<Arc<WriterLock>>,
 }
 
-impl Pinned {
-    /// Takes over a pin of the directory's generation.
+impl PinnedGeneration {
+    /// Takes ownership of a pin of the directory's generation.
     pub(crate) fn new(
         medium: Medium,
         directory: Arc<Directory>,
         access: Arc<Access>,
         path: Arc<Path>,
-        verification: Arc<Verification>,
+        verification: Arc<VerificationState>,
         boot: u64,
-    ) -> Pinned {
-        Pinned {
+    ) -> PinnedGeneration {
+        PinnedGeneration {
             medium,
             directory,
             access,
@@ -51,7 +52,7 @@ impl Pinned {
         }
     }
 
-    /// Holds the writer's lock from now on, for as long as anyone reads through this.
+    /// Holds the writer's lock as long as anyone reads through this.
     pub(crate) fn keep_lock(&self, lock: Arc<WriterLock>) {
         self.lock.get_or_init(|| lock);
     }
@@ -60,7 +61,7 @@ impl Pinned {
         &self.medium
     }
 
-    pub(crate) fn verification(&self) -> &Arc<Verification> {
+    pub(crate) fn verification(&self) -> &Arc<VerificationState> {
         &self.verification
     }
 
@@ -68,13 +69,13 @@ impl Pinned {
         &self.directory
     }
 
-    /// As [`Snapshot::log_persist`].
+    /// Implements [`Snapshot::log_persist`].
     pub(crate) fn log_persist(&self, name: &str, upto: u64) -> Result<(), PoolError> {
         log_of(self, name)?.persist(upto)?;
         self.access.check_place()
     }
 
-    /// As [`Snapshot::log_records`].
+    /// Implements [`Snapshot::log_records`].
     pub(crate) fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         log_of(self, name)?
             .records(from)
@@ -86,18 +87,18 @@ impl Pinned {
             })
     }
 
-    /// Its logs.
-    pub(crate) fn logs(&self) -> impl Iterator<Item = Log<'_>> {
+    /// Returns the logs of the generation.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = PinnedLog<'_>> {
         let records = self.directory.objects.values();
-        records.filter_map(|record| Log::of(&self.medium, record, self.boot))
+        records.filter_map(|record| PinnedLog::of(&self.medium, record, self.boot))
     }
 }
 
-/// A log of the pinned generation.
+/// Returns a log of the pinned generation.
 ///
 /// # Errors
 /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`].
-pub(crate) fn log_of<'a>(pinned: &'a Pinned, name: &str) -> Result<Log<'a>, PoolError> {
+pub(crate) fn log_of<'a>(pinned: &'a PinnedGeneration, name: &str) -> Result<PinnedLog<'a>, PoolError> {
     let path = || pinned.path.to_path_buf();
     let name_owned = || name.to_owned();
     let Some(record) = pinned.directory.objects.get(name) else {
@@ -106,60 +107,60 @@ pub(crate) fn log_of<'a>(pinned: &'a Pinned, name: &str) -> Result<Log<'a>, Pool
             name: name_owned(),
         });
     };
-    Log::of(&pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
+    PinnedLog::of(&pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
         path: path(),
         name: name_owned(),
         kind: record.kind,
     })
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedGeneration {
     fn drop(&mut self) {
         self.access.unpin(self.directory.generation);
     }
 }
 
-impl fmt::Debug for Pinned {
+impl fmt::Debug for PinnedGeneration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pinned")
+        f.debug_struct("PinnedGeneration")
             .field("generation", &self.directory.generation)
             .finish_non_exhaustive()
     }
 }
 
-/// One published generation of a pool, whole and unchanging, however long it is held and whatever is published, replaced
-/// or dropped meanwhile, here or in another process. Cheap to clone.
+/// A published generation of a pool. It stays complete and unchanged for as long as it is held, whatever is published,
+/// replaced or dropped meanwhile, here or in another process. Cheap to clone.
 ///
-/// Space that later generations free is not used again while an older snapshot lives: drop it when it is done.
+/// Space that later generations free is not reused while an older snapshot lives, so drop it as soon as possible.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    pinned: Arc<Pinned>,
+    pinned: Arc<PinnedGeneration>,
 }
 
 impl Snapshot {
-    pub(crate) fn new(pinned: Arc<Pinned>) -> Snapshot {
+    pub(crate) fn new(pinned: Arc<PinnedGeneration>) -> Snapshot {
         Snapshot { pinned }
     }
 
-    /// The number of this generation; each publish makes the next.
+    /// Returns the number of this generation. Each publish makes the next.
     pub fn generation(&self) -> u64 {
         self.pinned.directory.generation
     }
 
-    /// Has everything verified that is read through the pool's handle while the result lives, even if
-    /// [verification is off](crate::Pool::set_verify_mode): for whoever stores what it makes of it.
+    /// Verifies everything read through the pool's handle while the result lives, even if [verification is
+    /// off](crate::Pool::set_verify_mode). For code that stores data derived from what it reads.
     pub fn verified_reads(&self) -> VerifiedReads {
         VerifiedReads::new(&self.pinned.verification)
     }
 
-    /// All objects in the order of their names.
+    /// Returns all objects in the order of their names.
     pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
         let objects = self.pinned.directory.objects.iter();
         objects
             .map(|(name, record)| Object::new(Arc::clone(&self.pinned), Arc::clone(name), Arc::clone(record)))
     }
 
-    /// The object of this name, if there is one.
+    /// Returns the object of this name, if it exists.
     pub fn get(&self, name: &str) -> Option<Object> {
         let (name, record) = self.pinned.directory.objects.get_key_value(name)?;
         Some(Object::new(
@@ -169,7 +170,7 @@ impl Snapshot {
         ))
     }
 
-    /// The object of this name.
+    /// Returns the object of this name.
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`].
@@ -181,29 +182,29 @@ impl Snapshot {
         self.get(name).ok_or_else(missing)
     }
 
-    /// All complete records of a log of this generation from a position on: 0, or the
-    /// [`end`](LogRecords::end) of an earlier call for the same generation. Sees what was appended since the snapshot was
-    /// taken, until another generation is published; never a record of another generation. Linear in the bytes of these
-    /// records; fine beside a writer.
+    /// Returns all complete records of a log of this generation from a position on: 0, or the [`end`](LogRecords::end)
+    /// of an earlier call for the same generation. Includes records appended since the snapshot was taken, until
+    /// another generation is published, but never a record of another generation. Linear in the bytes of these records;
+    /// can run beside a writer.
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::NoSuchPosition`], [`PoolError::DamagedLog`] if
-    /// not all records that the log has are there.
+    /// records of the log are missing.
     pub fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         self.pinned.log_records(name, from)
     }
 
-    /// Whether the count of a log is whole, if it has one.
+    /// Returns true if the count of a log is intact, or `None` if the log has no count.
     #[cfg(test)]
     pub(crate) fn log_counts(&self, name: &str) -> Result<Option<bool>, PoolError> {
-        use crate::log_count::{Bound, LogCounts};
+        use crate::log_count::{CountBound, LogCounts};
         let log = log_of(&self.pinned, name)?;
-        let own = |counts: &LogCounts<'_>| counts.bound() != Bound::Superseded && counts.is_whole();
+        let own = |counts: &LogCounts<'_>| counts.bound() != CountBound::Superseded && counts.is_whole();
         Ok(log.counts().map(own))
     }
 
-    /// Makes the records of a log up to a position, one that [`Txn::log_store`](crate::Txn::log_store) has given, durable.
-    /// Threads that ask at the same time share a fence.
+    /// Makes the records of a log up to a position returned by [`Txn::log_store`](crate::Txn::log_store) durable.
+    /// Concurrent callers share a fence.
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::Media`].
@@ -212,36 +213,36 @@ impl Snapshot {
     }
 }
 
-/// A named object of a snapshot or a transaction: metadata and extents. Cheap to clone.
+/// A named object of a snapshot or a transaction, with metadata and extents. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Object {
-    pinned: Arc<Pinned>,
+    pinned: Arc<PinnedGeneration>,
     name: Arc<str>,
-    record: Arc<Record>,
+    record: Arc<ObjectRecord>,
 }
 
 impl Object {
-    /// An object whose extents the pinned generation names, or a transaction that works on it has finished.
-    pub(crate) fn new(pinned: Arc<Pinned>, name: Arc<str>, record: Arc<Record>) -> Object {
+    /// Creates an object whose extents the pinned generation names, or a transaction based on it has finished.
+    pub(crate) fn new(pinned: Arc<PinnedGeneration>, name: Arc<str>, record: Arc<ObjectRecord>) -> Object {
         Object { pinned, name, record }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is.
+    /// Returns its kind.
     pub fn kind(&self) -> ObjectKind {
         self.record.kind
     }
 
-    /// Its metadata, covered by the directory's checksum.
+    /// Returns its metadata, which the directory's checksum covers.
     pub fn meta(&self) -> &[u8] {
         &self.record.meta
     }
 
-    /// If it is a slab, the eight bytes by which its owner says what is kept in it.
+    /// Returns the eight bytes that identify the owner of a slab, or `None` for other objects.
     pub fn slab_owner(&self) -> Option<[u8; 8]> {
         if self.kind() != ObjectKind::SLAB {
             return None;
@@ -249,17 +250,17 @@ impl Object {
         SlabMeta::read_from_bytes(self.meta()).ok().map(|meta| meta.owner)
     }
 
-    /// How many extents it has.
+    /// Returns the number of extents.
     pub fn extent_count(&self) -> usize {
         self.record.extents.len()
     }
 
-    /// Bytes in its extents, metadata not counted.
+    /// Returns the bytes in its extents, without metadata.
     pub fn bytes(&self) -> u64 {
         self.record.extents.iter().map(|extent| extent.len).sum()
     }
 
-    /// Where extent `index` lies, for an object of a later transaction to keep it.
+    /// Returns the location of extent `index`, which an object of a later transaction may use.
     ///
     /// # Panics
     /// If `index` is not below [`extent_count`](Object::extent_count).
@@ -267,8 +268,8 @@ impl Object {
         self.record.extents[index]
     }
 
-    /// The bytes of extent `index`. Small ones (up to 64 KiB) are verified as a whole when they are first asked for. Opening a
-    /// pool must not read its data, so larger ones are verified block by block as they are read, by whoever reads them.
+    /// Returns the bytes of extent `index`. Short extents (up to 64 KiB) are verified as a whole on first use. Longer
+    /// ones are verified block by block by their readers, because opening a pool must not read its data.
     ///
     /// # Errors
     /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`], [`PoolError::IsASlab`].
@@ -281,7 +282,7 @@ impl Object {
         }
     }
 
-    /// The bytes of extent `index`, found to match their checksum now or earlier.
+    /// Returns the bytes of extent `index` after verifying them, unless they have been verified before.
     ///
     /// # Errors
     /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`], [`PoolError::IsASlab`].

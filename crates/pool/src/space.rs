@@ -1,38 +1,40 @@
-//! Which bytes of the pool may be written: the complement of what is published, pinned or being written.
+//! Space accounting: the bytes of the pool that may be written are the complement of what is published, pinned or being
+//! written.
 //!
-//! Kept in memory, rebuilt by a handle that takes over writing from the newest directory and its limbo list, so that
-//! nothing leaks in a crash. Three kinds of space are told apart: *live* (the newest generation names it), *free* (nobody
-//! can see it: may be written at once) and *limbo* (the newest generation does not name it, but an older one does, which a
-//! reader may have pinned, or to which a superblock that is still needed refers). Limbo becomes free by
-//! [`Space::reclaim`], as soon as no reader has pinned any of the very generations that name it.
+//! The accounting is volatile. A handle that takes over writing rebuilds it from the newest directory and its limbo
+//! list, so that a crash leaks nothing. There are three kinds of space: *live* (the newest generation names it), *free*
+//! (nobody can see it, so it may be written immediately) and *limbo* (the newest generation does not name it, but an
+//! older one does that a reader may have pinned or that a superblock which is still needed refers to).
+//! [`Space::reclaim`] frees limbo once no reader pins any of the generations that name it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-use crate::directory::{Directory, ExtentRef};
+use crate::directory::Directory;
 use crate::free_map::FreeMap;
 use crate::layout::{BLOCK, DATA_START, HUGE, blocks};
 use crate::limbo::AgedRange;
 use crate::mistake::{Mistake, made};
-use crate::pins::Pins;
+use crate::object::ExtentRef;
+use crate::pins::PinnedRanges;
 
-/// Extents from this length on start at a multiple of [`HUGE`] even if the file has to grow for it: the gap before them
-/// is little beside them.
+/// Extents of at least this length start at a multiple of [`HUGE`] even if the file must grow for it: the gap is small
+/// in comparison.
 const ALWAYS_ALIGNED: u64 = 8 * HUGE;
 
-/// When a piece of limbo becomes free.
+/// A range in limbo, with the conditions for freeing it.
 #[derive(Debug, Clone)]
-struct Limbo {
+struct LimboRange {
     range: Range<u64>,
-    /// The generations that name it: it waits for readers of these.
+    /// The generations that name it, whose readers must end.
     named: Range<u64>,
-    /// It waits until the synced superblock is of this generation or a later one. 0 for space that was never published and
-    /// is still read in this process.
+    /// The generation that the synced superblock must have reached. 0 for space that was never published and is still
+    /// read in this process.
     synced: u64,
 }
 
-impl Limbo {
-    fn waits(&self, newest: u64, pins: &Pins, synced: u64) -> bool {
+impl LimboRange {
+    fn waits(&self, newest: u64, pins: &PinnedRanges, synced: u64) -> bool {
         self.named.end > newest || self.synced > synced || pins.meet(&self.named)
     }
 
@@ -42,32 +44,33 @@ impl Limbo {
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveExtent {
     extent: ExtentRef,
     names: usize,
-    /// The first generation that names it, or 0 if that is long ago.
+    /// The first generation that names it, or 0 if that is older than any pin.
     born: u64,
 }
 
-/// All space of a pool as one writer sees it.
+/// All space of a pool as seen by one writer.
 #[derive(Debug)]
 pub(crate) struct Space {
     generation: u64,
     len: u64,
-    live: HashMap<u64, Live>,
+    live: HashMap<u64, LiveExtent>,
     free: FreeMap,
-    limbo: Vec<Limbo>,
-    /// What may have no blocks, so that a store to it could meet a full disk.
+    limbo: Vec<LimboRange>,
+    /// Space that may lack blocks, so that a store to it could meet a full disk.
     loose: FreeMap,
-    /// The vacuums of which this knows.
+    /// Number of vacuums that this state reflects.
     vacuums: u64,
-    /// Whether a publish has failed half-way, so that the newest generation must be looked up again.
+    /// True if a publish has failed half-way, so that the newest generation must be looked up again.
     spoiled: bool,
 }
 
 impl Space {
-    /// The space of a pool of `len` bytes whose newest generation is `directory`. What neither the directory nor its limbo
-    /// list names is free; without a list, nothing is known of it: older generations may name it. It may have no blocks.
+    /// Builds the space of a pool of `len` bytes whose newest generation is `directory`. Space that neither the
+    /// directory nor its limbo list names is free. Without a list it is in limbo, because older generations may name
+    /// it. It may lack blocks.
     pub(crate) fn new(directory: &Directory, len: u64, vacuums: u64) -> Space {
         let generation = directory.generation;
         let mut space = Space {
@@ -97,7 +100,7 @@ impl Space {
                 for (aged, freed) in list.freed() {
                     for range in space.free.within(&aged.range) {
                         space.free.remove(range.clone());
-                        space.limbo.push(Limbo {
+                        space.limbo.push(LimboRange {
                             range,
                             named: aged.born..freed,
                             synced: freed,
@@ -106,7 +109,7 @@ impl Space {
                 }
             }
             None => {
-                let unknown = space.free.drain().map(|range| Limbo {
+                let unknown = space.free.drain().map(|range| LimboRange {
                     range,
                     named: 0..generation,
                     synced: generation,
@@ -117,13 +120,13 @@ impl Space {
         space
     }
 
-    /// Takes over what `before` has kept from being used again though no generation names it, as it is still read in this
-    /// process. That must have had the writer's lock all the time.
+    /// Takes over unpublished space that `before` protects because it is still read in this process. The writer's lock
+    /// must have been held without interruption.
     pub(crate) fn keep_unpublished(&mut self, before: &Space) {
         for limbo in before.limbo.iter().filter(|limbo| limbo.synced == 0) {
             for range in self.free.within(&limbo.range) {
                 self.free.remove(range.clone());
-                self.limbo.push(Limbo {
+                self.limbo.push(LimboRange {
                     range,
                     ..limbo.clone()
                 });
@@ -131,8 +134,8 @@ impl Space {
         }
     }
 
-    /// Frees what was never published and waited for readers in this process: the writer's lock was free, so there are
-    /// none.
+    /// Frees unpublished space that waited for readers in this process. The writer's lock was free, so there are none
+    /// left.
     pub(crate) fn forget_unpublished(&mut self) {
         let free = &mut self.free;
         self.limbo.retain(|limbo| {
@@ -144,32 +147,32 @@ impl Space {
         });
     }
 
-    /// The generation whose extents are live.
+    /// Returns the generation whose extents are live.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Returns true if it is the space of this generation, after this vacuum.
+    /// Returns true if this describes the given generation after the given vacuum.
     pub(crate) fn is_of(&self, generation: u64, vacuums: u64) -> bool {
         !self.spoiled && (self.generation, self.vacuums) == (generation, vacuums)
     }
 
-    /// Takes note that a publish has failed half-way.
+    /// Records that a publish has failed half-way.
     pub(crate) fn spoil(&mut self) {
         self.spoiled = true;
     }
 
-    /// Whether a part of the range may have no blocks.
+    /// Returns true if a part of the range may lack blocks.
     pub(crate) fn is_loose(&self, range: &Range<u64>) -> bool {
         self.loose.overlaps(range)
     }
 
-    /// Takes note that the range has blocks.
+    /// Records that the range has blocks.
     pub(crate) fn fasten(&mut self, range: Range<u64>) {
         self.loose.remove(range);
     }
 
-    /// Takes note of a vacuum that takes the blocks of all free space; returns that.
+    /// Records a vacuum that removes the blocks of all free space; returns that space.
     pub(crate) fn loosen(&mut self, vacuums: u64) -> Vec<Range<u64>> {
         self.vacuums = vacuums;
         let free: Vec<Range<u64>> = self.free.iter().collect();
@@ -180,12 +183,12 @@ impl Space {
         free
     }
 
-    /// The length up to which space is known.
+    /// Returns the length up to which space is known.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Takes up what the file has grown by. Nobody has ever seen it.
+    /// Adds the space by which the file has grown, which is free.
     pub(crate) fn extend(&mut self, len: u64) {
         let len = len / BLOCK * BLOCK;
         if len > self.len {
@@ -194,8 +197,8 @@ impl Space {
         }
     }
 
-    /// Takes space for `len` bytes out of the free space: at a multiple of [`HUGE`] if it is that long and there is such
-    /// space, else where it fits best.
+    /// Allocates `len` bytes of free space: at a multiple of [`HUGE`] if it is that long and such space exists,
+    /// otherwise by best fit.
     pub(crate) fn alloc(&mut self, len: u64) -> Option<u64> {
         let taken = blocks(len);
         if len >= HUGE
@@ -209,7 +212,7 @@ impl Space {
         self.free.take_best(taken)
     }
 
-    /// The length the file must have so that `len` more bytes certainly fit, behind all that is taken.
+    /// Returns the file length at which `len` more bytes are sure to fit behind the used end.
     pub(crate) fn end_for(&self, len: u64) -> Option<u64> {
         let alignment = if len >= HUGE { HUGE } else { BLOCK };
         self.free
@@ -219,19 +222,19 @@ impl Space {
             .checked_add(len.checked_next_multiple_of(BLOCK)?)
     }
 
-    /// Returns where the last byte ends that is not free.
+    /// Returns the end of the last range that is not free.
     pub(crate) fn used_end(&self) -> u64 {
         self.free.start_of_range_to(self.len).unwrap_or(self.len)
     }
 
-    /// Returns how many bytes are free and have blocks, as far as is known.
+    /// Returns the number of free bytes that are known to have blocks.
     pub(crate) fn free_with_blocks(&self) -> u64 {
         let bytes = |map: &FreeMap| map.iter().map(|range| range.end - range.start).sum::<u64>();
         let loose = self.loose.iter().flat_map(|range| self.free.within(&range));
         bytes(&self.free) - loose.map(|range| range.end - range.start).sum::<u64>()
     }
 
-    /// Takes note that the file ends at `len` now, behind all that is not free.
+    /// Records that the file now ends at `len`, behind all space in use.
     pub(crate) fn shrink(&mut self, len: u64) {
         debug_assert!(len >= self.used_end(), "{len} cuts off what is in use");
         self.free.remove(len..self.len);
@@ -239,9 +242,9 @@ impl Space {
         self.len = len;
     }
 
-    /// Plans where extents at the end of the file can go so that it could be shorter: each with its new offset, the
-    /// last one first, and where the file would end then. Those that start at the offsets `fixed` stay. Linear in the
-    /// number of extents and, for each that moves, of free ranges.
+    /// Plans the relocation of extents from the end of the file so that it can be shortened. Returns each with its new
+    /// offset, the last one first, and the resulting end of used space. Extents at the offsets `fixed` stay. Linear in
+    /// the number of extents and, for each that moves, of free ranges.
     pub(crate) fn moves_down(&self, fixed: &BTreeSet<u64>) -> (Vec<(ExtentRef, u64)>, u64) {
         let mut extents: Vec<ExtentRef> = self.live.values().map(|live| live.extent).collect();
         extents.sort_unstable_by_key(|extent| extent.offset);
@@ -267,7 +270,7 @@ impl Space {
         (moves, end.max(stays))
     }
 
-    /// Takes a range out of the free space, or returns false if it is not all free.
+    /// Takes a range out of the free space, or returns false if it is not entirely free.
     pub(crate) fn take(&mut self, range: &Range<u64>) -> bool {
         let free = self.free.within(range) == [range.clone()];
         if free {
@@ -276,17 +279,17 @@ impl Space {
         free
     }
 
-    /// Gives back space that was allocated and that nobody can see.
+    /// Frees space that was allocated and is visible to nobody.
     pub(crate) fn release(&mut self, range: Range<u64>) {
         if !range.is_empty() {
             self.free.add(range);
         }
     }
 
-    /// Gives back space that no generation names but a reader with a pin of `generation` may see.
+    /// Puts unpublished space into limbo that a reader with a pin of `generation` may use.
     pub(crate) fn release_after_readers(&mut self, range: Range<u64>, generation: u64) {
         if !range.is_empty() {
-            self.limbo.push(Limbo {
+            self.limbo.push(LimboRange {
                 range,
                 named: generation..generation + 1,
                 synced: 0,
@@ -294,8 +297,8 @@ impl Space {
         }
     }
 
-    /// Makes free what neither a reader nor the superblock of the generation `synced` can see.
-    pub(crate) fn reclaim(&mut self, pins: &Pins, synced: u64) {
+    /// Frees limbo that neither a reader nor the superblock of generation `synced` can see.
+    pub(crate) fn reclaim(&mut self, pins: &PinnedRanges, synced: u64) {
         let (free, newest) = (&mut self.free, self.generation);
         self.limbo.retain(|limbo| {
             let wait = limbo.waits(newest, pins, synced);
@@ -306,16 +309,16 @@ impl Space {
         });
     }
 
-    /// How much [`reclaim`](Space::reclaim) would make free, in bytes and pieces.
-    pub(crate) fn reclaimable(&self, pins: &Pins, synced: u64) -> (u64, usize) {
+    /// Returns the bytes and the number of ranges that [`reclaim`](Space::reclaim) would free.
+    pub(crate) fn reclaimable(&self, pins: &PinnedRanges, synced: u64) -> (u64, usize) {
         let limbo = self.limbo.iter();
         let found = limbo.filter(|limbo| !limbo.waits(self.generation, pins, synced));
         found.fold((0, 0), |(bytes, pieces), limbo| (bytes + limbo.len(), pieces + 1))
     }
 
-    /// By how much less the file would have to grow for `len` bytes after a [`reclaim`](Space::reclaim), in bytes; all of
-    /// what is free then if it would not have to. Linear in the number of ranges.
-    pub(crate) fn helped(&self, len: u64, pins: &Pins, synced: u64) -> u64 {
+    /// Returns the number of bytes by which a [`reclaim`](Space::reclaim) would reduce the growth needed for `len`
+    /// bytes, or all reclaimable bytes if the file would not have to grow at all. Linear in the number of ranges.
+    pub(crate) fn helped(&self, len: u64, pins: &PinnedRanges, synced: u64) -> u64 {
         let mut after = Space {
             generation: self.generation,
             len: self.len,
@@ -333,21 +336,22 @@ impl Space {
         }
     }
 
-    /// Whether the newest generation names exactly this extent.
+    /// Returns true if the newest generation names exactly this extent.
     pub(crate) fn is_live(&self, extent: &ExtentRef) -> bool {
         self.live
             .get(&extent.offset)
             .is_some_and(|live| live.extent == *extent)
     }
 
-    /// Whether the newest generation names an extent that starts here.
+    /// Returns true if the newest generation names an extent that starts here.
     pub(crate) fn is_named(&self, offset: u64) -> bool {
         self.live.contains_key(&offset)
     }
 
-    /// The ranges of the limbo list for the directory of `generation`, the next, which names and drops these extents (but
-    /// for its own directory, of which no list speaks). `oldest` is the oldest generation that is pinned, or the newest if
-    /// there is none: what it names already is as old as can be. Linear in what is live or in limbo.
+    /// Returns the ranges of the limbo list for the directory of the next `generation`, which names and drops these
+    /// extents (except its own directory, which no list covers). `oldest` is the oldest pinned generation, or the
+    /// newest if there is none: extents that it names already count as old. Linear in the number of live and limbo
+    /// ranges.
     pub(crate) fn aged_ranges<'a>(
         &self,
         generation: u64,
@@ -355,7 +359,7 @@ impl Space {
         dropped: impl Iterator<Item = &'a ExtentRef>,
         oldest: u64,
     ) -> Vec<AgedRange> {
-        // By offset: the extent, and by how many names it gains.
+        // Maps an offset to the extent and the change of its number of names.
         let mut changes: BTreeMap<u64, (ExtentRef, isize)> = BTreeMap::new();
         let mut change = |extent: &ExtentRef, by| {
             if extent.len > 0 {
@@ -398,8 +402,8 @@ impl Space {
         ranges
     }
 
-    /// Follows a publish: `named` are the extents it names anew, `dropped` those it does not name any more. Space that
-    /// nothing names now goes to limbo, where the generation before still sees it.
+    /// Applies a publish: `named` are the extents that it newly names, `dropped` those that it no longer names. Space
+    /// without names goes to limbo, because the previous generation still names it.
     pub(crate) fn publish<'a>(
         &mut self,
         generation: u64,
@@ -410,9 +414,9 @@ impl Space {
         for extent in named.filter(|extent| extent.len > 0) {
             self.live
                 .entry(extent.offset)
-                // A log that stays where it is has another start.
+                // A log that stays in place has a new start.
                 .and_modify(|live| live.extent = *extent)
-                .or_insert(Live {
+                .or_insert(LiveExtent {
                     extent: *extent,
                     names: 0,
                     born: generation,
@@ -427,7 +431,7 @@ impl Space {
             if live.names == 0 {
                 let born = live.born;
                 self.live.remove(&extent.offset);
-                self.limbo.push(Limbo {
+                self.limbo.push(LimboRange {
                     range: extent.space(),
                     named: born..generation,
                     synced: generation,
@@ -438,7 +442,7 @@ impl Space {
 
     fn name(&mut self, extent: &ExtentRef, born: u64) {
         if extent.len > 0 {
-            let live = self.live.entry(extent.offset).or_insert(Live {
+            let live = self.live.entry(extent.offset).or_insert(LiveExtent {
                 extent: *extent,
                 names: 0,
                 born,

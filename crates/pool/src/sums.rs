@@ -1,8 +1,9 @@
-//! Checksums of the blocks of an extent, which stand behind it: how they are computed, stored and found.
+//! Block checksums that follow an extent: how they are computed, stored and found.
 //!
-//! An extent of more than [`SUMMED_FROM`] bytes is followed, at the next block, by *pages* of 4 KiB. Each holds the sums of
-//! [`SUMS_PER_PAGE`] blocks and a checksum of itself, seeded by the extent's checksum and the page's number: a block is verified
-//! by reading it and one page, however long the extent is, and a page of another extent is not taken for its own.
+//! An extent of more than [`SUMMED_FROM`] bytes is followed, at the next block, by *pages* of 4 KiB. Each holds the
+//! sums of [`SUMS_PER_PAGE`] blocks and a checksum of itself, seeded by the extent's checksum and the page's number. A
+//! block is verified by reading it and one page, however long the extent is, and a page of another extent is never
+//! mistaken for its own.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -11,7 +12,7 @@ use crate::layout::{BLOCK, SUMMED_FROM, SUMS_PER_PAGE, blocks};
 /// Bytes of a page that its own checksum covers.
 const COVERED: usize = SUMS_PER_PAGE as usize * 8;
 
-/// Bytes that the sums of an extent of `len` bytes take, whole blocks; 0 if it has none.
+/// Returns the bytes of whole blocks that the sums of an extent of `len` bytes take; 0 if it has none.
 pub(crate) fn space_of(len: u64) -> u64 {
     if len > SUMMED_FROM {
         len.div_ceil(BLOCK).div_ceil(SUMS_PER_PAGE) * BLOCK
@@ -20,11 +21,11 @@ pub(crate) fn space_of(len: u64) -> u64 {
     }
 }
 
-/// Computes the sums of bytes that arrive from front to back.
+/// Computes block checksums of bytes that arrive in order.
 #[derive(Debug, Default)]
 pub(crate) struct BlockSummer {
     sums: Vec<u64>,
-    /// The start of a block whose end has not arrived.
+    /// The beginning of an incomplete block.
     partial: Vec<u8>,
 }
 
@@ -45,7 +46,7 @@ impl BlockSummer {
         self.partial.extend_from_slice(rest);
     }
 
-    /// Returns one sum for each block; that of the last one covers its bytes up to the end of what has arrived.
+    /// Returns one checksum per block. The last one covers the bytes that have arrived.
     pub(crate) fn finish(mut self) -> Vec<u64> {
         if !self.partial.is_empty() {
             self.sums.push(xxh3_64(&self.partial));
@@ -54,7 +55,7 @@ impl BlockSummer {
     }
 }
 
-/// Returns the pages that hold these sums of an extent with this checksum.
+/// Encodes the checksums of an extent with this checksum as pages.
 pub(crate) fn encode(sums: &[u64], checksum: u64) -> Vec<u8> {
     let mut pages = Vec::with_capacity(sums.len().div_ceil(SUMS_PER_PAGE as usize) * BLOCK as usize);
     for (number, sums) in sums.chunks(SUMS_PER_PAGE as usize).enumerate() {
@@ -72,7 +73,7 @@ fn page_checksum(covered: &[u8], checksum: u64, number: u64) -> u64 {
     xxh3_64_with_seed(covered, checksum.wrapping_add(number))
 }
 
-/// The stored sums of an extent.
+/// The stored block checksums of an extent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockSums<'a> {
     pages: &'a [u8],
@@ -80,7 +81,7 @@ pub(crate) struct BlockSums<'a> {
 }
 
 impl<'a> BlockSums<'a> {
-    /// The pages in `space`, all bytes that an extent of `len` bytes with this checksum takes.
+    /// Finds the pages in `space`, which is all bytes that an extent of `len` bytes with this checksum occupies.
     pub(crate) fn of(space: &'a [u8], len: u64, checksum: u64) -> BlockSums<'a> {
         BlockSums {
             pages: space.get(blocks(len) as usize..).unwrap_or_default(),
@@ -88,12 +89,12 @@ impl<'a> BlockSums<'a> {
         }
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     pub(crate) fn pages(&self) -> u64 {
         self.pages.len() as u64 / BLOCK
     }
 
-    /// Where in the space of an extent of `len` bytes a page starts.
+    /// Returns the offset of a page in the space of an extent of `len` bytes.
     pub(crate) fn page_start(&self, len: u64, number: u64) -> u64 {
         blocks(len) + number * BLOCK
     }
@@ -103,7 +104,7 @@ impl<'a> BlockSums<'a> {
         self.pages.get(start..start.checked_add(BLOCK as usize)?)
     }
 
-    /// Whether a page matches its own checksum.
+    /// Returns true if a page matches its own checksum.
     pub(crate) fn is_sound(&self, number: u64) -> bool {
         self.page(number).is_some_and(|page| {
             let (covered, own) = page.split_at(COVERED);
@@ -111,7 +112,7 @@ impl<'a> BlockSums<'a> {
         })
     }
 
-    /// The sum of a block, from a page that is sound.
+    /// Returns the checksum of a block, stored in a page that must be sound.
     pub(crate) fn sum(&self, block: u64) -> Option<u64> {
         let page = self.page(block / SUMS_PER_PAGE)?;
         let at = (block % SUMS_PER_PAGE) as usize * 8;

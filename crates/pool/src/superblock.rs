@@ -1,9 +1,9 @@
 //! The four copies of the superblock: reading, choosing, writing.
 //!
-//! A publish overwrites the older of copies 0 and 1, a sync the older of copies 2 and 3, so that a torn write never hits
-//! the copy that is needed if it fails. A copy counts if its checksum is right; the newest generation among all four is
-//! the pool's, and of several copies of it the one with the shortest length counts. Magic, version and checksum keep
-//! their places in every version of the format.
+//! A publish overwrites the older of copies 0 and 1, a sync the older of copies 2 and 3, so that a torn write never
+//! hits the copy that is needed if the write fails. A copy counts if its checksum matches. The newest generation among
+//! all four is the pool's; of several copies of it, the one with the shortest file length counts. Magic, version and
+//! checksum keep their offsets in every version of the format.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -13,20 +13,20 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, in_bounds};
 use crate::features::Features;
 use crate::layout::{
     DATA_START, FORMAT_VERSION, FORMAT_WITH_LOGS, FORMAT_WITH_SLABS, FORMAT_WITHOUT_LOGS, MAGIC, SLOT_SIZE,
     SLOTS, SUPERBLOCK_SUMMED, Superblock, checksum,
 };
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, in_bounds};
 
-/// How often both publish copies may be found torn before they count as damaged: a writer in another process may have
-/// published twice while they were read.
+/// Attempts to read the publish copies before both count as damaged: a writer in another process may publish twice
+/// during a read, so both can appear torn.
 const READS: usize = 100;
 
 impl Superblock {
-    /// The superblock of a publish, not yet summed.
+    /// Creates the superblock of a publish, without its checksum.
     pub(crate) fn new(
         version: u32,
         uuid: [u8; 16],
@@ -62,7 +62,7 @@ impl Superblock {
         )
     }
 
-    /// Whether the generation names logs or slabs, which change without a publish.
+    /// Returns true if the generation names logs or slabs, which change without a publish.
     pub(crate) fn has_logs(&self) -> bool {
         match self.version.get() {
             FORMAT_WITHOUT_LOGS => false,
@@ -71,7 +71,7 @@ impl Superblock {
         }
     }
 
-    /// Whether power loss cannot harm the generation: its publish or a sync has made it durable.
+    /// Returns true if the generation survives power loss because its publish or a sync has made it durable.
     pub(crate) fn is_synced(&self) -> bool {
         self.synced_generation == self.generation
     }
@@ -86,57 +86,57 @@ impl Superblock {
         medium.store(slot_offset(slot), self.as_bytes());
     }
 
-    /// Stores the superblock to a copy and flushes it; a fence makes it durable.
+    /// Stores the superblock to a copy and flushes it; the next fence makes it durable.
     pub(crate) fn write(self, medium: &Medium, slot: usize) {
         self.store(medium, slot);
         medium.flush(slot_offset(slot), size_of::<Superblock>() as u64);
     }
 }
 
-/// What one copy holds.
+/// The content of one copy.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Slot {
+pub(crate) enum SuperblockCopy {
     /// Never written.
     Empty,
-    /// A superblock of a version of the format that is known.
+    /// A superblock of a known format version.
     Valid(Superblock),
     /// A superblock of a newer version.
     Newer(u32),
-    /// A superblock once, torn or damaged.
+    /// A superblock that is torn or damaged.
     Damaged,
-    /// Nothing that was ever a superblock.
+    /// Bytes that never were a superblock.
     Foreign,
 }
 
-/// All copies.
+/// All copies of the superblock.
 #[derive(Debug)]
-pub(crate) struct Slots([Slot; SLOTS]);
+pub(crate) struct SuperblockCopies([SuperblockCopy; SLOTS]);
 
-impl Slots {
-    pub(crate) fn read(medium: &Medium) -> Slots {
-        Slots(std::array::from_fn(|slot| read_slot(medium, slot)))
+impl SuperblockCopies {
+    pub(crate) fn read(medium: &Medium) -> SuperblockCopies {
+        SuperblockCopies(std::array::from_fn(|slot| read_slot(medium, slot)))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SuperblockCopy> {
         self.0.iter()
     }
 
-    /// All valid copies with where they are.
+    /// Returns all valid copies with their indexes.
     pub(crate) fn valid(&self) -> impl Iterator<Item = (usize, &Superblock)> {
         self.0.iter().enumerate().filter_map(|(index, slot)| match slot {
-            Slot::Valid(superblock) => Some((index, superblock)),
+            SuperblockCopy::Valid(superblock) => Some((index, superblock)),
             _ => None,
         })
     }
 
-    /// The features of all generations that some copy leads to.
+    /// Returns the union of the features of all generations that a copy leads to.
     pub(crate) fn features(&self) -> Features {
         self.valid().fold(Features::NONE, |all, (_, superblock)| {
             all | Features::of(superblock)
         })
     }
 
-    /// The newest generation that power loss cannot harm; 0 if there is none.
+    /// Returns the newest generation that survives power loss, or 0 if there is none.
     pub(crate) fn synced_generation(&self) -> u64 {
         let synced = self.valid().filter(|(_, superblock)| superblock.is_synced());
         synced
@@ -145,7 +145,7 @@ impl Slots {
             .unwrap_or(0)
     }
 
-    /// The newest generation a sync has written; 0 if there is none.
+    /// Returns the newest generation that a sync has written, or 0 if there is none.
     pub(crate) fn sync_copy_generation(&self) -> u64 {
         self.valid()
             .filter(|(slot, _)| *slot >= 2)
@@ -154,19 +154,19 @@ impl Slots {
             .unwrap_or(0)
     }
 
-    /// The copy that the next publish writes: the damaged or older one.
+    /// Returns the index of the copy that the next publish writes: the damaged or older one.
     pub(crate) fn publish_target(&self) -> usize {
         self.older(0) ^ usize::from(made(Mistake::OverwriteNewest))
     }
 
-    /// The copy that the next sync writes.
+    /// Returns the index of the copy that the next sync writes.
     pub(crate) fn sync_target(&self) -> usize {
         self.older(2)
     }
 
     fn older(&self, first: usize) -> usize {
         let generation = |slot: usize| match &self.0[slot] {
-            Slot::Valid(superblock) => superblock.generation.get(),
+            SuperblockCopy::Valid(superblock) => superblock.generation.get(),
             _ => 0,
         };
         if generation(first) <= generation(first + 1) {
@@ -177,7 +177,7 @@ impl Slots {
     }
 }
 
-/// The newest superblock of the pool. Fine beside a publish.
+/// Reads the newest superblock of the pool. Can run beside a publish.
 ///
 /// # Errors
 /// [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`], [`PoolError::NewerFormat`],
@@ -186,16 +186,16 @@ pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, Po
     if medium.len() < DATA_START {
         return Err(too_short(medium, path));
     }
-    let mut slots = Slots::read(medium);
+    let mut slots = SuperblockCopies::read(medium);
     for _ in 1..READS {
         if slots.valid().any(|(slot, _)| slot < 2) {
             break;
         }
         std::thread::yield_now();
-        slots = Slots::read(medium);
+        slots = SuperblockCopies::read(medium);
     }
     for slot in slots.iter() {
-        if let Slot::Newer(found) = *slot {
+        if let SuperblockCopy::Newer(found) = *slot {
             return Err(PoolError::NewerFormat {
                 path: path.to_owned(),
                 found,
@@ -205,24 +205,26 @@ pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, Po
     }
     slots.features().check_readable(path)?;
     if !slots.valid().any(|(slot, _)| slot < 2) {
-        return Err(if slots.iter().all(|slot| matches!(slot, Slot::Empty)) {
-            PoolError::NotAPool {
-                path: path.to_owned(),
-                reason: "it is empty",
-            }
-        } else if slots
-            .iter()
-            .all(|slot| matches!(slot, Slot::Empty | Slot::Foreign))
-        {
-            PoolError::NotAPool {
-                path: path.to_owned(),
-                reason: "it does not start like a pool",
-            }
-        } else {
-            PoolError::DamagedSuperblock {
-                path: path.to_owned(),
-            }
-        });
+        return Err(
+            if slots.iter().all(|slot| matches!(slot, SuperblockCopy::Empty)) {
+                PoolError::NotAPool {
+                    path: path.to_owned(),
+                    reason: "it is empty",
+                }
+            } else if slots
+                .iter()
+                .all(|slot| matches!(slot, SuperblockCopy::Empty | SuperblockCopy::Foreign))
+            {
+                PoolError::NotAPool {
+                    path: path.to_owned(),
+                    reason: "it does not start like a pool",
+                }
+            } else {
+                PoolError::DamagedSuperblock {
+                    path: path.to_owned(),
+                }
+            },
+        );
     }
     let newest = slots
         .valid()
@@ -235,7 +237,7 @@ pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, Po
     Ok(newest)
 }
 
-/// Makes sure that the medium has all that the superblock's generation names.
+/// Checks that the medium is long enough for everything that the superblock's generation names.
 ///
 /// # Errors
 /// [`PoolError::Truncated`], [`PoolError::DamagedDirectory`].
@@ -291,12 +293,12 @@ fn slot_offset(slot: usize) -> u64 {
     slot as u64 * SLOT_SIZE
 }
 
-fn read_slot(medium: &Medium, slot: usize) -> Slot {
+fn read_slot(medium: &Medium, slot: usize) -> SuperblockCopy {
     let mut superblock = Superblock::new_zeroed();
     medium.load(slot_offset(slot), superblock.as_mut_bytes());
     if superblock.magic != MAGIC {
         let empty = superblock.as_bytes().iter().all(|byte| *byte == 0);
-        // A damaged magic is told from a foreign file by the checksum of the rest.
+        // The checksum of the rest distinguishes a damaged magic from a foreign file.
         let damaged = Superblock {
             magic: MAGIC,
             ..superblock
@@ -304,19 +306,19 @@ fn read_slot(medium: &Medium, slot: usize) -> Slot {
         .sum()
             == superblock.checksum.get();
         return if empty {
-            Slot::Empty
+            SuperblockCopy::Empty
         } else if damaged {
-            Slot::Damaged
+            SuperblockCopy::Damaged
         } else {
-            Slot::Foreign
+            SuperblockCopy::Foreign
         };
     }
     if superblock.sum() != superblock.checksum.get() {
-        return Slot::Damaged;
+        return SuperblockCopy::Damaged;
     }
     match superblock.version.get() {
-        FORMAT_WITHOUT_LOGS..=FORMAT_VERSION => Slot::Valid(superblock),
-        newer if newer > FORMAT_VERSION => Slot::Newer(newer),
-        _ => Slot::Damaged,
+        FORMAT_WITHOUT_LOGS..=FORMAT_VERSION => SuperblockCopy::Valid(superblock),
+        newer if newer > FORMAT_VERSION => SuperblockCopy::Newer(newer),
+        _ => SuperblockCopy::Damaged,
     }
 }

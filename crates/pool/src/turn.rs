@@ -1,9 +1,9 @@
-//! Whose turn it is to write: one transaction of a handle at a time, and how others wait for it.
+//! Exclusion of writers within a handle, and waiting for it: one transaction at a time.
 //!
-//! Invariant: while a `Turn` lives, its handle is `busy` and has the writer's lock.
+//! Invariant: while a [`WriteTurn`] lives, its handle is `busy` and holds the writer's lock.
 //!
-//! `begin` fails at once if another transaction is open, `begin_wait` waits: for this handle to be notified,
-//! for other handles by polling at most 5 ms apart.
+//! `begin` fails immediately if another transaction is open. `begin_wait` waits: for this handle by notification, for
+//! other handles by polling at most 5 ms apart.
 
 use std::sync::{Arc, PoisonError};
 use std::thread;
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 
 use crate::PoolError;
 use crate::access::WriterLock;
-use crate::pool::Inner;
+use crate::pool::PoolInner;
 use crate::txn::Txn;
 
-/// How long to wait before the first and, at most, before any later look at a lock of another handle.
+/// The first and the longest pause between two attempts to take the lock that another handle holds.
 const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(5);
 
-/// That a handle's one transaction is running.
-pub(crate) struct Turn(Arc<Inner>);
+/// The exclusive right of a handle's running transaction.
+pub(crate) struct WriteTurn(Arc<PoolInner>);
 
-impl Turn {
-    /// Takes the writer's lock, or finds that this handle still has it.
-    pub(crate) fn take(inner: &Arc<Inner>) -> Result<(Turn, Arc<WriterLock>), PoolError> {
+impl WriteTurn {
+    /// Takes the writer's lock, or reuses it if this handle still holds it.
+    pub(crate) fn take(inner: &Arc<PoolInner>) -> Result<(WriteTurn, Arc<WriterLock>), PoolError> {
         let mut writer = inner.writer();
         if writer.busy {
             return Err(PoolError::Locked {
@@ -44,11 +44,11 @@ impl Turn {
         writer.lock = Arc::downgrade(&lock);
         writer.busy = true;
         drop(writer);
-        Ok((Turn(Arc::clone(inner)), lock))
+        Ok((WriteTurn(Arc::clone(inner)), lock))
     }
 }
 
-impl Drop for Turn {
+impl Drop for WriteTurn {
     fn drop(&mut self) {
         self.0.writer().busy = false;
         self.0.turn_over.notify_all();
@@ -56,8 +56,8 @@ impl Drop for Turn {
 }
 
 impl Txn {
-    /// As [`Pool::begin_wait`](crate::Pool::begin_wait).
-    pub(crate) fn begin_wait(inner: &Arc<Inner>, timeout: Duration) -> Result<Txn, PoolError> {
+    /// Implements [`Pool::begin_wait`](crate::Pool::begin_wait).
+    pub(crate) fn begin_wait(inner: &Arc<PoolInner>, timeout: Duration) -> Result<Txn, PoolError> {
         let start = Instant::now();
         let mut pause = SHORTEST;
         loop {
@@ -73,9 +73,9 @@ impl Txn {
     }
 }
 
-impl Inner {
-    /// Waits for the end of this handle's transaction, at most for the time that is left; if it has none, another handle
-    /// has the lock, which tells nobody when it lets go: then for the time of a pause.
+impl PoolInner {
+    /// Waits for the end of this handle's transaction, at most for the time `left`. If it has none, another handle
+    /// holds the lock and cannot notify this one, so sleeps for `pause`.
     fn wait_for_turn(&self, pause: Duration, left: Duration) {
         let writer = self.writer();
         if writer.busy {

@@ -1,11 +1,11 @@
-//! The one writer: [`Txn`].
+//! The writing transaction: [`Txn`].
 //!
-//! Invariants: what is stored before a publish goes to space that no generation names and no reader can see; it is
-//! durable before the superblock that names it is stored; of the two superblocks that publishes write, the older one is
-//! overwritten. So at any moment a crash leaves the generation before, or the new one, whole.
+//! Invariants: everything stored before a publish goes to space that no generation names and no reader can see. It is
+//! durable before the superblock that names it is stored. Of the two superblocks that publishes write, the older one is
+//! overwritten. So at any moment a crash leaves either the previous or the new generation, complete.
 //!
 //! A transaction owns its lock and its base snapshot and can be shared by threads. Space that an
-//! [`ExtentBytes`](crate::ExtentBytes) of it still reads is not given back when it ends.
+//! [`ExtentBytes`](crate::ExtentBytes) of it still reads is not released when it ends.
 #![allow(
     unsafe_code,
     reason = "vouches for extents that the transaction has finished or the pool has published"
@@ -23,65 +23,66 @@ use halocline_media::{Medium, MediumKind};
 use crate::PoolError;
 use crate::access::{SlabLock, WriterLock};
 use crate::bytes::ExtentBytes;
-use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode, encoded_len};
+use crate::directory::{Directory, ObjectMap, ObjectRecord, encode, encoded_len};
 use crate::features::Features;
 use crate::layout::{DATA_START, FORMAT_VERSION, MAX_META, MAX_NAME, Superblock, blocks, checksum};
 use crate::limbo::{AgedRange, LimboList};
 use crate::mistake::{Mistake, made};
-use crate::pool::Inner;
-use crate::snapshot::{Object, Pinned};
+use crate::object::{ExtentRef, ObjectKind};
+use crate::pool::PoolInner;
+use crate::snapshot::{Object, PinnedGeneration};
 use crate::sums;
-use crate::superblock::Slots;
-use crate::turn::Turn;
+use crate::superblock::SuperblockCopies;
+use crate::turn::WriteTurn;
 use crate::verify::VerifiedReads;
-use crate::writer::{ExtentWriter, Scratch};
+use crate::writer::{ExtentWriter, ScratchExtent};
 
-/// A transaction: writes extents, puts and removes objects, and publishes all of it at once by [`commit`](Txn::commit).
-/// Dropped without that, it leaves no trace.
+/// A transaction: writes extents, puts and removes objects, and publishes all changes atomically by
+/// [`commit`](Txn::commit). Dropping it discards them.
 ///
 /// Threads may share it: any number of [`ExtentWriter`]s can be in use at a time. Readers see nothing of it before the
 /// commit.
 pub struct Txn {
-    pub(crate) inner: Arc<Inner>,
-    base: Arc<Pinned>,
+    pub(crate) inner: Arc<PoolInner>,
+    base: Arc<PinnedGeneration>,
     superblock: Superblock,
-    state: Mutex<State>,
+    state: Mutex<TxnState>,
     /// The thread whose fences the commit relies on.
     thread: ThreadId,
-    /// What is stored may be made of anything that is read meanwhile.
+    /// Keeps verification on, because what is stored may derive from anything read meanwhile.
     _verified: VerifiedReads,
-    // Last, so that all else is done when they go.
+    // Declared last, so that the lock is released after everything else is dropped.
     lock: Arc<WriterLock>,
-    _turn: Turn,
+    _turn: WriteTurn,
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
-    /// Those of the base, or a copy as soon as there is a change.
-    pub(crate) objects: Arc<Objects>,
+pub(crate) struct TxnState {
+    /// The objects of the base, or a copy after the first change.
+    pub(crate) objects: Arc<ObjectMap>,
     pub(crate) changed: BTreeSet<Arc<str>>,
-    /// Space that is taken: by offset, the bytes.
+    /// Reserved space: offset to length.
     reserved: HashMap<u64, u64>,
     finished: HashMap<u64, ExtentRef>,
     /// Locks of slabs that it removes or replaces.
     slabs: Vec<SlabLock>,
-    /// What the generation it publishes will need: the base's and what was [required](Txn::require).
+    /// Features of the generation to publish: those of the base and those [required](Txn::require).
     features: Features,
-    /// Records with which logs of the next generation begin, by the offsets of their extents.
+    /// Initial records of logs of the next generation, by the offsets of their extents.
     pub(crate) first_records: BTreeMap<u64, Vec<Vec<u8>>>,
-    /// Logs stay as they are, with all records: these say nothing of what the transaction changes.
+    /// True if logs stay unchanged with all records, which do not concern what the transaction changes.
     pub(crate) keeps_logs: bool,
-    /// A generation is published even if no object has changed.
+    /// True if a generation is published even if no object has changed.
     pub(crate) republishes: bool,
 }
 
 /// The objects that a publish changes.
-struct Changes {
-    named: Vec<Arc<Record>>,
-    dropped: Vec<Arc<Record>>,
+struct TxnChanges {
+    named: Vec<Arc<ObjectRecord>>,
+    dropped: Vec<Arc<ObjectRecord>>,
 }
 
-impl Changes {
+impl TxnChanges {
     fn named(&self) -> impl Iterator<Item = &ExtentRef> {
         self.named.iter().flat_map(|record| record.extents.iter())
     }
@@ -91,9 +92,9 @@ impl Changes {
     }
 }
 
-impl State {
-    /// Creates or extends a slab, and nothing else.
-    pub(crate) fn put_slab(&mut self, name: &str, record: Record) {
+impl TxnState {
+    /// Creates or extends a slab, which must be the transaction's only change.
+    pub(crate) fn put_slab(&mut self, name: &str, record: ObjectRecord) {
         debug_assert!(self.changed.is_empty(), "a transaction of its own");
         let name: Arc<str> = name.into();
         Arc::make_mut(&mut self.objects).insert(Arc::clone(&name), Arc::new(record));
@@ -101,8 +102,8 @@ impl State {
         self.keeps_logs = true;
     }
 
-    /// Replaces the record of an object, of which only the places of its extents are others.
-    pub(crate) fn put_moved(&mut self, name: Arc<str>, record: Arc<Record>) {
+    /// Replaces the record of an object whose extents have only been relocated.
+    pub(crate) fn put_moved(&mut self, name: Arc<str>, record: Arc<ObjectRecord>) {
         if record.extents.iter().any(|extent| extent.sums) {
             self.features = self.features | Features::BLOCK_SUMS;
         }
@@ -112,22 +113,23 @@ impl State {
 }
 
 impl Txn {
-    pub(crate) fn begin(inner: &Arc<Inner>) -> Result<Txn, PoolError> {
+    pub(crate) fn begin(inner: &Arc<PoolInner>) -> Result<Txn, PoolError> {
         inner.writable()?;
-        let (turn, lock) = Turn::take(inner)?;
+        let (turn, lock) = WriteTurn::take(inner)?;
         if inner.failed.load(Ordering::Acquire) {
+            // Check that the medium still works: the fence fails if it has latched an error.
             inner.medium.fence()?;
             inner.failed.store(false, Ordering::Release);
         }
         inner.access.check_place()?;
         let len = inner.medium.refresh()?;
         let (superblock, base) = inner.pin_newest()?;
-        Slots::read(&inner.medium)
+        SuperblockCopies::read(&inner.medium)
             .features()
             .check_writable(&inner.path)?;
         inner.adopt(&superblock, base.directory(), len)?;
         let objects = Arc::clone(&base.directory().objects);
-        let state = State {
+        let state = TxnState {
             objects,
             changed: BTreeSet::new(),
             reserved: HashMap::new(),
@@ -150,18 +152,18 @@ impl Txn {
         })
     }
 
-    /// What the pool lies on.
+    /// Returns the kind of the medium.
     pub fn kind(&self) -> MediumKind {
         self.inner.medium.kind()
     }
 
-    /// The generation this transaction builds on.
+    /// Returns the generation that this transaction is based on.
     pub fn base_generation(&self) -> u64 {
         self.base.directory().generation
     }
 
-    /// Space for an extent of at most `max_len` bytes. What is not used goes back when it is finished, all of it if it is
-    /// dropped unfinished.
+    /// Allocates space for an extent of at most `max_len` bytes. The unused part is released when the extent is
+    /// finished, all of it if the writer is dropped.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
@@ -170,23 +172,23 @@ impl Txn {
         Ok(ExtentWriter::new(self, self.reserve(space)?, max_len))
     }
 
-    /// Space of the pool for `len` bytes that are needed only while the transaction runs: to spill what does not fit the
-    /// memory budget.
+    /// Allocates `len` bytes of temporary space in the pool, for data that does not fit the memory budget. It is
+    /// released with the transaction at the latest.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
-    pub fn scratch(&self, len: u64) -> Result<Scratch<'_>, PoolError> {
-        Ok(Scratch::new(self, self.reserve(len)?, len))
+    pub fn scratch(&self, len: u64) -> Result<ScratchExtent<'_>, PoolError> {
+        Ok(ScratchExtent::new(self, self.reserve(len)?, len))
     }
 
     /// Creates or replaces an object. Its extents are any that this transaction has finished or that a published object
     /// names (to keep, share or rename them).
     ///
     /// # Errors
-    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`], [`PoolError::UnknownExtent`],
-    /// [`PoolError::IsALog`] for a log, which [`put_log`](Txn::put_log) makes, [`PoolError::IsASlab`] for a slab, which
-    /// [`Pool::create_slab`](crate::Pool::create_slab) makes, [`PoolError::SlabInUse`] if it would replace a slab that is
-    /// open; the transaction stays as it was.
+    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`],
+    /// [`PoolError::UnknownExtent`], [`PoolError::IsALog`] for a log (use [`put_log`](Txn::put_log)),
+    /// [`PoolError::IsASlab`] for a slab (use [`Pool::create_slab`](crate::Pool::create_slab)),
+    /// [`PoolError::SlabInUse`] if it would replace an open slab. The transaction is unchanged.
     pub fn put(
         &self,
         name: &str,
@@ -225,16 +227,16 @@ impl Txn {
         let name: Arc<str> = name.into();
         Arc::make_mut(&mut state.objects).insert(
             Arc::clone(&name),
-            Arc::new(Record::new(kind, meta.into(), extents.into())),
+            Arc::new(ObjectRecord::new(kind, meta.into(), extents.into())),
         );
         state.changed.insert(name);
         Ok(())
     }
 
-    /// Removes an object. Snapshots keep it; its space is used again when none of them is left.
+    /// Removes an object. Snapshots keep it; its space is reused when none of them is left.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchObject`], [`PoolError::SlabInUse`] for a slab that is open.
+    /// [`PoolError::NoSuchObject`], [`PoolError::SlabInUse`] for an open slab.
     pub fn remove(&self, name: &str) -> Result<(), PoolError> {
         let mut state = self.state();
         self.lock_slab(&mut state, name)?;
@@ -248,7 +250,7 @@ impl Txn {
         Ok(())
     }
 
-    /// The object of this name as the transaction has it.
+    /// Returns the object of this name as this transaction sees it.
     pub fn get(&self, name: &str) -> Option<Object> {
         let state = self.state();
         let (name, record) = state.objects.get_key_value(name)?;
@@ -259,17 +261,17 @@ impl Txn {
         ))
     }
 
-    /// All objects as the transaction has them, in the order of their names.
+    /// Returns all objects as this transaction sees them, in the order of their names.
     pub fn objects(&self) -> Vec<Object> {
         let state = self.state();
-        let object = |(name, record): (&Arc<str>, &Arc<Record>)| {
+        let object = |(name, record): (&Arc<str>, &Arc<ObjectRecord>)| {
             Object::new(Arc::clone(&self.base), Arc::clone(name), Arc::clone(record))
         };
         state.objects.iter().map(object).collect()
     }
 
-    /// The bytes of an extent that this transaction has finished or that is published. They stay as they are while the
-    /// result lives, even if the transaction is rolled back; until then no other handle can write, as if it still ran.
+    /// Returns the bytes of an extent that this transaction has finished or that is published. They stay unchanged
+    /// while the result lives, even if the transaction is rolled back; until then no other handle can write.
     ///
     /// # Errors
     /// [`PoolError::UnknownExtent`].
@@ -282,15 +284,16 @@ impl Txn {
         Ok(unsafe { ExtentBytes::new(Arc::clone(&self.base), extent, known) })
     }
 
-    /// Publishes everything at once; returns the new generation. Without any change, nothing is published and the
-    /// generation is that of before.
+    /// Publishes all changes atomically; returns the new generation. Without changes, nothing is published and the base
+    /// generation is returned.
     ///
-    /// When this returns, the generation survives the death of the process; it survives power loss if fences on this
-    /// medium do ([`Medium::fence_is_durable`]), or else from the next [`Pool::sync`](crate::Pool::sync) on.
+    /// When this returns, the generation survives the death of the process. It survives power loss if fences on this
+    /// medium do ([`Medium::fence_is_durable`]), otherwise from the next [`Pool::sync`](crate::Pool::sync) on.
     ///
     /// # Errors
-    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::DamagedLog`], [`PoolError::Media`]. The transaction is rolled back. After a failed write, whether it is
-    /// published may be unknown until the pool is opened again; what was published before is safe in any case.
+    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::DamagedLog`], [`PoolError::Media`]. The
+    /// transaction is rolled back. After a failed write it may be unknown whether the generation is published until the
+    /// pool is opened again; what was published before is safe in any case.
     pub fn commit(self) -> Result<u64, PoolError> {
         if self.state().changed.is_empty() && !self.state().republishes {
             return Ok(self.base_generation());
@@ -305,7 +308,7 @@ impl Txn {
         let len = encoded_len(&state.objects);
         drop(state);
         let oldest = inner.tidy()?.oldest().unwrap_or(self.base_generation());
-        // To make room for the directory may free some of the limbo, but adds nothing to it.
+        // Allocating the directory may free some of the limbo but adds nothing to it, so this is an upper bound.
         let most = LimboList::encoded_len(self.aged_ranges(&changes, generation, oldest).len());
         let offset = self.reserve((len + most) as u64)?;
         let limbo = LimboList::new(
@@ -318,15 +321,16 @@ impl Txn {
         medium.store(offset, &bytes);
         medium.flush(offset, directory.len);
         if thread::current().id() != self.thread {
-            // The fence below is not that of the thread that flushed these.
+            // The fence below belongs to this thread and does not cover flushes of the thread that wrote these.
             self.state()
                 .finished
                 .values()
                 .for_each(|extent| medium.flush(extent.offset, extent.space().end - extent.offset));
         }
+        // Everything that the new superblock names must be durable before the superblock is stored.
         medium.fence()?;
         if let Err(error) = self.publish(features, generation, &directory) {
-            // Whether the superblock is durable is unknown: nothing may be written to what it names.
+            // It is unknown whether the superblock is durable, so nothing may be written to the space that it names.
             inner.failed.store(true, Ordering::Release);
             if let Some(space) = &mut inner.writer().space {
                 space.spoil();
@@ -334,24 +338,25 @@ impl Txn {
             return Err(error);
         }
         self.settle(generation, directory, &changes, features, limbo);
+        // Acknowledge only what can be found again under the path of the file.
         inner.access.check_place()?;
         Ok(generation)
     }
 
-    /// The records of changed objects as they will be, and as the base has them.
-    fn changes(&self, state: &State) -> Changes {
-        let records = |objects: &Objects| -> Vec<Arc<Record>> {
+    /// Returns the records of changed objects, new and old.
+    fn changes(&self, state: &TxnState) -> TxnChanges {
+        let records = |objects: &ObjectMap| -> Vec<Arc<ObjectRecord>> {
             let changed = state.changed.iter();
             changed.filter_map(|name| objects.get(name).cloned()).collect()
         };
-        Changes {
+        TxnChanges {
             named: records(&state.objects),
             dropped: records(&self.base.directory().objects),
         }
     }
 
-    /// What a limbo list for the next generation has to say.
-    fn aged_ranges(&self, changes: &Changes, generation: u64, oldest: u64) -> Vec<AgedRange> {
+    /// Returns the ranges of a limbo list for the next generation.
+    fn aged_ranges(&self, changes: &TxnChanges, generation: u64, oldest: u64) -> Vec<AgedRange> {
         let writer = self.inner.writer();
         let Some(space) = &writer.space else {
             return Vec::new();
@@ -360,11 +365,11 @@ impl Txn {
         space.aged_ranges(generation, changes.named(), dropped, oldest)
     }
 
-    /// The switch: stores the new superblock over the older copy and makes it durable.
+    /// Stores the new superblock over the older copy and makes it durable, which publishes the generation.
     fn publish(&self, features: Features, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
         let inner = &*self.inner;
         let medium = &inner.medium;
-        let slots = Slots::read(medium);
+        let slots = SuperblockCopies::read(medium);
         let mut superblock = Superblock::new(
             FORMAT_VERSION,
             self.superblock.uuid,
@@ -375,6 +380,7 @@ impl Txn {
         );
         features.store(&mut superblock);
         let durable = medium.fence_is_durable();
+        // Where fences are not durable, the superblock may only vouch for what the last sync has written.
         superblock.synced_generation = if durable {
             generation
         } else {
@@ -389,12 +395,12 @@ impl Txn {
         Ok(())
     }
 
-    /// Follows the publish in memory.
+    /// Updates the state in memory after a publish.
     fn settle(
         &self,
         generation: u64,
         directory: ExtentRef,
-        changes: &Changes,
+        changes: &TxnChanges,
         features: Features,
         limbo: LimboList,
     ) {
@@ -415,7 +421,7 @@ impl Txn {
         });
     }
 
-    /// Takes space for this transaction. Empty extents need none.
+    /// Allocates space for this transaction. Empty extents need none.
     pub(crate) fn reserve(&self, len: u64) -> Result<u64, PoolError> {
         if len == 0 {
             return Ok(DATA_START);
@@ -425,7 +431,7 @@ impl Txn {
         Ok(offset)
     }
 
-    /// Takes this space for the transaction, in whole blocks, or returns false if a part of it is not free.
+    /// Allocates this range for the transaction, in whole blocks, or returns false if a part of it is not free.
     pub(crate) fn reserve_at(&self, range: Range<u64>) -> Result<bool, PoolError> {
         let taken = self.inner.allocate_at(range.clone())?;
         if taken {
@@ -434,7 +440,7 @@ impl Txn {
         Ok(taken)
     }
 
-    /// Gives back the end of what was reserved at `offset`, all but the blocks of `len` bytes of it.
+    /// Releases the end of the space reserved at `offset`, except the blocks of its first `len` bytes.
     pub(crate) fn trim(&self, offset: u64, len: u64) {
         let keep = blocks(len);
         let mut state = self.state();
@@ -452,10 +458,10 @@ impl Txn {
         }
     }
 
-    /// Takes note of an extent whose bytes are stored and flushed.
+    /// Records an extent whose bytes are stored and flushed.
     pub(crate) fn finished(&self, extent: ExtentRef) -> Result<(), PoolError> {
         if thread::current().id() != self.thread {
-            // The commit's fence is that of another thread, and does not wait for what this one has flushed.
+            // The commit's fence belongs to another thread and does not cover this one's flushes.
             self.inner.medium.fence()?;
         }
         if extent.len > 0 {
@@ -465,7 +471,7 @@ impl Txn {
         Ok(())
     }
 
-    fn check_known(&self, state: &State, object: &str, extent: &ExtentRef) -> Result<(), PoolError> {
+    fn check_known(&self, state: &TxnState, object: &str, extent: &ExtentRef) -> Result<(), PoolError> {
         let finished = || state.finished.get(&extent.offset) == Some(extent);
         let published = || {
             self.inner
@@ -488,8 +494,8 @@ impl Txn {
         })
     }
 
-    /// If this is the name of a slab, sees to it that nobody has it open until the transaction ends.
-    pub(crate) fn lock_slab(&self, state: &mut State, name: &str) -> Result<(), PoolError> {
+    /// Locks the slab of this name, if there is one, so that nobody has it open until the transaction ends.
+    pub(crate) fn lock_slab(&self, state: &mut TxnState, name: &str) -> Result<(), PoolError> {
         let Some(record) = state.objects.get(name) else {
             return Ok(());
         };
@@ -508,14 +514,14 @@ impl Txn {
         Ok(())
     }
 
-    /// Has the generation that this transaction publishes carry features, which it keeps if its base has them.
+    /// Adds features to those of the generation that this transaction publishes.
     pub(crate) fn require(&self, features: Features) {
         let mut state = self.state();
         state.features = state.features | features;
     }
 
-    /// What it builds on.
-    pub(crate) fn base(&self) -> &Pinned {
+    /// Returns the base generation.
+    pub(crate) fn base(&self) -> &PinnedGeneration {
         &self.base
     }
 
@@ -523,14 +529,15 @@ impl Txn {
         &self.inner.medium
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, TxnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Txn {
-    /// Gives back what is reserved and not published: at once, or, if someone still reads it, when the next generation
-    /// is there and nobody has this one any more. Until then other handles cannot write: they would take it for free.
+    /// Releases reserved and unpublished space: immediately or, if it is still being read, when the next generation is
+    /// published and this one is no longer pinned. Until then other handles cannot write, because they would consider
+    /// the space free.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let generation = self.base.directory().generation;
@@ -576,7 +583,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), PoolError> {
         });
     }
     if name.chars().any(char::is_control) {
-        return invalid("it holds control characters");
+        return invalid("it contains control characters");
     }
     Ok(())
 }

@@ -1,38 +1,37 @@
-//! Logs in a transaction: appending to those of its base generation, naming empty ones for the next.
+//! Logs in a transaction: appending to those of its base generation, creating empty ones for the next.
 //!
-//! Invariants: the records in a log of a generation that is published are those it was named with. An extent that holds
-//! records of the base is not the next generation's log; one that holds none may be, under another start (see
-//! [`crate::log`]), unless that overwrites the count of a generation that is read or that power loss may bring back.
-//! Nothing is published in place of a damaged log.
+//! Invariants: a published generation's log contains the records that it was created with. An extent that holds records
+//! of the base does not become the next generation's log. One without records may, under another start (see
+//! [`crate::log`]), unless that overwrites the count of a generation that is being read or that power loss may bring
+//! back. Nothing is published in place of a damaged log.
 //!
-//! Storing a record and making it durable are two calls (`log_store`, `log_persist`). The second needs no
-//! transaction; of the threads that call it at the same time, one flushes and fences for all. Between the
-//! two, a record is visible, and after a crash it is there or not, together with all records stored behind
-//! it.
+//! Storing a record and making it durable are two calls (`log_store`, `log_persist`). The second needs no transaction,
+//! and one of its concurrent callers flushes and fences for all. Between the two, a record is visible, and after a
+//! crash it is either present or lost together with all records stored behind it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::PoolError;
-use crate::directory::{ExtentRef, ObjectKind, Objects, Record};
+use crate::directory::{ObjectMap, ObjectRecord};
 use crate::layout::{BLOCK, LOG_COUNTS, RECORD_ALIGN, RECORD_OVERHEAD};
-use crate::log::{Log, LogRecords};
+use crate::log::{LogRecords, PinnedLog};
 use crate::log_count::LogCounts;
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::snapshot::log_of;
 use crate::txn::{Txn, check_name};
 
 impl Txn {
-    /// Names a log without records in the generation that this transaction will publish, of `capacity` bytes in whole
-    /// blocks of 4 KiB; 128 of them are its count, the others are for records and their overhead of 16 to 23 bytes each.
-    /// Creates it, or replaces the object of this name: what a log
-    /// there holds must be put into other objects before. If it is a log that holds nothing and is large enough, it stays
-    /// as it is, and there is nothing to publish.
+    /// Creates an empty log in the generation that this transaction will publish, or replaces the object of this name.
+    /// Its `capacity` is in bytes, rounded up to whole blocks of 4 KiB; 128 of them hold its count, the others records
+    /// with an overhead of 16 to 23 bytes each. The contents of a replaced log must be put into other objects first. A
+    /// log that is empty and large enough stays unchanged, and there is nothing to publish.
     ///
     /// # Errors
     /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::DiskFull`], [`PoolError::Media`],
-    /// [`PoolError::SlabInUse`] if it would replace a slab that is open, [`PoolError::DamagedLog`] if it would replace a
-    /// log that is damaged; the transaction stays as it was.
+    /// [`PoolError::SlabInUse`] if it would replace an open slab, [`PoolError::DamagedLog`] if it would replace a
+    /// damaged log. The transaction is unchanged.
     pub fn put_log(&self, name: &str, capacity: u64) -> Result<(), PoolError> {
         check_name(name)?;
         let capacity =
@@ -43,11 +42,13 @@ impl Txn {
                     path: self.inner.path.to_path_buf(),
                     wanted: capacity,
                 })?;
-        let reusable = |objects: &Objects| {
-            let Some((record, log)) = objects
-                .get(name)
-                .and_then(|record| Some((record, Log::of(self.medium(), record, self.inner.boot_tag())?)))
-            else {
+        let reusable = |objects: &ObjectMap| {
+            let Some((record, log)) = objects.get(name).and_then(|record| {
+                Some((
+                    record,
+                    PinnedLog::of(self.medium(), record, self.inner.boot_tag())?,
+                ))
+            }) else {
                 return Ok(None);
             };
             let empty = made(Mistake::KeepFullLog) || !self.base_has_records(&record.extents[0])?;
@@ -64,7 +65,7 @@ impl Txn {
                 drop(state);
                 let extent = self.new_log(capacity)?;
                 state = self.state();
-                Arc::new(Record::log(extent))
+                Arc::new(ObjectRecord::log(extent))
             }
         };
         let name: Arc<str> = name.into();
@@ -73,12 +74,12 @@ impl Txn {
         Ok(())
     }
 
-    /// As [`put_log`](Txn::put_log), with a log that begins with these records: what the log before it holds and nothing
-    /// else can take in yet. The log is at least as large as they need. One fence more than without them, and a new
-    /// extent each time.
+    /// Creates a log like [`put_log`](Txn::put_log) that begins with these records: the part of the previous log that
+    /// no other object can take in yet. The log is at least as large as they need. Costs one more fence than an empty
+    /// log, and a new extent each time.
     ///
     /// # Errors
-    /// As [`put_log`](Txn::put_log).
+    /// Fails like [`put_log`](Txn::put_log).
     pub fn put_log_with(&self, name: &str, capacity: u64, records: Vec<Vec<u8>>) -> Result<(), PoolError> {
         if records.is_empty() {
             return self.put_log(name, capacity);
@@ -100,32 +101,33 @@ impl Txn {
         let extent = self.new_log(len)?;
         let mut state = self.state();
         let name: Arc<str> = name.into();
-        Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::new(Record::log(extent)));
+        Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::new(ObjectRecord::log(extent)));
         state.changed.insert(name);
         state.first_records.insert(extent.offset, records);
         Ok(())
     }
 
-    /// Appends a record to a log of the base generation; returns the position behind it. When this returns, the record is
-    /// as durable as a publish would be, and snapshots of the base generation see it; whether the transaction is then
-    /// committed or dropped is all the same. One fence, whatever the size of the pool.
+    /// Appends a record to a log of the base generation; returns the position behind it. When this returns, the record
+    /// is as durable as a publish would be, and snapshots of the base generation see it, no matter whether the
+    /// transaction is then committed or dropped. One fence, independent of the size of the pool.
     ///
     /// # Errors
-    /// [`PoolError::LogFull`]: fold the log and name an empty one. [`PoolError::NoSuchObject`], [`PoolError::NotALog`],
-    /// [`PoolError::DamagedLog`]: nothing is stored. [`PoolError::Media`]: whether the record is there may be unknown until the pool is opened again.
+    /// [`PoolError::LogFull`]: fold the log and create an empty one. [`PoolError::NoSuchObject`],
+    /// [`PoolError::NotALog`], [`PoolError::DamagedLog`]: nothing is stored. [`PoolError::Media`]: whether the record
+    /// is present may be unknown until the pool is opened again.
     pub fn log_append(&self, name: &str, record: &[u8]) -> Result<u64, PoolError> {
         let end = self.log_store(name, record)?;
         self.base().log_persist(name, end)?;
         Ok(end)
     }
 
-    /// The first half of [`log_append`](Txn::log_append): the record is seen by others, and survives the end of the
-    /// process, but not yet what the medium's fences are for. [`Snapshot::log_persist`](crate::Snapshot::log_persist), with
-    /// the position that this returns, makes it durable, for several transactions at once: it needs no transaction, so the
-    /// next one can store its record meanwhile.
+    /// Performs the first half of [`log_append`](Txn::log_append): the record is visible and survives the end of the
+    /// process, but not what the medium's fences protect against.
+    /// [`Snapshot::log_persist`](crate::Snapshot::log_persist) with the returned position makes it durable, for several
+    /// transactions at once. It needs no transaction, so the next one can store its record meanwhile.
     ///
     /// # Errors
-    /// As [`log_append`](Txn::log_append).
+    /// Fails like [`log_append`](Txn::log_append).
     pub fn log_store(&self, name: &str, record: &[u8]) -> Result<u64, PoolError> {
         let base = self.base();
         let log = log_of(base, name)?;
@@ -147,23 +149,23 @@ impl Txn {
         }
     }
 
-    /// All records of a log of the base generation from a position on, those that this transaction has appended included:
-    /// what has to be folded. Linear in the bytes of these records.
+    /// Returns all records of a log of the base generation from a position on, including those that this transaction
+    /// has appended: the records to fold. Linear in the bytes of these records.
     ///
     /// # Errors
-    /// As [`Snapshot::log_records`](crate::Snapshot::log_records).
+    /// Fails like [`Snapshot::log_records`](crate::Snapshot::log_records).
     pub fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         self.base().log_records(name, from)
     }
 
-    /// Gives every log of the next generation its start and its count.
+    /// Assigns every log of the next generation its start and its count.
     ///
     /// # Errors
-    /// [`PoolError::LogNotFolded`] if one of them holds records of the base, [`PoolError::DamagedLog`] if it did and they
-    /// are damaged, [`PoolError::DiskFull`].
+    /// [`PoolError::LogNotFolded`] if one of them holds records of the base, [`PoolError::DamagedLog`] if these are
+    /// damaged, [`PoolError::DiskFull`].
     pub(crate) fn start_logs(&self) -> Result<(), PoolError> {
         let state = self.state();
-        // Records say nothing of slabs: a publish that makes, extends or removes nothing else keeps them.
+        // Records never concern slabs, so a publish that only creates, extends or removes slabs keeps them.
         let base = &self.base().directory().objects;
         let is_slab = |name: &Arc<str>| {
             let mut records = [base.get(name), state.objects.get(name)].into_iter().flatten();
@@ -189,8 +191,8 @@ impl Txn {
             let boot = self.inner.boot_tag();
             let mut before = self
                 .base_log(&extent)
-                .and_then(|record| Log::of(self.medium(), record, boot));
-            if let Some(counts) = before.as_ref().and_then(Log::counts)
+                .and_then(|record| PinnedLog::of(self.medium(), record, boot));
+            if let Some(counts) = before.as_ref().and_then(PinnedLog::counts)
                 && !self.may_restart(counts)?
             {
                 extent = self.new_log(extent.len)?;
@@ -200,8 +202,8 @@ impl Txn {
                 extent.checksum = self.inner.draw();
             }
             let counts = LogCounts::new(self.medium(), &extent, boot);
-            counts.create(before.as_ref().and_then(Log::counts));
-            let record = Arc::new(Record::log(extent));
+            counts.create(before.as_ref().and_then(PinnedLog::counts));
+            let record = Arc::new(ObjectRecord::log(extent));
             let mut state = self.state();
             let first = state.first_records.remove(&extent.offset).unwrap_or_default();
             Arc::make_mut(&mut state.objects).insert(Arc::clone(&name), Arc::clone(&record));
@@ -214,8 +216,9 @@ impl Txn {
     }
 
     /// Stores the first records of a log of the next generation; the fence before the publish makes them durable.
-    fn store_first(&self, name: &str, record: &Record, first: &[Vec<u8>]) -> Result<(), PoolError> {
-        let Some(log) = Log::of(self.medium(), record, self.inner.boot_tag()).filter(|_| !first.is_empty())
+    fn store_first(&self, name: &str, record: &ObjectRecord, first: &[Vec<u8>]) -> Result<(), PoolError> {
+        let Some(log) =
+            PinnedLog::of(self.medium(), record, self.inner.boot_tag()).filter(|_| !first.is_empty())
         else {
             return Ok(());
         };
@@ -239,8 +242,8 @@ impl Txn {
         Ok(())
     }
 
-    /// Whether a log of the base can be used again under another start: whether the count that this overwrites, if it does
-    /// overwrite one, is that of a generation that nobody reads and that no crash brings back.
+    /// Returns true if a log of the base can be reused under another start: the count that this would overwrite, if
+    /// any, belongs to a generation that nobody reads and that no crash can bring back.
     fn may_restart(&self, counts: &LogCounts<'_>) -> Result<bool, PoolError> {
         if counts.has_room() || made(Mistake::RestartPinnedLog) {
             return Ok(true);
@@ -250,21 +253,21 @@ impl Txn {
         Ok(settled && inner.access.pinned_before(base)?.is_empty())
     }
 
-    /// Space for a log, empty whatever its start.
+    /// Allocates a log that is empty whatever its start.
     fn new_log(&self, len: u64) -> Result<ExtentRef, PoolError> {
         let len = len.max(LOG_COUNTS);
         Ok(self.empty_log(self.reserve(len)?, len))
     }
 
-    /// An empty log in reserved space; it has no start yet.
+    /// Creates an empty log in reserved space, without a start.
     pub(crate) fn empty_log(&self, offset: u64, len: u64) -> ExtentRef {
-        // The start of an empty log, which the first append would have to clear; a crash may undo it.
+        // Clear the beginning now; otherwise the first append would have to. A crash may undo it.
         self.inner.medium.store_u64(offset, 0);
         ExtentRef::plain(offset, len, 0)
     }
 
-    /// The log of the base generation in this extent.
-    fn base_log(&self, extent: &ExtentRef) -> Option<&Arc<Record>> {
+    /// Returns the log of the base generation in this extent.
+    fn base_log(&self, extent: &ExtentRef) -> Option<&Arc<ObjectRecord>> {
         self.base()
             .directory()
             .objects
@@ -272,14 +275,14 @@ impl Txn {
             .find(|record| record.kind == ObjectKind::LOG && record.extents[0].offset == extent.offset)
     }
 
-    /// Whether the extent is that of a log of the base generation in which records are.
+    /// Returns true if the extent is a log of the base generation that holds records.
     ///
     /// # Errors
-    /// [`PoolError::DamagedLog`]: there are no records left, or not all.
+    /// [`PoolError::DamagedLog`] if records are missing.
     fn base_has_records(&self, extent: &ExtentRef) -> Result<bool, PoolError> {
         let boot = self.inner.boot_tag();
         for (name, record) in self.base().directory().objects.iter() {
-            if let Some(log) = Log::of(self.medium(), record, boot)
+            if let Some(log) = PinnedLog::of(self.medium(), record, boot)
                 && record.extents[0].offset == extent.offset
             {
                 let end = log.end().map_err(|damage| damage.of(&self.inner.path, name))?;

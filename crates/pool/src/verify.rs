@@ -1,12 +1,12 @@
-//! What is known of the extents of a pool since it was opened: [`Verification`], and of one extent [`ExtentState`].
+//! Verification of extents on first read: [`VerificationState`] for all extents, [`ExtentVerification`] for one.
 //!
-//! A block is read and compared with its checksum the first time anything of it is needed, and not again while the pool is open:
-//! the bit that says so is shared by all readers and outlives the generation, as an extent never changes. Volatile: nothing
-//! here is stored.
+//! A block is compared with its checksum the first time any part of it is read while the pool is open. The bit that
+//! records this is shared by all readers and outlives the generation, because an extent never changes. The state is
+//! volatile.
 //!
-//! Reading an unverified block costs that block, and a page of 4 KiB with the checksums of 2 MiB, once. When
-//! no block of an extent is left, readers skip the test. A [`VerifiedReads`], which each transaction holds,
-//! keeps verification on for whoever stores what it reads, even if the mode is off.
+//! Reading an unverified block costs that block, and once a page of 4 KiB with the checksums of 2 MiB. When no
+//! unverified block of an extent is left, readers skip the test. A [`VerifiedReads`], which each transaction holds,
+//! keeps verification on for code that stores what it reads, even if the mode is off.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,46 +14,47 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::directory::ExtentRef;
 use crate::layout::{BLOCK, SUMMED_FROM, SUMS_PER_PAGE, checksum};
+use crate::object::ExtentRef;
 use crate::sums::BlockSums;
 
-/// Bytes of an extent for each of the bits that its owner may set.
+/// Bytes of an extent per bit that its owner may set.
 const NOTED: u64 = 64;
 
-/// When the bytes of extents are compared with their checksums.
+/// The time at which extents are compared with their checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum VerifyMode {
-    /// When they are first read after the pool was opened.
+    /// On the first read after the pool was opened.
     #[default]
     Lazy,
-    /// Not when they are read, unless something is made of them that is stored.
+    /// Never, except for reads whose result is stored.
     Off,
-    /// When they are first read after [`Pool::forget_verified`](crate::Pool::forget_verified), which a query calls when it begins.
+    /// On the first read after [`Pool::forget_verified`](crate::Pool::forget_verified), which a query calls at its
+    /// start.
     Always,
 }
 
-/// Longest list of states that is kept without a look at which of them are of use.
+/// Number of extents up to which unused entries are kept without a check.
 const FEW: usize = 64;
 
-/// What a handle knows of all extents that were read through it.
+/// Verification state of all extents that were read through a handle.
 #[derive(Debug, Default)]
-pub(crate) struct Verification {
+pub(crate) struct VerificationState {
     off: AtomicBool,
     always: AtomicBool,
-    /// Those who need verified bytes even if the mode is off.
+    /// Number of users that need verified bytes even if the mode is off.
     copying: AtomicUsize,
-    states: Mutex<States>,
+    states: Mutex<VerifiedExtents>,
 }
 
 #[derive(Debug, Default)]
-struct States {
-    by_extent: HashMap<ExtentRef, Arc<ExtentState>>,
-    /// Entries from which on unused ones are looked for.
+struct VerifiedExtents {
+    by_extent: HashMap<ExtentRef, Arc<ExtentVerification>>,
+    /// Number of entries at which unused ones are removed.
     room: usize,
 }
 
-impl Verification {
+impl VerificationState {
     pub(crate) fn set_mode(&self, mode: VerifyMode) {
         self.off.store(mode == VerifyMode::Off, Ordering::Relaxed);
         self.always.store(mode == VerifyMode::Always, Ordering::Relaxed);
@@ -70,43 +71,43 @@ impl Verification {
         }
     }
 
-    /// Whether a read is to be verified at this moment.
+    /// Returns true if reads must be verified at this moment.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         !self.off.load(Ordering::Relaxed) || self.copying.load(Ordering::Relaxed) > 0
     }
 
-    /// What is known of an extent.
-    pub(crate) fn state(self: &Arc<Verification>, extent: &ExtentRef) -> Arc<ExtentState> {
+    /// Returns the verification state of an extent.
+    pub(crate) fn state(self: &Arc<VerificationState>, extent: &ExtentRef) -> Arc<ExtentVerification> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         if states.by_extent.len() >= states.room.max(FEW) {
-            // Those that only this map holds belong to no object that is open or was opened in the newest generation.
+            // Entries that only this map holds belong to no object that is open or was opened in the newest generation.
             states.by_extent.retain(|_, state| Arc::strong_count(state) > 1);
             states.room = states.by_extent.len() * 2;
         }
-        let new = || Arc::new(ExtentState::new(*extent, Arc::clone(self)));
+        let new = || Arc::new(ExtentVerification::new(*extent, Arc::clone(self)));
         Arc::clone(states.by_extent.entry(*extent).or_insert_with(new))
     }
 
-    /// Takes note that an extent was written: what was known of bytes like its own at its place, which are gone, means nothing.
+    /// Discards the state of an earlier extent with the same reference, because its space was rewritten.
     pub(crate) fn written(&self, extent: &ExtentRef) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         states.by_extent.remove(extent);
     }
 
-    /// Forgets what was found to be intact, so that it is verified again.
+    /// Discards all results, so that everything is verified again.
     pub(crate) fn forget(&self) {
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         states.by_extent.values().for_each(|state| state.forget());
     }
 }
 
-/// Has everything verified that is read while this lives, whatever the mode: for whoever stores what it makes of it.
+/// Keeps verification on while it lives, whatever the mode. For code that stores data derived from what it reads.
 #[derive(Debug)]
-pub struct VerifiedReads(Arc<Verification>);
+pub struct VerifiedReads(Arc<VerificationState>);
 
 impl VerifiedReads {
-    pub(crate) fn new(verification: &Arc<Verification>) -> VerifiedReads {
+    pub(crate) fn new(verification: &Arc<VerificationState>) -> VerifiedReads {
         verification.copying.fetch_add(1, Ordering::SeqCst);
         VerifiedReads(Arc::clone(verification))
     }
@@ -118,22 +119,22 @@ impl Drop for VerifiedReads {
     }
 }
 
-/// What is known of one extent.
+/// The verification state of one extent.
 #[derive(Debug)]
-pub(crate) struct ExtentState {
+pub(crate) struct ExtentVerification {
     extent: ExtentRef,
-    verification: Arc<Verification>,
-    /// The object that was first opened with it, for messages.
+    verification: Arc<VerificationState>,
+    /// Name of the object that was first opened with it, for messages.
     name: OnceLock<String>,
-    /// One bit for each block that is verified. Made by the first who needs it.
+    /// One bit per verified block, allocated on first use.
     blocks: OnceLock<Box<[AtomicU64]>>,
-    /// One bit for each page of sums that is verified.
+    /// One bit per verified page of block checksums.
     pages: OnceLock<Box<[AtomicU64]>>,
-    /// Blocks that are not verified.
+    /// Number of unverified blocks.
     left: AtomicU64,
-    /// The first block that a read found damaged, plus 1; 0 while there is none.
+    /// The first block that was found damaged, plus 1; 0 if there is none.
     damaged: AtomicU64,
-    /// Bits that belong to the extent's owner.
+    /// Bits for use by the extent's owner.
     notes: OnceLock<Box<[AtomicU64]>>,
 }
 
@@ -146,15 +147,15 @@ fn is_set(bits: &[AtomicU64], number: u64) -> bool {
     word >> (number % 64) & 1 == 1
 }
 
-/// Sets a bit; returns whether it was not set before.
+/// Sets a bit; returns true if it was not set before.
 fn set(bits: &[AtomicU64], number: u64) -> bool {
     let bit = 1 << (number % 64);
     bits[(number / 64) as usize].fetch_or(bit, Ordering::AcqRel) & bit == 0
 }
 
-impl ExtentState {
-    fn new(extent: ExtentRef, verification: Arc<Verification>) -> ExtentState {
-        ExtentState {
+impl ExtentVerification {
+    fn new(extent: ExtentRef, verification: Arc<VerificationState>) -> ExtentVerification {
+        ExtentVerification {
             extent,
             verification,
             name: OnceLock::new(),
@@ -179,7 +180,7 @@ impl ExtentState {
         self.verification.is_on()
     }
 
-    /// Whether parts of it can be verified: it is short, or has sums of its blocks.
+    /// Returns true if parts of it can be verified because it is short or has block checksums.
     fn has_sums(&self) -> bool {
         self.extent.sums || self.extent.len <= SUMMED_FROM
     }
@@ -188,7 +189,7 @@ impl ExtentState {
         self.blocks.get_or_init(|| bits(self.extent.len.div_ceil(BLOCK)))
     }
 
-    /// As [`Bytes::verified_blocks`](halocline_media::Bytes::verified_blocks).
+    /// Implements [`Bytes::verified_blocks`](halocline_media::Bytes::verified_blocks).
     #[inline]
     pub(crate) fn verified_blocks(&self) -> &[AtomicU64] {
         if self.left.load(Ordering::Acquire) == 0 || !self.has_sums() || !self.is_on() {
@@ -197,12 +198,12 @@ impl ExtentState {
         self.blocks()
     }
 
-    /// Bits that the extent's owner may use to note what of it, in pieces of 64 bytes, it has verified itself.
+    /// Returns one bit per 64 bytes in which the extent's owner can record its own verification.
     pub(crate) fn notes(&self) -> &[AtomicU64] {
         self.notes.get_or_init(|| bits(self.extent.len.div_ceil(NOTED)))
     }
 
-    /// The first block that [`note_damage`](ExtentState::note_damage) was told of.
+    /// Returns the first block reported to [`note_damage`](ExtentVerification::note_damage).
     #[inline]
     pub(crate) fn damaged(&self) -> Option<u64> {
         self.damaged.load(Ordering::Acquire).checked_sub(1)
@@ -217,11 +218,11 @@ impl ExtentState {
         }
     }
 
-    /// Verifies blocks that are not verified yet, or all if `again`. `space` is all bytes that the extent takes; `read` is
-    /// told of ranges of it before they are read.
+    /// Verifies blocks that are not verified yet, or all if `again` is true. `space` is all bytes that the extent
+    /// occupies; `read` is called with each range before it is read.
     ///
     /// # Errors
-    /// The number of the first block that is damaged.
+    /// The number of the first damaged block.
     pub(crate) fn verify(
         &self,
         space: &[u8],
@@ -247,7 +248,7 @@ impl ExtentState {
             if !is_set(pages, page) || again {
                 read(sums.page_start(self.extent.len, page), BLOCK);
                 if !sums.is_sound(page) {
-                    // The data may still be intact: the extent's own checksum tells.
+                    // The data may still be intact, which the extent's own checksum decides.
                     return self.verify_whole(space, read).map_err(|()| block);
                 }
                 set(pages, page);
@@ -281,10 +282,10 @@ impl ExtentState {
         Ok(())
     }
 
-    /// Verifies all of it, by its own checksum if it has no others.
+    /// Verifies the whole extent, by its own checksum if it has no others.
     ///
     /// # Errors
-    /// The number of a block that is damaged; 0 if only the whole is known to be.
+    /// The number of a damaged block, or 0 if only the whole is known to be damaged.
     pub(crate) fn verify_all(&self, space: &[u8], read: impl FnMut(u64, u64)) -> Result<(), u64> {
         if self.left.load(Ordering::Acquire) == 0 {
             return Ok(());
@@ -325,7 +326,7 @@ mod tests {
             ..ExtentRef::plain(0, len, checksum(&space))
         };
         space.extend(encode(&summer.finish(), extent.checksum));
-        let state = Arc::<Verification>::default().state(&extent);
+        let state = Arc::<VerificationState>::default().state(&extent);
         let cost = |range| {
             let mut bytes = 0;
             let verified = state.verify(&space, range, false, |_, len| bytes += len);

@@ -1,6 +1,6 @@
-//! What a transaction writes: [`ExtentWriter`] for extents to publish, [`Scratch`] for bytes that go with it.
+//! Data written by a transaction: [`ExtentWriter`] for extents to publish, [`ScratchExtent`] for temporary bytes.
 //!
-//! Both borrow the transaction, so no store can come after its end, when the space may belong to someone else.
+//! Both borrow the transaction, so no store can follow its end, when the space may belong to someone else.
 #![allow(unsafe_code, reason = "reads back ranges that nobody can store to any more")]
 
 use std::fmt;
@@ -13,28 +13,28 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::PoolError;
 use crate::bytes::unpinned;
-use crate::directory::ExtentRef;
 use crate::layout::{BLOCK, DATA_START, SUMMED_FROM, blocks};
+use crate::object::ExtentRef;
 use crate::sums::{self, BlockSummer};
 use crate::txn::Txn;
 
-/// An extent that is being written: at any place from several threads, or from start to end.
+/// An extent that is being written, either sequentially or at any offset from several threads.
 ///
-/// Bytes that were never written hold anything.
+/// Bytes that were never written are undefined.
 pub struct ExtentWriter<'t> {
-    space: Reserved<'t>,
+    space: ReservedSpace<'t>,
     position: u64,
-    /// Of what was appended, while it is still in the CPU's caches.
+    /// Checksum of the appended bytes, computed while they are still in the CPU's caches.
     sum: Box<Xxh3>,
     blocks: BlockSummer,
-    /// Whether anything was written otherwise, so that `sum` is not that of the extent.
+    /// True if anything was written out of order, so that `sum` does not cover the extent.
     scattered: AtomicBool,
 }
 
 impl<'t> ExtentWriter<'t> {
     pub(crate) fn new(txn: &'t Txn, offset: u64, capacity: u64) -> ExtentWriter<'t> {
         ExtentWriter {
-            space: Reserved {
+            space: ReservedSpace {
                 txn,
                 offset,
                 capacity,
@@ -46,24 +46,24 @@ impl<'t> ExtentWriter<'t> {
         }
     }
 
-    /// The most bytes it can take.
+    /// Returns the maximum length in bytes.
     pub fn capacity(&self) -> u64 {
         self.space.capacity
     }
 
-    /// Writes `bytes` at `offset` from the extent's start. Threads may do so at once, each at its own range.
+    /// Writes `bytes` at `offset` in the extent. Threads may write disjoint ranges concurrently.
     ///
     /// # Panics
-    /// If the range reaches beyond the [`capacity`](ExtentWriter::capacity).
+    /// If the range exceeds the [`capacity`](ExtentWriter::capacity).
     pub fn write_at(&self, offset: u64, bytes: &[u8]) {
         self.scattered.store(true, Ordering::Relaxed);
         self.space.store(offset, bytes);
     }
 
-    /// Writes `bytes` behind what was appended before.
+    /// Appends `bytes`.
     ///
     /// # Panics
-    /// If they do not fit the [`capacity`](ExtentWriter::capacity).
+    /// If they exceed the [`capacity`](ExtentWriter::capacity).
     pub fn append(&mut self, bytes: &[u8]) {
         self.space.store(self.position, bytes);
         self.sum.update(bytes);
@@ -71,29 +71,31 @@ impl<'t> ExtentWriter<'t> {
         self.position += bytes.len() as u64;
     }
 
-    /// Appends zeros up to a multiple of `alignment`, at most 4096; extents start at such a multiple.
+    /// Appends zeros up to a multiple of `alignment`, at most 4096, to which the start of the extent is aligned as
+    /// well.
     ///
     /// # Panics
-    /// If they do not fit the [`capacity`](ExtentWriter::capacity), or `alignment` is 0 or more than 4096.
+    /// If they exceed the [`capacity`](ExtentWriter::capacity), or `alignment` is 0 or more than 4096.
     pub fn align(&mut self, alignment: u64) {
         const ZEROS: [u8; 4096] = [0; 4096];
         let padding = self.position.next_multiple_of(alignment) - self.position;
         self.append(&ZEROS[..padding as usize]);
     }
 
-    /// How many bytes were appended.
+    /// Returns the number of appended bytes.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Ends the extent at `len` bytes, sums and flushes it, and gives the rest of its space back. To be published it must
-    /// be put into an object. Reads the extent once more, unless it was only appended to and ends where that ended.
+    /// Ends the extent at `len` bytes, computes its checksums, flushes it, and releases the rest of its space. It is
+    /// published by putting it into an object. Reads the extent once more, unless it was only appended to and ends at
+    /// that position.
     ///
     /// # Errors
     /// [`PoolError::Media`].
     ///
     /// # Panics
-    /// If `len` is more than the [`capacity`](ExtentWriter::capacity).
+    /// If `len` exceeds the [`capacity`](ExtentWriter::capacity).
     pub fn finish(mut self, len: u64) -> Result<ExtentRef, PoolError> {
         let space = &mut self.space;
         assert!(
@@ -105,7 +107,7 @@ impl<'t> ExtentWriter<'t> {
         let (checksum, sums) = if len == self.position && !*self.scattered.get_mut() {
             (self.sum.digest(), std::mem::take(&mut self.blocks).finish())
         } else {
-            // SAFETY: only this writer stores to its space, and it is not lent out any more.
+            // SAFETY: only this writer stores to its space, and it is not borrowed any more.
             sums_of(unsafe { unpinned(medium, space.offset, len) })
         };
         let offset = if len == 0 { DATA_START } else { space.offset };
@@ -128,7 +130,7 @@ impl<'t> ExtentWriter<'t> {
     }
 }
 
-/// The checksum of the bytes, and those of their blocks.
+/// Returns the checksum of the bytes, and those of their blocks.
 fn sums_of(bytes: &[u8]) -> (u64, Vec<u64>) {
     let (mut sum, mut blocks) = (Box::new(Xxh3::new()), BlockSummer::default());
     for block in bytes.chunks(BLOCK as usize) {
@@ -139,7 +141,7 @@ fn sums_of(bytes: &[u8]) -> (u64, Vec<u64>) {
 }
 
 impl io::Write for ExtentWriter<'_> {
-    /// Appends as much as fits; [`io::ErrorKind::WriteZero`] follows from `write_all` when nothing does.
+    /// Appends as much as fits. If nothing fits, `write_all` fails with [`io::ErrorKind::WriteZero`].
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let fits = (self.space.capacity - self.position).min(bytes.len() as u64) as usize;
         self.append(&bytes[..fits]);
@@ -161,15 +163,15 @@ impl fmt::Debug for ExtentWriter<'_> {
     }
 }
 
-/// Bytes in the pool that live as long as this does, and never longer than the transaction. Never flushed.
-pub struct Scratch<'t> {
-    space: Reserved<'t>,
+/// Temporary space in the pool, released on drop and never flushed.
+pub struct ScratchExtent<'t> {
+    space: ReservedSpace<'t>,
 }
 
-impl<'t> Scratch<'t> {
-    pub(crate) fn new(txn: &'t Txn, offset: u64, capacity: u64) -> Scratch<'t> {
-        Scratch {
-            space: Reserved {
+impl<'t> ScratchExtent<'t> {
+    pub(crate) fn new(txn: &'t Txn, offset: u64, capacity: u64) -> ScratchExtent<'t> {
+        ScratchExtent {
+            space: ReservedSpace {
                 txn,
                 offset,
                 capacity,
@@ -177,34 +179,34 @@ impl<'t> Scratch<'t> {
         }
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     pub fn len(&self) -> u64 {
         self.space.capacity
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if its length is 0.
     pub fn is_empty(&self) -> bool {
         self.space.capacity == 0
     }
 
-    /// Writes `bytes` at `offset`. Threads may do so at once.
+    /// Writes `bytes` at `offset`. Threads may write concurrently.
     ///
     /// # Panics
-    /// If the range is not inside.
+    /// If the range is out of bounds.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) {
         self.space.store(offset, bytes);
     }
 
-    /// Copies bytes from `offset` on; those never written are anything.
+    /// Copies bytes from `offset` on. Bytes that were never written are undefined.
     ///
     /// # Panics
-    /// If the range is not inside.
+    /// If the range is out of bounds.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) {
         let at = self.space.at(offset, into.len());
         self.space.txn.inner.medium.load(at, into);
     }
 
-    /// Ends writing, for the bytes to be read in place.
+    /// Ends writing, so that the bytes can be read in place.
     pub fn freeze(self) -> FrozenScratch<'t> {
         FrozenScratch {
             space: self.space,
@@ -213,17 +215,17 @@ impl<'t> Scratch<'t> {
     }
 }
 
-impl fmt::Debug for Scratch<'_> {
+impl fmt::Debug for ScratchExtent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch")
+        f.debug_struct("ScratchExtent")
             .field("len", &self.len())
             .finish_non_exhaustive()
     }
 }
 
-/// The bytes of a [`Scratch`], to be read only.
+/// The read-only bytes of a [`ScratchExtent`].
 pub struct FrozenScratch<'t> {
-    space: Reserved<'t>,
+    space: ReservedSpace<'t>,
     _bytes: PhantomData<&'t [u8]>,
 }
 
@@ -250,14 +252,14 @@ impl fmt::Debug for FrozenScratch<'_> {
     }
 }
 
-/// Space of a transaction; given back when it goes, unless it was made the space of an extent.
-struct Reserved<'t> {
+/// Reserved space of a transaction, released on drop unless it has become an extent.
+struct ReservedSpace<'t> {
     txn: &'t Txn,
     offset: u64,
     capacity: u64,
 }
 
-impl Reserved<'_> {
+impl ReservedSpace<'_> {
     fn at(&self, offset: u64, len: usize) -> u64 {
         let inside = offset
             .checked_add(len as u64)
@@ -278,7 +280,7 @@ impl Reserved<'_> {
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for ReservedSpace<'_> {
     fn drop(&mut self) {
         if self.capacity > 0 {
             self.txn.trim(self.offset, 0);

@@ -1,11 +1,11 @@
-//! What a user of a pool in a file sees.
+//! The public interface of a pool in a file.
 
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec};
-use halocline_media::{Bytes, Dram, MediumAccess, MediumBackend};
+use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec};
+use halocline_media::{Bytes, Dram};
 use halocline_pool::{ExtentRef, MAX_NAME, ObjectKind, Pool, PoolError, PoolOptions, Txn};
 use tempfile::TempDir;
 
@@ -259,7 +259,7 @@ fn other_handles_spare_what_a_rolled_back_transaction_left_to_read() {
     let (_directory, path) = place();
     let first = Pool::create(&path, &options()).unwrap();
     let second = Pool::open(&path, &options()).unwrap();
-    // The second handle has its own idea of what is free in this generation.
+    // Let the second handle cache the free space of this generation.
     put(&first, "a", b"a");
     drop(second.begin().unwrap());
     let txn = first.begin().unwrap();
@@ -302,7 +302,7 @@ fn threads_write_one_extent_and_scratch_space() {
     scratch.read_at(12_345, &mut copy);
     assert_eq!(copy, expected[12_345..13_345]);
     assert_eq!(&*scratch.freeze(), expected);
-    // Finished by another thread than the one that commits.
+    // Another thread than the committing one finishes the extent.
     let extent = std::thread::scope(|scope| scope.spawn(|| writer.finish(400_000).unwrap()).join().unwrap());
     txn.put("a", ObjectKind::TABLE, b"", vec![extent]).unwrap();
     std::thread::scope(|scope| scope.spawn(|| txn.commit().unwrap()).join().unwrap());
@@ -526,7 +526,7 @@ fn reads_of_extents_are_charged_to_an_emulated_device() {
     put(&pool, "table/a", &bytes(1, 1_000_000));
     drop(pool);
     let spec = EmulatedSpec {
-        clock: Clock::Virtual,
+        clock: ClockMode::Virtual,
         absolute: true,
         ..EmulatedSpec::new(DeviceProfile::optane())
     };

@@ -1,4 +1,4 @@
-//! What a creation leaves: a file for its owner only, and nothing beside it, even if an earlier one was killed.
+//! Files that a creation leaves: one, for its owner only, and none beside it, even if an earlier creation was killed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn a_new_pool_is_its_owners_only() {
 
 #[test]
 fn files_of_killed_creations_are_removed() {
-    // No process has the highest number, nor ever will while the limit is below it.
+    // A process id that no process has or will have while the limit is below it.
     const GONE: u32 = i32::MAX as u32;
     let own = std::process::id();
     for create in [true, false] {
@@ -40,7 +40,7 @@ fn files_of_killed_creations_are_removed() {
         ];
         put(kept[0].clone(), b"");
         kept[1..].iter().for_each(|name| put(name.clone(), b"half"));
-        // A creation that runs in a process nobody here knows of.
+        // A running creation of another process.
         let live = format!(".test.pool.{GONE}-2.new");
         put(live.clone(), b"half");
         let file = File::options()

@@ -1,4 +1,5 @@
-//! A pool file with any byte changed or cut off anywhere: a typed error or the right bytes, never a panic or wrong ones.
+//! A pool file with any byte changed or truncated anywhere: a typed error or the right bytes, never a panic or wrong
+//! ones.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,7 @@ fn contents(name: &str, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// The bytes of a small pool with a history.
+/// Returns the bytes of a small pool with a history.
 fn pristine() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| {
@@ -36,13 +37,13 @@ fn pristine() -> &'static [u8] {
     })
 }
 
-/// Where the bytes that matter lie: the superblocks and everything in use.
+/// Returns the length of the significant bytes: the superblocks and everything in use.
 fn interesting() -> usize {
     110 << 10
 }
 
-/// Opens a damaged pool. Accepts an error that says what is wrong; else all objects there must be right, or `check` and
-/// the verified read of them must say that they are not.
+/// Opens a damaged pool. Accepts an error that describes the damage. Otherwise all objects must be right, or `check`
+/// and a verified read must report them.
 fn judge(path: &Path) {
     let pool = match Pool::open(path, &PoolOptions::default()) {
         Ok(pool) => pool,
@@ -136,7 +137,7 @@ fn both_superblocks_at_once_need_repair() {
 #[test]
 fn a_newer_format_is_refused_and_left_alone() {
     let mut bytes = pristine().to_vec();
-    // As a later version would write it: its number, and a checksum that is right.
+    // Store a later version with a correct checksum, as a newer program would.
     for slot in 0..4 {
         let start = slot * 4096;
         bytes[start + 8] = 9;
@@ -207,7 +208,7 @@ fn check_reports_all_damage() {
             matches!(error, PoolError::ChecksumMismatch { .. }),
             "small extents are verified when read: {error}"
         );
-        // Damage to some objects is no reason to give up the others.
+        // Damage to some objects must not affect the others.
         let repaired = Pool::repair(path, |_| ()).unwrap();
         assert!(!repaired.lost_changes());
         assert_eq!(repaired.objects, report.problems);
@@ -243,7 +244,7 @@ proptest! {
     }
 }
 
-/// As [`judge`], but with several bytes changed an older generation may be the newest that is left.
+/// Judges a file like [`judge`], but several changed bytes may leave an older generation as the newest.
 fn judge_changes(path: &Path) {
     match Pool::open(path, &PoolOptions::default()) {
         Ok(pool) if pool.snapshot().unwrap().objects().count() < OBJECTS.len() => {

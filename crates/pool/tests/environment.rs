@@ -1,5 +1,5 @@
-//! What stands around a pool's file: paths that name no file, and limits of the process. A limit holds for a whole process,
-//! so this test starts itself as the one that has it.
+//! The environment of a pool's file: paths that name no file, and limits of the process. A limit applies to a whole
+//! process, so this test runs itself as the limited one.
 
 use std::env;
 use std::fs;
@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 const LIMITED: &str = "HALOCLINE_POOL_TEST_LIMITED";
-/// Bytes that a file may have in the process with a limit.
+/// Maximum file size in the limited process, in bytes.
 const LIMIT: u64 = 4 << 20;
 
 fn put(pool: &Pool, name: &str, len: u64) -> Result<(), PoolError> {
@@ -66,7 +66,7 @@ fn with_a_limit(path: &Path) {
     let error = put(&pool, "large", 2 * LIMIT).unwrap_err();
     assert!(matches!(error, PoolError::DiskFull { .. }), "{error}");
     assert!(error.to_string().contains("ulimit -f"), "{error}");
-    // It takes what still fits.
+    // Smaller objects still fit.
     put(&pool, "small", 100_000).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Feature words of pools that a later program wrote: refused by name, opened for reading only, or kept.
+//! Feature words written by a later program: rejected by name, opened for reading only, or kept.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -19,7 +19,7 @@ fn put(pool: &Pool, name: &str, bytes: &[u8]) {
     txn.commit().unwrap();
 }
 
-/// Sets a bit of a feature word in all copies of the superblock, as a program that knows it would have. The file may be
+/// Sets a bit of a feature word in all copies of the superblock, as a program that knows it would. The file may be
 /// open.
 fn set(path: &Path, word: usize, bit: u32) {
     let file = fs::File::options().read(true).write(true).open(path).unwrap();
@@ -40,7 +40,7 @@ fn set(path: &Path, word: usize, bit: u32) {
     }
 }
 
-/// The feature word of each copy of the superblock.
+/// Returns the feature word of each copy of the superblock.
 fn words(path: &Path, word: usize) -> [u64; 4] {
     let bytes = fs::read(path).unwrap();
     [0, 1, 2, 3].map(|slot| {
@@ -49,7 +49,7 @@ fn words(path: &Path, word: usize) -> [u64; 4] {
     })
 }
 
-/// A closed pool with one object, whose copies of the superblock are all written.
+/// Creates and closes a pool with one object, whose superblock copies are all written.
 fn pool() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");

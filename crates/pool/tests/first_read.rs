@@ -1,4 +1,4 @@
-//! Large extents with any bit flipped: the blocks of a read are verified before it, and no others are read.
+//! Large extents with any bit flipped: the blocks of a read are verified first, and no others are read.
 
 use std::fs;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use std::path::Path;
 use halocline_media::Bytes;
 use halocline_pool::{ExtentBytes, ObjectKind, Pool, PoolOptions, VerifyMode};
 
-/// Blocks of 4 KiB, the last one cut short; more than fit a page of checksums.
+/// Length in bytes: more blocks than fit one page of checksums, the last one partial.
 const LEN: usize = 600 * 4096 + 1234;
 
-/// xorshift64*, from a seed that failures print.
+/// A random number generator (xorshift64*) from a seed that failures print.
 struct Random(u64);
 
 impl Random {
@@ -34,7 +34,7 @@ fn contents() -> Vec<u8> {
         .collect()
 }
 
-/// Writes a pool with one large extent, from front to back or from back to front; returns where it lies.
+/// Writes a pool with one large extent, in ascending or descending order; returns its offset.
 fn write(path: &Path, scattered: bool) -> u64 {
     let pool = Pool::create(path, &PoolOptions::default()).unwrap();
     let txn = pool.begin().unwrap();

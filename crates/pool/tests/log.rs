@@ -1,10 +1,10 @@
-//! Logs as a user of a pool in a file sees them.
+//! Logs through the public interface.
 
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use halocline_pool::{LogDamage, ObjectKind, Pool, PoolError, PoolOptions, Problem, Snapshot};
+use halocline_pool::{LogDamage, ObjectKind, Pool, PoolError, PoolOptions, PoolProblem, Snapshot};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ fn options() -> PoolOptions {
     PoolOptions::default()
 }
 
-/// A pool with an empty log of one block.
+/// Creates a pool with an empty log of one block.
 fn with_log(path: &PathBuf) -> Pool {
     let pool = Pool::create(path, &options()).unwrap();
     put_log(&pool, 4096);
@@ -45,7 +45,7 @@ fn newest(pool: &Pool) -> Records {
     records(&pool.snapshot().unwrap())
 }
 
-/// Where the log lies.
+/// Returns the offset of the log.
 fn offset(pool: &Pool) -> u64 {
     pool.snapshot()
         .unwrap()
@@ -114,7 +114,7 @@ fn a_publish_takes_a_new_log_or_an_empty_one() {
     assert_eq!(newest(&pool), [Box::from(*b"another")]);
     assert_eq!(records(&full), [Box::from(*b"record")]);
     assert!(records(&old).is_empty());
-    // What is left out on purpose may go.
+    // Removing the log discards its records deliberately.
     let txn = pool.begin().unwrap();
     txn.remove("log").unwrap();
     txn.commit().unwrap();
@@ -240,7 +240,7 @@ fn logs_and_other_objects_are_not_confused() {
 
 #[test]
 fn a_pool_needs_a_newer_program_from_its_first_publish_on() {
-    /// The versions of the four superblocks, what older programs look at.
+    /// Returns the versions of the four superblocks, which older programs check.
     fn versions(path: &PathBuf) -> [u8; 4] {
         let bytes = fs::read(path).unwrap();
         [0, 1, 2, 3].map(|slot| bytes[slot * 4096 + 8])
@@ -267,7 +267,7 @@ fn a_pool_needs_a_newer_program_from_its_first_publish_on() {
     assert_eq!(versions(&path), [4; 4]);
 }
 
-/// A closed pool with records of 50 bytes, each 72 bytes apart; where its log lies.
+/// Creates and closes a pool with records of 50 bytes, 72 bytes apart; returns the offset of its log.
 fn with_records(path: &PathBuf, count: u8) -> u64 {
     let pool = with_log(path);
     for record in 0..count {
@@ -291,7 +291,7 @@ fn damage(path: &PathBuf, at: u64, with: &[u8]) {
 #[test]
 fn a_damaged_record_is_not_the_end_of_the_log() {
     const RECORDS: u64 = 4;
-    // Each record at its length, its salt, its payload and its checksum; the last one included.
+    // Damage each record in its length, salt, payload and checksum, including the last one.
     for record in 0..RECORDS {
         for within in [0, 3, 5, 20, 70] {
             let (_directory, path) = place();
@@ -318,7 +318,7 @@ fn a_damaged_record_is_not_the_end_of_the_log() {
             txn.put("a", ObjectKind::TABLE, b"", vec![]).unwrap();
             refused(txn.commit().unwrap_err());
             let report = pool.check(|_| ()).unwrap();
-            let problem = Problem::Log {
+            let problem = PoolProblem::Log {
                 object: "log".to_owned(),
                 damage: expected,
             };
@@ -347,19 +347,19 @@ fn a_damaged_count_is_told_from_damaged_records() {
     let (_directory, path) = place();
     let at = with_records(&path, 3);
     let count = at + 4096 - 128;
-    // One word at a time: the start, the end, the number.
+    // Damage one word at a time: the start, the end, the number of records.
     for word in [0, 8, 16] {
         damage(&path, count + word, &[0x20]);
         let pool = Pool::open(&path, &options()).unwrap();
         assert_eq!(newest(&pool).len(), 3, "word at {word}");
-        let problem = Problem::LogCount {
+        let problem = PoolProblem::LogCount {
             object: "log".to_owned(),
             records: 3,
         };
         assert_eq!(pool.check(|_| ()).unwrap().problems, [problem]);
         damage(&path, count + word, &[0x20]);
     }
-    // Then all of it: whether there was a fourth record, nobody knows.
+    // Then damage all of it, so that it is unknown whether there was a fourth record.
     damage(&path, count, &[0xFF; 128]);
     let pool = Pool::open(&path, &options()).unwrap();
     let error = pool.snapshot().unwrap().log_records("log", 0).unwrap_err();
@@ -385,7 +385,7 @@ fn a_repair_keeps_the_records_before_the_damage_and_says_what_goes() {
     let at = with_records(&path, 4);
     damage(&path, at + 2 * 72 + 20, &[1]);
     let damaged = fs::read(&path).unwrap();
-    let problem = Problem::Log {
+    let problem = PoolProblem::Log {
         object: "log".to_owned(),
         damage: LogDamage {
             intact: 2,
@@ -407,7 +407,7 @@ fn a_repair_keeps_the_records_before_the_damage_and_says_what_goes() {
     assert_eq!(newest(&pool).len(), 3);
     assert!(pool.check(|_| ()).unwrap().is_intact());
     drop(pool);
-    // What was saved brings the damage back.
+    // The saved state restores the damage.
     let mut bytes = fs::read(&path).unwrap();
     let saved = fs::read(saved).unwrap();
     bytes[..16384].copy_from_slice(&saved[..16384]);
@@ -446,7 +446,7 @@ fn the_count_follows_the_records_of_all_handles() {
 #[derive(Debug, Clone)]
 enum Step {
     Append(usize),
-    /// Puts the records into an object and names a log of so many blocks.
+    /// Moves the records to an object and creates a log of this number of blocks.
     Fold(u64),
     Publish,
     Reopen,
@@ -470,7 +470,7 @@ proptest! {
         let (_directory, path) = place();
         let mut pool = with_log(&path);
         let mut model = Records::new();
-        // Snapshots whose generation is not the newest any more, and one whose is.
+        // Snapshots of older generations, and one of the newest.
         let (mut held, mut current) = (Vec::<(Snapshot, Records)>::new(), None::<Snapshot>);
         for (number, step) in steps.into_iter().enumerate() {
             let publishes = matches!(step, Step::Fold(_)) || matches!(step, Step::Publish) && model.is_empty();

@@ -1,4 +1,4 @@
-//! Several real processes on one pool: this test starts itself as the others.
+//! Several real processes on one pool. The test runs itself as the other processes.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Length and contents of an object in its n-th version.
+/// Returns the contents of an object in its n-th version.
 fn version(number: u64) -> Vec<u8> {
     bytes(number, 1 + (number as usize * 7919) % 300_000)
 }
@@ -33,7 +33,7 @@ fn put(pool: &Pool, number: u64) -> u64 {
     txn.commit().unwrap()
 }
 
-/// Asserts that an object is one of its versions, whole; returns its number.
+/// Asserts that an object is one of its versions; returns its number.
 fn verify(object: &halocline_pool::Object) -> u64 {
     let number = u64::from_le_bytes(object.meta().try_into().unwrap());
     assert_eq!(
@@ -44,14 +44,14 @@ fn verify(object: &halocline_pool::Object) -> u64 {
     number
 }
 
-/// The record of a number, of a length that follows from it.
+/// Returns the record of a number, whose length is derived from it.
 fn record(number: u64) -> Vec<u8> {
     let mut record = number.to_le_bytes().to_vec();
     record.resize(8 + (number as usize * 131) % 400, number as u8);
     record
 }
 
-/// Puts what the log holds behind what was folded before, and empties it.
+/// Appends the contents of the log to the folded data, and empties the log.
 fn fold(pool: &Pool) {
     let txn = pool.begin().unwrap();
     let folded: Vec<u8> = txn_numbers(&txn)
@@ -71,7 +71,7 @@ fn txn_numbers(txn: &halocline_pool::Txn) -> Vec<u64> {
     numbers(&folded, &txn.log_records("log", 0).unwrap())
 }
 
-/// All numbers, folded or not; asserts that all records are right.
+/// Returns all numbers, folded or not, and asserts that all records are right.
 fn logged(pool: &Pool) -> Vec<u64> {
     let snapshot = pool.snapshot().unwrap();
     let folded = snapshot.object("folded").unwrap().extent_verified(0).unwrap();
@@ -115,10 +115,10 @@ impl Other {
         }
     }
 
-    /// The next line that is an answer, or nothing when the process has ended.
+    /// Returns the next answer line, or `None` when the process has ended.
     fn answer(&mut self) -> Option<String> {
         for line in (&mut self.answers).lines() {
-            // The test runner prints before it, even on the same line.
+            // The test runner may print before the answer on the same line.
             if let Some((_, answer)) = line.ok()?.split_once("> ") {
                 return Some(answer.to_owned());
             }
@@ -151,14 +151,14 @@ fn child() {
     };
     let pool = Pool::open(path, &PoolOptions::default()).unwrap();
     match role.as_str() {
-        // Publishes versions without end, and tells of each.
+        // Publishes versions endlessly and reports each.
         "writer" => {
             let first = pool.snapshot().unwrap().generation();
             for number in first.. {
                 answer(put(&pool, number));
             }
         }
-        // Appends numbers to a log without end, folding it now and then, and tells of each.
+        // Appends numbers to a log endlessly, folds it now and then, and reports each.
         "logger" => {
             for number in logged(&pool).len() as u64.. {
                 let appended = pool.begin().unwrap().log_append("log", &record(number));
@@ -175,7 +175,7 @@ fn child() {
                 }
             }
         }
-        // Holds a transaction until it is told to end.
+        // Holds a transaction until its standard input closes.
         "holder" => {
             let txn = pool.begin().unwrap();
             answer(std::process::id());
@@ -260,7 +260,7 @@ fn readers_in_other_processes_keep_their_snapshots() {
     );
     assert_eq!(reader.ask("newest").unwrap(), (generation + 60).to_string());
     assert_eq!(reader.ask("hold").unwrap(), (generation + 60).to_string());
-    // A reader that dies lets go as well.
+    // The death of a reader releases its pin as well.
     reader.process.kill().unwrap();
     reader.process.wait().unwrap();
     for number in 120..180 {
@@ -279,7 +279,7 @@ fn a_writer_killed_at_any_moment_loses_nothing_it_has_acknowledged() {
     let mut longest = 0;
     for round in 0..30_u64 {
         let mut writer = Other::start("writer", &path);
-        // Killed while it is busy with what comes after so many publishes; what has been said until then counts.
+        // Kill it after this number of publishes; everything reported until then counts as acknowledged.
         let mut acknowledged = 0;
         for _ in 0..1 + round * 7 % 23 {
             acknowledged = writer.answer().unwrap().parse().unwrap();
@@ -315,7 +315,7 @@ fn a_writer_killed_at_any_moment_loses_nothing_it_has_acknowledged() {
         longest <= 12 << 20,
         "three objects of at most 300 kB never need {longest} bytes"
     );
-    // All that is free can be had in one transaction, when no superblock needs it.
+    // After a sync, one transaction can allocate all free space.
     pool.sync().unwrap();
     let txn = pool.begin().unwrap();
     let mut taken = 0;

@@ -1,5 +1,5 @@
-//! The file changes under an open pool: deleted, replaced, moved or cut off. No commit is acknowledged that nobody would
-//! find again.
+//! The file changes under an open pool: deleted, replaced, moved or truncated. No commit is acknowledged that nobody
+//! would find again.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn nothing_is_acknowledged_into_a_file_that_is_gone() {
         let path = directory.path().join("test.pool");
         let pool = with_log(&path);
         put(&pool, 1).unwrap();
-        // Transactions that have begun before.
+        // Transactions that began before the file changed.
         let appending = pool.begin().unwrap();
         let saved = directory.path().join("saved");
         fs::rename(&path, &saved).unwrap();
@@ -47,7 +47,7 @@ fn nothing_is_acknowledged_into_a_file_that_is_gone() {
         appending.put_log("log", 8192).unwrap();
         drop(appending);
         gone(put(&pool, 2));
-        // What was read can still be read, and when the file is back, all goes on.
+        // Open snapshots stay readable, and work continues once the file is back.
         let object = pool.snapshot().unwrap().object("table/a").unwrap();
         assert_eq!(*object.extent(0).unwrap(), [1; 100]);
         fs::rename(&saved, &path).unwrap();
@@ -85,7 +85,7 @@ fn a_file_that_was_cut_off_is_an_error_before_it_is_touched() {
     let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
     put(&pool, 1).unwrap();
     let file = fs::File::options().write(true).open(&path).unwrap();
-    // The superblocks stay.
+    // Keep the superblocks.
     file.set_len(16 << 10).unwrap();
     let cut = |error: PoolError| assert!(matches!(error, PoolError::Truncated { .. }), "{error}");
     cut(pool.snapshot().unwrap_err());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_pool::{ObjectKind, Pool, PoolError, PoolOptions, Slab, SlabOptions};
 
 const OPTIONS: SlabOptions = SlabOptions {

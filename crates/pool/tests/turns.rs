@@ -1,4 +1,4 @@
-//! Writers that wait for each other, and space that goes back to the file system.
+//! Writers that wait for each other, and space returned to the file system.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -88,7 +88,7 @@ fn waiting_ends_when_the_time_is_over() {
 fn space_goes_back_to_the_file_system() {
     let (_directory, path) = place();
     let pool = Pool::create(&path, &options()).unwrap();
-    // While it is open, the file keeps its length.
+    // While another handle is open, the file keeps its length.
     let other = Pool::open(&path, &options()).unwrap();
     let taken = || fs::metadata(&path).unwrap().blocks() * 512;
     put(&pool, "small", 1000);
@@ -107,7 +107,7 @@ fn space_goes_back_to_the_file_system() {
     drop(snapshot);
     let report = pool.vacuum().unwrap();
     if taken() > 20 << 20 {
-        // A file system without holes.
+        // The file system does not support holes.
         assert_eq!(report.punched, 0);
         return;
     }
@@ -117,7 +117,7 @@ fn space_goes_back_to_the_file_system() {
     let info = pool.info().unwrap();
     assert_eq!((info.allocated, info.len), (taken(), len));
     drop((pool, other));
-    // Opening it does not undo that; writing takes what it needs.
+    // Opening does not allocate the blocks again; writing allocates those that it needs.
     let pool = Pool::open(&path, &options()).unwrap();
     assert_eq!(
         *pool
@@ -131,7 +131,7 @@ fn space_goes_back_to_the_file_system() {
     );
     drop(pool.begin().unwrap());
     assert_eq!(taken(), info.allocated);
-    // With the checksums of its blocks that is 10 MiB.
+    // Together with its block checksums that is 10 MiB.
     put(&pool, "big", (10 << 20) - (24 << 10));
     assert!(
         (10 << 20..=info.allocated + (12 << 20)).contains(&taken()),
@@ -176,7 +176,7 @@ fn a_file_that_nobody_else_has_open_is_shortened() {
     let report = pool.vacuum().unwrap();
     assert_eq!(report.len, len());
     assert!(report.len <= 6 << 20, "{report:?}");
-    // It grows again, is read, and opens again.
+    // It can grow, be read, and be opened again.
     put(&pool, "more", 10 << 20);
     let bytes = |pool: &Pool, name: &str| {
         let snapshot = pool.snapshot().unwrap();
@@ -190,7 +190,7 @@ fn a_file_that_nobody_else_has_open_is_shortened() {
     let again = Pool::open(&path, &options()).unwrap();
     remove(&again, "more");
     drop(pool);
-    // What the end of the file is free of needs no move.
+    // Free space at the end of the file is returned without a move.
     let report = again.give_back().unwrap();
     assert!(report.moved.is_none() && len() <= 6 << 20, "{report:?}");
     assert!(again.check(|_| ()).unwrap().is_intact());

@@ -1,23 +1,23 @@
-//! Which combinations of arrived stores to try at one crash point.
+//! Combinations of arrived stores to try at one crash point.
 
 use rand::rngs::SmallRng;
 use rand::seq::index;
 use rand::{Rng, SeedableRng};
 
-/// Combinations to try: one number for each line, below the number of its states; 0 is the durable state.
+/// Combinations to try. Each has one number per line, below the number of its states; 0 is the durable state.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choices {
-    /// The combinations, the one where nothing arrived first.
+    /// The combinations, starting with the one in which nothing arrived.
     pub(crate) list: Vec<Vec<u32>>,
-    /// How many are possible (saturating).
+    /// Number of possible combinations (saturating).
     pub(crate) possible: u128,
-    /// Whether the list holds all of them.
+    /// True if the list holds all of them.
     pub(crate) exhaustive: bool,
 }
 
-/// All combinations if they are at most `limit`; else the extremes (nothing arrived, everything arrived, each
-/// line alone arrived, each line alone missing; lines drawn by `seed` where twice their number is beyond
-/// `limit`), filled up to `limit` with combinations drawn by `seed`.
+/// Returns all combinations if they are at most `limit`. Otherwise returns the extremes (nothing arrived, everything
+/// arrived, each line alone arrived, each line alone missing; the lines are drawn if twice their number exceeds
+/// `limit`), filled up to `limit` with drawn combinations. All draws are determined by `seed`.
 ///
 /// `states` holds the number of states of each line, at least 1.
 pub(crate) fn choose(states: &[u32], limit: usize, seed: u64) -> Choices {
@@ -52,7 +52,7 @@ pub(crate) fn choose(states: &[u32], limit: usize, seed: u64) -> Choices {
     }
 }
 
-/// Counts through all combinations, the first line fastest.
+/// Enumerates all combinations; the first line varies fastest.
 fn all(states: &[u32], possible: usize) -> Vec<Vec<u32>> {
     let mut list = Vec::with_capacity(possible);
     let mut choice = vec![0; states.len()];
@@ -69,7 +69,7 @@ fn all(states: &[u32], possible: usize) -> Vec<Vec<u32>> {
     list
 }
 
-/// Nothing, everything or any state, each as likely.
+/// Draws nothing, everything or any state with equal probability.
 pub(super) fn draw(count: u32, rng: &mut impl Rng) -> u32 {
     match rng.random_range(0..3) {
         0 => 0,

@@ -2,29 +2,29 @@
 
 use std::sync::Arc;
 
-use super::model::{CrashModel, Line};
+use super::model::{CrashModel, LineBytes};
 use crate::{LINE, MediaError, MediumAccess, Tracked};
 
-/// Media that hold crash images, one after the other: as images differ in few lines from what is durable, one
-/// medium is kept and only those lines are written.
+/// A source of media that hold crash images. Images differ from the durable bytes in few lines, so one medium is reused
+/// and only those lines are rewritten.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     kept: Option<Arc<Tracked>>,
-    /// Lines of the kept medium that may differ from the durable bytes.
+    /// Lines of the reused medium that may differ from the durable bytes.
     differ: Vec<u64>,
 }
 
 impl Images {
-    /// Says that the durable contents of these lines have changed.
+    /// Records that the durable contents of these lines have changed.
     pub(crate) fn durable_changed(&mut self, lines: impl IntoIterator<Item = u64>) {
         self.differ.extend(lines);
     }
 
-    /// A medium with the durable bytes of `model`, except for `lines`, and the length `len`.
+    /// Returns a medium of length `len` with the durable bytes of `model`, except for `lines`.
     pub(crate) fn open<'a>(
         &mut self,
         model: &CrashModel,
-        lines: impl Iterator<Item = (u64, &'a Line)>,
+        lines: impl Iterator<Item = (u64, &'a LineBytes)>,
         len: u64,
     ) -> Result<Arc<Tracked>, MediaError> {
         let kept = self.kept.take().filter(|kept| kept.len() == len);
@@ -53,7 +53,7 @@ impl Images {
         Ok(medium)
     }
 
-    /// Takes a medium back for the next image, if nobody else holds it.
+    /// Takes a medium back for the next image, unless someone else still holds it.
     pub(crate) fn give_back(&mut self, medium: Arc<Tracked>) {
         let mut medium = medium;
         if Arc::get_mut(&mut medium).is_none() {

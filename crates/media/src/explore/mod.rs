@@ -1,8 +1,8 @@
-//! The crash explorer: runs a workload on a [`Tracked`] medium and opens every state a crash may leave.
+//! The crash explorer: runs a workload on a [`Tracked`] medium and opens every state that a crash may leave.
 //!
 //! ```
 //! use halocline_media::explore::Explorer;
-//! use halocline_media::MediumAccess;
+//! use halocline_media::{MediumAccess, MediumBackend};
 //!
 //! // Two words, published by a third: the pointer must not be durable before what it points to.
 //! let report = Explorer::default().mutants(
@@ -26,9 +26,9 @@
 //! # Ok::<(), Box<halocline_media::explore::Violation>>(())
 //! ```
 //!
-//! The workload runs once and is recorded; images are then derived from the record, so a flush or fence can
-//! be left out of it without running it again. The states at a fence include those of every moment since the
-//! fence before, as each is a state in which less has arrived.
+//! The workload runs once and is recorded. Images are derived from the recording, so a flush or fence can be left out
+//! without running the workload again. The states at a fence include those of every moment since the previous fence,
+//! because each of these is a state in which less has arrived.
 
 mod choices;
 mod images;
@@ -41,25 +41,25 @@ mod walk;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use walk::Walk;
+use walk::TraceWalk;
 
-pub use moment::{CrashImage, Recorder};
+pub use moment::{CrashImage, CrashRecorder};
 pub use mutation::Mutation;
 pub use report::{ArrivedLine, Crash, CrashPoint, MutantReport, Report, Violation};
 
 use crate::Tracked;
-use crate::trace::{Event, Trace};
+use crate::trace::{Trace, TraceEvent};
 
-/// How to explore. The default tries up to 4096 images at each crash point.
+/// Options of an exploration. By default up to 4096 images are tried at each crash point.
 #[derive(Debug, Clone)]
 pub struct Explorer {
-    /// Images at one crash point up to which all are tried; beyond it a sample of about this size, which
-    /// always has the extremes: nothing pending arrived, all arrived, each line alone arrived, each line
+    /// Number of images at one crash point up to which all are tried. Beyond it, a sample of about this size is drawn
+    /// that always includes the extremes: nothing pending arrived, all arrived, each line alone arrived, each line
     /// alone missing.
     pub limit: usize,
-    /// Draws the sample.
+    /// The seed of the sample.
     pub seed: u64,
-    /// A mistake to put into the workload before it is explored.
+    /// A fault to put into the workload before it is explored.
     pub mutation: Option<Mutation>,
 }
 
@@ -74,16 +74,15 @@ impl Default for Explorer {
 }
 
 impl Explorer {
-    /// Prepares an empty medium with `setup`, runs `workload` on it and calls `check` with every image (or a
-    /// sample, see [`limit`](Explorer::limit)) that a crash may leave at any moment of the workload.
+    /// Prepares an empty medium with `setup`, runs `workload` on it, and calls `check` with every image (or a sample,
+    /// see [`limit`](Explorer::limit)) that a crash may leave at any moment of the workload.
     ///
-    /// What `setup` leaves counts as durable. The workload marks its operations with [`Tracked::begin`] and
-    /// [`Tracked::acknowledge`]. The check gets a fresh medium that it may change (recovery does), and fails
-    /// by an error or by a panic. Workloads of several threads are explored in the order their calls happened
-    /// to have.
+    /// The result of `setup` counts as durable. The workload marks its operations with [`Tracked::begin`] and
+    /// [`Tracked::acknowledge`]. The check gets a fresh medium that it may change, as recovery does, and fails by an
+    /// error or by a panic. Workloads of several threads are explored in the recorded order of their calls.
     ///
     /// # Errors
-    /// The first image that the check did not accept.
+    /// The first image that the check rejects.
     ///
     /// # Panics
     /// If there is no memory for an image.
@@ -98,18 +97,18 @@ impl Explorer {
             Some(mutation) => mutation.apply(&trace.events),
             None => trace.events.iter().collect(),
         };
-        let mut walk = Walk::new(self, &trace, &mut check);
+        let mut walk = TraceWalk::new(self, &trace, &mut check);
         for event in events {
             walk.step(event)?;
         }
         walk.end()
     }
 
-    /// As [`run`](Explorer::run), and then once more for each flush and each fence of the workload with that
-    /// one left out. A crash test that is worth its name has none [`missed`](MutantReport::missed).
+    /// Explores the workload like [`run`](Explorer::run), and then once more for each of its flushes and fences with
+    /// that one left out. For an adequate crash test, none is [`missed`](MutantReport::missed).
     ///
     /// # Errors
-    /// The first image that the check did not accept of the unchanged workload.
+    /// The first image of the unchanged workload that the check rejects.
     ///
     /// # Panics
     /// If there is no memory for an image.
@@ -124,11 +123,11 @@ impl Explorer {
             mutation: None,
             ..self.clone()
         };
-        let mut walk = Walk::new(&explorer, &trace, &mut check);
-        // What is durable and pending at each fence: a mutant that has come to the same has nothing new to show.
+        let mut walk = TraceWalk::new(&explorer, &trace, &mut check);
+        // Signatures at each fence: a mutant that reaches the same state as the original has nothing new to show.
         let mut known = Vec::new();
         for event in &trace.events {
-            if matches!(event, Event::Fence) {
+            if matches!(event, TraceEvent::Fence) {
                 known.push(walk.signature());
             }
             walk.step(event)?;
@@ -141,16 +140,16 @@ impl Explorer {
         walk.rewind(&trace);
         let mut position = 0;
         for call in mutation::calls(&trace) {
-            trace.events[position..call.at]
+            trace.events[position..call.position]
                 .iter()
                 .for_each(|event| walk.skip(event));
-            position = call.at;
+            position = call.position;
             let listed = (call.left_out, call.text);
             if !call.matters {
                 report.idle.push(listed);
                 continue;
             }
-            match walk.fork(call.left_out, &trace.events[call.at..], &known) {
+            match walk.fork(call.left_out, &trace.events[call.position..], &known) {
                 (images, Ok(())) => {
                     report.images += images;
                     report.missed.push(listed);

@@ -1,4 +1,4 @@
-//! One crash, at a moment that is drawn.
+//! A single crash at a drawn moment.
 //!
 //! For tests that continue with one image instead of checking all of them.
 
@@ -12,11 +12,11 @@ use crate::{LINE, Tracked};
 /// Records what is done to a medium, for one crash in the middle of it.
 ///
 /// ```
-/// use halocline_media::explore::Recorder;
+/// use halocline_media::explore::CrashRecorder;
 /// use halocline_media::{MediumAccess, Tracked};
 ///
 /// let medium = Tracked::new(4096)?;
-/// let recorder = Recorder::start(&medium);
+/// let recorder = CrashRecorder::start(&medium);
 /// medium.store_u64(0, 1);
 /// medium.persist(0, 8)?;
 /// medium.store_u64(64, 2);
@@ -26,25 +26,26 @@ use crate::{LINE, Tracked};
 /// # Ok::<(), halocline_media::MediaError>(())
 /// ```
 #[derive(Debug)]
-pub struct Recorder<'a>(&'a Tracked);
+pub struct CrashRecorder<'a>(&'a Tracked);
 
-/// What a crash has left.
+/// The contents of a medium after a crash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrashImage {
     /// All bytes of the medium.
     pub bytes: Vec<u8>,
-    /// Whether the crash came after all that was recorded, so that what was acknowledged must be there.
+    /// True if the crash came after all recorded calls, so that everything acknowledged must be present.
     pub complete: bool,
 }
 
-impl<'a> Recorder<'a> {
-    /// Starts; the present contents count as durable.
+impl<'a> CrashRecorder<'a> {
+    /// Starts recording; the present contents count as durable.
     pub fn start(medium: &'a Tracked) -> Self {
         medium.start_recording();
         Self(medium)
     }
 
-    /// Ends, and gives what a crash at a moment drawn by `seed` leaves: one time in four that at the end, else any.
+    /// Stops recording and returns the image of a crash at a moment drawn by `seed`: at the end in one of four cases,
+    /// otherwise at any moment.
     pub fn crash(self, seed: u64) -> CrashImage {
         let trace = self.0.stop_recording();
         let mut rng = StdRng::seed_from_u64(seed);
@@ -70,7 +71,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-impl Drop for Recorder<'_> {
+impl Drop for CrashRecorder<'_> {
     fn drop(&mut self) {
         self.0.stop_recording();
     }

@@ -1,18 +1,18 @@
-//! Workloads with one flush or fence less, to prove that a crash test would notice.
+//! Workloads that lack one flush or fence, to prove that a crash test detects the fault.
 
 use std::fmt;
 
 use super::model::CrashModel;
-use crate::trace::{Event, Trace};
+use crate::trace::{Trace, TraceEvent};
 
-/// A mistake put into a recorded workload. Flushes and fences are counted from 0, each on its own.
+/// A fault in a recorded workload. Flushes and fences are counted separately, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mutation {
-    /// The n-th flush is left out.
+    /// Leaves out the n-th flush.
     SkipFlush(usize),
-    /// The n-th fence is left out.
+    /// Leaves out the n-th fence.
     SkipFence(usize),
-    /// The n-th fence comes only after the store that follows it.
+    /// Moves the n-th fence behind the store that follows it.
     DelayFence(usize),
 }
 
@@ -27,10 +27,10 @@ impl fmt::Display for Mutation {
 }
 
 impl Mutation {
-    /// The events with the mistake in them.
-    pub(crate) fn apply(self, events: &[Event]) -> Vec<&Event> {
-        let mut mutated: Vec<&Event> = events.iter().collect();
-        let nth = |number: usize, wanted: fn(&Event) -> bool| {
+    /// Returns the events with the fault applied.
+    pub(crate) fn apply(self, events: &[TraceEvent]) -> Vec<&TraceEvent> {
+        let mut mutated: Vec<&TraceEvent> = events.iter().collect();
+        let nth = |number: usize, wanted: fn(&TraceEvent) -> bool| {
             let found = events.iter().enumerate().filter(|(_, event)| wanted(event));
             found.map(|(at, _)| at).nth(number)
         };
@@ -41,7 +41,7 @@ impl Mutation {
                 let fence = mutated.remove(at);
                 let store = mutated[at..]
                     .iter()
-                    .position(|event| matches!(event, Event::Store { .. }));
+                    .position(|event| matches!(event, TraceEvent::Store { .. }));
                 mutated.insert(store.map_or(at, |store| at + store + 1), fence);
                 fence
             }),
@@ -50,53 +50,53 @@ impl Mutation {
     }
 }
 
-fn is_flush(event: &Event) -> bool {
-    matches!(event, Event::Flush { .. })
+fn is_flush(event: &TraceEvent) -> bool {
+    matches!(event, TraceEvent::Flush { .. })
 }
 
-fn is_fence(event: &Event) -> bool {
-    matches!(event, Event::Fence)
+fn is_fence(event: &TraceEvent) -> bool {
+    matches!(event, TraceEvent::Fence)
 }
 
-/// A flush or fence of a trace.
-pub(crate) struct Call {
-    /// Which event it is.
-    pub(crate) at: usize,
-    /// The mistake of leaving it out.
+/// A flush or fence of a trace that can be left out.
+pub(crate) struct SkippedCall {
+    /// Its index among the events.
+    pub(crate) position: usize,
+    /// The fault of leaving it out.
     pub(crate) left_out: Mutation,
-    /// Whether it does anything there.
+    /// True if it has an effect at its place.
     pub(crate) matters: bool,
-    /// What it is, for people.
+    /// Its description.
     pub(crate) text: String,
 }
 
-/// Every flush and every fence of a trace.
-pub(crate) fn calls(trace: &Trace) -> Vec<Call> {
+/// Returns every flush and every fence of a trace.
+pub(crate) fn calls(trace: &Trace) -> Vec<SkippedCall> {
     let mut model = CrashModel::new(trace.start.clone());
     let (mut flushes, mut fences, mut operation) = (0, 0, None);
     let mut list = Vec::new();
-    for (at, event) in trace.events.iter().enumerate() {
+    for (position, event) in trace.events.iter().enumerate() {
         let during = || operation.map_or_else(String::new, |operation| format!(" in operation {operation}"));
         match event {
-            Event::Flush { offset, len } => {
-                list.push(Call {
-                    at,
+            TraceEvent::Flush { offset, len } => {
+                list.push(SkippedCall {
+                    position,
                     left_out: Mutation::SkipFlush(flushes),
                     matters: model.flush_matters(*offset, *len),
                     text: format!("flush {flushes} ({len} bytes at {offset}{})", during()),
                 });
                 flushes += 1;
             }
-            Event::Fence => {
-                list.push(Call {
-                    at,
+            TraceEvent::Fence => {
+                list.push(SkippedCall {
+                    position,
                     left_out: Mutation::SkipFence(fences),
                     matters: model.fence_matters(),
                     text: format!("fence {fences}{}", during()),
                 });
                 fences += 1;
             }
-            Event::Begin { operation: begun } => operation = Some(*begun),
+            TraceEvent::Begin { operation: begun } => operation = Some(*begun),
             _ => {}
         }
         model.apply(event);

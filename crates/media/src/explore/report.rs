@@ -1,18 +1,18 @@
-//! What an exploration found.
+//! Results of an exploration.
 
 use std::fmt;
 
 use super::Mutation;
 
-/// Where in a workload the power goes.
+/// The point of a workload at which the power fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CrashPoint {
-    /// Before the n-th fence, counted from 0, has done its work.
+    /// Before the n-th fence (counted from 0) takes effect.
     Fence(usize),
-    /// In the n-th growth.
+    /// During the n-th growth.
     Grow(usize),
-    /// Before the n-th sync has done its work.
+    /// Before the n-th sync takes effect.
     Sync(usize),
     /// After the last call.
     End,
@@ -29,25 +29,25 @@ impl fmt::Display for CrashPoint {
     }
 }
 
-/// What a check is told about the crash whose image it opens.
+/// The crash whose image a check opens.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Crash<'a> {
-    /// Where it happened.
+    /// The point of the crash.
     pub point: CrashPoint,
-    /// Operations acknowledged before, in order: all of them must be there.
+    /// Operations acknowledged before the crash, in order, all of which must be present.
     pub acknowledged: &'a [u64],
-    /// The operation begun and not acknowledged: it must be there wholly or not at all.
+    /// The operation that had begun and was not acknowledged, which must be present wholly or not at all.
     pub in_flight: Option<u64>,
 }
 
-/// What was tried; every image passed.
+/// The extent of an exploration in which every image passed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// Crash points: fences, growths, syncs, and the end.
     pub points: usize,
-    /// Points at which there were too many combinations to try all.
+    /// Points with too many combinations to try all.
     pub sampled_points: usize,
     /// Fences recorded.
     pub fences: usize,
@@ -59,14 +59,14 @@ pub struct Report {
     pub syncs: usize,
     /// Images opened and checked.
     pub images: usize,
-    /// Images that were not opened as an identical one had passed with the same operations acknowledged.
+    /// Images that were skipped because an identical one had passed with the same operations acknowledged.
     pub repeated: usize,
-    /// Combinations the crash model allows, over all points (saturating).
+    /// Combinations that the crash model allows, over all points (saturating).
     pub possible: u128,
 }
 
 impl Report {
-    /// Whether every allowed image was checked.
+    /// Returns true if every allowed image was checked.
     pub fn exhaustive(&self) -> bool {
         self.sampled_points == 0
     }
@@ -95,38 +95,38 @@ impl fmt::Display for Report {
     }
 }
 
-/// A line of an image that is not as it was durable.
+/// A line of an image that differs from its durable contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivedLine {
-    /// Its offset in bytes.
+    /// The offset of the line, in bytes.
     pub offset: u64,
-    /// How many of its different later states had come about.
+    /// The number of its distinct later states that had arrived.
     pub arrived: u32,
-    /// How many there were.
+    /// The number of its distinct later states.
     pub of: u32,
 }
 
-/// A crash image that the check did not accept. `Display` tells the whole story; [`image`](Violation::image)
-/// and [`replay`](Violation::replay) help to debug it.
+/// A crash image that the check rejected. `Display` describes it; [`image`](Violation::image) and
+/// [`replay`](Violation::replay) help to debug it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.story())]
 #[non_exhaustive]
 pub struct Violation {
-    /// What the check said.
+    /// The message of the check.
     pub message: String,
-    /// Where the power went.
+    /// The point of the crash.
     pub point: CrashPoint,
-    /// Operations acknowledged before.
+    /// Operations acknowledged before the crash.
     pub acknowledged: Vec<u64>,
     /// The operation in flight.
     pub in_flight: Option<u64>,
     /// Lines that had arrived at least in part without being durable.
     pub arrived: Vec<ArrivedLine>,
-    /// Offsets of lines that were pending and had not arrived at all.
+    /// Offsets of pending lines that had not arrived at all.
     pub missing: Vec<u64>,
-    /// The seed of the exploration: with it, the same workload fails in the same place.
+    /// The seed of the exploration, which reproduces the failure with the same workload.
     pub seed: u64,
-    /// The mistake that was put in, if any.
+    /// The fault that was put in, if any.
     pub mutation: Option<Mutation>,
     /// The whole image.
     pub image: Vec<u8>,
@@ -136,7 +136,7 @@ impl Violation {
     /// Opens the image once more.
     ///
     /// # Errors
-    /// What the check says about it.
+    /// The error of the check.
     ///
     /// # Panics
     /// If there is no memory for the image.
@@ -185,21 +185,21 @@ impl Violation {
     }
 }
 
-/// What became of a workload with each flush and each fence left out in turn.
+/// The results of a workload with each flush and each fence left out in turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MutantReport {
-    /// The report of the workload as it is.
+    /// The report of the unchanged workload.
     pub unchanged: Report,
-    /// Images opened and checked, of the workload as it is and of its mutants, each counted once.
+    /// Images opened and checked for the unchanged workload and its mutants, each counted once.
     pub images: usize,
-    /// Mutants the check noticed.
+    /// Mutants that the check rejected.
     pub caught: usize,
-    /// Mutants it did not notice: either the flush or fence is not needed, or the check is too weak. With the
-    /// call's description.
+    /// Mutants that the check accepted, with a description of the call: either the flush or fence is not needed, or the
+    /// check is too weak.
     pub missed: Vec<(Mutation, String)>,
-    /// Flushes of lines with nothing new in them and fences with nothing flushed before: they do nothing in
-    /// this workload, so leaving them out cannot be noticed.
+    /// Flushes of lines without new stores and fences without a flush before them. They have no effect in this
+    /// workload, so leaving them out cannot be detected.
     pub idle: Vec<(Mutation, String)>,
 }
 

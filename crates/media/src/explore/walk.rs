@@ -1,4 +1,4 @@
-//! A walk through a trace that tries the images of each crash point.
+//! A traversal of a trace that tries the images of each crash point.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -7,28 +7,28 @@ use std::sync::Arc;
 
 use super::choices;
 use super::images::Images;
-use super::model::{CrashModel, ImageHash, Line, LineStates};
+use super::model::{CrashModel, ImageHash, LineBytes, LineStates};
 use super::{ArrivedLine, Crash, CrashPoint, Explorer, Mutation, Report, Violation};
-use crate::trace::{Event, Trace};
+use crate::trace::{Trace, TraceEvent};
 use crate::{LINE, Tracked};
 
-/// Images that passed: their hash, length, the number of operations acknowledged, the one in flight.
-type Passed = HashSet<(ImageHash, u64, usize, Option<u64>)>;
+/// Images that passed: hash, length, number of acknowledged operations, and the operation in flight.
+type PassedImages = HashSet<(ImageHash, u64, usize, Option<u64>)>;
 
-/// What is durable, pending and acknowledged at an event of a trace.
+/// The durable, pending and acknowledged state at an event of a trace.
 #[derive(Debug, Clone)]
-struct State {
+struct WalkState {
     model: CrashModel,
-    /// Of the durable bytes.
+    /// Hash of the durable bytes.
     hash: ImageHash,
     acknowledged: Vec<u64>,
     in_flight: Option<u64>,
     report: Report,
 }
 
-impl State {
-    fn new(start: Vec<u8>) -> State {
-        State {
+impl WalkState {
+    fn new(start: Vec<u8>) -> WalkState {
+        WalkState {
             hash: ImageHash::of(&start),
             model: CrashModel::new(start),
             acknowledged: Vec::new(),
@@ -38,40 +38,40 @@ impl State {
     }
 }
 
-/// Of two states with equal signatures at the same event all crash points from there on are the same.
+/// A summary of a state. Two states with equal signatures at the same event have the same crash points from there on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signature {
     durable: ImageHash,
     pending: u64,
 }
 
-/// A line that a crash leaves open.
-struct Open {
+/// A line whose contents are undetermined after a crash.
+struct OpenLine {
     states: LineStates,
-    /// What each content adds to the hash of the image.
+    /// The change of the image's hash for each possible content.
     differences: Vec<ImageHash>,
 }
 
-pub(super) struct Walk<'a, C> {
+pub(super) struct TraceWalk<'a, C> {
     explorer: &'a Explorer,
     mutation: Option<Mutation>,
-    state: State,
+    state: WalkState,
     images: Images,
-    passed: Passed,
+    passed: PassedImages,
     check: &'a mut C,
 }
 
-impl<'a, C, E: Display> Walk<'a, C>
+impl<'a, C, E: Display> TraceWalk<'a, C>
 where
     C: FnMut(Arc<Tracked>, &Crash<'_>) -> Result<(), E>,
 {
-    pub(super) fn new(explorer: &'a Explorer, trace: &Trace, check: &'a mut C) -> Walk<'a, C> {
-        Walk {
+    pub(super) fn new(explorer: &'a Explorer, trace: &Trace, check: &'a mut C) -> TraceWalk<'a, C> {
+        TraceWalk {
             explorer,
             mutation: explorer.mutation,
-            state: State::new(trace.start.clone()),
+            state: WalkState::new(trace.start.clone()),
             images: Images::default(),
-            passed: Passed::default(),
+            passed: PassedImages::default(),
             check,
         }
     }
@@ -83,22 +83,22 @@ where
         }
     }
 
-    /// Goes on to the next event, and tries the crash at it if it is a point of one.
-    pub(super) fn step(&mut self, event: &Event) -> Result<(), Box<Violation>> {
+    /// Advances by one event, after trying a crash at it if it is a crash point.
+    pub(super) fn step(&mut self, event: &TraceEvent) -> Result<(), Box<Violation>> {
         let report = &self.state.report;
         match event {
-            Event::Fence => self.crash(CrashPoint::Fence(report.fences), None)?,
-            Event::Resize { len } => self.crash(CrashPoint::Grow(report.growths), Some(*len))?,
-            Event::Sync => self.crash(CrashPoint::Sync(report.syncs), None)?,
+            TraceEvent::Fence => self.crash(CrashPoint::Fence(report.fences), None)?,
+            TraceEvent::Resize { len } => self.crash(CrashPoint::Grow(report.growths), Some(*len))?,
+            TraceEvent::Sync => self.crash(CrashPoint::Sync(report.syncs), None)?,
             _ => {}
         }
         self.skip(event);
         Ok(())
     }
 
-    /// Goes on to the next event without a crash.
-    pub(super) fn skip(&mut self, event: &Event) {
-        let State {
+    /// Advances by one event without a crash.
+    pub(super) fn skip(&mut self, event: &TraceEvent) {
+        let WalkState {
             model,
             hash,
             acknowledged,
@@ -106,16 +106,16 @@ where
             report,
         } = &mut self.state;
         match event {
-            Event::Fence => report.fences += 1,
-            Event::Resize { .. } => report.growths += 1,
-            Event::Sync => report.syncs += 1,
-            Event::Flush { .. } => report.flushes += 1,
-            Event::Begin { operation } => *in_flight = Some(*operation),
-            Event::Acknowledge { operation } => {
+            TraceEvent::Fence => report.fences += 1,
+            TraceEvent::Resize { .. } => report.growths += 1,
+            TraceEvent::Sync => report.syncs += 1,
+            TraceEvent::Flush { .. } => report.flushes += 1,
+            TraceEvent::Begin { operation } => *in_flight = Some(*operation),
+            TraceEvent::Acknowledge { operation } => {
                 acknowledged.push(*operation);
                 *in_flight = None;
             }
-            Event::Store { .. } => {}
+            TraceEvent::Store { .. } => {}
         }
         let changed = model.apply(event);
         for (line, old) in &changed {
@@ -131,17 +131,18 @@ where
         Ok(self.state.report.clone())
     }
 
-    /// Goes back to the first event. What has passed is remembered.
+    /// Returns to the first event. The set of images that passed is kept.
     pub(super) fn rewind(&mut self, trace: &Trace) {
-        self.go_to(State::new(trace.start.clone()));
+        self.go_to(WalkState::new(trace.start.clone()));
     }
 
-    /// Walks on with the next event of `events` left out, until the end or until what is durable and pending at a fence is `known`,
-    /// that is what it is there if nothing is left out; then goes back to where it was. Also returns how many images were opened.
+    /// Continues with the first of `events` left out, until the end or until the signature at a fence equals the
+    /// `known` one of the unchanged workload; then returns to the present state. Also returns the number of images
+    /// opened.
     pub(super) fn fork(
         &mut self,
         left_out: Mutation,
-        events: &[Event],
+        events: &[TraceEvent],
         known: &[Signature],
     ) -> (usize, Result<(), Box<Violation>>) {
         let before = self.state.clone();
@@ -153,11 +154,15 @@ where
         (images, result)
     }
 
-    fn walk_without_first(&mut self, events: &[Event], known: &[Signature]) -> Result<(), Box<Violation>> {
+    fn walk_without_first(
+        &mut self,
+        events: &[TraceEvent],
+        known: &[Signature],
+    ) -> Result<(), Box<Violation>> {
         let mut known = known[self.state.report.fences..].iter();
         for (number, event) in events.iter().enumerate() {
             let known = match event {
-                Event::Fence => known.next(),
+                TraceEvent::Fence => known.next(),
                 _ => None,
             };
             if number == 0 {
@@ -171,23 +176,23 @@ where
         self.end().map(drop)
     }
 
-    fn go_to(&mut self, state: State) {
+    fn go_to(&mut self, state: WalkState) {
         let lines = state.model.durable_differs(&self.state.model);
         self.images.durable_changed(lines);
         self.state = state;
     }
 
-    /// Tries the images of a crash here; `resized` is another length that it may have or not.
+    /// Tries the images of a crash at this point. If `resized` is given, the image may have that length instead.
     fn crash(&mut self, point: CrashPoint, resized: Option<u64>) -> Result<(), Box<Violation>> {
         let model = &self.state.model;
         let lens: Vec<u64> = std::iter::once(model.durable().len() as u64)
             .chain(resized)
             .collect();
-        // Lines that may be cut off are not needed: it must not matter what they hold.
+        // Lines that may be cut off are skipped: their contents must not matter.
         let least = lens.iter().copied().min().unwrap_or(0);
         let lines = model.open_lines().into_iter();
         let lines = lines.filter(|states| states.line * LINE < least);
-        let lines: Vec<Open> = lines.map(Open::from).collect();
+        let lines: Vec<OpenLine> = lines.map(OpenLine::from).collect();
         let mut states = vec![lens.len() as u32];
         states.extend(lines.iter().map(|line| line.differences.len() as u32));
         let report = &mut self.state.report;
@@ -205,15 +210,15 @@ where
         Ok(())
     }
 
-    /// Tries one image: of `lines`, those contents that `arrived` picks.
+    /// Tries one image, in which each of `lines` has the content that `arrived` selects.
     fn image(
         &mut self,
         point: CrashPoint,
         len: u64,
-        lines: &[Open],
+        lines: &[OpenLine],
         arrived: &[u32],
     ) -> Result<(), Box<Violation>> {
-        let State {
+        let WalkState {
             model,
             acknowledged,
             in_flight,
@@ -252,7 +257,7 @@ where
             Ok(Err(error)) => error.to_string(),
             Err(panic) => panic_message(panic.as_ref()),
         };
-        // A mutant may fail with an image that the unchanged workload never leaves: it has not passed.
+        // A mutant may fail with an image that the unchanged workload never leaves, so do not remember it as passed.
         self.passed.remove(&image);
         let mut image = model.durable().to_vec();
         image.resize(len as usize, 0);
@@ -268,7 +273,7 @@ where
         message: String,
         point: CrashPoint,
         image: Vec<u8>,
-        lines: &[Open],
+        lines: &[OpenLine],
         arrived: &[u32],
     ) -> Violation {
         let mut violation = Violation {
@@ -297,11 +302,11 @@ where
     }
 }
 
-impl From<LineStates> for Open {
-    fn from(states: LineStates) -> Open {
-        let durable: &Line = &states.contents[0];
+impl From<LineStates> for OpenLine {
+    fn from(states: LineStates) -> OpenLine {
+        let durable: &LineBytes = &states.contents[0];
         let difference = |contents| ImageHash::difference(states.line, durable, contents);
-        Open {
+        OpenLine {
             differences: states.contents.iter().map(difference).collect(),
             states,
         }

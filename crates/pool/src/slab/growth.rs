@@ -1,22 +1,23 @@
-//! How a slab comes to a further chunk.
+//! Growth of a slab by a further chunk.
 //!
-//! Invariant: a chunk is the slab's when a generation that names it is published, which changes nothing else: logs and
-//! the records in them stay as they are. The owner stores to it only after that.
+//! Invariant: a chunk belongs to the slab once a generation that names it is published. That publish changes nothing
+//! else: logs and their records stay unchanged. The owner stores to the chunk only afterwards.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::directory::ObjectRecord;
 use crate::layout::{BLOCK, HUGE};
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::{PoolError, Txn};
 
 use super::Slab;
 
-/// How long another writer of the pool is waited for.
+/// How long to wait for another writer of the pool.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The most that a chunk takes unless it is asked for.
+/// Maximum size of a chunk, unless a larger one is requested.
 const MOST: u64 = 64 << 20;
 
 impl Slab {
@@ -50,7 +51,7 @@ impl Slab {
         Ok(())
     }
 
-    /// Has huge pages made of chunks, where that is not a matter of course, by a thread that ends when it is done.
+    /// Collapses chunks to huge pages in a background thread, where the medium does not use them anyway.
     pub(super) fn gather(&self, chunks: Vec<(u64, u64)>) {
         if !self.medium.can_gather() {
             return;
@@ -68,7 +69,7 @@ impl Slab {
     }
 }
 
-/// The bytes of a chunk of about this length: whole blocks, and whole huge pages if it is that long.
+/// Returns the size of a chunk of about `len` bytes: whole blocks, or whole huge pages if it is that long.
 pub(super) fn chunk_len(len: u64) -> u64 {
     len.next_multiple_of(if len >= HUGE { HUGE } else { BLOCK })
 }
@@ -83,7 +84,7 @@ impl Txn {
         };
         let record = state.objects.get(name).ok_or_else(missing)?;
         let extents = record.extents.iter().copied().chain([chunk]).collect();
-        let record = Record::new(ObjectKind::SLAB, record.meta.clone(), extents);
+        let record = ObjectRecord::new(ObjectKind::SLAB, record.meta.clone(), extents);
         state.put_slab(name, record);
         Ok(())
     }

@@ -1,20 +1,19 @@
-//! Slabs: many small nodes of one size that are changed where they lie, for trees: [`Slab`].
+//! Slabs: many small nodes of one size that are changed in place, for trees: [`Slab`].
 //!
-//! A slab is an object whose extents, its *chunks*, are divided into nodes. The pool's directory says which chunks it has,
-//! and nothing else about it is durable but a head of one block: which node is in use is decided by the owner's own
-//! links. A node belongs to the owner as soon as a durable link leads to it, and is free otherwise; so taking and giving
-//! back a node writes no line and waits for no fence, and no crash can leak a node or give it to two.
+//! A slab is an object whose extents, its *chunks*, are divided into nodes. Besides the chunks that the pool's
+//! directory lists, only a head of one block is durable: the owner's own links determine which nodes are in use. A node
+//! belongs to the owner as soon as a durable link leads to it, and is free otherwise. So allocating and freeing a node
+//! writes no line and waits for no fence, and no crash can leak a node or assign it twice.
 //!
-//! Invariants: at most one handle has a slab open to write it, in any process, and then no other has it open; else any number
-//! may read it. A node that [`Slab::alloc`] has handed out is not handed
-//! out again before [`Slab::free`]. The owner frees a node only when no durable link leads to it any more, and links
-//! it only when it is durable. At opening the owner follows its links and names every node it meets
-//! ([`SlabRecovery::keep`]); all others are free.
+//! Invariants: at most one handle, in any process, has a slab open for writing, and then no other has it open;
+//! otherwise any number may read it. [`Slab::alloc`] does not return a node again before [`Slab::free`]. The owner
+//! frees a node only when no durable link leads to it any more, and links it only when it is durable. At opening the
+//! owner follows its links and reports every node that it meets ([`SlabRecovery::keep`]); all others are free.
 
 mod growth;
+mod node_sums;
 mod nodes;
 mod open;
-mod rest;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -26,34 +25,34 @@ use crate::access::SlabLock;
 use crate::layout::{SLAB_HEAD, SLAB_ROOT};
 use crate::{Pool, PoolError};
 
-use nodes::Nodes;
+use nodes::NodeAllocator;
 
+pub use node_sums::{NodeAtRest, NodeSums};
 pub use open::SlabRecovery;
-pub use rest::{NodeAtRest, NodeSums};
 
-/// What a new slab is to be.
+/// Options for creating a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlabOptions {
-    /// Bytes of a node: 256 or a multiple of it, at most 64 KiB.
+    /// Node size in bytes, a multiple of 256 up to 64 KiB.
     pub node_size: u32,
-    /// What is kept in it: eight bytes of the owner's choice, which opening compares.
+    /// Eight bytes that identify the owner, which opening compares.
     pub owner: [u8; 8],
-    /// The least bytes of a chunk, rounded up to whole blocks of 4 KiB; later chunks are larger.
+    /// Minimum size of a chunk in bytes, rounded up to whole blocks of 4 KiB; later chunks are larger.
     pub chunk: u64,
 }
 
-/// Numbers about a slab.
+/// Statistics of a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlabStats {
-    /// Bytes of a node.
+    /// Node size in bytes.
     pub node_size: u64,
-    /// Nodes in use.
+    /// Number of nodes in use.
     pub used: u64,
-    /// Nodes there is room for without growth.
+    /// Number of nodes that fit without growth.
     pub capacity: u64,
-    /// Extents of the pool.
+    /// Number of chunks.
     pub chunks: u64,
-    /// Bytes of the pool.
+    /// Bytes that the slab occupies in the pool.
     pub bytes: u64,
 }
 
@@ -65,62 +64,62 @@ pub struct Slab {
     node_size: u64,
     head: u64,
     chunk: u64,
-    nodes: Mutex<Nodes>,
+    nodes: Mutex<NodeAllocator>,
     growing: Mutex<()>,
-    /// Whether the head says that power loss would harm it.
+    /// True if the head says that power loss may tear nodes.
     marked: bool,
     read_only: bool,
-    /// Whether chunks have room for checksums of nodes.
+    /// True if chunks have room for node checksums.
     has_sums: bool,
-    /// Whether the root is not what it was when the slab was closed.
+    /// True if the root differs from its checksum at closing.
     root_changed: bool,
-    /// Its checksum then.
+    /// The root's checksum at closing.
     root_sum_before: u64,
-    /// What the head said of them at opening.
+    /// The checksums found at opening, if the slab had been closed.
     at_rest: Option<NodeSums>,
-    /// Whether something may have been stored since.
+    /// True if something may have been stored since opening.
     written: AtomicBool,
     _lock: SlabLock,
 }
 
 impl Slab {
-    /// The medium, to load from nodes and to store to them.
+    /// Returns the medium, for loads from and stores to nodes.
     #[inline(always)]
     pub fn medium(&self) -> &Medium {
         &self.medium
     }
 
-    /// Offset of the owner's root: [`ROOT_LEN`](Slab::ROOT_LEN) bytes, zeros at first, that stay where they are. All that
-    /// the owner keeps is found from here.
+    /// Returns the offset of the owner's root: [`ROOT_LEN`](Slab::ROOT_LEN) bytes at a fixed place, initially zero,
+    /// from which the owner finds everything else.
     #[inline]
     pub fn root(&self) -> u64 {
         self.head + SLAB_ROOT
     }
 
-    /// Bytes of the root.
+    /// Size of the root in bytes.
     pub const ROOT_LEN: u64 = SLAB_HEAD - SLAB_ROOT;
 
-    /// The object's name.
+    /// Returns the name of the object.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pool it lies in.
+    /// Returns the pool of the slab.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Bytes of a node.
+    /// Returns the node size in bytes.
     #[inline]
     pub fn node_size(&self) -> u64 {
         self.node_size
     }
 
-    /// Takes a free node; returns its offset, a multiple of 256. What it holds is anything. Nothing durable changes: until a
-    /// durable link leads to it, a crash gives it back.
+    /// Allocates a node; returns its offset, a multiple of 256. Its contents are undefined. Nothing durable changes:
+    /// until a durable link leads to it, a crash frees it again.
     ///
-    /// When there is none, the pool gives a further chunk, which is published as a generation of its own: no log needs to be
-    /// folded for it, but another writer of the pool is waited for, up to ten seconds.
+    /// If no node is free, the pool adds a chunk, published as a generation of its own. No log needs to be folded for
+    /// that, but the call waits up to ten seconds for another writer of the pool.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Locked`] (also if the calling thread itself has a transaction),
@@ -134,12 +133,12 @@ impl Slab {
         }
     }
 
-    /// As [`alloc`](Slab::alloc), if that does not need the pool to grow: it waits for no writer of the pool.
+    /// Allocates a node like [`alloc`](Slab::alloc) if the pool need not grow, and so never waits for another writer.
     pub fn alloc_ready(&self) -> Option<u64> {
         self.nodes().take()
     }
 
-    /// Gives a node back. No durable link may lead to it any more: it can be handed out at once.
+    /// Frees a node, which may be reused immediately: no durable link may lead to it any more.
     ///
     /// # Panics
     /// If the offset is not that of a node in use.
@@ -148,36 +147,35 @@ impl Slab {
         assert!(given, "the node at {offset} of '{}' is not in use", self.name);
     }
 
-    /// Says that links are lost, so that any node may be in use: all that are there count as such, and new ones are taken from the
-    /// pool.
+    /// Marks all present nodes as in use, because links are lost. New nodes come from further chunks.
     pub fn keep_all(&self) {
         self.nodes().set_all();
     }
 
-    /// Whether the offset is that of a node, in use or not.
+    /// Returns true if the offset is that of a node, in use or not.
     pub fn is_node(&self, offset: u64) -> bool {
         self.nodes().is_node(offset)
     }
 
-    /// The offset of the node in which an offset lies, if it lies in one, in use or not.
+    /// Returns the offset of the node that contains an offset, in use or not.
     pub fn node_at(&self, offset: u64) -> Option<u64> {
         self.nodes().node_at(offset)
     }
 
-    /// Numbers about it.
+    /// Returns statistics of the slab.
     pub fn stats(&self) -> SlabStats {
         self.nodes().stats()
     }
 
-    /// Makes all that was stored survive power loss, as [`Pool::sync`] does for the whole pool.
+    /// Makes everything stored survive power loss, like [`Pool::sync`].
     ///
     /// # Errors
-    /// As [`Pool::sync`].
+    /// Fails like [`Pool::sync`].
     pub fn sync(&self) -> Result<(), PoolError> {
         self.pool.sync()
     }
 
-    fn nodes(&self) -> MutexGuard<'_, Nodes> {
+    fn nodes(&self) -> MutexGuard<'_, NodeAllocator> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Which nodes of a slab are in use: bits in DRAM, found anew at each opening.
+//! The nodes of a slab that are in use, as bitmaps in DRAM that are rebuilt at each opening.
 
 use halocline_media::LINE;
 
@@ -6,23 +6,23 @@ use crate::layout::NODE_SUM;
 
 use super::SlabStats;
 
-/// Where the nodes of one extent lie.
+/// The layout of one extent of nodes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ChunkLayout {
     /// Offset of its first node.
     pub(super) start: u64,
     pub(super) count: u64,
-    /// Where the checksums of its nodes lie, if it has room for them.
+    /// Offset of the node checksums, if the extent has room for them.
     pub(super) sums: Option<u64>,
 }
 
-impl Place {
-    /// The nodes that have room from `start` up to `end`: with checksums, these take the last lines.
-    fn new(start: u64, end: u64, node_size: u64, with_sums: bool) -> Place {
+impl ChunkLayout {
+    /// Computes the layout of nodes between `start` and `end`; checksums take the last lines.
+    fn new(start: u64, end: u64, node_size: u64, with_sums: bool) -> ChunkLayout {
         let room = end - start;
         if !with_sums {
             let count = room / node_size;
-            return Place {
+            return ChunkLayout {
                 start,
                 count,
                 sums: None,
@@ -34,14 +34,14 @@ impl Place {
             .rev()
             .find(|count| count * node_size + lines(*count) <= room);
         let count = count.unwrap_or(0);
-        Place {
+        ChunkLayout {
             start,
             count,
             sums: Some(end - lines(count)),
         }
     }
 
-    /// Where the checksum of the node at an offset lies; nothing if there is no node, or no room for checksums.
+    /// Returns the offset of a node's checksum, or `None` if there is no node at `offset` or no room for checksums.
     pub(super) fn sum_of(&self, offset: u64, node_size: u64) -> Option<u64> {
         let distance = offset.checked_sub(self.start)?;
         let index = distance / node_size;
@@ -52,13 +52,13 @@ impl Place {
 
 /// The nodes of one extent.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) place: Place,
-    /// One bit a node, set if it is in use; those behind the last node are set.
+pub(super) struct NodeChunk {
+    pub(super) layout: ChunkLayout,
+    /// One bit per node, set if it is in use; bits behind the last node are set.
     bits: Vec<u64>,
 }
 
-impl Chunk {
+impl NodeChunk {
     /// Returns true if the node of this number in the chunk is in use.
     pub(super) fn is_used(&self, index: u64) -> bool {
         self.bits[(index / 64) as usize] >> (index % 64) & 1 == 1
@@ -67,24 +67,24 @@ impl Chunk {
 
 /// All nodes of a slab.
 #[derive(Debug)]
-pub(super) struct Nodes {
+pub(super) struct NodeAllocator {
     node_size: u64,
-    /// Whether chunks have room for checksums.
+    /// True if chunks have room for checksums.
     with_sums: bool,
-    /// In ascending order of their offsets.
-    chunks: Vec<Chunk>,
+    /// Sorted by offset.
+    chunks: Vec<NodeChunk>,
     bytes: u64,
     used: u64,
     capacity: u64,
-    /// Nodes given back, the last one first to go; one that was taken by the cursor meanwhile is skipped.
+    /// Stack of freed nodes. A node that the cursor has allocated meanwhile is skipped.
     freed: Vec<u64>,
-    /// The chunk (by its start) and the word of its bits before which none is free, but for those in `freed`.
+    /// The chunk (by its start) and the bitmap word before which no node is free, except those in `freed`.
     cursor: Option<(u64, usize)>,
 }
 
-impl Nodes {
-    pub(super) fn new(node_size: u64, with_sums: bool) -> Nodes {
-        Nodes {
+impl NodeAllocator {
+    pub(super) fn new(node_size: u64, with_sums: bool) -> NodeAllocator {
+        NodeAllocator {
             node_size,
             with_sums,
             chunks: Vec::new(),
@@ -96,23 +96,23 @@ impl Nodes {
         }
     }
 
-    /// The chunks, by ascending offsets.
-    pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+    /// Returns the chunks in ascending order of their offsets.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = &NodeChunk> {
         self.chunks.iter()
     }
 
-    /// Adds a chunk of `bytes` bytes whose nodes are from `start` up to `end`.
+    /// Adds a chunk of `bytes` bytes with nodes between `start` and `end`.
     pub(super) fn add(&mut self, start: u64, end: u64, bytes: u64) {
-        let place = Place::new(start, end, self.node_size, self.with_sums);
-        let count = place.count;
+        let layout = ChunkLayout::new(start, end, self.node_size, self.with_sums);
+        let count = layout.count;
         let mut bits = vec![0; count.div_ceil(64) as usize];
         if let Some(last) = bits.last_mut()
             && !count.is_multiple_of(64)
         {
             *last = u64::MAX << (count % 64);
         }
-        let at = self.chunks.partition_point(|chunk| chunk.place.start < start);
-        self.chunks.insert(at, Chunk { place, bits });
+        let at = self.chunks.partition_point(|chunk| chunk.layout.start < start);
+        self.chunks.insert(at, NodeChunk { layout, bits });
         self.bytes += bytes;
         self.capacity += count;
         if count > 0 {
@@ -130,7 +130,7 @@ impl Nodes {
             return None;
         }
         let (start, word) = self.cursor?;
-        let first = self.chunks.partition_point(|chunk| chunk.place.start < start);
+        let first = self.chunks.partition_point(|chunk| chunk.layout.start < start);
         let chunks = self.chunks.len();
         for turn in 0..=chunks {
             let chunk = &mut self.chunks[(first + turn) % chunks];
@@ -140,14 +140,14 @@ impl Nodes {
                 let bit = chunk.bits[word].trailing_ones();
                 chunk.bits[word] |= 1 << bit;
                 self.used += 1;
-                self.cursor = Some((chunk.place.start, word));
-                return Some(chunk.place.start + (word as u64 * 64 + u64::from(bit)) * self.node_size);
+                self.cursor = Some((chunk.layout.start, word));
+                return Some(chunk.layout.start + (word as u64 * 64 + u64::from(bit)) * self.node_size);
             }
         }
         None
     }
 
-    /// Gives a node back; false if it is not in use.
+    /// Frees a node; returns false if it is not in use.
     pub(super) fn give(&mut self, offset: u64) -> bool {
         let Some((chunk, word, bit)) = self.locate(offset) else {
             return false;
@@ -162,7 +162,7 @@ impl Nodes {
         true
     }
 
-    /// Takes note that a node is in use; false if that was known, or if there is no such node.
+    /// Marks a node as in use; returns false if it already is or does not exist.
     pub(super) fn set(&mut self, offset: u64) -> bool {
         let Some((chunk, word, bit)) = self.locate(offset) else {
             return false;
@@ -174,7 +174,7 @@ impl Nodes {
         fresh
     }
 
-    /// Takes note that all nodes are in use.
+    /// Marks all nodes as in use.
     pub(super) fn set_all(&mut self) {
         for chunk in &mut self.chunks {
             chunk.bits.fill(u64::MAX);
@@ -186,10 +186,10 @@ impl Nodes {
         self.locate(offset).is_some()
     }
 
-    /// The node in which an offset lies.
+    /// Returns the node that contains an offset.
     pub(super) fn node_at(&self, offset: u64) -> Option<u64> {
-        let after = self.chunks.partition_point(|chunk| chunk.place.start <= offset);
-        let Place { start, count, .. } = self.chunks[after.checked_sub(1)?].place;
+        let after = self.chunks.partition_point(|chunk| chunk.layout.start <= offset);
+        let ChunkLayout { start, count, .. } = self.chunks[after.checked_sub(1)?].layout;
         let node = (offset - start) / self.node_size;
         (node < count).then_some(start + node * self.node_size)
     }
@@ -213,9 +213,9 @@ impl Nodes {
     }
 
     fn locate(&self, offset: u64) -> Option<(usize, usize, u64)> {
-        let after = self.chunks.partition_point(|chunk| chunk.place.start <= offset);
+        let after = self.chunks.partition_point(|chunk| chunk.layout.start <= offset);
         let chunk = after.checked_sub(1)?;
-        let Place { start, count, .. } = self.chunks[chunk].place;
+        let ChunkLayout { start, count, .. } = self.chunks[chunk].layout;
         let distance = offset - start;
         let node = distance / self.node_size;
         (distance.is_multiple_of(self.node_size) && node < count).then_some((
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_node_is_handed_out_once() {
-        let mut nodes = Nodes::new(256, false);
+        let mut nodes = NodeAllocator::new(256, false);
         nodes.add(1 << 20, (1 << 20) + 70 * 256, 70 * 256);
         nodes.add(4096, 4096 + 3 * 256 + 100, 4096);
         assert!(nodes.set(4096 + 256) && !nodes.set(4096 + 256));
@@ -268,23 +268,23 @@ mod tests {
             (65_536, 17),
             (65_536, 1),
         ] {
-            let mut nodes = Nodes::new(node_size, true);
+            let mut nodes = NodeAllocator::new(node_size, true);
             let (start, end) = (1 << 20, (1 << 20) + blocks * 4096);
             nodes.add(start, end, end - start);
-            let place = nodes.chunks().next().unwrap().place;
-            let sums = place.sums.unwrap();
-            assert!(start + place.count * node_size <= sums && sums.is_multiple_of(64));
-            assert!(sums + place.count * NODE_SUM <= end && end - sums < place.count * NODE_SUM + LINE);
+            let layout = nodes.chunks().next().unwrap().layout;
+            let sums = layout.sums.unwrap();
+            assert!(start + layout.count * node_size <= sums && sums.is_multiple_of(64));
+            assert!(sums + layout.count * NODE_SUM <= end && end - sums < layout.count * NODE_SUM + LINE);
             // One more has no room.
-            let more = place.count + 1;
+            let more = layout.count + 1;
             assert!(more * node_size + (more * NODE_SUM).next_multiple_of(LINE) > end - start);
-            assert_eq!(nodes.stats().capacity, place.count);
-            for index in 0..place.count {
+            assert_eq!(nodes.stats().capacity, layout.count);
+            for index in 0..layout.count {
                 let offset = start + index * node_size;
-                assert_eq!(place.sum_of(offset, node_size), Some(sums + index * NODE_SUM));
-                assert_eq!(place.sum_of(offset + 8, node_size), None);
+                assert_eq!(layout.sum_of(offset, node_size), Some(sums + index * NODE_SUM));
+                assert_eq!(layout.sum_of(offset + 8, node_size), None);
             }
-            assert_eq!(place.sum_of(start + place.count * node_size, node_size), None);
+            assert_eq!(layout.sum_of(start + layout.count * node_size, node_size), None);
         }
     }
 }

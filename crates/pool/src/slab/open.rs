@@ -1,4 +1,4 @@
-//! Creating and opening slabs.
+//! Creation and opening of slabs.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -7,42 +7,42 @@ use halocline_media::LINE;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::directory::{ExtentRef, ObjectKind, Record};
+use crate::directory::ObjectRecord;
 use crate::features::Features;
 use crate::layout::{
     LEAST_NODE, MOST_NODE, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_VERSION, SlabHead, SlabMeta,
 };
 use crate::mistake::{Mistake, made};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::txn::check_name;
 use crate::{Pool, PoolError};
 
 use super::growth::chunk_len;
-use super::nodes::Nodes;
-use super::rest::has_sums;
+use super::node_sums::has_sums;
+use super::nodes::NodeAllocator;
 use super::{Slab, SlabOptions};
 
-/// What a slab is opened for.
+/// The purpose of opening a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opening {
+enum SlabOpenMode {
     Read,
     Write,
-    /// To write it, whatever power loss may have left.
+    /// Writing, whatever power loss may have left.
     Accept,
 }
 
-/// A slab whose owner has yet to name the nodes that its links lead to; until then none can be taken.
+/// A slab whose owner has yet to report the nodes that its links lead to. Until then none can be allocated.
 #[derive(Debug)]
 pub struct SlabRecovery {
     slab: Slab,
 }
 
 impl Pool {
-    /// Creates an empty slab, published when this returns. Waits for no other writer.
+    /// Creates and publishes an empty slab. Does not wait for other writers.
     ///
     /// # Errors
-    /// [`PoolError::AlreadyThere`] if there is an object of this name, [`PoolError::InvalidSlab`],
-    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and
-    /// [`Txn::commit`](crate::Txn::commit).
+    /// [`PoolError::AlreadyThere`] if an object has this name, [`PoolError::InvalidSlab`], [`PoolError::InvalidName`],
+    /// [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and [`Txn::commit`](crate::Txn::commit).
     pub fn create_slab(&self, name: &str, options: &SlabOptions) -> Result<Slab, PoolError> {
         check_name(name)?;
         let SlabOptions {
@@ -69,7 +69,7 @@ impl Pool {
         inner.medium.store(offset, &[0; SLAB_HEAD as usize]);
         inner.medium.store_u64(offset + SlabHead::STATE, SLAB_OPEN);
         if !made(Mistake::UnflushedSlabHead) {
-            // The fence is that of the commit.
+            // The commit's fence makes it durable.
             inner.medium.flush(offset, SLAB_HEAD);
         }
         let meta = SlabMeta {
@@ -78,45 +78,52 @@ impl Pool {
             owner,
         };
         let chunk = ExtentRef::plain(offset, len, 0);
-        let record = Record::new(ObjectKind::SLAB, meta.as_bytes().into(), Box::new([chunk]));
+        let record = ObjectRecord::new(ObjectKind::SLAB, meta.as_bytes().into(), Box::new([chunk]));
         txn.state().put_slab(name, record);
         txn.require(Features::NODE_SUMS);
         txn.commit()?;
         Ok(self.open_slab(name, owner)?.finish())
     }
 
-    /// Opens a slab for its owner, who then names the nodes in use. No other handle can have it open meanwhile, and it
-    /// cannot be removed.
+    /// Opens a slab for its owner, who then reports the nodes in use. Until it is closed, no other handle can open it
+    /// and it cannot be removed.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it is another owner's,
-    /// [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`] if the machine went down before what was stored last was
-    /// synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it belongs to another owner,
+    /// [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`] if the machine went down
+    /// before the last stores were synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
     pub fn open_slab(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
-        self.open_slab_as(name, owner, Opening::Write)
+        self.open_slab_as(name, owner, SlabOpenMode::Write)
     }
 
-    /// Opens a slab to be read, by any number of handles at once, also in a pool that is opened read-only. No handle can write it
-    /// meanwhile, and it cannot be removed. Stores nothing: what a crash has left half done stays so.
+    /// Opens a slab for reading, by any number of handles at once, also in a pool that is opened read-only. Until it is
+    /// closed, no handle can write it and it cannot be removed. Stores nothing: unfinished work of a crash stays
+    /// unfinished.
     ///
     /// # Errors
-    /// As [`open_slab`](Pool::open_slab), but for [`PoolError::ReadOnly`]; [`PoolError::SlabInUse`] if someone has it open to write it.
+    /// Fails like [`open_slab`](Pool::open_slab), except for [`PoolError::ReadOnly`]; [`PoolError::SlabInUse`] if
+    /// another handle has it open for writing.
     pub fn open_slab_read_only(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
-        self.open_slab_as(name, owner, Opening::Read)
+        self.open_slab_as(name, owner, SlabOpenMode::Read)
     }
 
-    /// As [`open_slab`](Pool::open_slab), also if the machine went down before all was synced: any part of what was stored
-    /// since the last sync may be missing, which the owner has to find out.
+    /// Opens a slab like [`open_slab`](Pool::open_slab) even if the machine went down before everything was synced. Any
+    /// part of the stores since the last sync may be missing, which the owner has to detect.
     ///
     /// # Errors
-    /// As [`open_slab`](Pool::open_slab), but for [`PoolError::SlabUnsynced`].
+    /// Fails like [`open_slab`](Pool::open_slab), except for [`PoolError::SlabUnsynced`].
     pub fn open_slab_unsynced(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
-        self.open_slab_as(name, owner, Opening::Accept)
+        self.open_slab_as(name, owner, SlabOpenMode::Accept)
     }
 
-    fn open_slab_as(&self, name: &str, owner: [u8; 8], opening: Opening) -> Result<SlabRecovery, PoolError> {
+    fn open_slab_as(
+        &self,
+        name: &str,
+        owner: [u8; 8],
+        opening: SlabOpenMode,
+    ) -> Result<SlabRecovery, PoolError> {
         let inner = &*self.inner;
-        let read_only = opening == Opening::Read;
+        let read_only = opening == SlabOpenMode::Read;
         if !read_only {
             inner.writable()?;
         }
@@ -131,7 +138,7 @@ impl Pool {
                     path: path(),
                     name: name_owned(),
                 })?;
-            // Before the lock was taken it may have been replaced, or have grown.
+            // The slab may have been replaced or have grown before the lock was taken.
             let (again, record) = self.slab_record(name)?;
             if again == head {
                 let meta = SlabMeta::read_from_bytes(&record.meta).map_err(|_| PoolError::NotASlab {
@@ -159,7 +166,7 @@ impl Pool {
         }
         let node_size = u64::from(meta.node_size.get());
         let has_sums = has_sums(meta.version.get());
-        let mut nodes = Nodes::new(node_size, has_sums);
+        let mut nodes = NodeAllocator::new(node_size, has_sums);
         for (index, extent) in record.extents.iter().enumerate() {
             if !read_only {
                 inner.medium.reserve(extent.offset, extent.len)?;
@@ -194,8 +201,8 @@ impl Pool {
         Ok(SlabRecovery { slab })
     }
 
-    /// Returns true if a slab was closed cleanly after it was written last, so that opening it finds nothing half done. False for those of
-    /// earlier programs, which did not say. Somebody may write it at any time.
+    /// Returns true if a slab was closed cleanly after its last write, so that opening it finds nothing unfinished.
+    /// False for slabs of earlier programs, which did not record it. Another handle may write the slab at any time.
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], and all of [`snapshot`](Pool::snapshot).
@@ -205,8 +212,8 @@ impl Pool {
         Ok(has_sums(version) && self.inner.medium.load_u64(head + SlabHead::STATE) == SLAB_CLOSED)
     }
 
-    /// The slab of this name in the newest generation: the offset of its head, and its record.
-    fn slab_record(&self, name: &str) -> Result<(u64, Arc<Record>), PoolError> {
+    /// Returns the offset of a slab's head and its record in the newest generation.
+    fn slab_record(&self, name: &str) -> Result<(u64, Arc<ObjectRecord>), PoolError> {
         let inner = &*self.inner;
         let (_, pinned) = inner.pin_newest()?;
         let path = || inner.path.to_path_buf();
@@ -228,15 +235,15 @@ impl Pool {
 }
 
 impl SlabRecovery {
-    /// The slab, to follow the links in it.
+    /// Returns the slab, for following the links in it.
     pub fn slab(&self) -> &Slab {
         &self.slab
     }
 
-    /// Says that a link leads to a node.
+    /// Marks a node that a link leads to as in use.
     ///
     /// # Errors
-    /// [`PoolError::NotANode`] if there is no node at this offset or it was named before: the link is damaged.
+    /// [`PoolError::NotANode`] if there is no node at this offset or it was reported before: the link is damaged.
     pub fn keep(&mut self, offset: u64) -> Result<(), PoolError> {
         let nodes = self.nodes();
         if nodes.set(offset) {
@@ -254,30 +261,29 @@ impl SlabRecovery {
         })
     }
 
-    /// Says that links are lost, so that any node may be in use: all that are there count as such, and new ones are taken from the
-    /// pool.
+    /// Marks all present nodes as in use, because links are lost. New nodes come from further chunks.
     pub fn keep_all(&mut self) {
         self.nodes().set_all();
     }
 
-    fn nodes(&mut self) -> &mut Nodes {
+    fn nodes(&mut self) -> &mut NodeAllocator {
         let nodes = self.slab.nodes.get_mut();
         nodes.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// All nodes in use are named: the others are free.
+    /// Ends the recovery: nodes that were not reported are free.
     pub fn finish(self) -> Slab {
         self.slab
     }
 }
 
 impl Slab {
-    /// Sees to it that power loss which may tear nodes is noticed afterwards: where fences are not durable, the head says so
-    /// before anything is stored to a node. Whoever only reads stores nothing.
-    fn mark(&mut self, opening: Opening) -> Result<(), PoolError> {
+    /// Makes sure that torn nodes are detected after a power loss: where fences are not durable, the head records that
+    /// the slab is being written before anything is stored to a node. Readers store nothing.
+    fn mark(&mut self, opening: SlabOpenMode) -> Result<(), PoolError> {
         let medium = self.medium.clone();
         let medium = &medium;
-        let accept = opening == Opening::Accept;
+        let accept = opening == SlabOpenMode::Accept;
         let mut head = SlabHead::new_zeroed();
         medium.load(self.head, head.as_mut_bytes());
         let boot_id = self.pool.inner.boot_id;
@@ -298,7 +304,7 @@ impl Slab {
         self.marked = true;
         if !unsynced || head.boot_id != boot_id {
             if unsynced {
-                // What the power loss has left becomes the state to go on from.
+                // The state after the power loss becomes the base of further work.
                 medium.sync()?;
             }
             let head = SlabHead {
@@ -308,6 +314,7 @@ impl Slab {
             };
             medium.store(self.head, head.as_bytes());
             medium.flush(self.head, SLAB_HEAD);
+            // Only a sync makes the mark durable before later stores to nodes.
             if !made(Mistake::MarkSlabLate) {
                 medium.sync()?;
             }
@@ -315,7 +322,7 @@ impl Slab {
         Ok(())
     }
 
-    /// Makes everything durable and says so in the head.
+    /// Makes everything durable and records that in the head.
     pub(super) fn unmark(&self) -> Result<(), PoolError> {
         let medium = &self.medium;
         if !made(Mistake::UnmarkSlabFirst) {

@@ -1,16 +1,23 @@
-//! Every crash of small workloads where fences are durable, and each flush and fence left out.
+//! Every crash of small workloads with durable fences, and with each flush and fence left out.
 
 use std::sync::Arc;
 
+use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
-use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, SMALL, State, Step, counts, find, goes_on, run, states, without_copy};
+use super::model::{
+    BOOT, ExpectedObjects, PoolStep, SMALL, counts, find, goes_on, run, states, without_copy,
+};
 use crate::{Pool, PoolError};
 
-/// Accepts an image if it holds what was acknowledged (the operation in flight wholly or not at all), if a copy of the
-/// superblock more or less costs at most the newest generation and never a wrong byte, and if writing goes on after it.
-fn check(medium: &Arc<Tracked>, crash: &Crash<'_>, states: &[State], done: usize) -> Result<(), String> {
+/// Accepts an image if it holds what was acknowledged (the operation in flight wholly or not at all), if losing a
+/// superblock copy costs at most the newest generation and never yields a wrong byte, and if writing can continue.
+fn check(
+    medium: &Arc<Tracked>,
+    crash: &Crash<'_>,
+    states: &[ExpectedObjects],
+    done: usize,
+) -> Result<(), String> {
     let open = || Pool::open_with(Arc::clone(medium), SMALL, BOOT);
     let first = done + crash.acknowledged.len();
     let last = first + usize::from(crash.in_flight.is_some());
@@ -37,16 +44,16 @@ fn check(medium: &Arc<Tracked>, crash: &Crash<'_>, states: &[State], done: usize
     goes_on(&pool, states, at)
 }
 
-/// Makes a pool and does the steps of a setup.
-fn prepare(steps: &[Step]) -> impl Fn(&Arc<Tracked>) {
+/// Creates a pool and performs the steps of a setup.
+fn prepare(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
     |medium| {
         let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
         run(&pool, steps, |_| (), |_| ());
     }
 }
 
-/// Opens the pool and does the steps that are explored.
-fn work(steps: &[Step]) -> impl Fn(&Arc<Tracked>) {
+/// Opens the pool and performs the steps to explore.
+fn work(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
     |medium| {
         let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
         run(
@@ -65,16 +72,16 @@ fn explorer() -> Explorer {
     }
 }
 
-/// Explores the steps on a pool where those of the setup are done.
-pub(crate) fn explore_work(setup: &[Step], steps: &[Step]) -> Result<Report, Box<Violation>> {
+/// Explores the steps on a pool after the steps of the setup.
+pub(crate) fn explore_work(setup: &[PoolStep], steps: &[PoolStep]) -> Result<Report, Box<Violation>> {
     let states = states(&[setup, steps].concat());
     explorer().run(prepare(setup), work(steps), |medium, crash| {
         check(&medium, crash, &states, setup.len())
     })
 }
 
-/// Explores the steps on a pool where those of the setup are done, with every flush and fence left out in turn.
-pub(crate) fn explore(setup: &[Step], steps: &[Step]) -> MutantReport {
+/// Explores the steps on a pool after the steps of the setup, with every flush and fence left out in turn.
+pub(crate) fn explore(setup: &[PoolStep], steps: &[PoolStep]) -> MutantReport {
     let states = states(&[setup, steps].concat());
     let report = explorer().mutants(prepare(setup), work(steps), |medium, crash| {
         check(&medium, crash, &states, setup.len())
@@ -97,7 +104,7 @@ fn creation() {
         |medium, crash| {
             let opened = Pool::open_with(Arc::clone(&medium), SMALL, BOOT);
             match opened {
-                Ok(pool) => goes_on(&pool, &[State::new()], 0),
+                Ok(pool) => goes_on(&pool, &[ExpectedObjects::new()], 0),
                 Err(error) if crash.acknowledged.is_empty() => {
                     let typed = matches!(
                         error,
@@ -120,10 +127,10 @@ fn objects_put_replaced_and_removed() {
     explore(
         &[],
         &[
-            Step::Put("a", 1, &[100, 60]),
-            Step::Put("b", 2, &[64]),
-            Step::Put("a", 3, &[130]),
-            Step::Remove("b"),
+            PoolStep::Put("a", 1, &[100, 60]),
+            PoolStep::Put("b", 2, &[64]),
+            PoolStep::Put("a", 3, &[130]),
+            PoolStep::Remove("b"),
         ],
     );
 }
@@ -131,35 +138,38 @@ fn objects_put_replaced_and_removed() {
 #[test]
 fn growth_and_long_extents() {
     explore(
-        &[Step::Put("a", 1, &[100])],
-        &[Step::Put("b", 2, &[5000, 20_000]), Step::Put("c", 3, &[30_000])],
+        &[PoolStep::Put("a", 1, &[100])],
+        &[
+            PoolStep::Put("b", 2, &[5000, 20_000]),
+            PoolStep::Put("c", 3, &[30_000]),
+        ],
     );
 }
 
 #[test]
 fn freed_space_is_used_again() {
-    let fill: &[Step] = &[
-        Step::Put("a", 1, &[4000]),
-        Step::Put("b", 2, &[100]),
-        Step::Remove("a"),
+    let fill: &[PoolStep] = &[
+        PoolStep::Put("a", 1, &[4000]),
+        PoolStep::Put("b", 2, &[100]),
+        PoolStep::Remove("a"),
     ];
     explore(
         fill,
         &[
-            Step::Put("c", 3, &[100]),
-            Step::Put("d", 4, &[200]),
-            Step::Put("c", 5, &[300]),
-            Step::Remove("d"),
+            PoolStep::Put("c", 3, &[100]),
+            PoolStep::Put("d", 4, &[200]),
+            PoolStep::Put("c", 5, &[300]),
+            PoolStep::Remove("d"),
         ],
     );
-    let replace: &[Step] = &[
-        Step::Put("a", 1, &[100]),
-        Step::Put("a", 2, &[100]),
-        Step::Rollback(5000),
-        Step::Put("a", 3, &[100]),
-        Step::Put("a", 4, &[100]),
-        Step::Put("a", 5, &[100]),
-        Step::Put("a", 6, &[100]),
+    let replace: &[PoolStep] = &[
+        PoolStep::Put("a", 1, &[100]),
+        PoolStep::Put("a", 2, &[100]),
+        PoolStep::Rollback(5000),
+        PoolStep::Put("a", 3, &[100]),
+        PoolStep::Put("a", 4, &[100]),
+        PoolStep::Put("a", 5, &[100]),
+        PoolStep::Put("a", 6, &[100]),
     ];
     let report = explore(&[], replace);
     assert_eq!(
@@ -171,18 +181,18 @@ fn freed_space_is_used_again() {
 #[test]
 fn freed_space_waits_for_snapshots() {
     explore(
-        &[Step::Put("a", 1, &[100])],
+        &[PoolStep::Put("a", 1, &[100])],
         &[
-            Step::Pin,
-            Step::Put("a", 2, &[200]),
-            Step::Put("a", 3, &[100]),
-            Step::Put("a", 4, &[60]),
-            Step::Unpin,
-            // Takes all that is free, what the generation before still has included: with its superblock gone, a lost
-            // synced copy shows.
-            Step::Put("a", 5, &[120; 7]),
-            Step::Sync,
-            Step::Put("a", 6, &[120; 3]),
+            PoolStep::Pin,
+            PoolStep::Put("a", 2, &[200]),
+            PoolStep::Put("a", 3, &[100]),
+            PoolStep::Put("a", 4, &[60]),
+            PoolStep::Unpin,
+            // Use all free space, including that of the previous generation: without its superblock, a lost synced copy
+            // shows.
+            PoolStep::Put("a", 5, &[120; 7]),
+            PoolStep::Sync,
+            PoolStep::Put("a", 6, &[120; 3]),
         ],
     );
 }

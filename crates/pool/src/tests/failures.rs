@@ -1,15 +1,15 @@
-//! A full disk and a broken one: a typed error, and nothing that was published is lost.
+//! Full and failing disks: a typed error, and nothing published is lost.
 
 use std::sync::Arc;
 
-use halocline_media::{MediaError, MediumAccess, Tracked};
+use halocline_media::{MediaError, Tracked};
 
-use super::model::{BOOT, SMALL, State, Step, contents, find, run, write};
+use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, contents, find, run, write};
 use super::wrapped::Wrapped;
 use crate::{ObjectKind, Pool, PoolError};
 
-fn state(seed: u8) -> State {
-    State::from([("a", (seed, vec![100]))])
+fn state(seed: u8) -> ExpectedObjects {
+    ExpectedObjects::from([("a", (seed, vec![100]))])
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_full_disk_fails_the_transaction_only() {
         let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
         run(
             &pool,
-            &[Step::Put("a", 1, &[100]), Step::Put("big", 2, &[20_000])],
+            &[PoolStep::Put("a", 1, &[100]), PoolStep::Put("big", 2, &[20_000])],
             |_| (),
             |_| (),
         );
@@ -42,11 +42,11 @@ fn a_full_disk_fails_the_transaction_only() {
         txn.put("a", ObjectKind::TABLE, &[3; 20], vec![small]).unwrap();
         txn.commit().unwrap();
         find(&pool, &[state(3)], 0, 0).unwrap();
-        // What was freed is used again as a last resort, even if that takes a sync.
+        // Freed space is reused as a last resort, even if that takes a sync.
         for seed in 4..40 {
-            run(&pool, &[Step::Put("a", seed, &[100])], |_| (), |_| ());
+            run(&pool, &[PoolStep::Put("a", seed, &[100])], |_| (), |_| ());
         }
-        // Just as much more room as is needed, less than one would like to have.
+        // Allow exactly the growth that is needed, less than the pool prefers.
         let len = pool.info().unwrap().len;
         let fits = |extra| {
             medium.limit(len + extra);
@@ -59,7 +59,12 @@ fn a_full_disk_fails_the_transaction_only() {
             "{extra:?}"
         );
         assert_eq!(pool.info().unwrap().len, len + extra.unwrap());
-        run(&pool, &[Step::Put("big", 5, &[24_000, 12_000])], |_| (), |_| ());
+        run(
+            &pool,
+            &[PoolStep::Put("big", 5, &[24_000, 12_000])],
+            |_| (),
+            |_| (),
+        );
         assert!(pool.check(|_| ()).unwrap().is_intact());
     }
 }
@@ -71,7 +76,7 @@ fn a_failed_fence_fails_the_publish_and_all_after_it() {
         let tracked = Arc::new(Tracked::new(0).unwrap());
         let medium = Wrapped::new(&tracked);
         let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
-        run(&pool, &[Step::Put("a", 1, &[100])], |_| (), |_| ());
+        run(&pool, &[PoolStep::Put("a", 1, &[100])], |_| (), |_| ());
         let txn = pool.begin().unwrap();
         let extent = write(&txn, &contents(2, 0, 100));
         txn.put("a", ObjectKind::TABLE, &[2; 20], vec![extent]).unwrap();
@@ -83,7 +88,7 @@ fn a_failed_fence_fails_the_publish_and_all_after_it() {
                 matches!(error, PoolError::Media(MediaError::Poisoned { .. })),
                 "{error}"
             );
-            // Whatever is visible is whole, and no other publish pretends to work.
+            // The visible state is complete, and no later publish succeeds.
             find(&pool, &[state(1), state(2)], 0, 1).unwrap();
             let next = pool.begin().and_then(|txn| {
                 txn.remove("a")?;
@@ -94,14 +99,14 @@ fn a_failed_fence_fails_the_publish_and_all_after_it() {
                 "{next:?}"
             );
         }
-        // The disk is looked after, the pool opened again.
+        // The disk is repaired, and the pool opened again.
         drop(pool);
         let pool = Pool::open_with(tracked, SMALL, BOOT).unwrap();
         let first = usize::from(published.last() == Some(&true));
         find(&pool, &[state(1), state(2)], first, 1).unwrap();
         run(
             &pool,
-            &[Step::Put("a", 3, &[100]), Step::Put("a", 4, &[100, 100])],
+            &[PoolStep::Put("a", 3, &[100]), PoolStep::Put("a", 4, &[100, 100])],
             |_| (),
             |_| (),
         );

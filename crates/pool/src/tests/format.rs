@@ -1,4 +1,4 @@
-//! `docs/format.md` says what the code does: every table of it, row by row.
+//! Compares every table of `docs/format.md` with the code, row by row.
 
 use std::mem::{offset_of, size_of};
 
@@ -14,7 +14,7 @@ use crate::layout::{
 
 const DOCUMENT: &str = include_str!("../../../../docs/format.md");
 
-/// The cells of the rows of the first table after a heading or line that starts with `start`, without the table's head.
+/// Returns the cells of the first table after a heading or line that starts with `start`, without the table's head.
 fn table(start: &str) -> Vec<Vec<String>> {
     let section = DOCUMENT.lines().skip_while(|line| !line.starts_with(start));
     let rows = section

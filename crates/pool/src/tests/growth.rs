@@ -1,12 +1,12 @@
-//! How long a pool gets under writers that take turns, with generations pinned meanwhile and after writers have died: the
-//! bound is twice what the newest and the pinned generations name, and nothing that anyone can see is overwritten.
+//! The size of a pool under alternating writers, with pinned generations and after writers have died. It must stay
+//! below twice the size of what the newest and the pinned generations name, and no visible byte may be overwritten.
 //!
 //! The steps are random. A failure names its seed; `HALOCLINE_GROWTH_SEED` replays it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumBackend, Tracked};
 
 use super::model::{BOOT, SMALL, contents, write};
 use super::wrapped::Wrapped;
@@ -15,7 +15,7 @@ use crate::{ObjectKind, Pool, Snapshot};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Numbers from a seed (splitmix64).
+/// A random number generator (splitmix64).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -34,7 +34,7 @@ pub(crate) fn seeds() -> Vec<u64> {
     }
 }
 
-/// Replaces an object by one of this length whose bytes follow from its number.
+/// Replaces an object by one of length `len` whose bytes are derived from `number`.
 fn put(pool: &Pool, name: &str, number: u64, len: usize) {
     let txn = pool.begin().unwrap();
     let half = len / 2;
@@ -63,7 +63,7 @@ fn verify(snapshot: &Snapshot) {
     }
 }
 
-/// The blocks that a generation names, its directory included.
+/// Returns the blocks that a generation names, including its directory.
 fn named(pool: &Pool, snapshot: &Snapshot) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     for object in snapshot.objects() {
@@ -72,12 +72,12 @@ fn named(pool: &Pool, snapshot: &Snapshot) -> BTreeSet<u64> {
             found.extend((extent.offset..extent.offset + blocks(extent.len)).step_by(BLOCK as usize));
         }
     }
-    // The directory, of one block in these pools.
+    // The directory takes one block in these pools.
     assert!(pool.info().unwrap().objects < 20);
     found
 }
 
-/// What the newest generation and the snapshots name, in bytes.
+/// Returns the bytes that the newest generation and the snapshots name.
 fn needed(pool: &Pool, pinned: &[Snapshot]) -> u64 {
     let mut all = named(pool, &pool.snapshot().unwrap());
     for snapshot in pinned {
@@ -87,7 +87,7 @@ fn needed(pool: &Pool, pinned: &[Snapshot]) -> u64 {
     (all.len() as u64 + directories) * BLOCK + DATA_START
 }
 
-/// Publishes many times, by handles that take turns; some snapshots stay pinned, some come and go. `medium` gives the
+/// Publishes many times, by alternating handles, with some snapshots held and some short-lived. `medium` returns the
 /// medium of the file after all processes have died.
 fn many_publishes<B: MediumBackend>(
     seed: u64,
@@ -114,12 +114,12 @@ fn many_publishes<B: MediumBackend>(
             0 if pinned.len() < 4 => pinned.push(pool.snapshot().unwrap()),
             1 if pinned.len() > 1 => drop(pinned.swap_remove(1)),
             2 => {
-                // Allocates and does not publish.
+                // Allocate without publishing.
                 let txn = pool.begin().unwrap();
                 txn.alloc(30_000).unwrap().write_at(0, &[0xEE; 30_000]);
             }
             3 if number % 7 == 0 => {
-                // All processes die, one of them behind an allocation.
+                // All processes die, one of them after an allocation.
                 let txn = pool.begin().unwrap();
                 txn.alloc(30_000).unwrap().write_at(0, &[0xEE; 30_000]);
                 let next = crash(&medium);
@@ -136,7 +136,7 @@ fn many_publishes<B: MediumBackend>(
         }
         let pool = &pools[0];
         verify(&pool.snapshot().unwrap());
-        // It does not shrink by itself, so the most that was ever needed counts.
+        // The file does not shrink by itself, so compare with the maximum ever needed.
         most = most.max(needed(pool, &pinned));
         let len = medium.len();
         assert!(

@@ -1,16 +1,17 @@
-//! Directories that no writer has made, with checksums that are right: they are refused by the names of what is wrong, and
-//! cost no more memory than they have bytes.
+//! Directories that no writer produces, with correct checksums: they are rejected with a description of the
+//! contradiction, and cost no more memory than their size.
 
 use std::sync::Arc;
 
 use halocline_media::{Medium, MediumAccess, Tracked};
 use zerocopy::FromBytes;
 
-use super::model::{BOOT, SMALL, Step, run};
-use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record, encode};
+use super::model::{BOOT, PoolStep, SMALL, run};
+use crate::directory::{Directory, ObjectMap, ObjectRecord, encode};
 use crate::features::Features;
 use crate::layout::{DATA_START, ObjectEntry, Superblock, checksum};
 use crate::limbo::{AgedRange, LimboList};
+use crate::object::{ExtentRef, ObjectKind};
 use crate::{Pool, PoolError};
 
 const BLOCK: u64 = 4096;
@@ -20,7 +21,7 @@ fn at(block: u64, blocks: u64, sum: u64) -> ExtentRef {
     ExtentRef::plain(DATA_START + block * BLOCK, blocks * BLOCK, sum)
 }
 
-fn objects(found: Vec<(&str, ObjectKind, Vec<ExtentRef>)>) -> Objects {
+fn objects(found: Vec<(&str, ObjectKind, Vec<ExtentRef>)>) -> ObjectMap {
     let meta = |kind| -> Box<[u8]> {
         match kind {
             ObjectKind::SLAB => [&1_u32.to_le_bytes()[..], &256_u32.to_le_bytes(), &[7; 8]]
@@ -32,7 +33,7 @@ fn objects(found: Vec<(&str, ObjectKind, Vec<ExtentRef>)>) -> Objects {
     let record = |(name, kind, extents): (&str, ObjectKind, Vec<ExtentRef>)| {
         (
             name.into(),
-            Arc::new(Record::new(kind, meta(kind), extents.into())),
+            Arc::new(ObjectRecord::new(kind, meta(kind), extents.into())),
         )
     };
     found.into_iter().map(record).collect()
@@ -51,7 +52,7 @@ fn refused(found: Vec<(&str, ObjectKind, Vec<ExtentRef>)>, limbo: &LimboList) ->
 fn extents_that_overlap_are_refused_by_name() {
     const TABLE: ObjectKind = ObjectKind::TABLE;
     let none = LimboList::default();
-    // What may be shared: the same immutable extent.
+    // Sharing the same immutable extent is allowed.
     let shared = objects(vec![
         ("a", TABLE, vec![at(10, 2, 1), at(20, 1, 2)]),
         ("b", ObjectKind::INDEX, vec![at(10, 2, 1), at(10, 2, 1)]),
@@ -168,16 +169,16 @@ fn a_pool_with_overlapping_objects_is_refused_at_opening() {
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
     run(
         &pool,
-        &[Step::Put("a", 1, &[100, 100]), Step::Log(4096)],
+        &[PoolStep::Put("a", 1, &[100, 100]), PoolStep::Log(4096)],
         |_| (),
         |_| (),
     );
     let extent = pool.snapshot().unwrap().object("a").unwrap().extent_ref(0);
     let (superblock, pinned) = pool.inner.pin_newest().unwrap();
-    // The log is put over the table.
+    // Place the log over the table.
     let mut objects = (*pinned.directory().objects).clone();
     let log = ExtentRef::plain(extent.offset, 4096, 77);
-    objects.insert("log".into(), Arc::new(Record::log(log)));
+    objects.insert("log".into(), Arc::new(ObjectRecord::log(log)));
     let bytes = encode(
         superblock.generation.get(),
         &objects,

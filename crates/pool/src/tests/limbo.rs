@@ -6,7 +6,7 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, SMALL, Step, contents, read_snapshot, run, write};
+use super::model::{BOOT, PoolStep, SMALL, contents, read_snapshot, run, write};
 use super::wrapped::Wrapped;
 use super::{crash, power};
 use crate::limbo::{AgedRange, LimboList};
@@ -14,18 +14,18 @@ use crate::mistake::{self, Mistake};
 use crate::{ObjectKind, Pool};
 
 /// Both handles find what the other has freed, and use all of it.
-const TURNS: &[Step] = &[
-    Step::Put("a", 2, &[100]),
-    Step::Turn,
-    Step::Put("a", 3, &[100]),
-    Step::Turn,
-    Step::Put("a", 4, &[100; 2]),
-    Step::Turn,
-    Step::Put("a", 5, &[100; 2]),
-    Step::Put("b", 6, &[100]),
+const TURNS: &[PoolStep] = &[
+    PoolStep::Put("a", 2, &[100]),
+    PoolStep::Turn,
+    PoolStep::Put("a", 3, &[100]),
+    PoolStep::Turn,
+    PoolStep::Put("a", 4, &[100; 2]),
+    PoolStep::Turn,
+    PoolStep::Put("a", 5, &[100; 2]),
+    PoolStep::Put("b", 6, &[100]),
 ];
 
-const SETUP: &[Step] = &[Step::Put("a", 1, &[100])];
+const SETUP: &[PoolStep] = &[PoolStep::Put("a", 1, &[100])];
 
 #[test]
 fn handles_that_take_turns_overwrite_nothing_that_is_needed() {
@@ -37,17 +37,17 @@ fn handles_that_take_turns_leave_what_is_pinned() {
     crash::explore(
         SETUP,
         &[
-            Step::Pin,
-            Step::Put("a", 2, &[200]),
-            Step::Turn,
-            Step::Put("b", 3, &[100]),
-            Step::Turn,
-            Step::Put("a", 4, &[60; 4]),
-            Step::Unpin,
-            Step::Turn,
-            Step::Put("a", 5, &[120; 6]),
-            Step::Turn,
-            Step::Put("a", 6, &[120; 3]),
+            PoolStep::Pin,
+            PoolStep::Put("a", 2, &[200]),
+            PoolStep::Turn,
+            PoolStep::Put("b", 3, &[100]),
+            PoolStep::Turn,
+            PoolStep::Put("a", 4, &[60; 4]),
+            PoolStep::Unpin,
+            PoolStep::Turn,
+            PoolStep::Put("a", 5, &[120; 6]),
+            PoolStep::Turn,
+            PoolStep::Put("a", 6, &[120; 3]),
         ],
     );
 }
@@ -58,14 +58,14 @@ fn handles_that_take_turns_keep_what_is_synced() {
         limit: 500,
         ..Explorer::default()
     };
-    let steps = [TURNS, &[Step::Sync, Step::Turn], TURNS].concat();
-    let setup = [SETUP, &[Step::Sync]].concat();
+    let steps = [TURNS, &[PoolStep::Sync, PoolStep::Turn], TURNS].concat();
+    let setup = [SETUP, &[PoolStep::Sync]].concat();
     power::explore(&explorer, &setup, &steps, false).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
 #[test]
 fn a_list_without_what_was_freed_is_noticed() {
-    // The synced copy is all that is left of the generation before, and its space must be too.
+    // Only the synced copy of the previous generation is left, and its space must be protected.
     let explore = || crash::explore(SETUP, TURNS);
     assert!(std::panic::catch_unwind(|| mistake::with(Mistake::ForgetLimbo, explore)).is_err());
 }
@@ -76,7 +76,13 @@ fn a_list_that_takes_old_space_for_young_is_noticed() {
         let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
         run(
             &pool,
-            &[SETUP, &[Step::Put("b", 1, &[100]), Step::Pin], TURNS, TURNS].concat(),
+            &[
+                SETUP,
+                &[PoolStep::Put("b", 1, &[100]), PoolStep::Pin],
+                TURNS,
+                TURNS,
+            ]
+            .concat(),
             |_| (),
             |_| (),
         );
@@ -88,20 +94,20 @@ fn a_list_that_takes_old_space_for_young_is_noticed() {
     }
 }
 
-/// A repair goes back to an older generation, whose list knows nothing of later ones, which a reader still sees.
+/// Lets a repair return to an older generation, whose list lacks later ones that a reader still has pinned.
 fn a_reader_through_a_repair() {
     let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
     let steps = [
-        Step::Put("a", 1, &[100]),
-        Step::Put("b", 1, &[100]),
-        Step::Sync,
-        Step::Put("c", 2, &[100]),
-        Step::Put("a", 3, &[100; 2]),
+        PoolStep::Put("a", 1, &[100]),
+        PoolStep::Put("b", 1, &[100]),
+        PoolStep::Sync,
+        PoolStep::Put("c", 2, &[100]),
+        PoolStep::Put("a", 3, &[100; 2]),
     ];
     run(&pool, &steps, |_| (), |_| ());
     let snapshot = pool.snapshot().unwrap();
-    // Without the newest directory, nothing of its generation can be kept.
+    // Damage the newest directory, so that its generation cannot be kept.
     let offset = pool.inner.pin_newest().unwrap().1.directory().extent.offset;
     let (bytes, then) = (medium.load_u64(offset), read_snapshot(&snapshot));
     medium.store_u64(offset, !bytes);
@@ -110,7 +116,7 @@ fn a_reader_through_a_repair() {
     medium.store_u64(offset, bytes);
     let other = Pool::open_with(Arc::clone(&medium), SMALL, BOOT).unwrap();
     for seed in 4..10 {
-        run(&other, &[Step::Put("d", seed, &[100; 2])], |_| (), |_| ());
+        run(&other, &[PoolStep::Put("d", seed, &[100; 2])], |_| (), |_| ());
         assert_eq!(read_snapshot(&snapshot), then, "what is pinned stays as it was");
     }
 }
@@ -122,8 +128,8 @@ fn the_list_of_a_generation_that_was_published_again_is_not_trusted() {
     assert!(broken.is_err());
 }
 
-/// An extent that is read though its transaction was dropped, through publishes that fail at each of their fences and later
-/// ones that do not.
+/// Checks an extent that is read after its transaction was dropped, across publishes that fail at each of their fences
+/// and later ones that succeed.
 fn unpublished_and_read() {
     let mut fences = 0;
     while unpublished_and_read_through(fences) {
@@ -161,7 +167,7 @@ fn unpublished_and_read_through(fences: u64) -> bool {
         assert!(*bytes == *contents(9, 0, 3000), "what is read stays as it was");
     }
     drop(bytes);
-    // Nobody reads it any more: all is found again.
+    // Nobody reads it any more, so all space is found again.
     let len = medium.len();
     for seed in 20..40 {
         replace(seed).unwrap();

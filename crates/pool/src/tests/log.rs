@@ -1,15 +1,15 @@
-//! Every crash while a log is appended to and folded, where fences are durable and where they are not.
+//! Every crash while a log is appended to and folded, with and without durable fences.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use halocline_media::Tracked;
 use halocline_media::explore::Explorer;
-use halocline_media::{MediumAccess, Tracked};
 
 use super::crash;
-use super::model::{BOOT, LOG, SMALL, Step, run};
+use super::model::{BOOT, LOG, PoolStep, SMALL, run};
 use super::power;
 use super::wrapped::Wrapped;
 use crate::Pool;
@@ -17,12 +17,12 @@ use crate::Pool;
 #[test]
 fn records_are_there_when_they_are_acknowledged() {
     crash::explore(
-        &[Step::Log(4096)],
+        &[PoolStep::Log(4096)],
         &[
-            Step::Append(20),
-            Step::Append(0),
-            Step::Append(150),
-            Step::Append(64),
+            PoolStep::Append(20),
+            PoolStep::Append(0),
+            PoolStep::Append(150),
+            PoolStep::Append(64),
         ],
     );
 }
@@ -30,22 +30,22 @@ fn records_are_there_when_they_are_acknowledged() {
 #[test]
 fn a_log_is_folded_into_an_object() {
     let steps = [
-        Step::Append(40),
-        Step::Append(7),
-        Step::Fold("a", 2),
-        Step::Append(100),
-        Step::Fold("b", 3),
-        // Nothing to fold: the log stays where it is.
-        Step::Put("a", 4, &[100]),
-        Step::Append(33),
+        PoolStep::Append(40),
+        PoolStep::Append(7),
+        PoolStep::Fold("a", 2),
+        PoolStep::Append(100),
+        PoolStep::Fold("b", 3),
+        // Nothing to fold, so the log stays in place.
+        PoolStep::Put("a", 4, &[100]),
+        PoolStep::Append(33),
     ];
-    // Space in plenty, so that no sync is implied.
+    // Provide ample space, so that no sync is implied.
     let setup = [
-        Step::Put("big", 9, &[60_000]),
-        Step::Remove("big"),
-        Step::Put("a", 1, &[100]),
-        Step::Log(4096),
-        Step::Sync,
+        PoolStep::Put("big", 9, &[60_000]),
+        PoolStep::Remove("big"),
+        PoolStep::Put("a", 1, &[100]),
+        PoolStep::Log(4096),
+        PoolStep::Sync,
     ];
     crash::explore(&setup, &steps);
 }
@@ -53,16 +53,16 @@ fn a_log_is_folded_into_an_object() {
 #[test]
 fn a_log_begins_with_records_of_the_one_before() {
     let setup = [
-        Step::Log(4096),
-        Step::Append(40),
-        Step::Append(100),
-        Step::Append(7),
+        PoolStep::Log(4096),
+        PoolStep::Append(40),
+        PoolStep::Append(100),
+        PoolStep::Append(7),
     ];
     let steps = [
-        Step::Carry("b", 3),
-        Step::Append(7),
-        Step::Fold("a", 2),
-        Step::Append(33),
+        PoolStep::Carry("b", 3),
+        PoolStep::Append(7),
+        PoolStep::Fold("a", 2),
+        PoolStep::Append(33),
     ];
     crash::explore(&setup, &steps);
 }
@@ -70,16 +70,16 @@ fn a_log_begins_with_records_of_the_one_before() {
 #[test]
 fn snapshots_keep_their_log_while_others_are_filled() {
     crash::explore(
-        &[Step::Log(4096), Step::Append(20)],
+        &[PoolStep::Log(4096), PoolStep::Append(20)],
         &[
-            Step::Pin,
-            Step::Fold("a", 1),
-            Step::Append(30),
-            Step::Fold("b", 2),
-            Step::Append(20),
-            Step::Unpin,
-            Step::Fold("c", 3),
-            Step::Append(50),
+            PoolStep::Pin,
+            PoolStep::Fold("a", 1),
+            PoolStep::Append(30),
+            PoolStep::Fold("b", 2),
+            PoolStep::Append(20),
+            PoolStep::Unpin,
+            PoolStep::Fold("c", 3),
+            PoolStep::Append(50),
         ],
     );
 }
@@ -91,21 +91,21 @@ fn synced_records_survive_power_loss_and_others_are_a_prefix() {
         ..Explorer::default()
     };
     let steps = [
-        Step::Append(20),
-        Step::Append(90),
-        Step::Append(20),
-        Step::Sync,
-        Step::Append(64),
-        Step::Fold("a", 1),
-        Step::Append(64),
-        Step::Append(10),
-        Step::Sync,
-        Step::Append(30),
-        Step::Fold("b", 2),
-        Step::Fold("b", 3),
-        Step::Append(30),
+        PoolStep::Append(20),
+        PoolStep::Append(90),
+        PoolStep::Append(20),
+        PoolStep::Sync,
+        PoolStep::Append(64),
+        PoolStep::Fold("a", 1),
+        PoolStep::Append(64),
+        PoolStep::Append(10),
+        PoolStep::Sync,
+        PoolStep::Append(30),
+        PoolStep::Fold("b", 2),
+        PoolStep::Fold("b", 3),
+        PoolStep::Append(30),
     ];
-    let setup = [Step::Log(4096), Step::Sync];
+    let setup = [PoolStep::Log(4096), PoolStep::Sync];
     let report =
         power::explore(&explorer, &setup, &steps, true).unwrap_or_else(|violation| panic!("{violation}"));
     assert!(report.missed.is_empty(), "{report}");
@@ -116,10 +116,10 @@ fn records_stored_at_the_same_time_share_fences() {
     const WRITERS: usize = 8;
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
-    run(&pool, &[Step::Log(4096)], |_| (), |_| ());
+    run(&pool, &[PoolStep::Log(4096)], |_| (), |_| ());
     let stored = Arc::new(AtomicUsize::new(0));
     let all = Arc::clone(&stored);
-    // The first one that fences finds, when it is done, that all others have stored their records.
+    // While the first thread fences, all others store their records.
     medium.within_fence(Box::new(move || {
         while all.load(Ordering::SeqCst) < WRITERS {
             thread::yield_now();

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, LOG, LOG_SEED, NEXT_BOOT, SMALL, State, Step, append, contents, find, run, states};
+use super::model::{
+    BOOT, ExpectedObjects, LOG, LOG_SEED, NEXT_BOOT, PoolStep, SMALL, append, contents, find, run, states,
+};
 use super::wrapped::Wrapped;
 use super::{crash, power};
 use crate::layout::RECORD_OVERHEAD;
@@ -20,8 +22,8 @@ fn explorer() -> Explorer {
     }
 }
 
-/// Whether a snapshot that is held notices what comes after it.
-fn disturbs_a_snapshot(mistake: Mistake, steps: &[Step]) -> bool {
+/// Returns true if a snapshot that is held is disturbed by later steps.
+fn disturbs_a_snapshot(mistake: Mistake, steps: &[PoolStep]) -> bool {
     let work = || {
         let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
         run(&pool, steps, |_| (), |_| ());
@@ -33,11 +35,11 @@ fn disturbs_a_snapshot(mistake: Mistake, steps: &[Step]) -> bool {
 #[test]
 fn a_log_with_records_used_by_the_next_generation() {
     let steps = [
-        Step::Log(4096),
-        Step::Append(20),
-        Step::Pin,
-        Step::Fold("a", 1),
-        Step::Append(50),
+        PoolStep::Log(4096),
+        PoolStep::Append(20),
+        PoolStep::Pin,
+        PoolStep::Fold("a", 1),
+        PoolStep::Append(50),
     ];
     assert!(disturbs_a_snapshot(Mistake::KeepFullLog, &steps));
 }
@@ -45,17 +47,20 @@ fn a_log_with_records_used_by_the_next_generation() {
 #[test]
 fn a_log_that_stays_where_it_is_without_a_new_start() {
     let steps = [
-        Step::Log(4096),
-        Step::Pin,
-        Step::Put("a", 1, &[100]),
-        Step::Append(50),
+        PoolStep::Log(4096),
+        PoolStep::Pin,
+        PoolStep::Put("a", 1, &[100]),
+        PoolStep::Append(50),
     ];
     assert!(disturbs_a_snapshot(Mistake::KeepLogStart, &steps));
 }
 
 #[test]
 fn a_sync_that_overlooks_the_log() {
-    let (setup, steps) = ([Step::Log(4096), Step::Sync], [Step::Append(20), Step::Sync]);
+    let (setup, steps) = (
+        [PoolStep::Log(4096), PoolStep::Sync],
+        [PoolStep::Append(20), PoolStep::Sync],
+    );
     let lost = |mistake| {
         mistake::with(mistake, || {
             power::explore(&explorer(), &setup, &steps, false).is_err()
@@ -66,24 +71,27 @@ fn a_sync_that_overlooks_the_log() {
 
 #[test]
 fn records_that_a_log_begins_with_but_a_crash_takes() {
-    let (setup, steps) = ([Step::Log(4096), Step::Append(20)], [Step::Carry("b", 3)]);
+    let (setup, steps) = (
+        [PoolStep::Log(4096), PoolStep::Append(20)],
+        [PoolStep::Carry("b", 3)],
+    );
     let lost = |mistake| mistake::with(mistake, || crash::explore_work(&setup, &steps).is_err());
     assert!(lost(Mistake::PublishFirstRecordsEarly));
     crash::explore_work(&setup, &steps).unwrap();
 }
 
-/// Power is lost, and with it a record that was not synced, while others that had come after it are there; then another of
-/// its length takes its place.
+/// Loses a record that was not synced in a power failure, while later records survive, and stores another record of its
+/// length in its place.
 fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
     const LEN: usize = 40;
     let before = [
-        Step::Log(4096),
-        Step::Append(LEN),
-        Step::Sync,
-        Step::Append(LEN),
-        Step::Append(LEN),
+        PoolStep::Log(4096),
+        PoolStep::Append(LEN),
+        PoolStep::Sync,
+        PoolStep::Append(LEN),
+        PoolStep::Append(LEN),
     ];
-    let all: Vec<State> = states(&before);
+    let all: Vec<ExpectedObjects> = states(&before);
     let result = explorer().run(
         |medium| {
             let pool = Pool::create_with(Wrapped::lazy(medium), SMALL).unwrap();
@@ -133,10 +141,10 @@ fn records_that_come_back_behind_others() {
     }
 }
 
-/// A writer dies between the store of a record and its flush; the next one appends to what it sees.
+/// Lets a writer die between the store of a record and its flush; the next one appends to the visible state.
 fn after_a_death_before_the_flush() -> Result<(), String> {
-    let before = [Step::Log(4096), Step::Append(20)];
-    let all = [&before[..], &[Step::Append(100), Step::Append(30)]].concat();
+    let before = [PoolStep::Log(4096), PoolStep::Append(20)];
+    let all = [&before[..], &[PoolStep::Append(100), PoolStep::Append(30)]].concat();
     let states = states(&all);
     let result = explorer().run(
         |medium| {
@@ -176,8 +184,13 @@ fn records_of_a_dead_writer_trusted() {
 
 #[test]
 fn a_count_ahead_of_its_records() {
-    let setup = [Step::Log(4096), Step::Append(20), Step::Sync];
-    let steps = [Step::Append(30), Step::Append(20), Step::Sync, Step::Append(10)];
+    let setup = [PoolStep::Log(4096), PoolStep::Append(20), PoolStep::Sync];
+    let steps = [
+        PoolStep::Append(30),
+        PoolStep::Append(20),
+        PoolStep::Sync,
+        PoolStep::Append(10),
+    ];
     let work = || power::explore(&explorer(), &setup, &steps, false);
     work().unwrap_or_else(|violation| panic!("{violation}"));
     for mistake in [Mistake::CountBeforeSync, Mistake::TrustSeenCount] {
@@ -192,12 +205,12 @@ fn a_count_ahead_of_its_records() {
 #[test]
 fn a_count_used_again_under_a_reader() {
     let steps = [
-        Step::Log(4096),
-        Step::Pin,
-        Step::Put("a", 1, &[100]),
-        Step::Put("a", 2, &[100]),
-        Step::Append(50),
-        Step::Append(50),
+        PoolStep::Log(4096),
+        PoolStep::Pin,
+        PoolStep::Put("a", 1, &[100]),
+        PoolStep::Put("a", 2, &[100]),
+        PoolStep::Append(50),
+        PoolStep::Append(50),
     ];
     let work = || {
         let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
@@ -211,13 +224,13 @@ fn a_count_used_again_under_a_reader() {
     assert!(catch_unwind(|| mistake::with(Mistake::RestartPinnedLog, work)).is_err());
 }
 
-/// A record that is damaged after it was acknowledged, and the append that follows.
+/// Damages a record after it was acknowledged, and appends another.
 fn damage_and_append() -> Result<u64, PoolError> {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
     run(
         &pool,
-        &[Step::Log(4096), Step::Append(20), Step::Append(20)],
+        &[PoolStep::Log(4096), PoolStep::Append(20), PoolStep::Append(20)],
         |_| (),
         |_| (),
     );

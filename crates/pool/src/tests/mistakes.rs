@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, SMALL, State, Step, find, goes_on, run, states, without_copy};
+use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, find, goes_on, run, states, without_copy};
 use super::wrapped::Wrapped;
 use crate::layout::{DATA_START, SLOT_SIZE};
 use crate::mistake::{self, Mistake};
@@ -18,8 +18,8 @@ fn explorer() -> Explorer {
     }
 }
 
-/// Whether some crash of the steps where fences are durable leaves something else than it should.
-fn noticed(mistake: Option<Mistake>, steps: &[Step]) -> bool {
+/// Returns true if some crash of the steps, with durable fences, leaves an unacceptable state.
+fn noticed(mistake: Option<Mistake>, steps: &[PoolStep]) -> bool {
     let states = states(steps);
     let work = |medium: &Arc<Tracked>| {
         let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
@@ -54,11 +54,11 @@ fn noticed(mistake: Option<Mistake>, steps: &[Step]) -> bool {
     result.is_err()
 }
 
-const REPLACE: &[Step] = &[
-    Step::Put("a", 1, &[100]),
-    Step::Put("a", 2, &[100]),
-    Step::Put("a", 3, &[100]),
-    Step::Put("a", 4, &[100; 3]),
+const REPLACE: &[PoolStep] = &[
+    PoolStep::Put("a", 1, &[100]),
+    PoolStep::Put("a", 2, &[100]),
+    PoolStep::Put("a", 3, &[100]),
+    PoolStep::Put("a", 4, &[100; 3]),
 ];
 
 #[test]
@@ -74,7 +74,7 @@ fn space_used_again_before_a_second_superblock_names_it_not() {
 
 #[test]
 fn space_used_again_under_a_snapshot() {
-    let steps = [&[Step::Put("a", 1, &[100]), Step::Pin], REPLACE].concat();
+    let steps = [&[PoolStep::Put("a", 1, &[100]), PoolStep::Pin], REPLACE].concat();
     let work = || {
         let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
         run(&pool, &steps, |_| (), |_| ());
@@ -84,11 +84,11 @@ fn space_used_again_under_a_snapshot() {
     assert!(broken.is_err());
 }
 
-/// A writer dies between the store of the superblock and its flush; the next one builds on what it sees.
+/// Lets a writer die between the store of the superblock and its flush; the next one builds on the visible state.
 fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String> {
-    let before = [Step::Put("a", 1, &[100]), Step::Put("a", 2, &[100])];
-    let dying = [Step::Put("a", 3, &[100])];
-    let after = [Step::Put("a", 4, &[100; 4])];
+    let before = [PoolStep::Put("a", 1, &[100]), PoolStep::Put("a", 2, &[100])];
+    let dying = [PoolStep::Put("a", 3, &[100])];
+    let after = [PoolStep::Put("a", 4, &[100; 4])];
     let states = states(&[&before[..], &dying, &after].concat());
     let work = |medium: &Arc<Tracked>| {
         let copy = Arc::new(Tracked::from_image(&medium.image()).unwrap());
@@ -100,7 +100,7 @@ fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String
         );
         let (old, new) = (medium.image(), copy.image());
         medium.begin(0);
-        // What the dying writer had flushed, and then what it had not.
+        // First the bytes that the dying writer had flushed, then those that it had not.
         let data = DATA_START as usize..old.len();
         medium.store(DATA_START, &new[data]);
         medium.persist(DATA_START, old.len() as u64 - DATA_START).unwrap();
@@ -141,12 +141,12 @@ fn superblocks_of_a_dead_writer_trusted() {
     assert!(after_a_death_before_the_flush(Some(Mistake::TrustSuperblocks)).is_err());
 }
 
-/// Publishes with durable fences, then one whose fences are not: power loss must not cost the former.
+/// Publishes with durable fences, then without: power loss must not cost the durable publishes.
 fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
-    // So that hardly any space is left, or a sync would be implied.
-    let strict = [Step::Put("a", 1, &[100, 100])];
-    let lazy = [Step::Put("a", 2, &[100]), Step::Put("a", 3, &[100])];
-    let states: Vec<State> = states(&[&strict[..], &lazy].concat());
+    // Leave hardly any space; otherwise a sync would be implied.
+    let strict = [PoolStep::Put("a", 1, &[100, 100])];
+    let lazy = [PoolStep::Put("a", 2, &[100]), PoolStep::Put("a", 3, &[100])];
+    let states: Vec<ExpectedObjects> = states(&[&strict[..], &lazy].concat());
     let work = |medium: &Arc<Tracked>| {
         let pool = Pool::open_with(Wrapped::lazy(medium), SMALL, BOOT).unwrap();
         run(&pool, &lazy, |_| (), |_| ());

@@ -1,4 +1,4 @@
-//! Tests that need the inside of the crate: crash images, small geometry, mistakes put in.
+//! Tests that need access to internals: crash images, small geometry, injected faults.
 
 mod crash;
 mod failures;

@@ -1,15 +1,15 @@
-//! Small pools whose objects are known: what a workload does, and what must be found after it.
+//! Small pools with known objects: the steps of a workload, and the states that must be found after it.
 
 use std::collections::BTreeMap;
 
-use halocline_media::{MediumAccess, MediumBackend};
+use halocline_media::MediumAccess;
 
 use crate::layout::{DATA_START, SLOT_SIZE};
-use crate::pool::Geometry;
+use crate::pool::PoolGeometry;
 use crate::{ExtentRef, ObjectKind, Pool, PoolError, Txn};
 
 /// Pools that start with four blocks and grow by four.
-pub(crate) const SMALL: Geometry = Geometry {
+pub(crate) const SMALL: PoolGeometry = PoolGeometry {
     initial_len: DATA_START + (16 << 10),
     growth: 16 << 10,
     worth: 8 << 10,
@@ -19,68 +19,74 @@ pub(crate) const SMALL: Geometry = Geometry {
 pub(crate) const BOOT: [u8; 16] = [1; 16];
 pub(crate) const NEXT_BOOT: [u8; 16] = [2; 16];
 
-/// The one log of these pools, of which the records are as the extents of other objects, with this seed.
+/// The only log of these pools. Its records are derived from this seed like the extents of other objects.
 pub(crate) const LOG: &str = "log";
 pub(crate) const LOG_SEED: u8 = 0x1C;
 
-/// Objects by name: the lengths of their extents; what is in them follows from the seed.
-pub(crate) type State = BTreeMap<&'static str, (u8, Vec<usize>)>;
+/// Objects by name, with their seeds and the lengths of their extents.
+pub(crate) type ExpectedObjects = BTreeMap<&'static str, (u8, Vec<usize>)>;
 
-/// One thing to do. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin`, `Vacuum` and `Turn` publishes a generation.
+/// A step of a workload. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin`, `Vacuum` and `Turn` publishes a
+/// generation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Step {
+pub(crate) enum PoolStep {
     Put(&'static str, u8, &'static [usize]),
     Remove(&'static str),
-    /// An extent that is neither finished nor published.
+    /// Drops a transaction with an extent of this length that is neither finished nor published.
     Rollback(usize),
     Sync,
-    /// Names an empty log of so many bytes.
+    /// Creates an empty log of this capacity in bytes.
     Log(u64),
-    /// Appends a record of so many bytes to the log.
+    /// Appends a record of this length to the log.
     Append(usize),
-    /// Makes an object of what the log holds, and empties the log.
+    /// Moves the contents of the log to an object, and empties the log.
     Fold(&'static str, u8),
-    /// Makes an object without extents, and names a log that begins with the records of the one before it.
+    /// Creates an object without extents, and a log that begins with the records of the previous one.
     Carry(&'static str, u8),
     /// Takes a snapshot and keeps it.
     Pin,
     Unpin,
     Vacuum,
-    /// From now on another handle writes, in turns with the first one.
+    /// Lets another handle write from now on, alternating with the first one.
     Turn,
 }
 
-/// The states after each step, the empty one first.
-pub(crate) fn states(steps: &[Step]) -> Vec<State> {
-    let mut states = vec![State::new()];
+/// Returns the states after each step, starting with the empty one.
+pub(crate) fn states(steps: &[PoolStep]) -> Vec<ExpectedObjects> {
+    let mut states = vec![ExpectedObjects::new()];
     for step in steps {
         let mut state = states.last().cloned().unwrap_or_default();
         match *step {
-            Step::Put(name, seed, lens) => drop(state.insert(name, (seed, lens.to_vec()))),
-            Step::Remove(name) => drop(state.remove(name)),
-            Step::Log(_) => drop(state.insert(LOG, (LOG_SEED, Vec::new()))),
-            Step::Append(len) => state.get_mut(LOG).expect("a log").1.push(len),
-            Step::Fold(name, seed) => {
+            PoolStep::Put(name, seed, lens) => drop(state.insert(name, (seed, lens.to_vec()))),
+            PoolStep::Remove(name) => drop(state.remove(name)),
+            PoolStep::Log(_) => drop(state.insert(LOG, (LOG_SEED, Vec::new()))),
+            PoolStep::Append(len) => state.get_mut(LOG).expect("a log").1.push(len),
+            PoolStep::Fold(name, seed) => {
                 let (_, lens) = state.insert(LOG, (LOG_SEED, Vec::new())).expect("a log");
                 state.insert(name, (seed, lens));
             }
-            Step::Carry(name, seed) => drop(state.insert(name, (seed, Vec::new()))),
-            Step::Rollback(_) | Step::Sync | Step::Pin | Step::Unpin | Step::Vacuum | Step::Turn => {}
+            PoolStep::Carry(name, seed) => drop(state.insert(name, (seed, Vec::new()))),
+            PoolStep::Rollback(_)
+            | PoolStep::Sync
+            | PoolStep::Pin
+            | PoolStep::Unpin
+            | PoolStep::Vacuum
+            | PoolStep::Turn => {}
         }
         states.push(state);
     }
     states
 }
 
-/// Does the steps, telling `begun` and `done` about each.
-pub(crate) fn run(pool: &Pool, steps: &[Step], begun: impl Fn(u64), done: impl Fn(u64)) {
+/// Performs the steps, calling `begun` and `done` for each.
+pub(crate) fn run(pool: &Pool, steps: &[PoolStep], begun: impl Fn(u64), done: impl Fn(u64)) {
     let mut pinned = None;
     let mut handles = (pool.clone(), None);
     for (number, step) in steps.iter().enumerate() {
         begun(number as u64);
         let pool = &handles.0.clone();
         match *step {
-            Step::Put(name, seed, lens) => {
+            PoolStep::Put(name, seed, lens) => {
                 let txn = pool.begin().unwrap();
                 let extents = lens
                     .iter()
@@ -90,25 +96,25 @@ pub(crate) fn run(pool: &Pool, steps: &[Step], begun: impl Fn(u64), done: impl F
                     .unwrap();
                 txn.commit().unwrap();
             }
-            Step::Remove(name) => {
+            PoolStep::Remove(name) => {
                 let txn = pool.begin().unwrap();
                 txn.remove(name).unwrap();
                 txn.commit().unwrap();
             }
-            Step::Rollback(len) => {
+            PoolStep::Rollback(len) => {
                 let txn = pool.begin().unwrap();
                 txn.alloc(len as u64)
                     .unwrap()
                     .write_at(0, &contents(0xEE, 0, len));
             }
-            Step::Log(capacity) => {
+            PoolStep::Log(capacity) => {
                 let txn = pool.begin().unwrap();
                 txn.put_log(LOG, capacity).unwrap();
                 txn.commit().unwrap();
             }
-            Step::Append(len) => append(pool, len).unwrap(),
-            Step::Fold(name, seed) => fold(pool, name, seed).unwrap(),
-            Step::Carry(name, seed) => {
+            PoolStep::Append(len) => append(pool, len).unwrap(),
+            PoolStep::Fold(name, seed) => fold(pool, name, seed).unwrap(),
+            PoolStep::Carry(name, seed) => {
                 let txn = pool.begin().unwrap();
                 let records = txn.log_records(LOG, 0).unwrap().records;
                 txn.put(name, ObjectKind::TABLE, &[seed; 20], Vec::new()).unwrap();
@@ -116,11 +122,11 @@ pub(crate) fn run(pool: &Pool, steps: &[Step], begun: impl Fn(u64), done: impl F
                     .unwrap();
                 txn.commit().unwrap();
             }
-            Step::Sync => pool.sync().unwrap(),
-            Step::Pin => pinned = Some((pool.snapshot().unwrap(), read(pool).unwrap())),
-            Step::Unpin => pinned = None,
-            Step::Vacuum => drop(pool.vacuum().unwrap()),
-            Step::Turn => {
+            PoolStep::Sync => pool.sync().unwrap(),
+            PoolStep::Pin => pinned = Some((pool.snapshot().unwrap(), read(pool).unwrap())),
+            PoolStep::Unpin => pinned = None,
+            PoolStep::Vacuum => drop(pool.vacuum().unwrap()),
+            PoolStep::Turn => {
                 let inner = &pool.inner;
                 let open = || Pool::open_with(inner.medium.clone(), inner.geometry, inner.boot_id).unwrap();
                 let next = handles.1.take().unwrap_or_else(open);
@@ -167,7 +173,7 @@ pub(crate) fn contents(seed: u8, index: usize, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Reads the newest state whole and verifies every byte.
+/// Reads the newest state completely and verifies every byte.
 pub(crate) fn read(pool: &Pool) -> Result<BTreeMap<String, (u8, Vec<usize>)>, String> {
     read_snapshot(&pool.snapshot().map_err(|error| error.to_string())?)
 }
@@ -206,10 +212,15 @@ pub(crate) fn read_snapshot(
     Ok(found)
 }
 
-/// Which of the states from `first` to `last` the pool holds.
-pub(crate) fn find(pool: &Pool, states: &[State], first: usize, last: usize) -> Result<usize, String> {
+/// Returns the index of the state between `first` and `last` that the pool holds.
+pub(crate) fn find(
+    pool: &Pool,
+    states: &[ExpectedObjects],
+    first: usize,
+    last: usize,
+) -> Result<usize, String> {
     let found = read(pool)?;
-    let same = |state: &State| {
+    let same = |state: &ExpectedObjects| {
         state.len() == found.len()
             && state
                 .iter()
@@ -224,8 +235,8 @@ pub(crate) fn find(pool: &Pool, states: &[State], first: usize, last: usize) -> 
     position.ok_or_else(|| format!("found {found:?}, which is no state from {first} to {last}"))
 }
 
-/// The log's count covers all records of the state but the last few.
-pub(crate) fn counts(pool: &Pool, state: &State, but: usize) -> Result<(), String> {
+/// Checks that the log's count covers all records of the state but the last `but`.
+pub(crate) fn counts(pool: &Pool, state: &ExpectedObjects, but: usize) -> Result<(), String> {
     let records = state.get(LOG).map_or(0, |(_, lens)| lens.len());
     let report = pool.check(|_| ()).map_err(|error| error.to_string())?;
     match report.counted_records as usize + but >= records {
@@ -237,8 +248,8 @@ pub(crate) fn counts(pool: &Pool, state: &State, but: usize) -> Result<(), Strin
     }
 }
 
-/// After a crash all goes on: space is found again, a publish succeeds, and nothing else is harmed.
-pub(crate) fn goes_on(pool: &Pool, states: &[State], at: usize) -> Result<(), String> {
+/// Checks that work can continue after a crash: space is found again, a publish succeeds, and nothing else is harmed.
+pub(crate) fn goes_on(pool: &Pool, states: &[ExpectedObjects], at: usize) -> Result<(), String> {
     const NEW: (u8, [usize; 2]) = (0x77, [100, 5000]);
     let fail = |error: PoolError| error.to_string();
     let mut state = states[at].clone();
@@ -271,7 +282,7 @@ pub(crate) fn goes_on(pool: &Pool, states: &[State], at: usize) -> Result<(), St
     }
 }
 
-/// Makes one superblock copy useless while `look` runs.
+/// Runs `look` with one superblock copy made unreadable.
 pub(crate) fn without_copy<T>(medium: &impl MediumAccess, slot: usize, look: impl FnOnce() -> T) -> T {
     let checksum = slot as u64 * SLOT_SIZE + 120;
     let before = medium.load_u64(checksum);

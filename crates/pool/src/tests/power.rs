@@ -1,31 +1,31 @@
-//! Power loss where fences are not durable: the last synced state is always there, what came after it only if it is
-//! intact, and never by surprise.
+//! Power loss without durable fences: the last synced state always survives, later changes only if they are intact, and
+//! nothing is returned silently.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
-use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, NEXT_BOOT, SMALL, State, Step, find, goes_on, run, states};
+use super::model::{BOOT, ExpectedObjects, NEXT_BOOT, PoolStep, SMALL, find, goes_on, run, states};
 use super::wrapped::Wrapped;
 use crate::mistake::{self, Mistake};
 use crate::{Pool, PoolError};
 
-/// Accepts an image that opens, or says that it needs repair and then opens, with a state that is not older than the last
-/// acknowledged sync.
+/// Accepts an image that opens, or that reports the need for repair and then opens, with a state that is not older than
+/// the last acknowledged sync.
 fn check(
     medium: &Arc<Tracked>,
     crash: &Crash<'_>,
-    steps: &[Step],
+    steps: &[PoolStep],
     done: usize,
-    states: &[State],
+    states: &[ExpectedObjects],
 ) -> Result<(), String> {
     let synced = crash
         .acknowledged
         .iter()
         .rev()
-        .find(|step| matches!(steps[**step as usize], Step::Sync));
+        .find(|step| matches!(steps[**step as usize], PoolStep::Sync));
     let first = synced.map_or(done, |step| *step as usize + 1);
     let last = done + crash.acknowledged.len() + usize::from(crash.in_flight.is_some());
     let open = || Pool::open_with(Wrapped::lazy(medium), SMALL, NEXT_BOOT);
@@ -41,11 +41,11 @@ fn check(
     goes_on(&pool, states, at)
 }
 
-/// Explores the steps on a pool where those of the setup are done by the same handle, and the last of them is a sync.
+/// Explores the steps on a pool after the setup, which is performed by the same handle and ends with a sync.
 pub(crate) fn explore(
     explorer: &Explorer,
-    setup: &[Step],
-    steps: &[Step],
+    setup: &[PoolStep],
+    steps: &[PoolStep],
     mutants: bool,
 ) -> Result<MutantReport, Box<Violation>> {
     let all = [setup, steps].concat();
@@ -65,7 +65,7 @@ pub(crate) fn explore(
             |step| medium.begin(number(step)),
             |step| medium.acknowledge(number(step)),
         );
-        // Nobody closes it.
+        // The process dies without closing it.
         std::mem::forget(pool);
     };
     let check = |medium: Arc<Tracked>, crash: &Crash<'_>| check(&medium, crash, &all, setup.len(), &states);
@@ -79,25 +79,25 @@ pub(crate) fn explore(
 }
 
 /// Space in plenty, so that no sync is implied.
-const SETUP: &[Step] = &[
-    Step::Put("a", 1, &[100]),
-    Step::Put("big", 2, &[60_000]),
-    Step::Remove("big"),
-    Step::Sync,
+const SETUP: &[PoolStep] = &[
+    PoolStep::Put("a", 1, &[100]),
+    PoolStep::Put("big", 2, &[60_000]),
+    PoolStep::Remove("big"),
+    PoolStep::Sync,
 ];
 
 /// After each sync both superblocks that publishes write are overwritten, and so is what the sync let go.
-const STEPS: &[Step] = &[
-    Step::Put("a", 3, &[60, 60]),
-    Step::Put("b", 4, &[100]),
-    Step::Sync,
-    Step::Put("a", 5, &[100]),
-    Step::Remove("b"),
-    Step::Put("a", 6, &[50; 3]),
-    Step::Sync,
-    Step::Put("c", 7, &[100]),
-    Step::Put("a", 8, &[50; 3]),
-    Step::Put("a", 9, &[100]),
+const STEPS: &[PoolStep] = &[
+    PoolStep::Put("a", 3, &[60, 60]),
+    PoolStep::Put("b", 4, &[100]),
+    PoolStep::Sync,
+    PoolStep::Put("a", 5, &[100]),
+    PoolStep::Remove("b"),
+    PoolStep::Put("a", 6, &[50; 3]),
+    PoolStep::Sync,
+    PoolStep::Put("c", 7, &[100]),
+    PoolStep::Put("a", 8, &[50; 3]),
+    PoolStep::Put("a", 9, &[100]),
 ];
 
 #[test]
@@ -118,9 +118,9 @@ fn space_is_let_go_by_an_implied_sync() {
     };
     let mut steps = Vec::new();
     for seed in 1..12 {
-        steps.push(Step::Put("a", seed, &[100, 100]));
+        steps.push(PoolStep::Put("a", seed, &[100, 100]));
     }
-    steps.push(Step::Sync);
+    steps.push(PoolStep::Sync);
     let report = explore(&explorer, &[], &steps, false).unwrap_or_else(|violation| panic!("{violation}"));
     assert!(report.unchanged.growths < 3, "{report}");
 }
@@ -131,10 +131,10 @@ fn a_rule_broken_is_noticed() {
         limit: 200,
         ..Explorer::default()
     };
-    // Without space in plenty.
+    // Without ample space.
     let (setup, steps) = (
-        [Step::Put("a", 1, &[100]), Step::Sync],
-        [Step::Put("a", 2, &[100]); 4],
+        [PoolStep::Put("a", 1, &[100]), PoolStep::Sync],
+        [PoolStep::Put("a", 2, &[100]); 4],
     );
     explore(&explorer, &setup, &steps, false).unwrap_or_else(|violation| panic!("{violation}"));
     let result = mistake::with(Mistake::IgnoreSynced, || {
@@ -154,7 +154,7 @@ fn a_clean_restart_needs_no_repair() {
     let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
     run(
         &pool,
-        &[Step::Put("a", 1, &[100]), Step::Put("b", 1, &[100])],
+        &[PoolStep::Put("a", 1, &[100]), PoolStep::Put("b", 1, &[100])],
         |_| (),
         |_| (),
     );
@@ -162,12 +162,12 @@ fn a_clean_restart_needs_no_repair() {
     let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
     let info = pool.info().unwrap();
     assert_eq!((info.generation, info.synced_generation, info.objects), (3, 3, 2));
-    run(&pool, &[Step::Put("c", 1, &[100])], |_| (), |_| ());
+    run(&pool, &[PoolStep::Put("c", 1, &[100])], |_| (), |_| ());
     std::mem::forget(pool);
-    // The process has died, the page cache has not.
+    // The process has died, but the page cache is intact.
     let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
     assert_eq!(pool.snapshot().unwrap().generation(), 4);
-    // Now the machine has.
+    // Now the machine has gone down.
     let error = Pool::open_with(Arc::clone(&lazy), SMALL, BOOT).unwrap_err();
     assert!(
         matches!(
@@ -190,7 +190,11 @@ fn repair_keeps_what_is_intact_and_else_goes_back() {
         let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
         run(
             &pool,
-            &[Step::Put("a", 1, &[100]), Step::Sync, Step::Put("a", 2, &[100])],
+            &[
+                PoolStep::Put("a", 1, &[100]),
+                PoolStep::Sync,
+                PoolStep::Put("a", 2, &[100]),
+            ],
             |_| (),
             |_| (),
         );
@@ -222,6 +226,6 @@ fn repair_keeps_what_is_intact_and_else_goes_back() {
         );
         let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
         let seed = if damage { 1 } else { 2 };
-        find(&pool, &[State::from([("a", (seed, vec![100]))])], 0, 0).unwrap();
+        find(&pool, &[ExpectedObjects::from([("a", (seed, vec![100]))])], 0, 0).unwrap();
     }
 }

@@ -1,10 +1,10 @@
-//! A reader that a writer overtakes between its look at the superblock and its pin.
+//! A writer that publishes between a reader's look at the superblock and its pin.
 
 use std::sync::Arc;
 
 use halocline_media::Tracked;
 
-use super::model::{SMALL, Step, read_snapshot, run};
+use super::model::{PoolStep, SMALL, read_snapshot, run};
 use super::wrapped::Wrapped;
 use crate::Pool;
 use crate::layout::SLOTS;
@@ -13,12 +13,12 @@ use crate::mistake::{self, Mistake};
 fn overtaken_reader(loads: u64) -> Result<(), String> {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
-    run(&pool, &[Step::Put("a", 1, &[100])], |_| (), |_| ());
+    run(&pool, &[PoolStep::Put("a", 1, &[100])], |_| (), |_| ());
     let writer = pool.clone();
     let steps = [
-        Step::Put("a", 2, &[100]),
-        Step::Put("a", 3, &[100]),
-        Step::Put("a", 4, &[100; 5]),
+        PoolStep::Put("a", 2, &[100]),
+        PoolStep::Put("a", 3, &[100]),
+        PoolStep::Put("a", 4, &[100; 5]),
     ];
     medium.interrupt_after(loads, Box::new(move || run(&writer, &steps, |_| (), |_| ())));
     let snapshot = pool.snapshot().map_err(|error| error.to_string())?;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use halocline_media::explore::{Explorer, Mutation};
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, LOG, NEXT_BOOT, SMALL, Step, append, run};
+use super::model::{BOOT, LOG, NEXT_BOOT, PoolStep, SMALL, append, run};
 use super::wrapped::Wrapped;
 use crate::layout::{BLOCK, DATA_START, SLAB_ROOT, SlabHead};
 use crate::mistake::{self, Mistake};
@@ -17,18 +17,18 @@ const OPTIONS: SlabOptions = SlabOptions {
     chunk: 2 * BLOCK,
 };
 
-/// A node is the offset of the next one and a value; the root leads to the first.
-struct List(Slab);
+/// A linked list: a node is the offset of the next one and a value; the root leads to the first.
+struct NodeList(Slab);
 
-impl List {
-    fn open(pool: &Pool) -> Result<List, PoolError> {
+impl NodeList {
+    fn open(pool: &Pool) -> Result<NodeList, PoolError> {
         let mut recovery = pool.open_slab("list", OPTIONS.owner)?;
         let mut at = recovery.slab().medium().load_u64(recovery.slab().root());
         while at != 0 {
             recovery.keep(at)?;
             at = recovery.slab().medium().load_u64(at);
         }
-        Ok(List(recovery.finish()))
+        Ok(NodeList(recovery.finish()))
     }
 
     fn push(&self, value: u64) -> Result<(), PoolError> {
@@ -41,7 +41,7 @@ impl List {
         Ok(medium.persist(root, 8)?)
     }
 
-    /// Removes the second one, so that the list is not as it was before a push.
+    /// Removes the second node, so that the list differs from its state before a push.
     fn pop(&self) -> Result<(), PoolError> {
         let medium = self.0.medium();
         let first = medium.load_u64(self.0.root());
@@ -61,7 +61,7 @@ impl List {
 }
 
 /// Pushes its number, counted from 1, or pops.
-fn act(list: &List, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)) {
+fn act(list: &NodeList, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)) {
     for (number, push) in (0..).zip(pushes) {
         begun(number);
         match push {
@@ -83,11 +83,11 @@ fn expected(pushes: &[bool]) -> Vec<u64> {
     list
 }
 
-/// Opens the pool and its list; both go on.
+/// Opens the pool and its list, and continues work on both.
 fn check(medium: Arc<Tracked>, pushes: &[bool], first: usize, last: usize) -> Result<(), String> {
     let text = |error: PoolError| error.to_string();
     let pool = Pool::open_with(medium, SMALL, BOOT).map_err(text)?;
-    let list = List::open(&pool).map_err(text)?;
+    let list = NodeList::open(&pool).map_err(text)?;
     let found = list.values();
     if found != expected(&pushes[..first]) && found != expected(&pushes[..last]) {
         return Err(format!("found {found:?} after {first} to {last} operations"));
@@ -102,11 +102,11 @@ fn check(medium: Arc<Tracked>, pushes: &[bool], first: usize, last: usize) -> Re
     drop(list);
     run(
         &pool,
-        &[Step::Put("a", 1, &[5000]), Step::Remove("a")],
+        &[PoolStep::Put("a", 1, &[5000]), PoolStep::Remove("a")],
         |_| (),
         |_| (),
     );
-    let list = List::open(&pool).map_err(text)?;
+    let list = NodeList::open(&pool).map_err(text)?;
     if list.values()[12..] != found[..] {
         return Err(format!("{found:?} became {:?}", list.values()));
     }
@@ -130,7 +130,7 @@ fn nodes_are_reused_and_added() {
         },
         |medium| {
             let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
-            let list = List::open(&pool).unwrap();
+            let list = NodeList::open(&pool).unwrap();
             act(
                 &list,
                 GROWS,
@@ -146,12 +146,12 @@ fn nodes_are_reused_and_added() {
         },
     );
     let report = report.unwrap_or_else(|violation| panic!("{violation}"));
-    // The fence after the superblock that names a chunk, as the one after the first node in it does its work.
+    // The fence after the superblock that names a chunk is redundant: the one after its first node replaces it.
     let missed: Vec<_> = report.missed.iter().map(|(mutation, _)| *mutation).collect();
     assert!(matches!(missed[..], [Mutation::SkipFence(_)]), "{report}");
 }
 
-/// Every crash during the creation of a slab.
+/// Explores every crash during the creation of a slab.
 fn creation_breaks() -> Result<(), String> {
     let explorer = Explorer {
         limit: 300,
@@ -161,7 +161,7 @@ fn creation_breaks() -> Result<(), String> {
         |medium| {
             let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
             drop(pool);
-            // Behind the one directory there is, the space is free, but not zeros.
+            // The space behind the only directory is free, but not zero.
             let free = DATA_START + BLOCK;
             medium.store(free, &vec![0xEE; (medium.len() - free) as usize]);
         },
@@ -174,7 +174,7 @@ fn creation_breaks() -> Result<(), String> {
         |medium, crash| {
             let pool =
                 Pool::open_with(Arc::clone(&medium), SMALL, BOOT).map_err(|error| error.to_string())?;
-            let opened = List::open(&pool).map(drop);
+            let opened = NodeList::open(&pool).map(drop);
             match opened {
                 Err(PoolError::NoSuchObject { .. }) if crash.acknowledged.is_empty() => Ok(()),
                 _ => check(medium, &[], 0, 0),
@@ -190,15 +190,20 @@ fn a_slab_is_created_whole_or_not_at_all() {
     assert!(mistake::with(Mistake::UnflushedSlabHead, creation_breaks).is_err());
 }
 
-/// Another object takes what a slab takes without saying so.
+/// Checks that another object that claims the space of a slab is detected.
 fn chunks_overlap() -> bool {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_with(medium, SMALL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
-    let list = List::open(&pool).unwrap();
+    let list = NodeList::open(&pool).unwrap();
     let pushes = [true; 12];
     act(&list, &pushes, |_| (), |_| ());
-    run(&pool, &[Step::Put("a", 1, &[5000, 5000, 5000])], |_| (), |_| ());
+    run(
+        &pool,
+        &[PoolStep::Put("a", 1, &[5000, 5000, 5000])],
+        |_| (),
+        |_| (),
+    );
     list.values() != expected(&pushes)
 }
 
@@ -214,11 +219,16 @@ fn chunks_are_published_before_they_are_used() {
 #[test]
 fn growth_leaves_logs_as_they_are() {
     let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
-    run(&pool, &[Step::Log(4096), Step::Append(20)], |_| (), |_| ());
+    run(
+        &pool,
+        &[PoolStep::Log(4096), PoolStep::Append(20)],
+        |_| (),
+        |_| (),
+    );
     let before = pool.snapshot().unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     append(&pool, 50).unwrap();
-    let list = List::open(&pool).unwrap();
+    let list = NodeList::open(&pool).unwrap();
     act(&list, &[true; 12], |_| (), |_| ());
     append(&pool, 30).unwrap();
     for snapshot in [before, pool.snapshot().unwrap()] {
@@ -227,7 +237,7 @@ fn growth_leaves_logs_as_they_are() {
     assert!(pool.check(|_| ()).unwrap().is_intact());
 }
 
-/// Power loss on a page cache: what is opened afterwards is what was synced, or refused.
+/// Loses power on a page cache: the slab opens in a synced state or is rejected.
 fn after_power_loss(setup: usize) -> Result<(), String> {
     let explorer = Explorer {
         limit: 300,
@@ -239,13 +249,13 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
             let pool = Pool::create_with(Wrapped::lazy(medium), SMALL).unwrap();
             drop(pool.create_slab("list", &OPTIONS).unwrap());
             if setup > 0 {
-                act(&List::open(&pool).unwrap(), &pushes[..setup], |_| (), |_| ());
+                act(&NodeList::open(&pool).unwrap(), &pushes[..setup], |_| (), |_| ());
             }
             pool.close().unwrap();
         },
         |medium| {
             let pool = Pool::open_with(Wrapped::lazy(medium), SMALL, BOOT).unwrap();
-            let list = List::open(&pool).unwrap();
+            let list = NodeList::open(&pool).unwrap();
             for (number, push) in (0..).zip(pushes).skip(setup) {
                 match push {
                     true => list.push(number + 1).unwrap(),
@@ -259,7 +269,7 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
         |medium, crash| {
             let pool = Pool::open_with(Wrapped::lazy(&medium), SMALL, NEXT_BOOT);
             let pool = pool.map_err(|error| error.to_string())?;
-            match List::open(&pool) {
+            match NodeList::open(&pool) {
                 Err(PoolError::SlabUnsynced { .. }) if crash.acknowledged.is_empty() => Ok(()),
                 Err(error) => Err(error.to_string()),
                 Ok(list) => {
@@ -295,13 +305,16 @@ fn what_power_loss_has_left_can_be_accepted() {
     let pool = Pool::create_with(Wrapped::lazy(&tracked), SMALL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     pool.sync().unwrap();
-    let list = List::open(&pool).unwrap();
+    let list = NodeList::open(&pool).unwrap();
     list.push(1).unwrap();
     let copy = Arc::new(Tracked::from_image(&tracked.image()).unwrap());
     let pool = Pool::open_with(Wrapped::lazy(&copy), SMALL, NEXT_BOOT).unwrap();
-    assert!(matches!(List::open(&pool), Err(PoolError::SlabUnsynced { .. })));
+    assert!(matches!(
+        NodeList::open(&pool),
+        Err(PoolError::SlabUnsynced { .. })
+    ));
     drop(pool.open_slab_unsynced("list", OPTIONS.owner).unwrap());
-    assert_eq!(List::open(&pool).unwrap().values(), [1]);
+    assert_eq!(NodeList::open(&pool).unwrap().values(), [1]);
 }
 
 #[test]
@@ -330,7 +343,7 @@ fn a_full_pool_changes_nothing() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
-    let list = List::open(&pool).unwrap();
+    let list = NodeList::open(&pool).unwrap();
     medium.limit(pool.info().unwrap().len);
     let mut pushed = 0;
     let error = loop {
@@ -346,7 +359,8 @@ fn a_full_pool_changes_nothing() {
     list.push(pushed).unwrap();
 }
 
-/// Every crash of a list that is closed, written and closed again: where the slab says that it is closed, all nodes are as their checksums say.
+/// Explores every crash of a list that is closed, written and closed again: where the slab is marked closed, all nodes
+/// match their checksums.
 fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
     let explorer = Explorer {
         limit: 300,
@@ -358,11 +372,11 @@ fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
     };
     let work = |medium: &Arc<Tracked>, values: std::ops::Range<u64>| {
         let pool = Pool::open_with(wrap(medium), SMALL, BOOT).unwrap();
-        let List(mut slab) = List::open(&pool).unwrap();
+        let NodeList(mut slab) = NodeList::open(&pool).unwrap();
         slab.begin_writing().unwrap();
-        let list = List(slab);
+        let list = NodeList(slab);
         values.for_each(|value| list.push(value).unwrap());
-        // A node in use that is changed where it lies.
+        // Change a node in use in place.
         let first = list.0.medium().load_u64(list.0.root());
         list.0.medium().store_u64(first + 8, 77);
         list.0.medium().persist(first + 8, 8).unwrap();
@@ -384,7 +398,7 @@ fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
         |medium, crash| {
             let pool = Pool::open_with(wrap(&medium), SMALL, if lazy { NEXT_BOOT } else { BOOT });
             let pool = pool.map_err(|error| error.to_string())?;
-            let List(slab) = match List::open(&pool) {
+            let NodeList(slab) = match NodeList::open(&pool) {
                 Err(PoolError::SlabUnsynced { .. }) if crash.acknowledged.is_empty() => return Ok(()),
                 list => list.map_err(|error| error.to_string())?,
             };
@@ -445,7 +459,7 @@ fn a_damaged_head_or_root_is_refused_unless_it_is_accepted() {
     slab.check_root().unwrap();
 }
 
-/// A slab that is not opened in the end stays closed, and what was wrong with it stays wrong.
+/// Checks that a slab whose opening fails stays closed, and that its defects stay as they were.
 #[test]
 fn opening_in_vain_changes_no_state() {
     let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));

@@ -1,15 +1,16 @@
-//! Space accounting against a map of single blocks.
+//! Space accounting compared with a map of single blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::directory::{Directory, ExtentRef, ObjectKind, Objects, Record};
+use crate::directory::{Directory, ObjectMap, ObjectRecord};
 use crate::features::Features;
 use crate::layout::{BLOCK, DATA_START, HUGE};
 use crate::limbo::LimboList;
-use crate::pins::Pins;
+use crate::object::{ExtentRef, ObjectKind};
+use crate::pins::PinnedRanges;
 use crate::space::Space;
 
 const LEN: u64 = DATA_START + 32 * BLOCK;
@@ -18,12 +19,12 @@ fn extent(offset: u64, len: u64) -> ExtentRef {
     ExtentRef::plain(offset, len, 0)
 }
 
-/// A directory of one object with these extents.
+/// Creates a directory of one object with these extents.
 fn directory(generation: u64, own: ExtentRef, live: &[ExtentRef], limbo: Option<LimboList>) -> Directory {
-    let record = Record::new(ObjectKind::TABLE, Box::default(), live.into());
+    let record = ObjectRecord::new(ObjectKind::TABLE, Box::default(), live.into());
     Directory {
         generation,
-        objects: Arc::new(Objects::from([("object".into(), Arc::new(record))])),
+        objects: Arc::new(ObjectMap::from([("object".into(), Arc::new(record))])),
         extent: own,
         limbo,
         features: Features::LIMBO_LIST,
@@ -50,52 +51,52 @@ fn long_extents_are_aligned_to_huge_pages() {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
-    /// Allocates so many bytes.
+enum SpaceStep {
+    /// Allocates this number of bytes.
     Alloc(u64),
-    /// Gives the n-th allocation back.
+    /// Releases the n-th allocation.
     Release(usize),
-    /// Publishes: the n-th allocations are named, the n-th live extents are not any more.
+    /// Publishes a generation that names the n-th allocations and drops the n-th live extents.
     Publish(Vec<usize>, Vec<usize>),
     /// A reader pins the newest generation.
     Pin,
-    /// The n-th pin goes.
+    /// Drops the n-th pin.
     Unpin(usize),
-    /// Superblocks up to this generation are synced, counted from the newest.
+    /// Syncs superblocks up to this generation, counted from the newest.
     Reclaim(u64),
-    /// Another handle takes over.
+    /// Lets another handle take over.
     Adopt,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = SpaceStep> {
     prop_oneof![
-        8 => (1..5 * BLOCK).prop_map(Step::Alloc),
-        2 => any::<usize>().prop_map(Step::Release),
+        8 => (1..5 * BLOCK).prop_map(SpaceStep::Alloc),
+        2 => any::<usize>().prop_map(SpaceStep::Release),
         5 => (prop::collection::vec(any::<usize>(), 0..3), prop::collection::vec(any::<usize>(), 0..3))
-            .prop_map(|(named, dropped)| Step::Publish(named, dropped)),
-        2 => Just(Step::Pin),
-        1 => any::<usize>().prop_map(Step::Unpin),
-        3 => (0..4_u64).prop_map(Step::Reclaim),
-        2 => Just(Step::Adopt),
+            .prop_map(|(named, dropped)| SpaceStep::Publish(named, dropped)),
+        2 => Just(SpaceStep::Pin),
+        1 => any::<usize>().prop_map(SpaceStep::Unpin),
+        3 => (0..4_u64).prop_map(SpaceStep::Reclaim),
+        2 => Just(SpaceStep::Adopt),
     ]
 }
 
-/// What a block is to the model.
+/// The state of a block in the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Block {
+enum BlockState {
     Free,
     Taken,
     /// Named from this generation on.
     Live(u64),
-    /// Named from the first generation on, and not any more from the second one on.
+    /// Named from the first generation on, and no longer from the second one on.
     Limbo(u64, u64),
 }
 
-/// Single blocks, and what is published.
-struct Model {
-    blocks: BTreeMap<u64, Block>,
-    /// As a handle that takes over must find them.
-    published: BTreeMap<u64, Block>,
+/// The state of single blocks, and of what is published.
+struct SpaceModel {
+    blocks: BTreeMap<u64, BlockState>,
+    /// The state that a handle which takes over must find.
+    published: BTreeMap<u64, BlockState>,
     generation: u64,
     own: ExtentRef,
     live: Vec<ExtentRef>,
@@ -103,14 +104,14 @@ struct Model {
     pins: BTreeSet<u64>,
 }
 
-impl Model {
-    fn new() -> Model {
-        let mut blocks: BTreeMap<u64, Block> = (DATA_START..LEN)
+impl SpaceModel {
+    fn new() -> SpaceModel {
+        let mut blocks: BTreeMap<u64, BlockState> = (DATA_START..LEN)
             .step_by(BLOCK as usize)
-            .map(|offset| (offset, Block::Limbo(0, 1)))
+            .map(|offset| (offset, BlockState::Limbo(0, 1)))
             .collect();
-        blocks.insert(DATA_START, Block::Live(0));
-        Model {
+        blocks.insert(DATA_START, BlockState::Live(0));
+        SpaceModel {
             published: blocks.clone(),
             blocks,
             generation: 1,
@@ -121,19 +122,19 @@ impl Model {
         }
     }
 
-    fn fill(&mut self, extent: &ExtentRef, with: impl Fn(Block) -> Block) {
+    fn fill(&mut self, extent: &ExtentRef, with: impl Fn(BlockState) -> BlockState) {
         for offset in extent.space().step_by(BLOCK as usize) {
             let block = self.blocks.get_mut(&offset).expect("a block of the pool");
             *block = with(*block);
         }
     }
 
-    /// The start of the shortest run of free blocks that has room.
+    /// Returns the start of the shortest sufficient run of free blocks.
     fn best_fit(&self, len: u64) -> Option<u64> {
         let wanted = len.div_ceil(BLOCK) * BLOCK;
         let (mut runs, mut run) = (Vec::new(), DATA_START..DATA_START);
         for (&offset, block) in &self.blocks {
-            if *block == Block::Free {
+            if *block == BlockState::Free {
                 run.end = offset + BLOCK;
             } else {
                 runs.push(std::mem::replace(&mut run, offset + BLOCK..offset + BLOCK));
@@ -145,8 +146,8 @@ impl Model {
             .map(|run| run.start)
     }
 
-    fn pinned(&self) -> Pins {
-        Pins::from_ranges(
+    fn pinned(&self) -> PinnedRanges {
+        PinnedRanges::from_ranges(
             self.pins
                 .range(..self.generation)
                 .map(|pin| *pin..pin + 1)
@@ -160,25 +161,25 @@ proptest! {
 
     #[test]
     fn agrees_with_a_map_of_blocks(steps in prop::collection::vec(step(), 1..60)) {
-        let (mut space, mut model) = (empty(), Model::new());
+        let (mut space, mut model) = (empty(), SpaceModel::new());
         let mut taken = Vec::new();
         for step in steps {
             match step {
-                Step::Alloc(len) => {
+                SpaceStep::Alloc(len) => {
                     let found = space.alloc(len);
                     prop_assert_eq!(found, model.best_fit(len));
                     if let Some(offset) = found {
-                        model.fill(&extent(offset, len), |_| Block::Taken);
+                        model.fill(&extent(offset, len), |_| BlockState::Taken);
                         taken.push(extent(offset, len));
                     }
                 }
-                Step::Release(pick) if !taken.is_empty() => {
+                SpaceStep::Release(pick) if !taken.is_empty() => {
                     let released = taken.swap_remove(pick % taken.len());
                     space.release(released.space());
-                    model.fill(&released, |_| Block::Free);
+                    model.fill(&released, |_| BlockState::Free);
                 }
-                Step::Release(_) => {}
-                Step::Publish(named, dropped) => {
+                SpaceStep::Release(_) => {}
+                SpaceStep::Publish(named, dropped) => {
                     let Some(own) = space.alloc(64) else { continue };
                     let generation = model.generation + 1;
                     let take = |from: &mut Vec<ExtentRef>, picks: Vec<usize>| -> Vec<ExtentRef> {
@@ -194,12 +195,12 @@ proptest! {
                     let own = [model.own];
                     space.publish(generation, named.iter().chain(&own), dropped.iter());
                     for extent in named.iter().chain(&own) {
-                        model.fill(extent, |_| Block::Live(generation));
+                        model.fill(extent, |_| BlockState::Live(generation));
                         prop_assert!(space.is_live(extent) && space.is_named(extent.offset));
                     }
                     for extent in &dropped {
                         model.fill(extent, |block| match block {
-                            Block::Live(born) => Block::Limbo(born, generation),
+                            BlockState::Live(born) => BlockState::Limbo(born, generation),
                             other => panic!("{extent:?} was {other:?}"),
                         });
                     }
@@ -207,36 +208,36 @@ proptest! {
                     model.generation = generation;
                     model.published = model.blocks.clone();
                 }
-                Step::Pin => drop(model.pins.insert(model.generation)),
-                Step::Unpin(pick) => {
+                SpaceStep::Pin => drop(model.pins.insert(model.generation)),
+                SpaceStep::Unpin(pick) => {
                     if let Some(pin) = model.pins.iter().nth(pick % model.pins.len().max(1)).copied() {
                         model.pins.remove(&pin);
                     }
                 }
-                Step::Reclaim(synced) => {
+                SpaceStep::Reclaim(synced) => {
                     let (pins, synced) = (model.pinned(), model.generation.saturating_sub(synced));
                     let reclaimable = space.reclaimable(&pins, synced).0;
                     space.reclaim(&pins, synced);
                     let mut freed = 0;
                     for block in model.blocks.values_mut() {
-                        if let Block::Limbo(born, by) = *block
+                        if let BlockState::Limbo(born, by) = *block
                             && by <= synced
                             && model.pins.range(born..by).next().is_none()
                         {
-                            *block = Block::Free;
+                            *block = BlockState::Free;
                             freed += BLOCK;
                         }
                     }
                     prop_assert_eq!(reclaimable, freed);
                 }
-                Step::Adopt => {
+                SpaceStep::Adopt => {
                     let directory = directory(model.generation, model.own, &model.live, model.list.clone());
                     space = Space::new(&directory, LEN, 0);
                     taken.clear();
                     model.blocks = model.published.clone();
                     for block in model.blocks.values_mut() {
-                        if *block == Block::Taken {
-                            *block = Block::Free;
+                        if *block == BlockState::Taken {
+                            *block = BlockState::Free;
                         }
                     }
                 }

@@ -1,4 +1,4 @@
-//! Every crash around a vacuum, what it must leave alone, and a disk that is full when its holes are needed.
+//! Every crash around a vacuum, the space it must spare, and a disk that is full when its holes are needed.
 
 use std::sync::Arc;
 
@@ -6,28 +6,28 @@ use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::crash;
-use super::model::{BOOT, SMALL, State, Step, contents, find, run, write};
+use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, contents, find, run, write};
 use super::power;
 use super::wrapped::Wrapped;
 use crate::mistake::{self, Mistake};
 use crate::{ObjectKind, Pool, PoolError};
 
-const STEPS: &[Step] = &[
-    Step::Put("a", 2, &[100]),
-    Step::Put("a", 3, &[100]),
-    Step::Vacuum,
-    Step::Append(30),
-    Step::Fold("b", 4),
-    Step::Vacuum,
-    Step::Append(40),
+const STEPS: &[PoolStep] = &[
+    PoolStep::Put("a", 2, &[100]),
+    PoolStep::Put("a", 3, &[100]),
+    PoolStep::Vacuum,
+    PoolStep::Append(30),
+    PoolStep::Fold("b", 4),
+    PoolStep::Vacuum,
+    PoolStep::Append(40),
 ];
 
-const SETUP: &[Step] = &[
-    Step::Put("big", 9, &[60_000]),
-    Step::Remove("big"),
-    Step::Put("a", 1, &[100]),
-    Step::Log(4096),
-    Step::Sync,
+const SETUP: &[PoolStep] = &[
+    PoolStep::Put("big", 9, &[60_000]),
+    PoolStep::Remove("big"),
+    PoolStep::Put("a", 1, &[100]),
+    PoolStep::Log(4096),
+    PoolStep::Sync,
 ];
 
 #[test]
@@ -46,22 +46,22 @@ fn a_vacuum_takes_nothing_that_is_needed_after_power_loss() {
     assert!(mistake::with(Mistake::VacuumUnsynced, explore).is_err());
 }
 
-/// Something at the end of the file, behind space that is free.
-const TAIL: &[Step] = &[
-    Step::Log(4096),
-    Step::Put("big", 9, &[120_000]),
-    Step::Put("tail", 5, &[9000, 100, 70_000]),
-    Step::Remove("big"),
-    Step::Append(50),
-    Step::Sync,
+/// An object at the end of the file, behind free space.
+const TAIL: &[PoolStep] = &[
+    PoolStep::Log(4096),
+    PoolStep::Put("big", 9, &[120_000]),
+    PoolStep::Put("tail", 5, &[9000, 100, 70_000]),
+    PoolStep::Remove("big"),
+    PoolStep::Append(50),
+    PoolStep::Sync,
 ];
 
-const SHORTEN: &[Step] = &[
-    Step::Append(30),
-    Step::Vacuum,
-    Step::Append(20),
-    Step::Vacuum,
-    Step::Fold("b", 4),
+const SHORTEN: &[PoolStep] = &[
+    PoolStep::Append(30),
+    PoolStep::Vacuum,
+    PoolStep::Append(20),
+    PoolStep::Vacuum,
+    PoolStep::Fold("b", 4),
 ];
 
 #[test]
@@ -77,9 +77,9 @@ fn what_is_moved_and_cut_off_survives_power_loss() {
         limit: 300,
         ..Explorer::default()
     };
-    // Without records, so that the log moves as well.
+    // An empty log moves as well.
     let (mut setup, mut steps) = (TAIL.to_vec(), SHORTEN.to_vec());
-    setup.retain(|step| !matches!(step, Step::Append(_)));
+    setup.retain(|step| !matches!(step, PoolStep::Append(_)));
     steps.remove(0);
     let explore = || power::explore(&explorer, &setup, &steps, false);
     explore().unwrap_or_else(|violation| panic!("{violation}"));
@@ -93,10 +93,10 @@ fn a_vacuum_under_a_snapshot() {
         run(
             &pool,
             &[
-                Step::Put("a", 1, &[100]),
-                Step::Pin,
-                Step::Put("a", 2, &[100]),
-                Step::Vacuum,
+                PoolStep::Put("a", 1, &[100]),
+                PoolStep::Pin,
+                PoolStep::Put("a", 2, &[100]),
+                PoolStep::Vacuum,
             ],
             |_| (),
             |_| (),
@@ -106,7 +106,7 @@ fn a_vacuum_under_a_snapshot() {
     assert!(std::panic::catch_unwind(|| mistake::with(Mistake::VacuumLimbo, work)).is_err());
 }
 
-/// Two handles write in turns; each vacuums, and stores to what the other one has left without blocks.
+/// Lets two handles write alternately; each vacuums, and stores to space that the other has left without blocks.
 fn in_turns() {
     let tracked = Arc::new(Tracked::new(0).unwrap());
     let medium = Wrapped::new(&tracked);
@@ -116,9 +116,9 @@ fn in_turns() {
         run(
             pool,
             &[
-                Step::Put("a", seed, &[9000, 100]),
-                Step::Remove("a"),
-                Step::Vacuum,
+                PoolStep::Put("a", seed, &[9000, 100]),
+                PoolStep::Remove("a"),
+                PoolStep::Vacuum,
             ],
             |_| (),
             |_| (),
@@ -127,7 +127,7 @@ fn in_turns() {
     for seed in 1..6 {
         rounds(&one, seed);
         assert!(medium.allocated().unwrap() < medium.len());
-        // Of the same generation, so that only the vacuum tells the other handle.
+        // The generation is the same, so only the vacuum count informs the other handle.
         drop(other.begin().unwrap());
         one.vacuum().unwrap();
         rounds(&other, seed);
@@ -148,9 +148,9 @@ fn a_hole_that_gets_no_blocks_is_a_full_disk() {
     run(
         &pool,
         &[
-            Step::Put("a", 1, &[100]),
-            Step::Put("big", 2, &[60_000]),
-            Step::Remove("big"),
+            PoolStep::Put("a", 1, &[100]),
+            PoolStep::Put("big", 2, &[60_000]),
+            PoolStep::Remove("big"),
         ],
         |_| (),
         |_| (),
@@ -167,5 +167,5 @@ fn a_hole_that_gets_no_blocks_is_a_full_disk() {
     let extent = write(&txn, &contents(3, 0, 5000));
     txn.put("a", ObjectKind::TABLE, &[3; 20], vec![extent]).unwrap();
     txn.commit().unwrap();
-    find(&pool, &[State::from([("a", (3, vec![5000]))])], 0, 0).unwrap();
+    find(&pool, &[ExpectedObjects::from([("a", (3, vec![5000]))])], 0, 0).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Tracked memory with other manners: durable by syncs only, full, failing, interrupted, or with holes that kill.
+//! Tracked memory with faults: durable by syncs only, full, failing, interrupted, or with holes that kill.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Tracked};
 
-/// What happens between two loads.
+/// An action that runs between two loads.
 pub(crate) type Interruption = Box<dyn FnOnce() + Send>;
 
 pub(crate) struct Wrapped {
@@ -16,11 +16,11 @@ pub(crate) struct Wrapped {
     lazy: bool,
     /// The length beyond which it does not grow.
     limit: AtomicU64,
-    /// Fences left before one fails, and all after it.
+    /// Number of fences before one fails, and all after it.
     fences: AtomicU64,
-    /// Loads left before the interruption.
+    /// Number of loads before the interruption.
     loads: AtomicU64,
-    /// Pages that have no blocks.
+    /// Pages without blocks.
     holes: Mutex<BTreeSet<u64>>,
     then: Mutex<Option<Interruption>>,
     fenced: AtomicU64,
@@ -28,12 +28,12 @@ pub(crate) struct Wrapped {
 }
 
 impl Wrapped {
-    /// As it is: durable by fences.
+    /// Creates a medium whose fences are durable.
     pub(crate) fn new(medium: &Arc<Tracked>) -> Arc<Wrapped> {
         Wrapped::with(medium, false)
     }
 
-    /// Durable like the page cache's default: by a sync only.
+    /// Creates a medium that only a sync makes durable, like the page cache by default.
     pub(crate) fn lazy(medium: &Arc<Tracked>) -> Arc<Wrapped> {
         Wrapped::with(medium, true)
     }
@@ -52,51 +52,51 @@ impl Wrapped {
         })
     }
 
-    /// A store to a page without blocks, on a full disk, kills the process.
+    /// Panics where a store to a page without blocks would kill the process on a full disk.
     fn assert_blocks(&self, offset: u64, len: u64) {
         let holes = self.holes.lock().unwrap();
         let met = holes.range(pages(offset, len)).next();
         assert!(met.is_none(), "{len} bytes at {offset} met a hole");
     }
 
-    /// From now on it does not grow beyond `len` bytes.
+    /// Limits growth to `len` bytes from now on.
     pub(crate) fn limit(&self, len: u64) {
         self.limit.store(len, Ordering::SeqCst);
     }
 
-    /// After so many more fences, each fails.
+    /// Makes every fence after the next `fences` fail.
     pub(crate) fn fail_after(&self, fences: u64) {
         self.fences.store(fences, Ordering::SeqCst);
     }
 
-    /// After so many more loads, something else happens.
+    /// Runs `then` after the next `loads` loads.
     pub(crate) fn interrupt_after(&self, loads: u64, then: Interruption) {
         *self.then.lock().unwrap() = Some(then);
         self.loads.store(loads, Ordering::SeqCst);
     }
 
-    /// A copy of the visible contents.
+    /// Returns a copy of the visible contents.
     pub(crate) fn image(&self) -> Vec<u8> {
         self.medium.image()
     }
 
-    /// How many fences there have been.
+    /// Returns the number of fences so far.
     pub(crate) fn fences(&self) -> u64 {
         self.fenced.load(Ordering::SeqCst)
     }
 
-    /// Within the next fence, something else happens.
+    /// Runs `then` within the next fence.
     pub(crate) fn within_fence(&self, then: Interruption) {
         *self.within.lock().unwrap() = Some(then);
     }
 
-    /// Whether the interruption has not come yet.
+    /// Returns true if the interruption has not happened yet.
     pub(crate) fn is_waiting(&self) -> bool {
         self.then.lock().unwrap().is_some()
     }
 }
 
-/// The pages that overlap a range.
+/// Returns the pages that overlap a range.
 fn pages(offset: u64, len: u64) -> Range<u64> {
     offset / PAGE..(offset + len).div_ceil(PAGE)
 }
@@ -124,7 +124,7 @@ impl MediumAccess for Wrapped {
 
     #[allow(unsafe_code, reason = "hands the caller's promise on")]
     unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is the memory's.
+        // SAFETY: the caller upholds the memory's contract.
         unsafe { self.medium.slice(offset, len) }
     }
 
@@ -220,7 +220,7 @@ impl MediumBackend for Wrapped {
         self.medium.refresh()
     }
 
-    /// Where it is lazy, a flush and a fence of everything, so that the explorer can leave them out.
+    /// On a lazy medium, flushes and fences everything, so that the explorer can leave these calls out.
     fn sync(&self) -> Result<(), MediaError> {
         if self.lazy {
             self.medium.persist(0, self.medium.len())

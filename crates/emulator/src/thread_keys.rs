@@ -1,30 +1,30 @@
-//! A small number for each thread, so that a device finds the thread's own state in an array.
+//! A small number per thread, by which a device finds the thread's state in an array.
 
 use std::cell::Cell;
 use std::sync::Mutex;
 
-/// Threads that may use emulated media at once.
+/// Upper bound of the threads that use emulated media at once.
 pub(crate) const MOST: usize = 1024;
 
-/// The thread's number, and one that no thread had before, told apart by [`split`].
+/// Key of a thread that has not been assigned one.
 const NONE: u64 = u64::MAX;
 
-static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers {
+static NUMBERS: Mutex<ThreadNumbers> = Mutex::new(ThreadNumbers {
     free: Vec::new(),
     used: 0,
     given: 0,
 });
 
-struct Numbers {
+struct ThreadNumbers {
     free: Vec<u64>,
     used: u64,
     given: u64,
 }
 
-/// Gives the number back when the thread ends.
-struct Guard(Cell<u64>);
+/// A guard that returns the thread's number to the free list when the thread ends.
+struct ThreadNumberGuard(Cell<u64>);
 
-impl Drop for Guard {
+impl Drop for ThreadNumberGuard {
     fn drop(&mut self) {
         KEY.set(NONE);
         if self.0.get() != NONE {
@@ -35,17 +35,17 @@ impl Drop for Guard {
 
 thread_local! {
     static KEY: Cell<u64> = const { Cell::new(NONE) };
-    static GUARD: Guard = const { Guard(Cell::new(NONE)) };
+    static GUARD: ThreadNumberGuard = const { ThreadNumberGuard(Cell::new(NONE)) };
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Numbers> {
+fn lock() -> std::sync::MutexGuard<'static, ThreadNumbers> {
     NUMBERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// This thread's key: its number is `key % MOST`; the same key never belongs to another thread.
+/// Returns this thread's key. Its number is `key % MOST`; no two threads ever have the same key.
 ///
 /// # Panics
-/// When more than [`MOST`] threads use emulated media at once.
+/// Panics if more than [`MOST`] threads use emulated media at once.
 #[inline(always)]
 pub(crate) fn key() -> u64 {
     let key = KEY.get();

@@ -1,28 +1,28 @@
-//! Accesses that one thread has started and that are not complete yet, found by line.
+//! Accesses of one thread that have started and not completed, indexed by line.
 
-/// Places; a power of two, and several times what is in flight at once.
+/// Number of slots: a power of two, and several times what is in flight at once.
 const PLACES: usize = 256;
-/// Places tried for a line.
+/// Slots probed per line.
 const TRIES: u64 = 4;
 
-/// A small table of lines and the times at which they are there. A place whose time has come is free. Should all places
-/// of a line be taken, the line that comes first gives way: it then counts as there a little too early.
+/// A small hash table from lines to their arrival times. A slot whose time has passed is free. If all slots of a line
+/// are taken, the entry that arrives first is replaced; that line then counts as arrived slightly too early.
 #[derive(Debug)]
-pub(crate) struct Flights {
+pub(crate) struct OutstandingMisses {
     places: Box<[(u64, u64); PLACES]>,
-    /// When the last of them is there.
+    /// Arrival time of the last access.
     last: u64,
 }
 
-impl Flights {
-    pub(crate) fn new() -> Flights {
-        Flights {
+impl OutstandingMisses {
+    pub(crate) fn new() -> OutstandingMisses {
+        OutstandingMisses {
             places: Box::new([(u64::MAX, 0); PLACES]),
             last: 0,
         }
     }
 
-    /// Whether anything is in flight.
+    /// Returns true if any access is in flight.
     #[inline(always)]
     pub(crate) fn any(&self, now: u64) -> bool {
         self.last > now
@@ -36,9 +36,9 @@ impl Flights {
     #[inline(always)]
     pub(crate) fn start(&mut self, line: u64, now: u64, complete: u64) {
         self.last = self.last.max(complete);
-        let mut earliest = Flights::place(line, 0);
+        let mut earliest = OutstandingMisses::place(line, 0);
         for step in 0..TRIES {
-            let at = Flights::place(line, step);
+            let at = OutstandingMisses::place(line, step);
             if self.places[at].1 <= now || self.places[at].0 == line {
                 earliest = at;
                 break;
@@ -50,11 +50,11 @@ impl Flights {
         self.places[earliest] = (line, complete);
     }
 
-    /// When the line is there; 0 if it is not in flight.
+    /// Returns the time at which the line arrives, or 0 if it is not in flight.
     #[inline(always)]
     pub(crate) fn complete(&self, line: u64) -> u64 {
         for step in 0..TRIES {
-            let (held, complete) = self.places[Flights::place(line, step)];
+            let (held, complete) = self.places[OutstandingMisses::place(line, step)];
             if held == line {
                 return complete;
             }

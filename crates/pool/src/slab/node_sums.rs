@@ -1,10 +1,11 @@
-//! Slabs at rest: checksums of nodes, which hold from the moment a slab is closed until it is first written again.
+//! Node checksums, which are valid from the closing of a slab until its next write.
 //!
-//! Each chunk ends with a checksum for each of its nodes. While a slab is written they say nothing; when its owner closes it
-//! ([`Slab::seal`]), it has those of changed nodes computed, and the head says durably that all hold. Whoever writes again first says durably that
-//! they do not ([`Slab::begin_writing`]).
+//! Each chunk ends with a checksum per node. While a slab is being written they are invalid. When its owner closes it
+//! ([`Slab::seal`]), those of changed nodes are computed, and the head records durably that all are valid. The next
+//! writer first records durably that they are not ([`Slab::begin_writing`]).
 //!
-//! Invariant: as long as the head says that the slab is closed, every node in use and the first line of the root are as their checksums say.
+//! Invariant: as long as the head says that the slab is closed, every node in use and the first line of the root match
+//! their checksums.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,29 +20,29 @@ use crate::layout::{NO_SUM, NODE_SUM, SLAB_CLOSED, SLAB_OPEN, SLAB_WITH_SUMS, Sl
 use crate::mistake::{Mistake, made};
 
 use super::Slab;
-use super::nodes::Place;
+use super::nodes::ChunkLayout;
 
-/// Bytes of a node that are read at once.
+/// Largest node that is read to the stack, in bytes.
 const PIECE: usize = 1024;
 
-/// What the owner of a slab knows of a node in use when it closes the slab.
+/// The state of a node in use, as reported by its owner when it closes the slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeAtRest {
-    /// It is intact, and may have changed since the slab was opened: it gets a new checksum.
+    /// Intact, and possibly changed since the slab was opened: gets a new checksum.
     Current,
-    /// Nobody has stored to it since the slab was opened: it keeps its checksum, if that held then.
+    /// Not stored to since the slab was opened: keeps its checksum if that was valid then.
     Untouched,
-    /// It is damaged, or nobody can tell: it keeps its checksum, if that held when the slab was opened, else it gets none.
+    /// Damaged or in doubt: keeps its checksum if that was valid when the slab was opened, otherwise gets none.
     Damaged,
 }
 
-/// Checksums of the nodes that a slab had when it was closed. Cheap to clone; threads may share it.
+/// The node checksums of a slab at its last closing. Cheap to clone and shareable between threads.
 #[derive(Debug)]
 pub struct NodeSums {
     medium: Medium,
     node_size: u64,
-    /// By ascending offsets.
-    places: Arc<[Place]>,
+    /// Sorted by offset.
+    layouts: Arc<[ChunkLayout]>,
 }
 
 impl Clone for NodeSums {
@@ -49,15 +50,15 @@ impl Clone for NodeSums {
         NodeSums {
             medium: self.medium.clone(),
             node_size: self.node_size,
-            places: Arc::clone(&self.places),
+            layouts: Arc::clone(&self.layouts),
         }
     }
 }
 
 impl NodeSums {
-    /// Returns true if a node is as it was when the slab was closed, or has no checksum. Reads all of it.
+    /// Returns true if a node has not changed since the slab was closed, or has no checksum. Reads the whole node.
     pub fn matches(&self, offset: u64) -> bool {
-        match self.place_of(offset) {
+        match self.sum_offset(offset) {
             Some(at) => match load_sum(&self.medium, at) {
                 NO_SUM => true,
                 sum => sum == sum_of(&self.medium, offset, self.node_size),
@@ -66,29 +67,29 @@ impl NodeSums {
         }
     }
 
-    /// Where the checksum of a node lies.
-    fn place_of(&self, offset: u64) -> Option<u64> {
-        let after = self.places.partition_point(|place| place.start <= offset);
-        let place = &self.places[after.checked_sub(1)?];
-        place.sum_of(offset, self.node_size)
+    /// Returns the offset of a node's checksum.
+    fn sum_offset(&self, offset: u64) -> Option<u64> {
+        let after = self.layouts.partition_point(|layout| layout.start <= offset);
+        let layout = &self.layouts[after.checked_sub(1)?];
+        layout.sum_of(offset, self.node_size)
     }
 }
 
 impl Slab {
-    /// Returns true if the slab can be read only: nothing may be stored to it.
+    /// Returns true if the slab is open for reading only.
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// The checksums of nodes, if the slab was closed cleanly after it was written last: then its owner has nothing to
-    /// finish, and what does not match is damaged.
+    /// Returns the node checksums if the slab was closed cleanly after its last write. In that case its owner has
+    /// nothing to finish, and a mismatch is damage.
     pub fn sums(&self) -> Option<&NodeSums> {
         self.at_rest.as_ref()
     }
 
-    /// Says durably that checksums do not hold any more. The owner calls it before its first store to a node or the root; later
-    /// calls cost a load.
+    /// Records durably that checksums are no longer valid. The owner calls it before its first store to a node or the
+    /// root; later calls cost a load.
     ///
     /// # Errors
     /// [`PoolError::ReadOnly`], [`PoolError::Media`]: nothing may be stored.
@@ -109,6 +110,7 @@ impl Slab {
         let at = self.head + SlabHead::STATE;
         let medium = &self.medium;
         if self.has_sums && medium.load_u64(at) == SLAB_CLOSED && !made(Mistake::KeepSlabClosed) {
+            // Durable before the first store, or a crash could leave changed nodes in a slab that looks closed.
             medium.store_u64(at, SLAB_OPEN);
             medium.persist(at, 8)?;
             if !medium.fence_is_durable() {
@@ -119,12 +121,13 @@ impl Slab {
         Ok(())
     }
 
-    /// Closes the slab cleanly: all nodes in use get checksums, as far as the owner says, and the head says durably that
-    /// they hold. Nobody may store to the slab any more. Does nothing to a slab that was closed and has not been written since, and
-    /// no more than that to one that an earlier program made, which has no room for checksums. `at_rest` must not call the slab.
+    /// Closes the slab cleanly: computes the checksums of all nodes in use, according to `at_rest`, and records durably
+    /// in the head that they are valid. Nobody may store to the slab any more. A slab that has not been written since
+    /// it was last closed is left unchanged. One that an earlier program created has no room for checksums and gets
+    /// none. `at_rest` must not call the slab.
     ///
     /// # Errors
-    /// [`PoolError::Media`]: the slab counts as one that was not closed.
+    /// [`PoolError::Media`]: the slab counts as not closed.
     pub fn seal(&mut self, at_rest: impl FnMut(u64) -> NodeAtRest) -> Result<(), PoolError> {
         let result = self.try_seal(at_rest);
         if let Err(error) = &result {
@@ -145,6 +148,7 @@ impl Slab {
         }
         if written {
             self.store_sums(&mut at_rest);
+            // Nodes and checksums must be durable before the head that vouches for them.
             if !made(Mistake::SealUnfenced) {
                 medium.fence()?;
             }
@@ -167,21 +171,23 @@ impl Slab {
         Ok(())
     }
 
-    /// Stores and flushes the checksums of nodes in use, those of a line together.
+    /// Stores and flushes the checksums of nodes in use, one store per chunk.
     fn store_sums(&mut self, at_rest: &mut impl FnMut(u64) -> NodeAtRest) {
         let medium = &self.medium;
         let (node_size, old) = (self.node_size, self.at_rest.as_ref());
         let nodes = self.nodes();
         for chunk in nodes.chunks() {
-            let Some(sums_at) = chunk.place.sums else { continue };
-            let mut sums = vec![0; (chunk.place.count * NODE_SUM) as usize];
+            let Some(sums_at) = chunk.layout.sums else {
+                continue;
+            };
+            let mut sums = vec![0; (chunk.layout.count * NODE_SUM) as usize];
             medium.load(sums_at, &mut sums);
             let mut changed = None;
             for (index, sum) in sums.chunks_exact_mut(NODE_SUM as usize).enumerate() {
-                let offset = chunk.place.start + index as u64 * node_size;
-                let held = || old.and_then(|old| old.place_of(offset)).is_some();
+                let offset = chunk.layout.start + index as u64 * node_size;
+                let held = || old.and_then(|old| old.sum_offset(offset)).is_some();
                 let new = if !chunk.is_used(index as u64) {
-                    // A damaged link that leads to it must not find a node that looks intact.
+                    // If a damaged link leads to the free node, it must not look intact.
                     0
                 } else {
                     match at_rest(offset) {
@@ -206,7 +212,7 @@ impl Slab {
         }
     }
 
-    /// Reads what the head says at opening: whether checksums hold, and those of which nodes.
+    /// Evaluates the head at opening: whether checksums are valid, and for which nodes.
     pub(super) fn rest_at_opening(&mut self, head: &SlabHead, accept: bool) -> Result<(), PoolError> {
         if !self.has_sums {
             return Ok(());
@@ -220,17 +226,17 @@ impl Slab {
         let root_sum = self.root_sum();
         self.root_changed = root_sum != head.root_sum.get() && !accept;
         self.root_sum_before = if accept { root_sum } else { head.root_sum.get() };
-        let places: Vec<Place> = self.nodes().chunks().map(|chunk| chunk.place).collect();
+        let layouts: Vec<ChunkLayout> = self.nodes().chunks().map(|chunk| chunk.layout).collect();
         self.at_rest = Some(NodeSums {
             medium: self.medium.clone(),
             node_size: self.node_size,
-            places: places.into(),
+            layouts: layouts.into(),
         });
         Ok(())
     }
 
-    /// Compares the first line of the root with its checksum, if the slab was closed. The owner calls it before it believes anything else in the root, once it
-    /// knows that its links lead to nodes.
+    /// Compares the first line of the root with its checksum, if the slab was closed. The owner calls it before it
+    /// relies on anything else in the root, once it knows that its links lead to nodes.
     ///
     /// # Errors
     /// [`PoolError::DamagedSlab`].
@@ -255,8 +261,8 @@ impl Slab {
         }
     }
 
-    /// The head as it is to be now, but for the mark against power loss: a slab that was closed and is not written stays closed, also
-    /// if opening it ends in an error.
+    /// Returns the head to store now, without the mark against power loss. A closed slab that is not written stays
+    /// closed, even if opening it ends in an error.
     pub(super) fn head_now(&self) -> SlabHead {
         match self.has_sums {
             true if self.at_rest.is_some() && !self.written.load(Ordering::Acquire) => {
@@ -290,7 +296,7 @@ fn load_sum(medium: &Medium, at: u64) -> u32 {
     u32::from_le_bytes(sum)
 }
 
-/// The checksum of a node: the lower half of the xxh3-64 of its bytes, with its offset as the seed.
+/// Returns the checksum of a node: the lower half of the xxh3-64 of its bytes, with its offset as the seed.
 fn sum_of(medium: &Medium, offset: u64, node_size: u64) -> u32 {
     let sum = if node_size as usize <= PIECE {
         let mut bytes = [0; PIECE];
@@ -302,6 +308,6 @@ fn sum_of(medium: &Medium, offset: u64, node_size: u64) -> u32 {
         medium.load(offset, &mut bytes);
         xxh3_64_with_seed(&bytes, offset)
     };
-    // A node whose checksum would say that it has none has the next lower one.
+    // `NO_SUM` is reserved for nodes without a checksum.
     (sum as u32).min(NO_SUM - 1)
 }

@@ -1,30 +1,30 @@
-//! What one core asks of the device: when the device has served it, by latency, buffers and bandwidth.
+//! Requests of one core to the device: when each is served, given latency, buffers and bandwidth.
 //!
-//! The core's time comes with each call, as `(now, behind)`: its own, and how far that is behind real time.
+//! Each call passes the core's time as `(now, behind)`, where `behind` is its lag behind real time.
 
-use crate::counts::Tallies;
-use crate::flights::Flights;
-use crate::lanes::Shared;
+use crate::counts::ThreadCounters;
 use crate::model::{MOST_AHEAD, MOST_MISSES};
+use crate::outstanding::OutstandingMisses;
+use crate::shared::DeviceState;
 
 /// Accesses between two counts of the threads that share the device.
 const RECOUNT: u32 = 64;
 
-/// Who asks for a line.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// The core, by a touch or a prefetch.
-    ByCore,
-    /// The stream prefetcher.
-    Ahead,
+pub(crate) enum Requester {
+    /// A touch or a prefetch of the core.
+    Core,
+    /// The modelled stream prefetcher.
+    StreamPrefetcher,
 }
 
-/// Requests on their way, and when there is room for more.
+/// Outstanding requests, and the times at which resources for further ones become free.
 #[derive(Debug)]
-pub(crate) struct Requests {
-    lines: Flights,
-    units: Flights,
-    /// When each miss of the core is free again, then those of the stream prefetcher.
+pub(crate) struct DeviceRequests {
+    lines: OutstandingMisses,
+    units: OutstandingMisses,
+    /// Times at which each miss slot becomes free: first those of the core, then those of the stream prefetcher.
     slots: [u64; MOST_MISSES + MOST_AHEAD],
     next_stream_slot: usize,
     last_unit: u64,
@@ -35,11 +35,11 @@ pub(crate) struct Requests {
     until_recount: u32,
 }
 
-impl Requests {
-    pub(crate) fn new() -> Requests {
-        Requests {
-            lines: Flights::new(),
-            units: Flights::new(),
+impl DeviceRequests {
+    pub(crate) fn new() -> DeviceRequests {
+        DeviceRequests {
+            lines: OutstandingMisses::new(),
+            units: OutstandingMisses::new(),
             slots: [0; MOST_MISSES + MOST_AHEAD],
             next_stream_slot: 0,
             last_unit: u64::MAX - 1,
@@ -51,13 +51,13 @@ impl Requests {
         }
     }
 
-    /// Whether any line is on its way.
+    /// Returns true if any line is in flight.
     #[inline(always)]
     pub(crate) fn any(&self, now: u64) -> bool {
         self.lines.any(now)
     }
 
-    /// When the line is there; 0 if nothing is on its way any more.
+    /// Returns the time at which the line arrives, or 0 if nothing is in flight.
     #[inline(always)]
     pub(crate) fn complete_after(&self, line: u64, now: u64) -> u64 {
         if self.any(now) {
@@ -67,12 +67,12 @@ impl Requests {
         }
     }
 
-    /// When the device has accepted what was flushed.
+    /// Returns the time at which the device has accepted all flushed lines.
     pub(crate) fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    /// The miss of the core that is free first.
+    /// Returns the miss slot of the core that becomes free first.
     #[inline(always)]
     fn first_free(&self, misses: usize) -> usize {
         let mut first = 0;
@@ -84,27 +84,27 @@ impl Requests {
         first
     }
 
-    /// Starts an access to a line; returns when it is complete.
+    /// Requests a line; returns the time at which it arrives.
     #[inline(always)]
     pub(crate) fn start(
         &mut self,
-        shared: &Shared,
-        tallies: &Tallies,
+        shared: &DeviceState,
+        counters: &ThreadCounters,
         (now, behind): (u64, u64),
         line: u64,
-        asked: Asked,
+        requester: Requester,
     ) -> u64 {
         let model = &shared.model;
-        tallies.lines.add(1);
-        let slot = match asked {
-            Asked::Ahead => {
+        counters.lines.add(1);
+        let slot = match requester {
+            Requester::StreamPrefetcher => {
                 self.next_stream_slot += 1;
                 if self.next_stream_slot == model.ahead {
                     self.next_stream_slot = 0;
                 }
                 MOST_MISSES + self.next_stream_slot
             }
-            Asked::ByCore => self.first_free(model.misses),
+            Requester::Core => self.first_free(model.misses),
         };
         let start = now.max(self.slots[slot]);
         let unit = line >> model.unit_shift;
@@ -116,7 +116,7 @@ impl Requests {
             };
             start.max(there) + model.buffered
         } else {
-            tallies.units.add(1);
+            counters.units.add(1);
             let start = start.max(self.read_free);
             self.read_free = start + model.read_unit(self.threads(shared, now + behind));
             let complete = start + self.latency(shared, unit);
@@ -131,12 +131,12 @@ impl Requests {
         complete
     }
 
-    /// Many lines at once: exact counts, and the time of their units, without a record of each line. Returns when all are
-    /// there, and how many the device served.
+    /// Requests many lines at once, with exact counts and the time of their units but no record of each line. Returns
+    /// the time at which all have arrived, and the number of lines that the device served.
     pub(crate) fn bulk(
         &mut self,
-        shared: &Shared,
-        tallies: &Tallies,
+        shared: &DeviceState,
+        counters: &ThreadCounters,
         (now, behind): (u64, u64),
         first: u64,
         last: u64,
@@ -161,17 +161,17 @@ impl Requests {
             self.read_free = start + cost;
             ready = ready.max(start + self.latency(shared, unit));
         });
-        tallies.units.add(units);
-        tallies.lines.add(missed);
-        tallies.hits.add(last - first + 1 - missed);
+        counters.units.add(units);
+        counters.lines.add(missed);
+        counters.hits.add(last - first + 1 - missed);
         (ready, missed)
     }
 
-    /// Lines on their way to the device; returns the time at which the core goes on.
+    /// Writes lines back to the device; returns the time at which the core continues.
     pub(crate) fn flush(
         &mut self,
-        shared: &Shared,
-        tallies: &Tallies,
+        shared: &DeviceState,
+        counters: &ThreadCounters,
         (mut now, behind): (u64, u64),
         first: u64,
         last: u64,
@@ -179,12 +179,12 @@ impl Requests {
         let model = &shared.model;
         let cost = model.write_unit(self.threads(shared, now + behind));
         for line in first..=last {
-            tallies.written_lines.add(1);
+            counters.written_lines.add(1);
             let unit = line >> model.unit_shift;
             if !shared.writes.as_ref().is_some_and(|buffer| buffer.access(unit)) {
-                tallies.written_units.add(1);
+                counters.written_units.add(1);
                 self.write_free = now.max(self.write_free) + cost;
-                // A full queue makes the core wait.
+                // The core stalls while the write queue is full.
                 now = now.max(self.write_free.saturating_sub(64 * cost));
             }
             self.accepted = self.write_free.max(now + model.write);
@@ -192,9 +192,9 @@ impl Requests {
         now
     }
 
-    /// Of a unit that is read next.
+    /// Returns the latency of reading a unit, which is lower directly behind the unit read before.
     #[inline(always)]
-    fn latency(&mut self, shared: &Shared, unit: u64) -> u64 {
+    fn latency(&mut self, shared: &DeviceState, unit: u64) -> u64 {
         let next = unit == self.last_unit + 1;
         self.last_unit = unit;
         if next {
@@ -204,9 +204,9 @@ impl Requests {
         }
     }
 
-    /// Threads that share the device, counted now and then.
+    /// Returns the number of threads that share the device, recounted every [`RECOUNT`] requests.
     #[inline(always)]
-    fn threads(&mut self, shared: &Shared, now: u64) -> usize {
+    fn threads(&mut self, shared: &DeviceState, now: u64) -> usize {
         if self.until_recount == 0 {
             self.until_recount = RECOUNT;
             self.threads = shared.threads(now);
