@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_emulator::{Clock, Device, EmulatedSpec, Host};
+use halocline_emulator::{ClockMode, Device, EmulatedSpec, Host};
 use halocline_engine::DatabaseOptions;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ pub(crate) fn device_config(device: &Device) -> Vec<(String, Value)> {
         ("cache_model_bytes", json!(spec.cache.bytes())),
         ("cache_model_ways", json!(spec.cache.ways())),
         ("core_model", json!(spec.core)),
-        ("own_cost_ns", json!(device.own_cost())),
+        ("own_cost_ns", json!(device.model_overhead())),
     ];
     if let Some(host) = device.host() {
         values.push(("host", json!(host)));
@@ -89,10 +89,10 @@ pub(crate) fn announce(device: Option<&Arc<Device>>, report: &mut Reporter<'_>) 
         report.set(&name, value);
     }
     let times = match device.spec().clock {
-        Clock::Virtual => {
+        ClockMode::Virtual => {
             "times are those of its own clock, without work of the CPU: ratios to what lies in DRAM say nothing"
         }
-        Clock::Delay => "accesses wait for it; what the emulation computes itself is not in the times",
+        ClockMode::Delay => "accesses wait for it; what the emulation computes itself is not in the times",
     };
     report.line(&format!("medium: {device}; {times}"))
 }

@@ -159,7 +159,7 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halocline_emulator::Clock;
+    use halocline_emulator::ClockMode;
 
     #[test]
     fn media_have_the_paper_s_cache_unless_told_otherwise() {
@@ -169,7 +169,7 @@ mod tests {
         };
         assert_eq!("DRAM".parse::<SlowTierMedium>().unwrap(), SlowTierMedium::Dram);
         assert_eq!(spec("emulated:optane").cache.bytes(), CACHE);
-        assert_eq!(spec("emulated:cxl:virtual").clock, Clock::Virtual);
+        assert_eq!(spec("emulated:cxl:virtual").clock, ClockMode::Virtual);
         assert_eq!(spec("emulated:optane:cache=32").cache.bytes(), 32 << 20);
         assert!("floppy".parse::<SlowTierMedium>().is_err());
         let tiers = Tiers {
@@ -179,7 +179,7 @@ mod tests {
         let SlowTierMedium::Emulated(spec) = tiers.medium() else {
             panic!("not emulated")
         };
-        assert_eq!((spec.cache.bytes(), spec.clock), (1 << 20, Clock::Delay));
+        assert_eq!((spec.cache.bytes(), spec.clock), (1 << 20, ClockMode::Delay));
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn a_pool_truncated_between_statements_is_an_error() {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{:?}, {text}", output.status);
-    assert!(text.contains("p was cut off"), "{text}");
+    assert!(text.contains("p was truncated"), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use halocline_cache::{Links, Placement, PolicyKind, Upper};
 use halocline_elf::{
     Advice, AdviseOptions, BuildOptions, CodePredicate, Elf, ElfError, Layout, PlaceOptions, Query, build_vec,
 };
-use halocline_emulator::{CacheShape, Clock, Device, DeviceProfile, EmulatedBytes, EmulatedSpec};
+use halocline_emulator::{CacheShape, ClockMode, Device, DeviceProfile, EmulatedBytes, EmulatedSpec};
 use halocline_media::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -24,7 +24,7 @@ fn medium(profile: &str) -> EmulatedSpec {
     let mut profile = DeviceProfile::find(profile).unwrap();
     profile.buffer_units = profile.buffer_units.min(8);
     EmulatedSpec {
-        clock: Clock::Virtual,
+        clock: ClockMode::Virtual,
         absolute: true,
         cache: CacheShape::with_bytes(16 << 10),
         ..EmulatedSpec::new(profile)

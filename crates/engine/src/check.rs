@@ -76,7 +76,7 @@ pub(crate) fn check(
     step("done".to_string());
     for problem in &pool.problems {
         // What only the pool's own checksums notice.
-        let halocline_pool::Problem::Extent { object, .. } = problem else {
+        let halocline_pool::PoolProblem::Extent { object, .. } = problem else {
             continue;
         };
         let (name, kind) = match (object.strip_prefix("table/"), object.strip_prefix("index/")) {
@@ -111,7 +111,7 @@ pub(crate) fn check(
 fn check_pool(
     engine: &EngineContext,
     progress: &mut dyn FnMut(DatabaseCheckProgress<'_>),
-) -> Result<halocline_pool::CheckReport, EngineError> {
+) -> Result<halocline_pool::PoolCheckReport, EngineError> {
     let (sender, receiver) = channel::<(u64, u64)>();
     std::thread::scope(|scope| {
         let checking = scope.spawn(move || {

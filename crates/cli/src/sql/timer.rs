@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use halocline_emulator::{Clock, Watch};
+use halocline_emulator::{ClockMode, Watch};
 use halocline_engine::Database;
 
 /// The time of one run of a statement.
@@ -23,7 +23,7 @@ pub(crate) struct Timer {
 impl Timer {
     pub(crate) fn start(database: &Database) -> Self {
         let device = database.device();
-        let has_own_clock = device.is_some_and(|device| device.spec().clock == Clock::Virtual);
+        let has_own_clock = device.is_some_and(|device| device.spec().clock == ClockMode::Virtual);
         Self {
             device: has_own_clock.then(|| Watch::start(device)),
             time: Watch::start(device.filter(|_| !has_own_clock)),

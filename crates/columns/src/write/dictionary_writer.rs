@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::read::dictionary::{HEADER, header};
-use halocline_pool::{ExtentRef, ExtentWriter, Scratch, Txn};
+use halocline_pool::{ExtentRef, ExtentWriter, ScratchExtent, Txn};
 use zerocopy::IntoBytes;
 
 /// Bytes collected before they go to the pool.
@@ -13,7 +13,7 @@ pub(crate) struct DictionaryWriter<'t> {
     extent: ExtentWriter<'t>,
     buffer: Vec<u8>,
     /// Where each string ends; written behind the strings when all have come.
-    ends: Scratch<'t>,
+    ends: ScratchExtent<'t>,
     end_buffer: Vec<u64>,
     count: u64,
     bytes: u64,

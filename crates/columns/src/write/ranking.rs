@@ -12,7 +12,7 @@ use crate::write::dictionary_writer::DictionaryWriter;
 use crate::write::interner::Interner;
 use crate::{Column, ColumnsError, Result};
 use arrow_array::Array;
-use halocline_pool::{ExtentRef, FrozenScratch, Scratch, Txn};
+use halocline_pool::{ExtentRef, FrozenScratch, ScratchExtent, Txn};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -110,7 +110,7 @@ struct Ranking<'t> {
     interner: Interner,
     memory: usize,
     /// The number of each row: of the strings in the interner, or, in a run, the rank.
-    numbers: Scratch<'t>,
+    numbers: ScratchExtent<'t>,
     rows: u64,
     runs: Vec<Run<'t>>,
     has_null: bool,
@@ -286,7 +286,7 @@ fn next<'a>(run: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Replaces the numbers of some rows.
-fn renumber(numbers: &Scratch<'_>, rows: Range<u64>, new: impl Fn(u32) -> u32) {
+fn renumber(numbers: &ScratchExtent<'_>, rows: Range<u64>, new: impl Fn(u32) -> u32) {
     let mut buffer = vec![0u32; NUMBERS];
     for start in rows.clone().step_by(NUMBERS) {
         let buffer = &mut buffer[..(rows.end - start).min(NUMBERS as u64) as usize];
@@ -298,13 +298,13 @@ fn renumber(numbers: &Scratch<'_>, rows: Range<u64>, new: impl Fn(u32) -> u32) {
 
 /// The code of each rank of a run, while it is made.
 struct Map<'t> {
-    codes: Scratch<'t>,
+    codes: ScratchExtent<'t>,
     waiting: Vec<u32>,
     stored: u64,
 }
 
 impl<'t> Map<'t> {
-    fn new(codes: Scratch<'t>) -> Self {
+    fn new(codes: ScratchExtent<'t>) -> Self {
         Self {
             codes,
             waiting: Vec::with_capacity(NUMBERS / 4),

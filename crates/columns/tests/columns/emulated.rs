@@ -3,7 +3,7 @@
 use crate::common::write;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use halocline_columns::{CodePredicate, Segment, Table, TableOptions, TableWriter};
-use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec, Host};
+use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec, Host};
 use halocline_pool::{Pool, PoolOptions, VerifyMode};
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn on_device() -> (tempfile::TempDir, Pool, Arc<Device>) {
     txn.commit().expect("committed");
     pool.close().expect("closed");
     let spec = EmulatedSpec {
-        clock: Clock::Virtual,
+        clock: ClockMode::Virtual,
         host: Some(Host::like(&DeviceProfile::optane().dram)),
         ..EmulatedSpec::new(DeviceProfile::optane())
     };

@@ -3,7 +3,7 @@
 //! for each.
 
 use crate::Result;
-use halocline_emulator::{Clock, Counts, Device, DeviceProfile, EmulatedSpec};
+use halocline_emulator::{ClockMode, Counts, Device, DeviceProfile, EmulatedSpec};
 use halocline_media::{Bytes, LINE};
 use std::fmt;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl Meter {
     /// With the device, and DRAM as it is beside it.
     pub(super) fn new(spec: &EmulatedSpec) -> Result<Arc<Self>> {
         let slow = EmulatedSpec {
-            clock: Clock::Virtual,
+            clock: ClockMode::Virtual,
             ..spec.clone()
         };
         let figures = &spec.profile.dram;

@@ -2,7 +2,7 @@
 
 use crate::build::output::{Output, Spill, SpillArea, WriteError};
 use crate::table::cancel::Cancel;
-use halocline_pool::{ExtentRef, ExtentWriter, FrozenScratch, Scratch, Txn};
+use halocline_pool::{ExtentRef, ExtentWriter, FrozenScratch, ScratchExtent, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Writes an index into an extent of a length that is guessed first; if it turns out longer, it is written again.
@@ -76,7 +76,7 @@ pub(super) struct PoolSpill<'t> {
 }
 
 enum Area<'t> {
-    Written(Scratch<'t>, u64, &'t Cancel<'t>),
+    Written(ScratchExtent<'t>, u64, &'t Cancel<'t>),
     Frozen(FrozenScratch<'t>, usize),
     Moving,
 }

@@ -1,6 +1,6 @@
 //! Advice on placements, and placements that are picked.
 
-use halocline_emulator::{CacheShape, Clock};
+use halocline_emulator::{CacheShape, ClockMode};
 use halocline_emulator::{DeviceProfile, EmulatedSpec};
 
 use super::model::runtime;
@@ -22,7 +22,7 @@ fn optane() -> EmulatedSpec {
         *latency *= 1000.0;
     }
     EmulatedSpec {
-        clock: Clock::Virtual,
+        clock: ClockMode::Virtual,
         absolute: true,
         cache: CacheShape::with_bytes(16 << 10),
         ..EmulatedSpec::new(profile)

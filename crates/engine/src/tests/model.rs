@@ -16,7 +16,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::{Expr, SessionConfig, SessionContext, lit};
-use halocline_media::explore::Recorder;
+use halocline_media::explore::CrashRecorder;
 use halocline_media::{MediumAccess, MediumBackend, Tracked};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -243,7 +243,7 @@ impl Game {
             _ => "COMMIT",
         };
         let medium = Arc::clone(&self.medium);
-        let recorder = Recorder::start(&medium);
+        let recorder = CrashRecorder::start(&medium);
         self.run(text).await?;
         let crash = recorder.crash(seed);
         self.db = None;

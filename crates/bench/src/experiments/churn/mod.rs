@@ -9,7 +9,7 @@ mod load;
 mod queries;
 mod readers;
 
-use halocline_emulator::Clock;
+use halocline_emulator::ClockMode;
 
 use crate::{BenchError, Reporter, Settings};
 
@@ -28,7 +28,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     queries::compact(&loaded, report)?;
     queries::compare(&loaded, "compacted", settings, report)?;
     let device = loaded.many.device();
-    if device.is_some_and(|device| device.spec().clock == Clock::Virtual) {
+    if device.is_some_and(|device| device.spec().clock == ClockMode::Virtual) {
         return report.line(
             "no readers beside a compaction: nothing waits on a virtual clock; --medium …:delay has them",
         );

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use halocline_emulator::{Clock, Device, DeviceProfile, EmulatedSpec};
+use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec};
 use halocline_media::{Dram, FileMedium, FileOptions, Medium, MediumAccess, MediumBackend};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use tempfile::TempDir;
@@ -98,7 +98,7 @@ impl Place {
     /// Where there are real delays: an empty file in DRAM, taken for DAX so that flushes are executed, and a medium on a device
     /// with the figures of this host's DRAM.
     pub(super) fn make_twins(&self, name: &str) -> Result<Option<(Medium, OnDevice)>, BenchError> {
-        let Some(spec) = self.spec.as_ref().filter(|spec| spec.clock == Clock::Delay) else {
+        let Some(spec) = self.spec.as_ref().filter(|spec| spec.clock == ClockMode::Delay) else {
             return Ok(None);
         };
         let dram = EmulatedSpec {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use halocline_emulator::{Clock, Device, EmulatedSpec, Watch};
+use halocline_emulator::{ClockMode, Device, EmulatedSpec, Watch};
 use halocline_engine::{Database, DatabaseOptions};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -55,8 +55,8 @@ impl Places {
             let known = self.0.iter().any(|other| other.backing == place.backing);
             if let Some(device) = place.database.device().filter(|_| !known) {
                 let times = match device.spec().clock {
-                    Clock::Virtual => "times are those of its own clock, without work of the CPU",
-                    Clock::Delay => {
+                    ClockMode::Virtual => "times are those of its own clock, without work of the CPU",
+                    ClockMode::Delay => {
                         "reads wait for it; what the emulation computes itself is not in the times"
                     }
                 };
@@ -100,7 +100,7 @@ impl System {
     /// Whether its times are real and may be compared with those of others.
     pub(super) fn is_real(&self) -> bool {
         let clock = self.session.device().map(|device| device.spec().clock);
-        clock != Some(Clock::Virtual)
+        clock != Some(ClockMode::Virtual)
     }
 
     /// Milliseconds from the text to the last row, and the rows.

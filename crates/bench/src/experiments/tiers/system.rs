@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use halocline_cache::Placement;
 use halocline_elf::{Elf, ElfError, PlaceOptions, Placed};
-use halocline_emulator::{Clock, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Watch};
+use halocline_emulator::{ClockMode, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Watch};
 use halocline_media::HugeVec;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Tier {
 
     /// Whether its time is real, not that of a clock of its own.
     pub(in crate::experiments) fn is_real(&self) -> bool {
-        !matches!(&self.medium, SlowTierMedium::Emulated(spec) if spec.clock == Clock::Virtual)
+        !matches!(&self.medium, SlowTierMedium::Emulated(spec) if spec.clock == ClockMode::Virtual)
     }
 
     /// Whether it is slower than DRAM, in real time.
