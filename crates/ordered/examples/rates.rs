@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use halocline_media::{Counting, FileMedium, FileOptions, FlushCounts, Medium, MediumAccess, MediumBackend};
+use halocline_media::{Counting, FileMedium, FileOptions, FlushCounts, Medium};
 use halocline_ordered::{LbOptions, LbTree, OrderedIndex, TreeError, TreeKind, create_tree, open_tree};
 use halocline_pool::Pool;
 use rand::rngs::SmallRng;

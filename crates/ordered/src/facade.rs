@@ -1,4 +1,4 @@
-//! What the public trees hand on to their only field, a [`Hybrid`](crate::hybrid::Hybrid) or a [`Whole`](crate::whole::Whole), which have the
+//! What the public trees hand on to their only field, a [`HybridTree`](crate::hybrid::HybridTree) or a [`PersistentTree`](crate::persistent::PersistentTree), which have the
 //! same methods.
 
 /// Implements [`OrderedIndex`](crate::OrderedIndex) for a tree.
@@ -38,7 +38,7 @@ macro_rules! is_index {
                 count: usize,
                 into: &mut Vec<(u64, u64)>,
             ) -> Result<(), $crate::TreeError> {
-                $crate::scan::run(&self.0, $crate::scan::Way::Up, from, count, into)
+                $crate::scan::run(&self.0, $crate::scan::ScanDirection::Ascending, from, count, into)
             }
 
             fn scan_back(
@@ -47,7 +47,7 @@ macro_rules! is_index {
                 count: usize,
                 into: &mut Vec<(u64, u64)>,
             ) -> Result<(), $crate::TreeError> {
-                $crate::scan::run(&self.0, $crate::scan::Way::Down, from, count, into)
+                $crate::scan::run(&self.0, $crate::scan::ScanDirection::Descending, from, count, into)
             }
 
             fn bulk_load(
@@ -66,7 +66,7 @@ macro_rules! is_index {
                 self.0.is_empty()
             }
 
-            fn check(&self) -> Result<$crate::CheckReport, $crate::TreeError> {
+            fn check(&self) -> Result<$crate::TreeCheckReport, $crate::TreeError> {
                 self.0.examine_all()
             }
 

@@ -86,7 +86,7 @@ pub trait OrderedIndex: Send + Sync {
     ///
     /// # Errors
     /// [`TreeError::Pool`] if the links between nodes are broken, so that not all can be looked at; [`TreeError::NeedsRecovery`].
-    fn check(&self) -> Result<CheckReport, TreeError>;
+    fn check(&self) -> Result<TreeCheckReport, TreeError>;
 
     /// Numbers about it.
     fn stats(&self) -> TreeStats;
@@ -95,16 +95,16 @@ pub trait OrderedIndex: Send + Sync {
 /// What [`OrderedIndex::check`] has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct CheckReport {
+pub struct TreeCheckReport {
     /// Entries in intact nodes.
     pub entries: u64,
     /// Leaves, damaged ones included.
     pub leaves: u64,
     /// All that is wrong, in the order of keys.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TreeProblem>,
 }
 
-impl CheckReport {
+impl TreeCheckReport {
     /// Whether nothing is wrong.
     pub fn is_intact(&self) -> bool {
         self.problems.is_empty()
@@ -113,14 +113,14 @@ impl CheckReport {
 
 /// A damaged node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct TreeProblem {
     /// Its offset in the pool.
     pub node: u64,
     /// What is wrong with it.
     pub reason: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TreeProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the node at {}: {}", self.node, self.reason)
     }

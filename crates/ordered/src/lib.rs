@@ -35,8 +35,8 @@
 //!   again; see [`OrderedIndex::check`] for all of them.
 //! - After the first error of the medium nothing is written any more ([`TreeError::Poisoned`]); reads go on.
 
-mod broken;
-mod count;
+mod damaged;
+mod entry_counter;
 mod error;
 mod facade;
 mod fair;
@@ -46,31 +46,33 @@ mod index;
 mod inner;
 mod kernel;
 mod kind;
-mod latch;
 mod lb;
 mod locks;
 mod mistake;
-mod opening;
+mod open_mode;
+mod persistent;
 mod range;
+mod registry;
 mod scan;
 mod sched;
 mod seal;
-mod sorted;
+mod sorted_input;
+mod stored;
 mod sync;
 mod version;
 mod wb;
-mod whole;
+mod write_gate;
 
 pub use error::TreeError;
 pub use fair::FastFair;
 pub use fp::{FpOptions, FpTree};
-pub use index::{CheckReport, OrderedIndex, Problem, TreeStats};
-pub use kind::{
-    TreeKind, create_tree, create_tree_in, open_tree, open_tree_read_only, open_tree_unsynced, tree_kind,
-    trees,
-};
+pub use index::{OrderedIndex, TreeCheckReport, TreeProblem, TreeStats};
+pub use kind::TreeKind;
 pub use lb::{LbOptions, LbTree};
 pub use range::Range;
+pub use registry::{
+    create_tree, create_tree_in, open_tree, open_tree_read_only, open_tree_unsynced, tree_kind, trees,
+};
 pub use wb::WbTree;
 
 #[cfg(test)]

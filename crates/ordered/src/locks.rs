@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::version;
 
 /// A locked leaf.
-pub(crate) use version::Held as Locked;
+pub(crate) use version::VersionGuard as Locked;
 
 /// How many, as a power of 2: little enough to stay in the CPU's cache; in tests, so few that leaves share them.
 const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 12 };
@@ -74,14 +74,14 @@ impl Locks {
     }
 }
 
-/// Locked nodes. Dropped, they get new versions; [`unchanged`](LockedAll::unchanged) keeps the old ones.
+/// Locked nodes. Dropped, they get new versions; [`unchanged`](LockedSet::unchanged) keeps the old ones.
 #[derive(Debug)]
-pub(crate) struct LockedAll<'a, const N: usize>([Option<Locked<'a>>; N]);
+pub(crate) struct LockedSet<'a, const N: usize>([Option<Locked<'a>>; N]);
 
 impl Locks {
     /// The locks of several nodes, or of the fewer numbers they have, if nobody has one of them.
-    pub(crate) fn try_lock_all<const N: usize>(&self, nodes: [u32; N]) -> Option<LockedAll<'_, N>> {
-        let mut all = LockedAll([const { None }; N]);
+    pub(crate) fn try_lock_all<const N: usize>(&self, nodes: [u32; N]) -> Option<LockedSet<'_, N>> {
+        let mut all = LockedSet([const { None }; N]);
         for (at, node) in nodes.iter().enumerate() {
             let stripe = Locks::stripe(*node);
             if nodes[..at].iter().any(|other| Locks::stripe(*other) == stripe) {
@@ -99,7 +99,7 @@ impl Locks {
     }
 }
 
-impl<const N: usize> LockedAll<'_, N> {
+impl<const N: usize> LockedSet<'_, N> {
     /// Lets go of nodes that are as they were.
     pub(crate) fn unchanged(self) {
         self.0.into_iter().flatten().for_each(Locked::unchanged);

@@ -18,17 +18,17 @@ pub struct Range<'a, I: ?Sized> {
     index: &'a I,
     /// Keys that are left, if any: `low..=high`.
     left: Option<(u64, u64)>,
-    front: Fetched,
-    back: Fetched,
+    front: FetchedEntries,
+    back: FetchedEntries,
 }
 
 #[derive(Debug, Default)]
-struct Fetched {
+struct FetchedEntries {
     entries: VecDeque<(u64, u64)>,
     fetches: u32,
 }
 
-impl Fetched {
+impl FetchedEntries {
     fn count(&mut self) -> usize {
         let count = (FIRST << self.fetches.min(16)).min(MOST);
         self.fetches += 1;
@@ -52,8 +52,8 @@ impl<'a, I: OrderedIndex + ?Sized> Range<'a, I> {
         Range {
             index,
             left: low.zip(high).filter(|(low, high)| low <= high),
-            front: Fetched::default(),
-            back: Fetched::default(),
+            front: FetchedEntries::default(),
+            back: FetchedEntries::default(),
         }
     }
 

@@ -15,18 +15,18 @@ const ROOM: usize = 1024;
 
 /// Which way a run goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    Up,
-    Down,
+pub(crate) enum ScanDirection {
+    Ascending,
+    Descending,
 }
 
-impl Way {
+impl ScanDirection {
     /// The leaf that is some steps further.
     #[inline(always)]
     fn go(self, slot: usize, steps: usize) -> usize {
         match self {
-            Way::Up => slot + steps,
-            Way::Down => slot - steps,
+            ScanDirection::Ascending => slot + steps,
+            ScanDirection::Descending => slot - steps,
         }
     }
 
@@ -34,8 +34,8 @@ impl Way {
     #[inline(always)]
     fn left(self, (slot, leaves): (usize, usize)) -> usize {
         match self {
-            Way::Up => leaves - slot,
-            Way::Down => slot + 1,
+            ScanDirection::Ascending => leaves - slot,
+            ScanDirection::Descending => slot + 1,
         }
     }
 
@@ -43,8 +43,8 @@ impl Way {
     #[inline(always)]
     fn beyond(self, (low, high): (u64, u64)) -> Option<u64> {
         match self {
-            Way::Up => high.checked_add(1),
-            Way::Down => low.checked_sub(1),
+            ScanDirection::Ascending => high.checked_add(1),
+            ScanDirection::Descending => low.checked_sub(1),
         }
     }
 
@@ -52,12 +52,12 @@ impl Way {
     #[inline(always)]
     fn arrange(self, from: u64, (low, high): (u64, u64), into: &mut Vec<(u64, u64)>, start: usize) {
         match self {
-            Way::Up if low < from => {
+            ScanDirection::Ascending if low < from => {
                 let before = into[start..].partition_point(|(key, _)| *key < from);
                 into.drain(start..start + before);
             }
-            Way::Up => {}
-            Way::Down => {
+            ScanDirection::Ascending => {}
+            ScanDirection::Descending => {
                 if from < high {
                     let up_to = into[start..].partition_point(|(key, _)| *key <= from);
                     into.truncate(start + up_to);
@@ -69,9 +69,9 @@ impl Way {
 }
 
 /// What runs are read from.
-pub(crate) trait Families {
+pub(crate) trait LeafScan {
     /// Leaves that have the same parent, as they were at some moment.
-    type Family;
+    type Snapshot;
 
     /// How many leaves are asked for ahead of the one that is read.
     const AHEAD: usize;
@@ -83,19 +83,19 @@ pub(crate) trait Families {
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
-    fn family_of(&self, key: u64) -> Result<Self::Family, TreeError>;
+    fn family_of(&self, key: u64) -> Result<Self::Snapshot, TreeError>;
 
     /// Which of the leaves the key belongs to, and how many there are.
-    fn place(family: &Self::Family, key: u64) -> (usize, usize);
+    fn place(family: &Self::Snapshot, key: u64) -> (usize, usize);
 
     /// The keys that belong to all of them, from and to.
-    fn keys(family: &Self::Family) -> (u64, u64);
+    fn keys(family: &Self::Snapshot) -> (u64, u64);
 
     /// Asks for the parent that is next on the way, if it is known.
-    fn fetch_beside(&self, family: &Self::Family, way: Way);
+    fn fetch_beside(&self, family: &Self::Snapshot, way: ScanDirection);
 
     /// Asks for all of a leaf.
-    fn fetch_leaf(&self, family: &Self::Family, slot: usize);
+    fn fetch_leaf(&self, family: &Self::Snapshot, slot: usize);
 
     /// Appends all entries of a leaf, in ascending order, and returns the keys that belong to it, from and to, `key` among them. Nothing
     /// if something has come in between; then what was appended does not count.
@@ -104,7 +104,7 @@ pub(crate) trait Families {
     /// [`TreeError::Damaged`].
     fn append(
         &self,
-        family: &Self::Family,
+        family: &Self::Snapshot,
         slot: usize,
         key: u64,
         into: &mut Vec<(u64, u64)>,
@@ -112,9 +112,9 @@ pub(crate) trait Families {
 }
 
 /// Appends `count` entries from `from` on, or all there are, and those that are in the same leaf with the last one.
-pub(crate) fn run<T: Families>(
+pub(crate) fn run<T: LeafScan>(
     tree: &T,
-    way: Way,
+    way: ScanDirection,
     from: u64,
     count: usize,
     into: &mut Vec<(u64, u64)>,
@@ -123,7 +123,7 @@ pub(crate) fn run<T: Families>(
     into.reserve(count.min(ROOM) + LEAF);
     let (mut from, mut backoff) = (from, Backoff::default());
     // The next family, and the key for which it was looked for.
-    let mut next: Option<(u64, T::Family)> = None;
+    let mut next: Option<(u64, T::Snapshot)> = None;
     // How many leaves of this family and the next were asked for.
     let mut asked = 0;
     'family: loop {

@@ -5,8 +5,7 @@
 
 use halocline_pool::{NodeAtRest, Slab};
 
-use crate::broken::Broken;
-use crate::latch::Latch;
+use crate::damaged::DamagedNodes;
 
 /// Rules of closing, for a test to break.
 pub(crate) mod mistake {
@@ -23,12 +22,12 @@ pub(crate) mod mistake {
 use mistake::{Mistake, made};
 
 /// Whether a tree that is dropped is to be closed.
-pub(crate) fn is_closing(slab: &Slab, latch: &Latch) -> bool {
-    !(slab.is_read_only() || latch.has_failed() || std::thread::panicking() || made(Mistake::Unsealed))
+pub(crate) fn is_closing(slab: &Slab, has_failed: bool) -> bool {
+    !(slab.is_read_only() || has_failed || std::thread::panicking() || made(Mistake::Unsealed))
 }
 
 /// Closes the slab of a tree; `is_known` says of a node whether it was looked at since the tree was opened, or written.
-pub(crate) fn seal(slab: &mut Slab, broken: &Broken, is_known: impl Fn(u64) -> bool) {
+pub(crate) fn seal(slab: &mut Slab, broken: &DamagedNodes, is_known: impl Fn(u64) -> bool) {
     let closed_before = slab.sums().is_some();
     // An error is in the log, and the slab counts as one that was not closed.
     let _ = slab.seal(|node| {

@@ -27,7 +27,7 @@ pub(crate) fn is_still(version: &AtomicU64, seen: u64) -> bool {
 
 /// Takes the lock if the version is still this one, and even.
 #[inline(always)]
-pub(crate) fn lock(version: &AtomicU64, seen: u64) -> Option<Held<'_>> {
+pub(crate) fn lock(version: &AtomicU64, seen: u64) -> Option<VersionGuard<'_>> {
     sched::point();
     let taken = seen.is_multiple_of(2)
         && version
@@ -38,20 +38,20 @@ pub(crate) fn lock(version: &AtomicU64, seen: u64) -> Option<Held<'_>> {
         fence(Ordering::Release);
     }
     // Not `then_some`: a guard that is made is dropped, and unlocks.
-    taken.then(|| Held {
+    taken.then(|| VersionGuard {
         version,
         before: seen,
     })
 }
 
-/// A lock. Dropped, it leaves a new version; [`unchanged`](Held::unchanged) leaves the old one.
+/// A lock. Dropped, it leaves a new version; [`unchanged`](VersionGuard::unchanged) leaves the old one.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct VersionGuard<'a> {
     version: &'a AtomicU64,
     before: u64,
 }
 
-impl Held<'_> {
+impl VersionGuard<'_> {
     /// The version before it was locked.
     #[inline]
     pub(crate) fn before(&self) -> u64 {
@@ -67,7 +67,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for VersionGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         sched::point();

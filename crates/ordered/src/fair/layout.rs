@@ -8,7 +8,7 @@ use std::mem::offset_of;
 use halocline_media::LINE;
 use zerocopy::little_endian::U64;
 
-use crate::whole::{HEAD, NODE, Node, NodeHead, Out};
+use crate::persistent::{HEAD, NODE, NodeHead, NodeRef, NodeWriter};
 
 /// Entries of a node.
 pub(super) const SLOTS: usize = 30;
@@ -45,41 +45,41 @@ pub(super) fn starts_line(slot: usize) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn key_at(node: Node<'_>, slot: usize) -> u64 {
+pub(super) fn key_at(node: NodeRef<'_>, slot: usize) -> u64 {
     node.load(entry_offset(slot))
 }
 
 #[inline(always)]
-pub(super) fn value_at(node: Node<'_>, slot: usize) -> u64 {
+pub(super) fn value_at(node: NodeRef<'_>, slot: usize) -> u64 {
     node.load(entry_offset(slot) + 8)
 }
 
 #[inline(always)]
-pub(super) fn store_key(out: &mut Out<'_>, node: Node<'_>, slot: usize, key: u64) {
+pub(super) fn store_key(out: &mut NodeWriter<'_>, node: NodeRef<'_>, slot: usize, key: u64) {
     out.store(node.offset + entry_offset(slot), key);
 }
 
 #[inline(always)]
-pub(super) fn store_value(out: &mut Out<'_>, node: Node<'_>, slot: usize, value: u64) {
+pub(super) fn store_value(out: &mut NodeWriter<'_>, node: NodeRef<'_>, slot: usize, value: u64) {
     out.store(node.offset + entry_offset(slot) + 8, value);
 }
 
 /// Flushes the line of an entry.
 #[inline(always)]
-pub(super) fn flush_slot(out: &mut Out<'_>, node: Node<'_>, slot: usize) {
+pub(super) fn flush_slot(out: &mut NodeWriter<'_>, node: NodeRef<'_>, slot: usize) {
     out.flush(node.offset + entry_offset(slot));
 }
 
 /// Whether there is a first entry.
 #[inline(always)]
-pub(super) fn has_first(node: Node<'_>) -> bool {
+pub(super) fn has_first(node: NodeRef<'_>) -> bool {
     node.meta() & FIRST != 0 && key_at(node, 0) <= node.high()
 }
 
 /// The last slot behind the first one whose key is there and not greater than `key`, which belongs to the node; else the first slot. Halves the
 /// slots without a branch.
 #[inline(always)]
-pub(super) fn last_up_to(node: Node<'_>, key: u64) -> usize {
+pub(super) fn last_up_to(node: NodeRef<'_>, key: u64) -> usize {
     let mut slot = 0;
     for step in [16, 8, 4, 2, 1] {
         let probe = (slot + step).min(SLOTS - 1);
@@ -92,7 +92,7 @@ pub(super) fn last_up_to(node: Node<'_>, key: u64) -> usize {
 
 /// How many entries there are.
 #[inline(always)]
-pub(super) fn count(node: Node<'_>) -> usize {
+pub(super) fn count(node: NodeRef<'_>) -> usize {
     match last_up_to(node, node.high()) {
         0 => usize::from(has_first(node)),
         last => last + 1,

@@ -8,7 +8,7 @@
 //!   the sibling. The parent remembers which child it was last, in a word that is flushed with the new node and waits for no fence of its own; so opening need not look
 //!   at all children for one that was left half done.
 //!
-//! Unlike there, readers take versions of nodes into account ([`crate::whole`]), so that operations are linearizable; nodes that became empty, and inner nodes with few children, join
+//! Unlike there, readers take versions of nodes into account ([`crate::persistent`]), so that operations are linearizable; nodes that became empty, and inner nodes with few children, join
 //! a neighbour by the steps of a split in reverse order.
 
 mod layout;
@@ -19,10 +19,10 @@ mod split;
 
 #[cfg(test)]
 pub(crate) use layout::entry_offset as key_offset;
-pub(crate) use nodes::Fair;
+pub(crate) use nodes::FairFormat;
 
-crate::whole::stored_tree! {
+crate::persistent::stored_tree! {
     /// A FAST&FAIR tree, with nodes of 512 bytes. An insert or a removal writes the lines from its place to the node's last entry, and waits for a fence for each; an
     /// update one of each. Reads are `O(log n)`; opening reads the inner nodes only.
-    FastFair, Fair
+    FastFair, FairFormat
 }

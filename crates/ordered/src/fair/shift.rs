@@ -7,7 +7,7 @@
 //! the value. In either direction a line is durable before the next one is touched, so a copy is never lost before what it was
 //! copied from.
 
-use crate::whole::{Node, NodeHead, Out};
+use crate::persistent::{NodeHead, NodeRef, NodeWriter};
 
 use super::layout::{
     FIRST, SLOTS, count, flush_slot, has_first, key_at, last_up_to, starts_line, store_key, store_value,
@@ -17,7 +17,7 @@ use super::mistake::{Mistake, made};
 
 /// Adds an entry to a node that has room.
 #[inline]
-pub(super) fn insert(out: &mut Out<'_>, node: Node<'_>, key: u64, value: u64) {
+pub(super) fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, value: u64) {
     let count = count(node);
     debug_assert!(count < SLOTS);
     let place = match last_up_to(node, key) {
@@ -51,7 +51,7 @@ pub(super) fn insert(out: &mut Out<'_>, node: Node<'_>, key: u64, value: u64) {
 
 /// Removes the entry of a slot.
 #[inline]
-pub(super) fn remove(out: &mut Out<'_>, node: Node<'_>, place: usize) {
+pub(super) fn remove(out: &mut NodeWriter<'_>, node: NodeRef<'_>, place: usize) {
     let last = count(node).saturating_sub(1);
     for slot in place..last {
         if made(Mistake::ValueMovesFirst) {
@@ -75,7 +75,7 @@ pub(super) fn remove(out: &mut Out<'_>, node: Node<'_>, place: usize) {
 }
 
 /// Removes what a crash has left of a shift: the left one of two entries with the same key.
-pub(super) fn mend(out: &mut Out<'_>, node: Node<'_>) {
+pub(super) fn mend(out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
     let copy = (1..count(node)).find(|slot| key_at(node, slot - 1) == key_at(node, *slot));
     if let Some(copy) = copy {
         remove(out, node, copy - 1);

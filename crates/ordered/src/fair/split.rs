@@ -10,18 +10,18 @@
 
 use halocline_media::LINE;
 
-use crate::whole::{Entries, Format, NODE, Node, NodeHead, Out, Split};
+use crate::persistent::{NODE, NodeFormat, NodeHead, NodeRef, NodeSplit, NodeWriter, SortedEntries};
 
 use super::layout::{FIRST, HINT, SLOTS, count, entry_offset, key_at, last_up_to, store_key, store_value};
 use super::mistake::{Mistake, made};
-use super::nodes::Fair;
+use super::nodes::FairFormat;
 use super::shift;
 
-pub(super) fn split(out: &mut Out<'_>, split: &Split<'_, '_>) {
-    let Split {
+pub(super) fn split(out: &mut NodeWriter<'_>, split: &NodeSplit<'_, '_>) {
+    let NodeSplit {
         parent, node, new, ..
     } = *split;
-    Fair::write_new(out, new, &split.head(), &split.moved());
+    FairFormat::write_new(out, new, &split.head(), &split.moved());
     if !made(Mistake::NoHint) {
         store_hint(out, parent, node);
     }
@@ -46,8 +46,8 @@ pub(super) fn split(out: &mut Out<'_>, split: &Split<'_, '_>) {
     }
 }
 
-pub(super) fn join(out: &mut Out<'_>, parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
-    let entries = Entries::of::<Fair>(right);
+pub(super) fn join(out: &mut NodeWriter<'_>, parent: NodeRef<'_>, left: NodeRef<'_>, right: NodeRef<'_>) {
+    let entries = SortedEntries::of::<FairFormat>(right);
     append(out, left, &entries);
     store_hint(out, parent, left);
     if !made(Mistake::JoinUnfenced) {
@@ -63,7 +63,7 @@ pub(super) fn join(out: &mut Out<'_>, parent: Node<'_>, left: Node<'_>, right: N
 }
 
 /// Stores and flushes entries behind those that a node has, and no others behind them.
-fn append(out: &mut Out<'_>, node: Node<'_>, entries: &[(u64, u64)]) {
+fn append(out: &mut NodeWriter<'_>, node: NodeRef<'_>, entries: &[(u64, u64)]) {
     let count = count(node);
     let mut changed = [false; (NODE / LINE) as usize];
     let mut touch = |slot: usize| changed[(entry_offset(slot) / LINE) as usize] = true;
@@ -92,7 +92,7 @@ fn append(out: &mut Out<'_>, node: Node<'_>, entries: &[(u64, u64)]) {
 }
 
 /// Says in a parent which child is about to be changed together with its sibling; flushed, and durable with the next fence.
-fn store_hint(out: &mut Out<'_>, parent: Node<'_>, child: Node<'_>) {
+fn store_hint(out: &mut NodeWriter<'_>, parent: NodeRef<'_>, child: NodeRef<'_>) {
     let number = child.offset / 256;
     let meta = parent.meta() & ((1 << HINT) - 1) | number << HINT;
     if meta != parent.meta() {

@@ -5,14 +5,14 @@
 
 use halocline_media::Words;
 
-use crate::hybrid::{At, Load};
-use crate::kernel::Unsorted;
+use crate::hybrid::{LeafRef, LoadWords};
+use crate::kernel::UnsortedEntries;
 
 use super::layout::{ALL, LEAF, entry_offset};
 
 /// Appends all entries of the leaf at `at`, in ascending order of their keys.
 #[inline(always)]
-pub(super) fn append(at: At<'_>, vectors: bool, into: &mut Vec<(u64, u64)>) {
+pub(super) fn append(at: LeafRef<'_>, vectors: bool, into: &mut Vec<(u64, u64)>) {
     match at.medium.words(at.offset, LEAF as usize / 8) {
         Some(words) => append_mapped(words, vectors, into),
         None => append_entries(at, vectors, into),
@@ -25,8 +25,8 @@ fn append_mapped(words: Words<'_>, vectors: bool, into: &mut Vec<(u64, u64)>) {
 }
 
 #[inline(always)]
-fn append_entries<W: Load>(words: W, vectors: bool, into: &mut Vec<(u64, u64)>) {
-    let mut unsorted = Unsorted::<4>::new();
+fn append_entries<W: LoadWords>(words: W, vectors: bool, into: &mut Vec<(u64, u64)>) {
+    let mut unsorted = UnsortedEntries::<4>::new();
     let mut used = words.load(0) & ALL;
     while used != 0 {
         let entry = entry_offset(used.trailing_zeros() as usize) as usize / 8;

@@ -5,7 +5,7 @@
 
 use halocline_media::{LINE, MediaError};
 
-use crate::hybrid::{At, Entry};
+use crate::hybrid::{LeafEntry, LeafRef};
 use crate::kernel::{fingerprint, matches_in_line};
 
 use super::layout::{ALL, NEXT, SLOTS, entry_offset};
@@ -13,9 +13,9 @@ use super::mistake::{Mistake, made};
 
 /// The first line of a leaf: the bitmap, and fingerprints in bytes 8 to 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Head(pub(super) [u64; 8]);
+pub(crate) struct FpHeader(pub(super) [u64; 8]);
 
-impl Head {
+impl FpHeader {
     /// Entries in use.
     #[inline(always)]
     pub(crate) fn used(&self) -> u64 {
@@ -45,20 +45,20 @@ impl Head {
 
 /// A leaf, where it lies.
 #[derive(Debug)]
-pub(crate) struct Leaf<'a>(pub(crate) At<'a>);
+pub(crate) struct FpLeafRef<'a>(pub(crate) LeafRef<'a>);
 
-impl Clone for Leaf<'_> {
+impl Clone for FpLeafRef<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl Copy for Leaf<'_> {}
+impl Copy for FpLeafRef<'_> {}
 
-impl<'a> Leaf<'a> {
+impl<'a> FpLeafRef<'a> {
     #[inline(always)]
-    pub(crate) fn head(self) -> Head {
-        let mut head = Head::default();
+    pub(crate) fn head(self) -> FpHeader {
+        let mut head = FpHeader::default();
         for (number, word) in (0..).zip(&mut head.0) {
             *word = self.0.medium.load_u64(self.0.offset + number * 8);
         }
@@ -81,7 +81,7 @@ impl<'a> Leaf<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn find(self, head: &Head, key: u64) -> Option<usize> {
+    pub(crate) fn find(self, head: &FpHeader, key: u64) -> Option<usize> {
         let mut same = head.matches(key);
         while same != 0 {
             let slot = same.trailing_zeros() as usize;
@@ -95,13 +95,13 @@ impl<'a> Leaf<'a> {
 
     /// All entries, in no order.
     #[inline(always)]
-    pub(crate) fn entries(self, head: &Head) -> impl Iterator<Item = Entry<usize>> + use<'a> {
+    pub(crate) fn entries(self, head: &FpHeader) -> impl Iterator<Item = LeafEntry<usize>> + use<'a> {
         let mut used = head.used();
         std::iter::from_fn(move || {
             let slot = (used != 0).then(|| used.trailing_zeros() as usize)?;
             used &= used - 1;
             let (key, value) = (self.key(slot), self.value(slot));
-            Some(Entry { key, value, slot })
+            Some(LeafEntry { key, value, slot })
         })
     }
 
@@ -110,7 +110,7 @@ impl<'a> Leaf<'a> {
     /// # Errors
     /// Of the medium: the entry is not there, or there and perhaps not durable.
     #[inline(always)]
-    pub(crate) fn put(self, head: &Head, key: u64, value: u64, instead: u64) -> Result<bool, MediaError> {
+    pub(crate) fn put(self, head: &FpHeader, key: u64, value: u64, instead: u64) -> Result<bool, MediaError> {
         if head.free() == 0 {
             return Ok(false);
         }
@@ -131,7 +131,7 @@ impl<'a> Leaf<'a> {
 
     /// Makes a durable entry in a free slot count, and those of `instead` no longer.
     #[inline(always)]
-    pub(crate) fn set(self, head: &Head, slot: usize, key: u64, instead: u64) -> Result<(), MediaError> {
+    pub(crate) fn set(self, head: &FpHeader, slot: usize, key: u64, instead: u64) -> Result<(), MediaError> {
         let mut head = *head;
         let bitmap = (head.used() | 1 << slot) & !instead;
         if made(Mistake::BitmapBeforeFingerprint) {
@@ -150,7 +150,7 @@ impl<'a> Leaf<'a> {
     /// # Errors
     /// Of the medium: the new value is there or not, and perhaps not durable.
     #[inline(always)]
-    pub(crate) fn replace(self, head: &Head, entry: Entry<usize>) -> Result<(), MediaError> {
+    pub(crate) fn replace(self, head: &FpHeader, entry: LeafEntry<usize>) -> Result<(), MediaError> {
         if self.put(head, entry.key, entry.value, 1 << entry.slot)? {
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl<'a> Leaf<'a> {
     /// # Errors
     /// Of the medium: it is gone, and perhaps not durably.
     #[inline]
-    pub(crate) fn clear(self, head: &Head, slot: usize) -> Result<(), MediaError> {
+    pub(crate) fn clear(self, head: &FpHeader, slot: usize) -> Result<(), MediaError> {
         self.store_bitmap(head.used() & !(1 << slot));
         self.flush_head();
         if made(Mistake::RemoveUnfenced) {
@@ -187,7 +187,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// The whole first line, the bitmap last.
-    pub(crate) fn store_head(self, head: &Head) {
+    pub(crate) fn store_head(self, head: &FpHeader) {
         for (number, word) in head.0.iter().enumerate().rev() {
             self.0.medium.store_u64(self.0.offset + number as u64 * 8, *word);
         }
@@ -211,7 +211,7 @@ impl<'a> Leaf<'a> {
 
     /// Stores and flushes a whole leaf that nobody knows, all but lines in which nothing is.
     pub(crate) fn write_new(self, entries: impl Iterator<Item = (u64, u64)>, next: u64) {
-        let mut head = Head::default();
+        let mut head = FpHeader::default();
         let mut count = 0;
         for ((key, value), slot) in entries.zip(0..SLOTS) {
             self.store_entry(slot, key, value);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_head_keeps_its_parts_apart() {
-        let mut head = Head::default();
+        let mut head = FpHeader::default();
         assert_eq!((head.used(), head.free()), (0, ALL));
         for slot in 0..SLOTS {
             let key = slot as u64 * 77;

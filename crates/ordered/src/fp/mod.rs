@@ -15,7 +15,7 @@ mod append;
 mod layout;
 mod leaf;
 mod leaves;
-mod log;
+mod micro_log;
 pub(crate) mod mistake;
 mod split;
 mod tree;
@@ -23,5 +23,5 @@ mod tree;
 #[cfg(test)]
 pub(crate) use layout::LOGS_AT;
 #[cfg(test)]
-pub(crate) use leaves::FpLeaves;
+pub(crate) use leaves::FpLeafFormat;
 pub use tree::{FpOptions, FpTree};

@@ -4,18 +4,18 @@
 //! before the next.
 
 use crate::TreeError;
-use crate::hybrid::{Hybrid, Refused, Split};
+use crate::hybrid::{FailedSplit, HybridTree, LeafSplit};
 
-use super::leaf::Leaf;
-use super::leaves::FpLeaves;
-use super::log::Change;
+use super::leaf::FpLeafRef;
+use super::leaves::FpLeafFormat;
+use super::micro_log::LeafChange;
 use super::mistake::{Mistake, made};
 
-type Tree = Hybrid<FpLeaves>;
+type FpHybrid = HybridTree<FpLeafFormat>;
 
-pub(super) fn split(tree: &Tree, split: &Split<'_, FpLeaves>) -> Result<(), Refused> {
+pub(super) fn split(tree: &FpHybrid, split: &LeafSplit<'_, FpLeafFormat>) -> Result<(), FailedSplit> {
     let medium = tree.slab.medium();
-    let (leaf, new) = (Leaf(split.old), Leaf(split.new));
+    let (leaf, new) = (FpLeafRef(split.old), FpLeafRef(split.new));
     // If nothing moves, the link alone changes, which is one store.
     let log = (split.moved != 0).then(|| tree.leaves.logs.take(&tree.slab));
     new.write_new(
@@ -23,19 +23,19 @@ pub(super) fn split(tree: &Tree, split: &Split<'_, FpLeaves>) -> Result<(), Refu
         split.next,
     );
     if let Some(log) = &log {
-        log.begin(Change::Split, leaf, new.0.offset);
+        log.begin(LeafChange::Split, leaf, new.0.offset);
     }
     if !made(Mistake::LogUnfenced)
-        && let Err(error) = tree.latch.keep(medium.fence())
+        && let Err(error) = tree.write_gate.keep(medium.fence())
     {
         // The leaf is as it was, so the log says nothing.
-        return Err(Refused::before(error, split));
+        return Err(FailedSplit::before(error, split));
     }
 
     // From here on everything is done, whatever the medium says, so that readers see one tree.
     leaf.set_next(new.0.offset);
     let Some(log) = log else {
-        return Ok(tree.latch.keep(medium.fence())?);
+        return Ok(tree.write_gate.keep(medium.fence())?);
     };
     let mut head = split.head;
     head.0[0] = head.used() & !split.moved;
@@ -44,7 +44,7 @@ pub(super) fn split(tree: &Tree, split: &Split<'_, FpLeaves>) -> Result<(), Refu
     if made(Mistake::LogClearedEarly) {
         log.end();
     }
-    let mut result = tree.latch.keep(medium.fence());
+    let mut result = tree.write_gate.keep(medium.fence());
     log.end();
     let slot = head.free().trailing_zeros() as usize;
     if !split.right {
@@ -52,15 +52,15 @@ pub(super) fn split(tree: &Tree, split: &Split<'_, FpLeaves>) -> Result<(), Refu
         leaf.store_entry(slot, split.key, split.value);
         leaf.flush_entry(slot);
     }
-    result = result.and(tree.latch.keep(medium.fence()));
+    result = result.and(tree.write_gate.keep(medium.fence()));
     if !split.right {
-        result = result.and(tree.latch.keep(leaf.set(&head, slot, split.key, 0)));
+        result = result.and(tree.write_gate.keep(leaf.set(&head, slot, split.key, 0)));
     }
     Ok(result?)
 }
 
 /// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
-pub(super) fn take_over(tree: &Tree, left: Leaf<'_>, right: Leaf<'_>) -> Result<(), TreeError> {
+pub(super) fn take_over(tree: &FpHybrid, left: FpLeafRef<'_>, right: FpLeafRef<'_>) -> Result<(), TreeError> {
     let medium = tree.slab.medium();
     let log = tree.leaves.logs.take(&tree.slab);
     let head = right.head();
@@ -74,12 +74,12 @@ pub(super) fn take_over(tree: &Tree, left: Leaf<'_>, right: Leaf<'_>) -> Result<
             .filter(|line| lines >> line & 1 == 1)
             .for_each(|line| left.flush_entry(line * 4));
     }
-    log.begin(Change::TakeOver, left, right.0.offset);
-    let mut result = tree.latch.keep(medium.fence());
+    log.begin(LeafChange::TakeOver, left, right.0.offset);
+    let mut result = tree.write_gate.keep(medium.fence());
     left.store_head(&head);
     left.flush_head();
     left.set_next(right.next());
-    result = result.and(tree.latch.keep(medium.fence()));
+    result = result.and(tree.write_gate.keep(medium.fence()));
     log.end();
-    result.and(tree.latch.keep(medium.fence()))
+    result.and(tree.write_gate.keep(medium.fence()))
 }

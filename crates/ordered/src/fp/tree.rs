@@ -4,11 +4,11 @@ use halocline_pool::Pool;
 
 use crate::TreeError;
 use crate::facade::is_index;
-use crate::hybrid::{Hybrid, Leaves};
-use crate::kind::{CHUNK, Stored};
-use crate::opening::Opening;
+use crate::hybrid::{HybridTree, LeafFormat};
+use crate::open_mode::OpenMode;
+use crate::stored::{DEFAULT_CHUNK, StoredTree};
 
-use super::leaves::FpLeaves;
+use super::leaves::FpLeafFormat;
 
 /// How an [`FpTree`] works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct FpOptions {
 
 impl Default for FpOptions {
     fn default() -> FpOptions {
-        FpOptions { chunk: CHUNK }
+        FpOptions { chunk: DEFAULT_CHUNK }
     }
 }
 
@@ -28,7 +28,7 @@ impl Default for FpOptions {
 /// Costs of one operation: an insert writes two lines and waits for as many fences, about 2.3 and 2.0 on average with splits; an
 /// update the same, or one of each in a full leaf; a removal one of each.
 #[derive(Debug)]
-pub struct FpTree(pub(crate) Hybrid<FpLeaves>);
+pub struct FpTree(pub(crate) HybridTree<FpLeafFormat>);
 
 impl FpTree {
     /// Creates an empty tree as an object of this name.
@@ -36,7 +36,7 @@ impl FpTree {
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::create_slab`].
     pub fn create(pool: &Pool, name: &str, options: FpOptions) -> Result<FpTree, TreeError> {
-        Hybrid::create(pool, name, options.chunk, FpLeaves::default()).map(FpTree)
+        HybridTree::create(pool, name, options.chunk, FpLeafFormat::default()).map(FpTree)
     }
 
     /// Opens a tree: finishes what its micro-logs say was interrupted, walks along its leaves, and builds the inner nodes, on all
@@ -46,7 +46,7 @@ impl FpTree {
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged; [`TreeError::Damaged`] if a
     /// micro-log is.
     pub fn open(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
-        Hybrid::open(pool, name, Opening::Write, FpLeaves::default()).map(FpTree)
+        HybridTree::open(pool, name, OpenMode::Write, FpLeafFormat::default()).map(FpTree)
     }
 
     /// As [`open`](FpTree::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
@@ -54,7 +54,7 @@ impl FpTree {
     /// # Errors
     /// As [`open`](FpTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
     pub fn open_read_only(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
-        Hybrid::open(pool, name, Opening::Read, FpLeaves::default()).map(FpTree)
+        HybridTree::open(pool, name, OpenMode::Read, FpLeafFormat::default()).map(FpTree)
     }
 
     /// As [`open`](FpTree::open), also if the machine went down before all was synced
@@ -64,7 +64,7 @@ impl FpTree {
     /// # Errors
     /// As [`open`](FpTree::open).
     pub fn open_unsynced(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
-        Hybrid::open(pool, name, Opening::Accept, FpLeaves::default()).map(FpTree)
+        HybridTree::open(pool, name, OpenMode::Accept, FpLeafFormat::default()).map(FpTree)
     }
 
     /// The object's name.
@@ -83,14 +83,14 @@ impl FpTree {
 
 is_index!([] FpTree);
 
-impl Stored for FpTree {
-    const OWNER: [u8; 8] = FpLeaves::OWNER;
+impl StoredTree for FpTree {
+    const OWNER: [u8; 8] = FpLeafFormat::OWNER;
 
     fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError> {
         Self::create(pool, name, FpOptions { chunk })
     }
 
-    fn open_stored(pool: &Pool, name: &str, opening: Opening) -> Result<Self, TreeError> {
-        Hybrid::open(pool, name, opening, FpLeaves::default()).map(FpTree)
+    fn open_stored(pool: &Pool, name: &str, open_mode: OpenMode) -> Result<Self, TreeError> {
+        HybridTree::open(pool, name, open_mode, FpLeafFormat::default()).map(FpTree)
     }
 }

@@ -3,24 +3,24 @@
 //! `get_batch` follows 16 keys at a time, and asks for a leaf's header before the line that the header names.
 
 use crate::TreeError;
-use crate::inner::Place;
+use crate::inner::LeafLocation;
 
-use super::leaves::Leaves;
-use super::tree::Hybrid;
+use super::leaves::LeafFormat;
+use super::tree::HybridTree;
 
 /// Keys that are followed at a time: about as many as a core can wait for.
 const GROUP: usize = 16;
 
 /// How far one key is.
 #[derive(Debug)]
-struct Step<'a> {
+struct BatchCursor<'a> {
     /// The inner node that was read last, its version, and the child that was found there.
-    place: Place<'a>,
+    place: LeafLocation<'a>,
     /// Whether nothing has come in between.
     valid: bool,
 }
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     pub(crate) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "a value for each key");
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
@@ -37,8 +37,8 @@ impl<L: Leaves> Hybrid<L> {
             }
             return Ok(());
         };
-        let mut steps: [Step<'_>; GROUP] = std::array::from_fn(|_| Step {
-            place: Place {
+        let mut steps: [BatchCursor<'_>; GROUP] = std::array::from_fn(|_| BatchCursor {
+            place: LeafLocation {
                 node,
                 version,
                 slot: 0,
@@ -80,7 +80,7 @@ impl<L: Leaves> Hybrid<L> {
 
     /// One level down.
     #[inline(always)]
-    fn descend<'a>(&'a self, step: &mut Step<'a>, key: u64) {
+    fn descend<'a>(&'a self, step: &mut BatchCursor<'a>, key: u64) {
         let above = &step.place;
         let Some(node) = self.inner.node(above.leaf).filter(|_| step.valid) else {
             step.valid = false;
@@ -89,7 +89,7 @@ impl<L: Leaves> Hybrid<L> {
         let version = node.read();
         step.valid = version.is_some() && self.inner.is_current(above);
         let slot = self.inner.search(node, key);
-        step.place = Place {
+        step.place = LeafLocation {
             node,
             version: version.unwrap_or(1),
             slot: slot as u32,
@@ -99,7 +99,7 @@ impl<L: Leaves> Hybrid<L> {
 
     /// The value, or nothing if something has come in between.
     #[inline(always)]
-    fn finish(&self, step: &Step<'_>, key: u64) -> Option<Option<u64>> {
+    fn finish(&self, step: &BatchCursor<'_>, key: u64) -> Option<Option<u64>> {
         if step.valid {
             self.read_leaf(&step.place, key)
         } else {

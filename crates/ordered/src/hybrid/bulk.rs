@@ -4,24 +4,25 @@
 //! with the first of them, and the one leaf it had is free.
 
 use crate::TreeError;
-use crate::count::Count;
-use crate::inner::Inner;
-use crate::sorted::{Sorted, filled};
+use crate::entry_counter::EntryCounter;
+use crate::inner::InnerNodes;
+use crate::sorted_input::{SortedInput, filled};
 
-use super::leaves::{At, Leaves};
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
 use super::mistake::{Mistake, made};
-use super::tree::{Hybrid, number_of, offset_of};
+use super::tree::{HybridTree, number_of, offset_of};
 
 /// The leaves that have been written so far: the least key of each, and its number.
-type Written = Vec<(u64, u32)>;
+type LoadedLeaves = Vec<(u64, u32)>;
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     pub(crate) fn load(
         &mut self,
         entries: &mut dyn Iterator<Item = (u64, u64)>,
         fill: f64,
     ) -> Result<u64, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         let first = self.inner.find(0).leaf;
         self.intact(first)?;
         if !self.is_empty() || self.inner.find(u64::MAX).leaf != first {
@@ -30,13 +31,13 @@ impl<L: Leaves> Hybrid<L> {
                 entries: self.entries(),
             });
         }
-        let mut entries = Sorted::new(entries);
-        let mut written = Written::new();
+        let mut entries = SortedInput::new(entries);
+        let mut written = LoadedLeaves::new();
         let result = self.write_leaves(&mut entries, filled(L::ENTRIES, fill), &mut written);
         if written.is_empty() {
             return result.map(|()| 0);
         }
-        let inner = result.and_then(|()| Ok(Inner::build(&written)?));
+        let inner = result.and_then(|()| Ok(InnerNodes::build(&written)?));
         let inner = match inner {
             Ok(inner) => inner,
             Err(error) => {
@@ -49,9 +50,9 @@ impl<L: Leaves> Hybrid<L> {
         let (medium, root) = (self.slab.medium(), self.slab.root());
         medium.store_u64(root, offset_of(written[0].1));
         medium.flush(root, 8);
-        let result = self.latch.keep(medium.fence());
+        let result = self.write_gate.keep(medium.fence());
         self.inner = inner;
-        self.count = Count::new(entries.taken());
+        self.count = EntryCounter::new(entries.taken());
         result?;
         self.slab.free(offset_of(first));
         Ok(entries.taken())
@@ -60,9 +61,9 @@ impl<L: Leaves> Hybrid<L> {
     /// Writes all leaves; they are durable on return.
     fn write_leaves(
         &self,
-        entries: &mut Sorted<'_>,
+        entries: &mut SortedInput<'_>,
         fill: usize,
-        written: &mut Written,
+        written: &mut LoadedLeaves,
     ) -> Result<(), TreeError> {
         let medium = self.slab.medium();
         let mut pending = entries.next(fill)?;
@@ -71,21 +72,21 @@ impl<L: Leaves> Hybrid<L> {
             // The next one's place must be known before this one is written, as it leads there.
             let following = entries.next(fill)?;
             let next = self.take_for(&following, written)?;
-            L::write_new(At { medium, offset }, pending.into_iter(), next, true);
+            L::write_new(LeafRef { medium, offset }, pending.into_iter(), next, true);
             (pending, offset) = (following, next);
         }
         if made(Mistake::LoadUnfenced) {
             return Ok(());
         }
-        self.latch.keep(medium.fence())
+        self.write_gate.keep(medium.fence())
     }
 
     /// A node for entries; none, that is 0, if there are no entries.
-    fn take_for(&self, entries: &[(u64, u64)], written: &mut Written) -> Result<u64, TreeError> {
+    fn take_for(&self, entries: &[(u64, u64)], written: &mut LoadedLeaves) -> Result<u64, TreeError> {
         let Some((least, _)) = entries.first() else {
             return Ok(0);
         };
-        let node = self.latch.alloc(&self.slab)?;
+        let node = self.write_gate.alloc(&self.slab)?;
         match number_of(node, self.name()) {
             Ok(number) => {
                 written.push((*least, number));

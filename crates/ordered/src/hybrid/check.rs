@@ -1,13 +1,14 @@
 //! What a leaf must be, and looking at all of them.
 
-use crate::{CheckReport, Problem, TreeError};
+use crate::{TreeCheckReport, TreeError, TreeProblem};
 
-use super::leaves::{At, Leaves};
-use super::tree::{Hybrid, UNIT, number_of, offset_of};
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
+use super::tree::{HybridTree, UNIT, number_of, offset_of};
 
 /// What a look at a leaf has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct LeafSummary {
     pub(super) count: u64,
     /// The least and the greatest key, if there are any.
     pub(super) least: u64,
@@ -17,11 +18,11 @@ pub(super) struct Facts {
 }
 
 /// Looks at all entries of a leaf.
-pub(super) fn facts<L: Leaves>(at: At<'_>) -> Facts {
+pub(super) fn facts<L: LeafFormat>(at: LeafRef<'_>) -> LeafSummary {
     let head = L::head(at);
-    let mut facts = Facts {
+    let mut facts = LeafSummary {
         least: u64::MAX,
-        ..Facts::default()
+        ..LeafSummary::default()
     };
     L::each(at, &head, |entry| {
         let damage = L::damage(&head, &entry);
@@ -37,10 +38,10 @@ pub(super) fn facts<L: Leaves>(at: At<'_>) -> Facts {
     facts
 }
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     /// Every leaf, along the inner nodes and along the links, which must lead to the same ones.
-    pub(crate) fn examine_all(&self) -> Result<CheckReport, TreeError> {
-        let mut report = CheckReport::default();
+    pub(crate) fn examine_all(&self) -> Result<TreeCheckReport, TreeError> {
+        let mut report = TreeCheckReport::default();
         let mut from = 0;
         let mut linked = self.slab.medium().load_u64(self.slab.root());
         loop {
@@ -65,7 +66,7 @@ impl<L: Leaves> Hybrid<L> {
     /// One leaf, to which keys in a range belong and which the link before it should lead to; returns its own link.
     fn examine(
         &self,
-        report: &mut CheckReport,
+        report: &mut TreeCheckReport,
         number: u32,
         (low, high): (u64, u64),
         linked: u64,
@@ -76,7 +77,7 @@ impl<L: Leaves> Hybrid<L> {
         let next = L::next(at);
         let facts = facts::<L>(at);
         let reason = if let Some(reason) = self.broken.reason(number) {
-            report.problems.push(Problem {
+            report.problems.push(TreeProblem {
                 node: at.offset,
                 reason,
             });
@@ -103,7 +104,7 @@ impl<L: Leaves> Hybrid<L> {
             0
         };
         while left > 0 && linked != to && self.slab.is_node(linked) {
-            let leaf = At {
+            let leaf = LeafRef {
                 medium: self.slab.medium(),
                 offset: linked,
             };
@@ -116,11 +117,11 @@ impl<L: Leaves> Hybrid<L> {
         linked
     }
 
-    fn report(&self, report: &mut CheckReport, node: u64, reason: &str) -> Result<(), TreeError> {
+    fn report(&self, report: &mut TreeCheckReport, node: u64, reason: &str) -> Result<(), TreeError> {
         let number = number_of(node, self.name())?;
         debug_assert_eq!(offset_of(number), node / UNIT * UNIT);
         self.broken.add(number, reason.to_owned());
-        report.problems.push(Problem {
+        report.problems.push(TreeProblem {
             node,
             reason: reason.to_owned(),
         });

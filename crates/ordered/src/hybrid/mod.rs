@@ -1,6 +1,6 @@
 //! Trees whose leaves are on the slow tier and whose inner nodes are in DRAM: all that such trees share.
 //!
-//! What differs is how a leaf is laid out and how it is changed so that no crash tears it: [`Leaves`]. Here are the rest: reading,
+//! What differs is how a leaf is laid out and how it is changed so that no crash tears it: [`LeafFormat`]. Here are the rest: reading,
 //! scans, batches, locks, giving leaves back, bulk loads, checks, recovery.
 //!
 //! Optimistic lock coupling on versions in DRAM ([`crate::inner`], [`crate::locks`]): who changes a leaf has its lock, and that of
@@ -10,6 +10,7 @@
 mod batch;
 mod bulk;
 mod check;
+mod leaf_ref;
 mod leaves;
 pub(crate) mod mistake;
 mod recover;
@@ -17,10 +18,9 @@ mod remove;
 mod scan;
 mod split;
 mod tree;
-mod words;
 mod write;
 
-pub(crate) use leaves::{At, Entry, Leaves, Put};
-pub(crate) use split::{Refused, Split};
-pub(crate) use tree::Hybrid;
-pub(crate) use words::{LINE_WORDS, Load, Store};
+pub(crate) use leaf_ref::{LINE_WORDS, LeafRef, LoadWords, StoreWords};
+pub(crate) use leaves::{InsertOutcome, LeafEntry, LeafFormat};
+pub(crate) use split::{FailedSplit, LeafSplit};
+pub(crate) use tree::HybridTree;

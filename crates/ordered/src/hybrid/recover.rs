@@ -14,19 +14,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use halocline_media::Medium;
-use halocline_pool::{NodeSums, Slab, SlabRecovery};
+use halocline_pool::{NodeSums, Pool, Slab, SlabRecovery};
 
 use crate::TreeError;
-use crate::inner::Inner;
-use crate::latch::Latch;
+use crate::inner::InnerNodes;
 use crate::locks::Locks;
-use crate::opening::{NOT_AS_CLOSED, may_finish};
+use crate::open_mode::{NOT_AS_CLOSED, OpenMode, may_finish};
+use crate::write_gate::WriteGate;
 
-use super::check::{Facts, facts};
-use super::leaves::{At, Leaves};
-use super::tree::{Hybrid, number_of, offset_of};
-use crate::broken::Broken;
-use crate::count::Count;
+use super::check::{LeafSummary, facts};
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
+use super::tree::{HybridTree, number_of, offset_of};
+use crate::damaged::DamagedNodes;
+use crate::entry_counter::EntryCounter;
 
 /// Leaves that are handed over at a time.
 const BATCH: usize = 4096;
@@ -34,8 +35,15 @@ const BATCH: usize = 4096;
 /// Leaves that are fetched ahead of a look at them.
 const AHEAD: usize = 8;
 
+impl<L: LeafFormat> HybridTree<L> {
+    /// Opens a tree.
+    pub(crate) fn open(pool: &Pool, name: &str, open_mode: OpenMode, leaves: L) -> Result<Self, TreeError> {
+        recover(open_mode.slab(pool, name, L::OWNER)?, leaves)
+    }
+}
+
 /// Opens a tree on its slab.
-pub(super) fn recover<L: Leaves>(mut recovery: SlabRecovery, leaves: L) -> Result<Hybrid<L>, TreeError> {
+fn recover<L: LeafFormat>(mut recovery: SlabRecovery, leaves: L) -> Result<HybridTree<L>, TreeError> {
     let (medium, root) = (recovery.slab().medium(), recovery.slab().root());
     let first = medium.load_u64(root);
     if first == 0 || recovery.slab().is_node(first) {
@@ -48,7 +56,7 @@ pub(super) fn recover<L: Leaves>(mut recovery: SlabRecovery, leaves: L) -> Resul
     leaves.finish(recovery.slab())?;
     let mut found = walk::<L>(&mut recovery)?;
     let slab = recovery.finish();
-    let broken = Broken::default();
+    let broken = DamagedNodes::default();
     settle::<L>(&slab, &mut found, &broken)?;
     if broken.any() {
         // A damaged leaf may have been linked to others.
@@ -56,47 +64,47 @@ pub(super) fn recover<L: Leaves>(mut recovery: SlabRecovery, leaves: L) -> Resul
     }
     let count = found.iter().map(|leaf| leaf.facts.count).sum();
     let index = bounds(&found);
-    Ok(Hybrid {
-        inner: Inner::build(&index)?,
+    Ok(HybridTree {
+        inner: InnerNodes::build(&index)?,
         slab,
         locks: Locks::new(),
-        count: Count::new(count),
+        count: EntryCounter::new(count),
         broken,
-        latch: Latch::default(),
+        write_gate: WriteGate::default(),
         leaves,
     })
 }
 
 /// The first leaf of a tree that has none.
-fn begin<L: Leaves>(slab: Slab, leaves: L) -> Result<Hybrid<L>, TreeError> {
+fn begin<L: LeafFormat>(slab: Slab, leaves: L) -> Result<HybridTree<L>, TreeError> {
     may_finish(&slab)?;
     let offset = slab.alloc()?;
     let number = number_of(offset, slab.name())?;
     let medium = slab.medium();
-    L::write_new(At { medium, offset }, std::iter::empty(), 0, false);
+    L::write_new(LeafRef { medium, offset }, std::iter::empty(), 0, false);
     medium.fence()?;
     medium.store_u64(slab.root(), offset);
     medium.persist(slab.root(), 8)?;
-    Ok(Hybrid {
-        inner: Inner::new(number)?,
+    Ok(HybridTree {
+        inner: InnerNodes::new(number)?,
         slab,
         locks: Locks::new(),
-        count: Count::new(0),
-        broken: Broken::default(),
-        latch: Latch::default(),
+        count: EntryCounter::new(0),
+        broken: DamagedNodes::default(),
+        write_gate: WriteGate::default(),
         leaves,
     })
 }
 
 /// A leaf that the links lead to.
 #[derive(Debug)]
-struct Found {
+struct RecoveredLeaf {
     number: u32,
-    facts: Facts,
+    facts: LeafSummary,
 }
 
 /// All leaves, in the order of their links.
-fn walk<L: Leaves>(recovery: &mut SlabRecovery) -> Result<Vec<Found>, TreeError> {
+fn walk<L: LeafFormat>(recovery: &mut SlabRecovery) -> Result<Vec<RecoveredLeaf>, TreeError> {
     let medium = recovery.slab().medium().clone();
     let sums = recovery.slab().sums().cloned();
     let first = medium.load_u64(recovery.slab().root());
@@ -144,12 +152,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Follows the links for one batch, naming the nodes; returns their numbers and the link behind them.
-fn follow<L: Leaves>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec<u32>, u64), TreeError> {
+fn follow<L: LeafFormat>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec<u32>, u64), TreeError> {
     let (mut at, mut batch) = (first, Vec::with_capacity(BATCH));
     while at != 0 && batch.len() < BATCH {
         recovery.keep(at)?;
         batch.push(number_of(at, recovery.slab().name())?);
-        let leaf = At {
+        let leaf = LeafRef {
             medium: recovery.slab().medium(),
             offset: at,
         };
@@ -159,8 +167,8 @@ fn follow<L: Leaves>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec<u32
 }
 
 /// Looks at leaves, while the next ones are being fetched.
-fn look_at<L: Leaves>(medium: &Medium, sums: Option<&NodeSums>, leaves: &[u32]) -> Vec<Found> {
-    let leaf = |number: u32| At {
+fn look_at<L: LeafFormat>(medium: &Medium, sums: Option<&NodeSums>, leaves: &[u32]) -> Vec<RecoveredLeaf> {
+    let leaf = |number: u32| LeafRef {
         medium,
         offset: offset_of(number),
     };
@@ -172,7 +180,7 @@ fn look_at<L: Leaves>(medium: &Medium, sums: Option<&NodeSums>, leaves: &[u32]) 
         if sums.is_some_and(|sums| !sums.matches(offset_of(*number))) {
             facts.damage = Some(NOT_AS_CLOSED);
         }
-        Found {
+        RecoveredLeaf {
             number: *number,
             facts,
         }
@@ -181,9 +189,13 @@ fn look_at<L: Leaves>(medium: &Medium, sums: Option<&NodeSums>, leaves: &[u32]) 
 }
 
 /// Finishes what was left half done, and sorts out what is damaged.
-fn settle<L: Leaves>(slab: &Slab, leaves: &mut Vec<Found>, broken: &Broken) -> Result<(), TreeError> {
+fn settle<L: LeafFormat>(
+    slab: &Slab,
+    leaves: &mut Vec<RecoveredLeaf>,
+    broken: &DamagedNodes,
+) -> Result<(), TreeError> {
     let medium = slab.medium();
-    let leaf = |number: u32| At {
+    let leaf = |number: u32| LeafRef {
         medium,
         offset: offset_of(number),
     };
@@ -250,7 +262,7 @@ fn settle<L: Leaves>(slab: &Slab, leaves: &mut Vec<Found>, broken: &Broken) -> R
 }
 
 /// Whether all entries of a leaf with keys from `least` on are those of another one too.
-fn are_copies<L: Leaves>(left: At<'_>, right: At<'_>, least: u64) -> bool {
+fn are_copies<L: LeafFormat>(left: LeafRef<'_>, right: LeafRef<'_>, least: u64) -> bool {
     let head = L::head(right);
     let mut copies = true;
     L::each(left, &L::head(left), |entry| {
@@ -264,7 +276,7 @@ fn are_copies<L: Leaves>(left: At<'_>, right: At<'_>, least: u64) -> bool {
 
 /// Each leaf with the least key that belongs to it. Keys that a damaged leaf may have had belong to it: all behind the
 /// leaf before it.
-fn bounds(leaves: &[Found]) -> Vec<(u64, u32)> {
+fn bounds(leaves: &[RecoveredLeaf]) -> Vec<(u64, u32)> {
     let mut index: Vec<(u64, u32)> = Vec::with_capacity(leaves.len());
     let mut greatest: Option<u64> = None;
     for found in leaves {

@@ -1,7 +1,7 @@
 //! Removing entries, and leaves that have none left.
 //!
 //! An empty leaf is unlinked by one store to the live link of the leaf before it, if both have the same parent. The first leaf
-//! of a parent takes over its right neighbour instead ([`Leaves::take_over`]). A leaf that is freed has another version than before, so whoever
+//! of a parent takes over its right neighbour instead ([`LeafFormat::take_over`]). A leaf that is freed has another version than before, so whoever
 //! reads it still finds out.
 //!
 //! Leaves are freed when they are empty, as in the LB+-Tree, the wB+-Tree and the FPTree; leaves that have
@@ -9,20 +9,20 @@
 
 use super::mistake::{Mistake, made};
 use crate::TreeError;
-use crate::inner::{LockedNode, Place};
+use crate::inner::{LeafLocation, LockedNode};
 use crate::locks::Backoff;
 
-use super::leaves::Leaves;
-use super::tree::{Hybrid, offset_of};
+use super::leaves::LeafFormat;
+use super::tree::{HybridTree, offset_of};
 
 /// How often it is tried to give a leaf back when others come in between; if it fails, the leaf stays, empty, until the next
 /// removal from it or the next opening.
 const TRIES: usize = 256;
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     /// Removes the entry of a key and returns its value.
     pub(crate) fn take_out(&self, key: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);
         let Some(slot) = L::locate(at, key) else {
@@ -35,7 +35,7 @@ impl<L: Leaves> Hybrid<L> {
         let result = self.leaves.clear(at, slot);
         self.count.add(place.leaf, -1);
         drop(locked);
-        self.latch.keep(result)?;
+        self.write_gate.keep(result)?;
         if emptied {
             self.give_back(key)?;
         }
@@ -63,9 +63,13 @@ impl<L: Leaves> Hybrid<L> {
         Ok(())
     }
 
-    /// As [`give_back`](Hybrid::give_back), under the lock of the parent: whether a leaf is gone; nothing if others came in
+    /// As [`give_back`](HybridTree::give_back), under the lock of the parent: whether a leaf is gone; nothing if others came in
     /// between.
-    fn give_back_at(&self, place: &Place<'_>, parent: LockedNode<'_>) -> Result<Option<bool>, TreeError> {
+    fn give_back_at(
+        &self,
+        place: &LeafLocation<'_>,
+        parent: LockedNode<'_>,
+    ) -> Result<Option<bool>, TreeError> {
         let slot = place.slot as usize;
         // The leaf that stays and the one that goes.
         let (left, right) = match slot {
@@ -129,6 +133,6 @@ impl<L: Leaves> Hybrid<L> {
         if made(Mistake::FreeBeforeUnlink) {
             return Ok(());
         }
-        self.latch.keep(self.slab.medium().fence())
+        self.write_gate.keep(self.slab.medium().fence())
     }
 }

@@ -3,17 +3,17 @@
 use halocline_media::LINE;
 
 use crate::TreeError;
-use crate::inner::Family;
-use crate::scan::{Families, Way};
+use crate::inner::ParentSnapshot;
+use crate::scan::{LeafScan, ScanDirection};
 
-use super::leaves::Leaves;
-use super::tree::Hybrid;
+use super::leaves::LeafFormat;
+use super::tree::HybridTree;
 
 /// How many lines are asked for ahead.
 const AHEAD: u64 = 64;
 
-impl<L: Leaves> Families for Hybrid<L> {
-    type Family = Family;
+impl<L: LeafFormat> LeafScan for HybridTree<L> {
+    type Snapshot = ParentSnapshot;
 
     const AHEAD: usize = {
         let leaves = AHEAD * LINE / L::BYTES;
@@ -24,37 +24,37 @@ impl<L: Leaves> Families for Hybrid<L> {
     const LIKELY: usize = L::ENTRIES * 5 / 8;
 
     #[inline]
-    fn family_of(&self, key: u64) -> Result<Family, TreeError> {
+    fn family_of(&self, key: u64) -> Result<ParentSnapshot, TreeError> {
         Ok(self.inner.family(key))
     }
 
     #[inline(always)]
-    fn place(family: &Family, _: u64) -> (usize, usize) {
+    fn place(family: &ParentSnapshot, _: u64) -> (usize, usize) {
         (family.slot, family.leaves().len())
     }
 
     #[inline(always)]
-    fn keys(family: &Family) -> (u64, u64) {
+    fn keys(family: &ParentSnapshot) -> (u64, u64) {
         family.keys()
     }
 
     #[inline(always)]
-    fn fetch_beside(&self, family: &Family, way: Way) {
+    fn fetch_beside(&self, family: &ParentSnapshot, way: ScanDirection) {
         self.inner.prefetch_all(match way {
-            Way::Up => family.right,
-            Way::Down => family.left,
+            ScanDirection::Ascending => family.right,
+            ScanDirection::Descending => family.left,
         });
     }
 
     #[inline(always)]
-    fn fetch_leaf(&self, family: &Family, slot: usize) {
+    fn fetch_leaf(&self, family: &ParentSnapshot, slot: usize) {
         L::fetch_all(self.at(family.leaves()[slot]));
     }
 
     #[inline]
     fn append(
         &self,
-        family: &Family,
+        family: &ParentSnapshot,
         slot: usize,
         _: u64,
         into: &mut Vec<(u64, u64)>,

@@ -2,17 +2,17 @@
 
 use halocline_pool::{Pool, Slab, SlabOptions};
 
-use crate::broken::Broken;
-use crate::count::Count;
-use crate::inner::{Inner, Place};
-use crate::latch::Latch;
+use crate::damaged::DamagedNodes;
+use crate::entry_counter::EntryCounter;
+use crate::inner::{InnerNodes, LeafLocation};
 use crate::locks::{Backoff, Locks};
-use crate::opening::Opening;
+use crate::open_mode::OpenMode;
 use crate::seal::{is_closing, seal};
+use crate::write_gate::WriteGate;
 use crate::{TreeError, TreeStats};
 
-use super::leaves::{At, Leaves};
-use super::recover;
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
 
 /// Offsets of leaves are kept in 32 bits, by these units.
 pub(crate) const UNIT: u64 = 256;
@@ -22,19 +22,19 @@ const REACH: u64 = UNIT << 32;
 
 /// A tree with leaves of a kind.
 #[derive(Debug)]
-pub(crate) struct Hybrid<L: Leaves> {
+pub(crate) struct HybridTree<L: LeafFormat> {
     pub(crate) slab: Slab,
-    pub(crate) inner: Inner,
+    pub(crate) inner: InnerNodes,
     pub(super) locks: Locks,
-    pub(super) count: Count,
-    pub(super) broken: Broken,
-    pub(crate) latch: Latch,
+    pub(super) count: EntryCounter,
+    pub(super) broken: DamagedNodes,
+    pub(crate) write_gate: WriteGate,
     pub(crate) leaves: L,
 }
 
-impl<L: Leaves> Drop for Hybrid<L> {
+impl<L: LeafFormat> Drop for HybridTree<L> {
     fn drop(&mut self) {
-        if !is_closing(&self.slab, &self.latch) {
+        if !is_closing(&self.slab, self.write_gate.has_failed()) {
             return;
         }
         // All leaves that can be reached were looked at when the tree was opened.
@@ -49,7 +49,7 @@ impl<L: Leaves> Drop for Hybrid<L> {
     }
 }
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     /// Creates an empty tree as an object of this name.
     pub(crate) fn create(pool: &Pool, name: &str, chunk: u64, leaves: L) -> Result<Self, TreeError> {
         let options = SlabOptions {
@@ -58,12 +58,7 @@ impl<L: Leaves> Hybrid<L> {
             chunk,
         };
         drop(pool.create_slab(name, &options)?);
-        Self::open(pool, name, Opening::Write, leaves)
-    }
-
-    /// Opens a tree.
-    pub(crate) fn open(pool: &Pool, name: &str, opening: Opening, leaves: L) -> Result<Self, TreeError> {
-        recover::recover(opening.slab(pool, name, L::OWNER)?, leaves)
+        Self::open(pool, name, OpenMode::Write, leaves)
     }
 
     /// The object's name.
@@ -73,8 +68,8 @@ impl<L: Leaves> Hybrid<L> {
 
     /// A leaf by its number.
     #[inline(always)]
-    pub(super) fn at(&self, leaf: u32) -> At<'_> {
-        At {
+    pub(super) fn at(&self, leaf: u32) -> LeafRef<'_> {
+        LeafRef {
             medium: self.slab.medium(),
             offset: offset_of(leaf),
         }
@@ -101,7 +96,7 @@ impl<L: Leaves> Hybrid<L> {
 
     /// Reads one leaf; nothing if something has come in between.
     #[inline(always)]
-    fn try_get(&self, place: &Place<'_>, key: u64) -> Option<Option<u64>> {
+    fn try_get(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
         L::fetch(at, key);
         self.read_leaf(place, key)
@@ -109,7 +104,7 @@ impl<L: Leaves> Hybrid<L> {
 
     /// The same of a leaf whose lines were asked for.
     #[inline(always)]
-    pub(super) fn read_leaf(&self, place: &Place<'_>, key: u64) -> Option<Option<u64>> {
+    pub(super) fn read_leaf(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
         let version = self.locks.read(place.leaf)?;
         if !self.inner.is_current(place) {
@@ -135,7 +130,7 @@ pub(super) fn number_of(offset: u64, name: &str) -> Result<u32, TreeError> {
     })
 }
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Result<Option<u64>, TreeError> {
         let mut backoff = Backoff::default();

@@ -7,34 +7,34 @@
 use halocline_media::MediaError;
 
 use crate::TreeError;
-use crate::inner::Place;
+use crate::inner::LeafLocation;
 use crate::locks::{Backoff, Locked};
 use crate::mistake::{Mistake, made};
 
-use super::leaves::{Entry, Leaves, Put};
-use super::tree::Hybrid;
+use super::leaves::{InsertOutcome, LeafEntry, LeafFormat};
+use super::tree::HybridTree;
 
 /// What came of adding an entry to the leaf that it belongs to, which is still locked.
-type Tried<'a, L> = (
-    Place<'a>,
+type InsertAttempt<'a, L> = (
+    LeafLocation<'a>,
     Locked<'a>,
-    Result<Put<<L as Leaves>::Slot>, Box<MediaError>>,
+    Result<InsertOutcome<<L as LeafFormat>::Slot>, Box<MediaError>>,
 );
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
     ///
     /// What most inserts need is short, so that the core gets on to the next one while it waits for memory; all else is apart.
     #[inline(always)]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         match self.try_put(key, value)? {
-            Some((place, _locked, Ok(Put::Added))) => {
+            Some((place, _locked, Ok(InsertOutcome::Added))) => {
                 self.count.add(place.leaf, 1);
                 Ok(None)
             }
-            Some((place, locked, Ok(Put::There(slot)))) => {
-                self.put_over(&place, locked, Entry { key, value, slot }, replace)
+            Some((place, locked, Ok(InsertOutcome::Exists(slot)))) => {
+                self.put_over(&place, locked, LeafEntry { key, value, slot }, replace)
             }
             tried => {
                 let mut spare = None;
@@ -49,7 +49,7 @@ impl<L: Leaves> Hybrid<L> {
 
     /// Nothing if something has come in between.
     #[inline(always)]
-    fn try_put(&self, key: u64, value: u64) -> Result<Option<Tried<'_, L>>, TreeError> {
+    fn try_put(&self, key: u64, value: u64) -> Result<Option<InsertAttempt<'_, L>>, TreeError> {
         let place = self.inner.find(key);
         let at = self.at(place.leaf);
         let open = L::open(at);
@@ -65,29 +65,29 @@ impl<L: Leaves> Hybrid<L> {
     #[inline(never)]
     fn put_over(
         &self,
-        place: &Place<'_>,
+        place: &LeafLocation<'_>,
         locked: Locked<'_>,
-        entry: Entry<L::Slot>,
+        entry: LeafEntry<L::Slot>,
         replace: bool,
     ) -> Result<Option<u64>, TreeError> {
         let at = self.at(place.leaf);
         let before = L::value(at, entry.slot);
         if replace {
-            self.latch.keep(self.leaves.replace(at, entry))?;
+            self.write_gate.keep(self.leaves.replace(at, entry))?;
         } else {
             locked.unchanged();
         }
         Ok(Some(before))
     }
 
-    /// As [`put`](Hybrid::put), from what was tried on; a node that was taken for a split and is not needed is left in `spare`.
+    /// As [`put`](HybridTree::put), from what was tried on; a node that was taken for a split and is not needed is left in `spare`.
     #[cold]
     fn put_with<'a>(
         &'a self,
         key: u64,
         value: u64,
         replace: bool,
-        mut tried: Option<Tried<'a, L>>,
+        mut tried: Option<InsertAttempt<'a, L>>,
         spare: &mut Option<u64>,
     ) -> Result<Option<u64>, TreeError> {
         let mut backoff = Backoff::default();
@@ -98,23 +98,23 @@ impl<L: Leaves> Hybrid<L> {
                 continue;
             };
             match put {
-                Ok(Put::Added) => {
+                Ok(InsertOutcome::Added) => {
                     self.count.add(place.leaf, 1);
                     return Ok(None);
                 }
-                Ok(Put::There(slot)) => {
-                    return self.put_over(&place, locked, Entry { key, value, slot }, replace);
+                Ok(InsertOutcome::Exists(slot)) => {
+                    return self.put_over(&place, locked, LeafEntry { key, value, slot }, replace);
                 }
-                Ok(Put::Full) => {}
+                Ok(InsertOutcome::Full) => {}
                 Err(error) => {
-                    self.latch.keep(Err(*error))?;
+                    self.write_gate.keep(Err(*error))?;
                 }
             }
             *spare = spare.take().or_else(|| self.slab.alloc_ready());
             let Some(node) = *spare else {
                 // Without any lock, as the pool has to grow.
                 locked.unchanged();
-                *spare = Some(self.latch.alloc(&self.slab)?);
+                *spare = Some(self.write_gate.alloc(&self.slab)?);
                 tried = self.try_put(key, value)?;
                 continue;
             };
@@ -148,7 +148,7 @@ impl<L: Leaves> Hybrid<L> {
 
     /// Replaces the value of a key that is there.
     pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);
         match L::locate(at, key) {
@@ -158,15 +158,15 @@ impl<L: Leaves> Hybrid<L> {
             }
             Some(slot) => {
                 let before = L::value(at, slot);
-                let entry = Entry { key, value, slot };
-                self.latch.keep(self.leaves.replace(at, entry))?;
+                let entry = LeafEntry { key, value, slot };
+                self.write_gate.keep(self.leaves.replace(at, entry))?;
                 Ok(Some(before))
             }
         }
     }
 
     /// Locks the leaf that a key belongs to.
-    pub(super) fn lock_leaf(&self, key: u64) -> Result<(Place<'_>, Locked<'_>), TreeError> {
+    pub(super) fn lock_leaf(&self, key: u64) -> Result<(LeafLocation<'_>, Locked<'_>), TreeError> {
         let mut backoff = Backoff::default();
         loop {
             let place = self.inner.find(key);
@@ -181,7 +181,7 @@ impl<L: Leaves> Hybrid<L> {
 
     /// Locks the leaf of a place, if the key still belongs there: as long as the lock is held, it does.
     #[inline(always)]
-    pub(super) fn lock_current(&self, place: &Place<'_>) -> Option<Locked<'_>> {
+    pub(super) fn lock_current(&self, place: &LeafLocation<'_>) -> Option<Locked<'_>> {
         let locked = self.locks.lock(place.leaf);
         if self.inner.is_current(place) || made(Mistake::WriterUnchecked) {
             return Some(locked);

@@ -2,20 +2,20 @@
 
 use halocline_media::MediaError;
 
-use super::{CHILDREN, Inner};
+use super::{CHILDREN, InnerNodes};
 
 /// Children of a node that is built: some room is left for leaves that are split.
 const FILL: usize = CHILDREN * 4 / 5;
 
-impl Inner {
+impl InnerNodes {
     /// The inner nodes above leaves that are in order, each with the least key that belongs to it; that of the first counts as
     /// 0. There is at least one leaf.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
-    pub(crate) fn build(leaves: &[(u64, u32)]) -> Result<Inner, MediaError> {
+    pub(crate) fn build(leaves: &[(u64, u32)]) -> Result<InnerNodes, MediaError> {
         let first = leaves.first().map_or(0, |(_, leaf)| *leaf);
-        let inner = Inner::new(first)?;
+        let inner = InnerNodes::new(first)?;
         if leaves.len() < 2 {
             return Ok(inner);
         }

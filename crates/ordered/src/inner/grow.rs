@@ -4,9 +4,9 @@ use halocline_media::MediaError;
 
 use crate::locks::Backoff;
 
-use super::{Inner, KEYS, Node};
+use super::{InnerNode, InnerNodes, KEYS};
 
-impl Inner {
+impl InnerNodes {
     /// Makes room for another leaf in the lowest inner node above a key, which others may fill again.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl Inner {
             return Ok(false);
         };
         let height = level;
-        let mut parent: Option<(&Node, u64, usize)> = None;
+        let mut parent: Option<(&InnerNode, u64, usize)> = None;
         loop {
             if node.count() == KEYS {
                 match parent {
@@ -57,7 +57,7 @@ impl Inner {
     }
 
     /// Splits a full node whose parent has room, unless one of them has changed.
-    fn split(&self, parent: (&Node, u64, usize), full: (&Node, u64)) -> Result<(), MediaError> {
+    fn split(&self, parent: (&InnerNode, u64, usize), full: (&InnerNode, u64)) -> Result<(), MediaError> {
         let (right, right_node) = self.alloc()?;
         let Some(above) = parent.0.lock(parent.1) else {
             self.free(right);
@@ -79,7 +79,7 @@ impl Inner {
     }
 
     /// Puts a new root above a full one, which is split the next time.
-    fn split_root(&self, root: (u32, &Node, u64), height: u32) -> Result<(), MediaError> {
+    fn split_root(&self, root: (u32, &InnerNode, u64), height: u32) -> Result<(), MediaError> {
         let (above, node) = self.alloc()?;
         let Some(locked) = root.1.lock(root.2) else {
             self.free(above);

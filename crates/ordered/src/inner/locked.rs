@@ -6,20 +6,20 @@ use std::sync::atomic::Ordering;
 
 use crate::kernel::shift_up;
 use crate::sched;
-use crate::version::Held;
+use crate::version::VersionGuard;
 
-use super::node::{KEYS, Node};
-use super::piece::{NONE, Window};
+use super::key_window::{KeyWindow, NONE};
+use super::node::{InnerNode, KEYS};
 
 /// A locked node. Dropped, it lets go with a new version; [`unchanged`](LockedNode::unchanged) keeps the old one.
 #[derive(Debug)]
 pub(crate) struct LockedNode<'a> {
-    node: &'a Node,
-    held: Held<'a>,
+    node: &'a InnerNode,
+    held: VersionGuard<'a>,
 }
 
 impl<'a> LockedNode<'a> {
-    pub(super) fn new(node: &'a Node, held: Held<'a>) -> LockedNode<'a> {
+    pub(super) fn new(node: &'a InnerNode, held: VersionGuard<'a>) -> LockedNode<'a> {
         LockedNode { node, held }
     }
 
@@ -28,7 +28,7 @@ impl<'a> LockedNode<'a> {
         self.held.unchanged();
     }
 
-    pub(crate) fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &InnerNode {
         self.node
     }
 
@@ -48,7 +48,7 @@ impl<'a> LockedNode<'a> {
         node.keys[slot].store(key, Ordering::Relaxed);
         node.children[slot + 1].store(child, Ordering::Relaxed);
         node.count.store(count as u32 + 1, Ordering::Relaxed);
-        let window = Window::from(node.window.load(Ordering::Relaxed));
+        let window = KeyWindow::from(node.window.load(Ordering::Relaxed));
         if count == 0 || !window.tells_apart(key) {
             return self.set_pieces();
         }
@@ -96,8 +96,8 @@ impl<'a> LockedNode<'a> {
         let node = self.node;
         let count = node.count();
         let window = match count {
-            0 => Window::default(),
-            _ => Window::around(node.key(0), node.key(count - 1)),
+            0 => KeyWindow::default(),
+            _ => KeyWindow::around(node.key(0), node.key(count - 1)),
         };
         node.window.store(window.into(), Ordering::Relaxed);
         for (slot, stored) in node.pieces.iter().enumerate() {
@@ -135,7 +135,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_search_finds_the_child(keys in keys(), taken: Vec<prop::sample::Index>, moved: prop::sample::Index) {
-            let node = Node::new_zeroed();
+            let node = InnerNode::new_zeroed();
             let locked = node.lock_new();
             locked.set(&[], &[0]);
             let mut model: Vec<u64> = vec![];

@@ -9,9 +9,9 @@
 
 mod build;
 mod grow;
+mod key_window;
 mod locked;
 mod node;
-mod piece;
 mod shrink;
 
 use std::collections::HashSet;
@@ -26,16 +26,16 @@ use crate::sched;
 
 pub(crate) use locked::LockedNode;
 use node::SEARCHED;
-pub(crate) use node::{CHILDREN, KEYS, Node};
+pub(crate) use node::{CHILDREN, InnerNode, KEYS};
 
 /// Addresses are set aside for so many nodes: 26 GiB.
 const MOST: usize = 1 << 25;
 
-/// Where a key belongs, as found at some moment; still so if [`Inner::is_current`].
+/// Where a key belongs, as found at some moment; still so if [`InnerNodes::is_current`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct LeafLocation<'a> {
     /// The lowest inner node.
-    pub(crate) node: &'a Node,
+    pub(crate) node: &'a InnerNode,
     pub(crate) version: u64,
     /// Which of its children.
     pub(crate) slot: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Place<'a> {
 
 /// A copy of the lowest inner node above a key, and the keys that belong below it: from `low` up to `high`, inclusive.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct ParentSnapshot {
     keys: [u64; KEYS],
     leaves: [u32; CHILDREN],
     count: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Family {
     pub(crate) right: u32,
 }
 
-impl Family {
+impl ParentSnapshot {
     /// Its leaves.
     #[inline]
     pub(crate) fn leaves(&self) -> &[u32] {
@@ -91,25 +91,25 @@ impl Family {
 
 /// All inner nodes of a tree.
 #[derive(Debug)]
-pub(crate) struct Inner {
-    arena: HugeArena<Node>,
+pub(crate) struct InnerNodes {
+    arena: HugeArena<InnerNode>,
     /// The root's number, and above it the number of levels.
     root: AtomicU64,
-    spare: Mutex<Spare>,
+    spare: Mutex<FreeNodes>,
     /// Whether the CPU can compare all keys of a node at once.
     vectors: bool,
 }
 
 #[derive(Debug, Default)]
-struct Spare {
+struct FreeNodes {
     freed: Vec<u32>,
     next: u32,
 }
 
-impl Inner {
+impl InnerNodes {
     /// A tree of one leaf.
-    pub(crate) fn new(leaf: u32) -> Result<Inner, MediaError> {
-        let inner = Inner {
+    pub(crate) fn new(leaf: u32) -> Result<InnerNodes, MediaError> {
+        let inner = InnerNodes {
             arena: HugeArena::new(1, MOST)?,
             root: AtomicU64::new(0),
             spare: Mutex::default(),
@@ -139,12 +139,12 @@ impl Inner {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.nodes() * size_of::<Node>() as u64
+        self.nodes() * size_of::<InnerNode>() as u64
     }
 
     /// The leaf that a key belongs to.
     #[inline]
-    pub(crate) fn find(&self, key: u64) -> Place<'_> {
+    pub(crate) fn find(&self, key: u64) -> LeafLocation<'_> {
         let mut backoff = Backoff::default();
         loop {
             match self.try_find(key) {
@@ -155,13 +155,13 @@ impl Inner {
     }
 
     #[inline(always)]
-    fn try_find(&self, key: u64) -> Option<Place<'_>> {
+    fn try_find(&self, key: u64) -> Option<LeafLocation<'_>> {
         let (_, mut level, mut node, mut version) = self.start()?;
         loop {
             let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
-                return Some(Place {
+                return Some(LeafLocation {
                     node,
                     version,
                     slot: slot as u32,
@@ -181,7 +181,7 @@ impl Inner {
 
     /// The root, its level and its version.
     #[inline(always)]
-    pub(crate) fn start(&self) -> Option<(u32, u32, &Node, u64)> {
+    pub(crate) fn start(&self) -> Option<(u32, u32, &InnerNode, u64)> {
         let root = self.root.load(Ordering::Acquire);
         let node = self.arena.get(root as u32 as usize)?;
         let version = node.read()?;
@@ -197,23 +197,23 @@ impl Inner {
     /// Whether a place is as it was found: what was read of its leaf since, if the leaf's own version agrees, is of a leaf that
     /// the key belongs to.
     #[inline(always)]
-    pub(crate) fn is_current(&self, place: &Place<'_>) -> bool {
+    pub(crate) fn is_current(&self, place: &LeafLocation<'_>) -> bool {
         place.node.validate(place.version)
     }
 
     /// Locks the lowest inner node above a place, if it is current.
-    pub(crate) fn lock<'a>(&self, place: &Place<'a>) -> Option<LockedNode<'a>> {
+    pub(crate) fn lock<'a>(&self, place: &LeafLocation<'a>) -> Option<LockedNode<'a>> {
         place.node.lock(place.version)
     }
 
     /// Which child of a node holds the key.
     #[inline(always)]
-    pub(crate) fn search(&self, node: &Node, key: u64) -> usize {
+    pub(crate) fn search(&self, node: &InnerNode, key: u64) -> usize {
         node.search(key, self.vectors)
     }
 
     #[inline(always)]
-    pub(crate) fn node(&self, index: u32) -> Option<&Node> {
+    pub(crate) fn node(&self, index: u32) -> Option<&InnerNode> {
         self.arena.get(index as usize)
     }
 
@@ -226,11 +226,11 @@ impl Inner {
     /// Asks for all of a node, its keys too.
     #[inline]
     pub(crate) fn prefetch_all(&self, index: u32) {
-        self.arena.prefetch(index as usize, size_of::<Node>());
+        self.arena.prefetch(index as usize, size_of::<InnerNode>());
     }
 
     /// The leaves around a key: those that have the same parent.
-    pub(crate) fn family(&self, key: u64) -> Family {
+    pub(crate) fn family(&self, key: u64) -> ParentSnapshot {
         let mut backoff = Backoff::default();
         loop {
             match self.try_family(key) {
@@ -240,7 +240,7 @@ impl Inner {
         }
     }
 
-    fn try_family(&self, key: u64) -> Option<Family> {
+    fn try_family(&self, key: u64) -> Option<ParentSnapshot> {
         let (mut index, mut level, mut node, mut version) = self.start()?;
         let (mut low, mut high) = (0, u64::MAX);
         let (mut left, mut right) = (index, index);
@@ -250,7 +250,7 @@ impl Inner {
                 let keys = std::array::from_fn(|slot| node.key(slot));
                 let leaves = std::array::from_fn(|slot| node.child(slot));
                 let count = node.count();
-                return node.validate(version).then_some(Family {
+                return node.validate(version).then_some(ParentSnapshot {
                     keys,
                     leaves,
                     count,
@@ -302,9 +302,9 @@ impl Inner {
         }
     }
 
-    /// As [`is_current`](Inner::is_current).
+    /// As [`is_current`](InnerNodes::is_current).
     #[inline]
-    pub(crate) fn is_current_family(&self, family: &Family) -> bool {
+    pub(crate) fn is_current_family(&self, family: &ParentSnapshot) -> bool {
         self.arena
             .get(family.node as usize)
             .is_some_and(|node| node.validate(family.version))
@@ -317,7 +317,7 @@ impl Inner {
     }
 
     /// A node that nobody knows yet.
-    fn alloc(&self) -> Result<(u32, &Node), MediaError> {
+    fn alloc(&self) -> Result<(u32, &InnerNode), MediaError> {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match spare.freed.pop() {
             Some(index) => index,
@@ -329,7 +329,7 @@ impl Inner {
         };
         drop(spare);
         let node = self.arena.get(index as usize).ok_or(MediaError::OutOfMemory {
-            bytes: size_of::<Node>() as u64,
+            bytes: size_of::<InnerNode>() as u64,
             source: std::io::ErrorKind::OutOfMemory.into(),
         })?;
         Ok((index, node))

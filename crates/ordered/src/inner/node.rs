@@ -1,8 +1,8 @@
 //! One inner node: keys, children, and the version by which readers find out that it has changed.
 //!
 //! Child `i` holds keys from `keys[i - 1]` on, up to and without `keys[i]`. What a search needs is in the first lines: of each key a
-//! [`piece`](super::piece) of 15 bits, and the children; the keys themselves are behind, and are read only where two pieces are the same.
-//! Pieces behind the last are [`NONE`](super::piece::NONE), so that all of them can be compared without a look at how many there are. All are
+//! [`piece`](KeyWindow::piece) of 15 bits, and the children; the keys themselves are behind, and are read only where two pieces are the same.
+//! Pieces behind the last are [`NONE`](super::key_window::NONE), so that all of them can be compared without a look at how many there are. All are
 //! atomic, as readers look while a writer changes them; only what a reader has validated is used.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -15,8 +15,8 @@ use crate::mistake::{Mistake, made};
 use crate::sched;
 use crate::version;
 
+use super::key_window::KeyWindow;
 use super::locked::LockedNode;
-use super::piece::Window;
 
 /// Keys of a node: as many as have their pieces in its first two lines.
 pub(crate) const KEYS: usize = BOUNDS;
@@ -27,9 +27,9 @@ pub(crate) const CHILDREN: usize = KEYS + 1;
 /// An inner node of 13 lines, of which a search reads the first two and one of the next four.
 #[derive(Debug, FromZeros)]
 #[repr(C, align(64))]
-pub(crate) struct Node {
+pub(crate) struct InnerNode {
     version: AtomicU64,
-    /// A [`Window`].
+    /// A [`KeyWindow`].
     pub(super) window: AtomicU64,
     pub(super) pieces: [AtomicU16; KEYS],
     pub(super) count: AtomicU32,
@@ -41,17 +41,17 @@ pub(crate) struct Node {
 /// Bytes at the start of a node that a search may need.
 pub(crate) const SEARCHED: usize = 384;
 
-const _: () = assert!(size_of::<Node>() == 832);
-const _: () = assert!(std::mem::offset_of!(Node, keys) == SEARCHED);
+const _: () = assert!(size_of::<InnerNode>() == 832);
+const _: () = assert!(std::mem::offset_of!(InnerNode, keys) == SEARCHED);
 
 /// What a node holds, in private memory: `keys.len() + 1 == children.len()`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Contents {
+pub(crate) struct NodeContents {
     pub(crate) keys: Vec<u64>,
     pub(crate) children: Vec<u32>,
 }
 
-impl Node {
+impl InnerNode {
     /// The version of a node that is about to be read; nothing if it is being changed.
     #[inline(always)]
     pub(crate) fn read(&self) -> Option<u64> {
@@ -97,7 +97,7 @@ impl Node {
     #[inline(always)]
     pub(crate) fn search(&self, key: u64, vectors: bool) -> usize {
         sched::point();
-        let piece = Window::from(self.window.load(Ordering::Relaxed)).piece(key);
+        let piece = KeyWindow::from(self.window.load(Ordering::Relaxed)).piece(key);
         let to = not_greater(&self.pieces, piece, vectors);
         let before = self.pieces.get(to.wrapping_sub(1));
         if before.is_some_and(|before| before.load(Ordering::Relaxed) == piece) {
@@ -130,9 +130,9 @@ impl Node {
     }
 
     /// A copy, to be validated.
-    pub(crate) fn contents(&self) -> Contents {
+    pub(crate) fn contents(&self) -> NodeContents {
         let count = self.count();
-        Contents {
+        NodeContents {
             keys: (0..count).map(|slot| self.key(slot)).collect(),
             children: (0..=count).map(|slot| self.child(slot)).collect(),
         }

@@ -1,7 +1,7 @@
 //! Fewer leaves: a node with few children takes some of a neighbour's, or joins it, so that every lowest node has two at
 //! least as long as there are two leaves. DRAM only; whoever comes in between makes it wait for the next removal.
 
-use super::{CHILDREN, Inner, KEYS, Node};
+use super::{CHILDREN, InnerNode, InnerNodes, KEYS};
 
 /// With so many children, or fewer, a node looks for more.
 const FEW: usize = CHILDREN / 4;
@@ -9,7 +9,7 @@ const FEW: usize = CHILDREN / 4;
 /// How often it is tried again when others come in between.
 const TRIES: usize = 64;
 
-impl Inner {
+impl InnerNodes {
     /// Looks after the nodes on the way to a key, one of whose leaves has been removed.
     pub(crate) fn shrink(&self, key: u64) {
         for _ in 0..TRIES {
@@ -54,7 +54,7 @@ impl Inner {
     }
 
     /// Joins the children `left` and `left + 1` of a node, or divides what they have evenly.
-    fn join(&self, node: &Node, version: u64, left: usize) -> Option<()> {
+    fn join(&self, node: &InnerNode, version: u64, left: usize) -> Option<()> {
         let above = node.lock(version)?;
         let (left_index, right_index) = (node.child(left), node.child(left + 1));
         let locked = self

@@ -8,5 +8,5 @@ mod shift;
 
 pub(crate) use bounds::{BOUNDS, has_vectors, not_greater};
 pub(crate) use fingerprints::{fingerprint, matches, matches_in_line};
-pub(crate) use ranks::{RANKED, Unsorted, Upper, append_sorted, upper};
+pub(crate) use ranks::{RANKED, UnsortedEntries, UpperHalf, append_sorted, upper};
 pub(crate) use shift::shift_up;

@@ -8,16 +8,16 @@ pub(crate) const RANKED: usize = 16;
 
 /// Entries in no order, at most `N` times [`RANKED`].
 #[derive(Debug)]
-pub(crate) struct Unsorted<const N: usize> {
+pub(crate) struct UnsortedEntries<const N: usize> {
     count: usize,
     keys: [[u64; RANKED]; N],
     values: [[u64; RANKED]; N],
 }
 
-impl<const N: usize> Unsorted<N> {
+impl<const N: usize> UnsortedEntries<N> {
     #[inline(always)]
-    pub(crate) fn new() -> Unsorted<N> {
-        Unsorted {
+    pub(crate) fn new() -> UnsortedEntries<N> {
+        UnsortedEntries {
             count: 0,
             keys: [[u64::MAX; RANKED]; N],
             values: [[0; RANKED]; N],
@@ -59,7 +59,7 @@ impl<const N: usize> Unsorted<N> {
 
 /// The keys in the upper half of some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Upper {
+pub(crate) struct UpperHalf {
     /// A bit for each key: whether at least half of all are less.
     pub(crate) bits: u64,
     /// Those of them that are the highest, as many as were asked for.
@@ -69,7 +69,7 @@ pub(crate) struct Upper {
 }
 
 /// Halves the first `count` keys, at least one, which all differ, and finds the `highest` of them, at most half. `vectors` as for
-/// [`append_to`](Unsorted::append_to).
+/// [`append_to`](UnsortedEntries::append_to).
 ///
 /// # Panics
 /// If there are not so many.
@@ -79,7 +79,7 @@ pub(crate) fn upper<const N: usize>(
     count: usize,
     highest: usize,
     vectors: bool,
-) -> Upper {
+) -> UpperHalf {
     const { assert!(N * RANKED <= 64) };
     let all = &keys.as_flattened()[..count];
     let half = count as u64 / 2;
@@ -94,7 +94,7 @@ pub(crate) fn upper<const N: usize>(
     // What is behind the last key counts for nothing.
     let counted = u64::MAX >> (64 - count);
     let [upper, behind, highest] = bits.map(|bits| bits & counted);
-    Upper {
+    UpperHalf {
         bits: upper,
         highest,
         least: all[(upper & !behind).trailing_zeros() as usize % count],
@@ -297,7 +297,7 @@ mod tests {
             };
             let part = part.index(keys.len() / 2 + 1);
             let highest = sorted.get(keys.len() - part).map_or(0, |least| from(*least));
-            let wanted = Upper { bits: from(least), highest, least };
+            let wanted = UpperHalf { bits: from(least), highest, least };
             let mut padded = [[behind; RANKED]; 4];
             padded.as_flattened_mut()[..keys.len()].copy_from_slice(&keys);
             for vectors in [false, has_vectors()] {
@@ -313,7 +313,7 @@ mod tests {
             }
             let mut sorted = distinct(&entries);
             sorted.truncate(64);
-            let mut unsorted = Unsorted::<4>::new();
+            let mut unsorted = UnsortedEntries::<4>::new();
             // Every second one first.
             for (key, value) in sorted.iter().step_by(2).chain(sorted.iter().skip(1).step_by(2)) {
                 unsorted.push(*key, *value);

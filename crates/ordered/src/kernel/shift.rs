@@ -7,14 +7,14 @@
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A number that readers may look at while it is replaced.
-pub(crate) trait Cell {
+pub(crate) trait AtomicInt {
     /// Makes it the same as another one.
     fn copy(&self, other: &Self);
 }
 
 macro_rules! cells {
     ($($cell:ty),*) => {$(
-        impl Cell for $cell {
+        impl AtomicInt for $cell {
             #[inline(always)]
             fn copy(&self, other: &Self) {
                 self.store(other.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -31,7 +31,7 @@ cells!(AtomicU16, AtomicU32, AtomicU64);
 /// # Panics
 /// If there is no cell at `to`.
 #[inline(always)]
-pub(crate) fn shift_up<T: Cell>(cells: &[T], from: usize, to: usize, vectors: bool) {
+pub(crate) fn shift_up<T: AtomicInt>(cells: &[T], from: usize, to: usize, vectors: bool) {
     let Some(count) = to.checked_sub(from) else { return };
     let cells = &cells[from..=to];
     let left = if vectors { imp::shift_up(cells) } else { count };
@@ -45,11 +45,11 @@ pub(crate) fn shift_up<T: Cell>(cells: &[T], from: usize, to: usize, vectors: bo
 mod imp {
     use std::arch::asm;
 
-    use super::Cell;
+    use super::AtomicInt;
 
     /// Moves all cells but the last one up, or, from the highest ones down, as many as fill vectors; returns how many are left to move.
     #[inline(always)]
-    pub(super) fn shift_up<T: Cell>(cells: &[T]) -> usize {
+    pub(super) fn shift_up<T: AtomicInt>(cells: &[T]) -> usize {
         let left: usize;
         // SAFETY: the caller has found AVX2. Loads bytes of the cells but the last, and stores them behind where they were by the size of one: both
         // within `cells`, which are borrowed and may be changed while they are. Clobbers what is named.
@@ -92,7 +92,7 @@ mod tests {
     use super::super::has_vectors;
     use super::*;
 
-    fn check<T: Cell, U: Copy + PartialEq + std::fmt::Debug>(
+    fn check<T: AtomicInt, U: Copy + PartialEq + std::fmt::Debug>(
         numbers: &[U],
         from: usize,
         to: usize,

@@ -5,18 +5,18 @@
 //! (3) one store to the first header, which makes its entries and the link live.
 
 use crate::TreeError;
-use crate::hybrid::Store;
-use crate::latch::Latch;
+use crate::hybrid::StoreWords;
+use crate::write_gate::WriteGate;
 
 use super::layout::LINES;
-use super::leaf::Leaf;
+use super::leaf::LbLeafRef;
 use super::mistake::{Mistake, made};
 
 /// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
-pub(super) fn take_over<W: Store, const B: usize>(
-    latch: &Latch,
-    left: Leaf<W, B>,
-    right: Leaf<W, B>,
+pub(super) fn take_over<W: StoreWords, const B: usize>(
+    write_gate: &WriteGate,
+    left: LbLeafRef<W, B>,
+    right: LbLeafRef<W, B>,
 ) -> Result<(), TreeError> {
     let (own, others) = (left.headers(), right.headers());
     right.each(&others, |entry| {
@@ -37,7 +37,7 @@ pub(super) fn take_over<W: Store, const B: usize>(
         }
     }
     let mut result = match waits {
-        true => latch.keep(left.0.fence()),
+        true => write_gate.keep(left.0.fence()),
         false => Ok(()),
     };
     if several {
@@ -46,10 +46,10 @@ pub(super) fn take_over<W: Store, const B: usize>(
             left.store_header(block, own[block].replaced_by(others[block]));
             left.flush_line(block, 0);
         }
-        result = result.and(latch.keep(left.0.fence()));
+        result = result.and(write_gate.keep(left.0.fence()));
     }
     // Entries of this line need no flush of their own.
     left.store_header(0, own[0].replaced_by(others[0]).flipped());
     left.flush_line(0, 0);
-    result.and(latch.keep(left.0.fence()))
+    result.and(write_gate.keep(left.0.fence()))
 }

@@ -1,10 +1,10 @@
 //! Writing a leaf that nobody knows yet.
 
-use crate::hybrid::Store;
+use crate::hybrid::StoreWords;
 use crate::kernel::fingerprint;
 
-use super::layout::{Header, LINES, SLOTS};
-use super::leaf::Leaf;
+use super::layout::{LINES, LbHeader, SLOTS};
+use super::leaf::LbLeafRef;
 use super::mistake::{Mistake, made};
 use super::put::home;
 
@@ -17,14 +17,14 @@ const COMPACT: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 0, 1, 2, 7, 8, 9, 10];
 /// The order in one that is filled: the header's line last, as entries to come cost least there.
 const FULL: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2];
 
-impl<W: Store, const B: usize> Leaf<W, B> {
+impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
     /// Stores and flushes a whole leaf, all but lines in which nothing is; at most all its slots.
     pub(crate) fn write_new(
         self,
         entries: impl Iterator<Item = (u64, u64)>,
         next: u64,
         filled: bool,
-    ) -> [Header; B] {
+    ) -> [LbHeader; B] {
         let order = if filled { &FULL } else { &COMPACT };
         let forgets = made(if filled {
             Mistake::LoadUnflushed
@@ -48,9 +48,9 @@ impl<W: Store, const B: usize> Leaf<W, B> {
         }
         self.store_link(0, next);
         self.store_link(1, 0);
-        let mut headers = [Header::default(); B];
+        let mut headers = [LbHeader::default(); B];
         for (block, header) in headers.iter_mut().enumerate() {
-            *header = Header::of(used[block], &fingerprints[block]);
+            *header = LbHeader::of(used[block], &fingerprints[block]);
             self.store_header(block, *header);
             for (line, slots) in LINES.iter().enumerate() {
                 let links = (block, line) == (0, 3);

@@ -60,19 +60,19 @@ pub(crate) fn line_of(slot: usize) -> usize {
 /// The 16 bytes at the start of a block: entries in use, the lock bit, which is ignored, `alt`, and a fingerprint for each
 /// entry in bytes 2 to 15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Header {
+pub(crate) struct LbHeader {
     pub(crate) low: u64,
     pub(crate) high: u64,
 }
 
-impl Header {
+impl LbHeader {
     /// With these entries in use.
     #[inline(always)]
-    pub(crate) fn of(used: u32, fingerprints: &[u8; SLOTS]) -> Header {
+    pub(crate) fn of(used: u32, fingerprints: &[u8; SLOTS]) -> LbHeader {
         let mut bytes = [[0; 8]; 2];
         bytes.as_flattened_mut()[2..].copy_from_slice(fingerprints);
         let [low, high] = bytes.map(u64::from_le_bytes);
-        Header {
+        LbHeader {
             low: low | u64::from(used),
             high,
         }
@@ -108,8 +108,8 @@ impl Header {
     }
 
     /// With the other link live.
-    pub(crate) fn flipped(self) -> Header {
-        Header {
+    pub(crate) fn flipped(self) -> LbHeader {
+        LbHeader {
             low: self.low ^ ALT,
             ..self
         }
@@ -117,8 +117,8 @@ impl Header {
 
     /// Without some entries.
     #[inline(always)]
-    pub(crate) fn without(self, slots: u32) -> Header {
-        Header {
+    pub(crate) fn without(self, slots: u32) -> LbHeader {
+        LbHeader {
             low: self.low & !u64::from(slots & ALL),
             ..self
         }
@@ -126,7 +126,7 @@ impl Header {
 
     /// With one more entry in use.
     #[inline(always)]
-    pub(crate) fn with(self, slot: usize, fingerprint: u8) -> Header {
+    pub(crate) fn with(self, slot: usize, fingerprint: u8) -> LbHeader {
         let (mut low, mut high) = (self.low | 1 << slot, self.high);
         let (word, byte) = if slot < 6 {
             (&mut low, slot + 2)
@@ -134,12 +134,12 @@ impl Header {
             (&mut high, slot - 6)
         };
         *word = *word & !(0xFF << (byte * 8)) | u64::from(fingerprint) << (byte * 8);
-        Header { low, high }
+        LbHeader { low, high }
     }
 
     /// With the used entries and fingerprints of another, and its own link.
-    pub(crate) fn replaced_by(self, other: Header) -> Header {
-        Header {
+    pub(crate) fn replaced_by(self, other: LbHeader) -> LbHeader {
+        LbHeader {
             low: other.low & !(ALT | LOCK) | self.low & ALT,
             high: other.high,
         }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_header_keeps_its_parts_apart() {
-        let mut header = Header::default().flipped();
+        let mut header = LbHeader::default().flipped();
         for slot in 0..SLOTS {
             header = header.with(slot, 0xA0 + slot as u8);
         }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((half.used(), half.matches(0xA1)), (ALL & !0b1111, 0));
         assert_eq!(half.flipped().alt(), 0);
         assert_eq!(half.with(2, 7).matches(7), 1 << 2);
-        let other = Header {
+        let other = LbHeader {
             low: half.low | LOCK,
             ..half
         }

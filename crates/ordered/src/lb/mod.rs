@@ -21,5 +21,5 @@ mod split;
 mod tree;
 
 #[cfg(test)]
-pub(crate) use leaves::LbLeaves;
+pub(crate) use leaves::LbLeafFormat;
 pub use tree::{LbOptions, LbTree};

@@ -5,26 +5,35 @@
 
 use halocline_media::MediaError;
 
-use crate::hybrid::{Put, Store};
+use crate::hybrid::{InsertOutcome, StoreWords};
 use crate::kernel::fingerprint;
 
-use super::layout::{Header, LINES, SLOTS, line_of};
-use super::leaf::{Leaf, Slot};
+use super::layout::{LINES, LbHeader, SLOTS, line_of};
+use super::leaf::{BlockSlot, LbLeafRef};
 use super::mistake::{Mistake, made};
 
-impl<W: Store, const B: usize> Leaf<W, B> {
-    /// Adds an entry, if there is none with this key, as [`put`](Leaf::put) does.
+impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
+    /// Adds an entry, if there is none with this key, as [`put`](LbLeafRef::put) does.
     ///
     /// # Errors
-    /// As [`put`](Leaf::put).
+    /// As [`put`](LbLeafRef::put).
     #[inline(always)]
-    pub(crate) fn put_new(self, key: u64, value: u64, moving: bool) -> Result<Put<Slot>, Box<MediaError>> {
+    pub(crate) fn put_new(
+        self,
+        key: u64,
+        value: u64,
+        moving: bool,
+    ) -> Result<InsertOutcome<BlockSlot>, Box<MediaError>> {
         let headers = self.headers();
         if let Some(slot) = self.find(&headers, key) {
-            return Ok(Put::There(slot));
+            return Ok(InsertOutcome::Exists(slot));
         }
         let added = self.put(&headers, key, value, moving)?;
-        Ok(if added { Put::Added } else { Put::Full })
+        Ok(if added {
+            InsertOutcome::Added
+        } else {
+            InsertOutcome::Full
+        })
     }
 
     /// Adds an entry where there is room; false if there is none. An entry whose slot is in the header's own line costs one
@@ -36,7 +45,7 @@ impl<W: Store, const B: usize> Leaf<W, B> {
     #[inline(always)]
     pub(crate) fn put(
         self,
-        headers: &[Header; B],
+        headers: &[LbHeader; B],
         key: u64,
         value: u64,
         moving: bool,
@@ -105,7 +114,7 @@ pub(crate) fn home<const B: usize>(key: u64) -> usize {
 /// The block and line for an entry: in its home, or else in the block with most room; there the header's line, or else the one with
 /// most room; nothing if there is none.
 #[inline(always)]
-fn best_line<const B: usize>(headers: &[Header; B], home: usize) -> Option<(usize, usize)> {
+fn best_line<const B: usize>(headers: &[LbHeader; B], home: usize) -> Option<(usize, usize)> {
     let mut block = home;
     if B > 1 && headers[home].free() == 0 {
         block = (0..B).max_by_key(|block| headers[*block].free().count_ones())?;
@@ -128,7 +137,7 @@ fn bits_of_four(bits: u32) -> u64 {
 }
 
 /// The block and line of any free slot, drawn by the key: an insert that knows nothing of lines.
-fn any_line<const B: usize>(headers: &[Header; B], key: u64) -> Option<(usize, usize)> {
+fn any_line<const B: usize>(headers: &[LbHeader; B], key: u64) -> Option<(usize, usize)> {
     let free: u32 = headers.iter().map(|header| header.free().count_ones()).sum();
     let drawn = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % u64::from(free.max(1));
     let slots = (0..B).flat_map(|block| (0..SLOTS).map(move |slot| (block, slot)));

@@ -4,11 +4,11 @@ use halocline_pool::Pool;
 
 use crate::TreeError;
 use crate::facade::is_index;
-use crate::hybrid::Hybrid;
-use crate::kind::{CHUNK, Stored};
-use crate::opening::Opening;
+use crate::hybrid::HybridTree;
+use crate::open_mode::OpenMode;
+use crate::stored::{DEFAULT_CHUNK, StoredTree};
 
-use super::leaves::LbLeaves;
+use super::leaves::LbLeafFormat;
 
 /// How an [`LbTree`] works; nothing of it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Default for LbOptions {
     fn default() -> LbOptions {
         LbOptions {
             moving: true,
-            chunk: CHUNK,
+            chunk: DEFAULT_CHUNK,
         }
     }
 }
@@ -34,7 +34,7 @@ impl Default for LbOptions {
 /// Costs of one operation on a leaf of one block: an insert writes one or two lines and waits for as many fences, about 1.6 and
 /// 1.3 on average with splits; an update or a removal one of each.
 #[derive(Debug)]
-pub struct LbTree<const B: usize = 1>(pub(crate) Hybrid<LbLeaves<B>>);
+pub struct LbTree<const B: usize = 1>(pub(crate) HybridTree<LbLeafFormat<B>>);
 
 impl<const B: usize> LbTree<B> {
     /// Creates an empty tree as an object of this name.
@@ -42,7 +42,7 @@ impl<const B: usize> LbTree<B> {
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::create_slab`].
     pub fn create(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        Hybrid::create(pool, name, options.chunk, LbLeaves::new(options)).map(LbTree)
+        HybridTree::create(pool, name, options.chunk, LbLeafFormat::new(options)).map(LbTree)
     }
 
     /// Opens a tree: walks along its leaves, finishes what a crash has left half done, and builds the inner nodes, on all
@@ -51,7 +51,7 @@ impl<const B: usize> LbTree<B> {
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged.
     pub fn open(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        Hybrid::open(pool, name, Opening::Write, LbLeaves::new(options)).map(LbTree)
+        HybridTree::open(pool, name, OpenMode::Write, LbLeafFormat::new(options)).map(LbTree)
     }
 
     /// As [`open`](LbTree::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
@@ -59,7 +59,7 @@ impl<const B: usize> LbTree<B> {
     /// # Errors
     /// As [`open`](LbTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
     pub fn open_read_only(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        Hybrid::open(pool, name, Opening::Read, LbLeaves::new(options)).map(LbTree)
+        HybridTree::open(pool, name, OpenMode::Read, LbLeafFormat::new(options)).map(LbTree)
     }
 
     /// As [`open`](LbTree::open), also if the machine went down before all was synced
@@ -69,7 +69,7 @@ impl<const B: usize> LbTree<B> {
     /// # Errors
     /// As [`open`](LbTree::open).
     pub fn open_unsynced(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        Hybrid::open(pool, name, Opening::Accept, LbLeaves::new(options)).map(LbTree)
+        HybridTree::open(pool, name, OpenMode::Accept, LbLeafFormat::new(options)).map(LbTree)
     }
 
     /// The object's name.
@@ -88,8 +88,8 @@ impl<const B: usize> LbTree<B> {
 
 is_index!([const B: usize] LbTree<B>);
 
-impl<const B: usize> Stored for LbTree<B> {
-    const OWNER: [u8; 8] = LbLeaves::<B>::TAG;
+impl<const B: usize> StoredTree for LbTree<B> {
+    const OWNER: [u8; 8] = LbLeafFormat::<B>::TAG;
 
     fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError> {
         let options = LbOptions {
@@ -99,7 +99,7 @@ impl<const B: usize> Stored for LbTree<B> {
         Self::create(pool, name, options)
     }
 
-    fn open_stored(pool: &Pool, name: &str, opening: Opening) -> Result<Self, TreeError> {
-        Hybrid::open(pool, name, opening, LbLeaves::new(LbOptions::default())).map(LbTree)
+    fn open_stored(pool: &Pool, name: &str, open_mode: OpenMode) -> Result<Self, TreeError> {
+        HybridTree::open(pool, name, open_mode, LbLeafFormat::new(LbOptions::default())).map(LbTree)
     }
 }

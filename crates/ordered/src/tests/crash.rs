@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer};
-use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::{Pool, PoolError};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
 use super::images;
-use super::workload::{Contents, Do, Kind, contents, explore, survives};
+use super::workload::{Do, Kind, TreeContents, contents, explore, survives};
 use crate::TreeError;
 
 /// Images at one crash point up to which all are tried.
@@ -44,7 +44,7 @@ pub(crate) fn creation<K: Kind>() {
             }
             Err(error) => return Err(error.to_string()),
         };
-        match contents(&tree)? == Contents::new() {
+        match contents(&tree)? == TreeContents::new() {
             true => Ok(()),
             false => Err("a new tree has entries".to_owned()),
         }

@@ -1,15 +1,15 @@
-//! FAST&FAIR: its rules broken on purpose. What it has in common with other trees on the slow tier is in `whole`.
+//! FAST&FAIR: its rules broken on purpose. What it has in common with other trees on the slow tier is in `persistent`.
 
 use super::crash::inserts;
 use super::mistakes::noticed;
-use super::whole::is_whole;
+use super::persistent::is_persistent;
 use super::workload::{Do, Needless};
 use crate::FastFair;
 use crate::fair::mistake::Mistake;
-use crate::fair::{Fair, key_offset};
+use crate::fair::{FairFormat, key_offset};
 
-is_whole! {
-    FastFairKind: FastFair of Fair,
+is_persistent! {
+    FastFairKind: FastFair of FairFormat,
     leaf: 30,
     needless: Needless {
         // A removal counts from its first store on: if it ends in another line, what is left is a copy, and who visits the node

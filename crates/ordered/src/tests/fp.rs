@@ -6,12 +6,12 @@ use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::inserts;
-use super::hybrid::Inside;
+use super::hybrid::HybridKind;
 use super::mistakes::noticed;
 use super::workload::{Do, Kind, Needless};
 use crate::fp::mistake::Mistake;
-use crate::fp::{FpLeaves, LOGS_AT};
-use crate::hybrid::Hybrid;
+use crate::fp::{FpLeafFormat, LOGS_AT};
+use crate::hybrid::HybridTree;
 use crate::hybrid::mistake::Mistake as Shared;
 use crate::{FpOptions, FpTree, TreeError};
 
@@ -45,10 +45,10 @@ impl Kind for Fp {
     }
 }
 
-impl Inside for Fp {
-    type Leaves = FpLeaves;
+impl HybridKind for Fp {
+    type Leaves = FpLeafFormat;
 
-    fn hybrid(tree: &FpTree) -> &Hybrid<FpLeaves> {
+    fn hybrid(tree: &FpTree) -> &HybridTree<FpLeafFormat> {
         &tree.0
     }
 }

@@ -6,12 +6,12 @@ use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::{LIMIT, all_needed_but, inserts};
-use super::hybrid::Inside;
+use super::hybrid::HybridKind;
 use super::mistakes::noticed;
 use super::workload::{Do, Kind, Needless, contents, run, survives};
-use crate::hybrid::Hybrid;
+use crate::hybrid::HybridTree;
 use crate::hybrid::mistake::Mistake as Shared;
-use crate::lb::LbLeaves;
+use crate::lb::LbLeafFormat;
 use crate::lb::mistake::{self, Mistake};
 use crate::{LbOptions, LbTree, TreeError};
 
@@ -55,10 +55,10 @@ impl<const B: usize, const MOVING: bool> Kind for Lb<B, MOVING> {
     }
 }
 
-impl<const B: usize, const MOVING: bool> Inside for Lb<B, MOVING> {
-    type Leaves = LbLeaves<B>;
+impl<const B: usize, const MOVING: bool> HybridKind for Lb<B, MOVING> {
+    type Leaves = LbLeafFormat<B>;
 
-    fn hybrid(tree: &LbTree<B>) -> &Hybrid<LbLeaves<B>> {
+    fn hybrid(tree: &LbTree<B>) -> &HybridTree<LbLeafFormat<B>> {
         &tree.0
     }
 }

@@ -15,8 +15,8 @@ mod images;
 mod lb;
 mod mistakes;
 pub(crate) mod models;
+mod persistent;
 mod wb;
-mod whole;
 mod workload;
 
 /// Hands the names of all crash scenarios on to a macro.
@@ -104,24 +104,24 @@ hybrid_tests! {
     hybrid_fp: fp::Fp;
 }
 
-macro_rules! whole_tests {
+macro_rules! persistent_tests {
     ($($tree:ident: $kind:ty;)+) => {$(
         mod $tree {
             use super::*;
 
-            tree_tests!(@ $kind: whole, changes_of_inner_nodes);
-            tree_tests!(@ $kind: whole, damaged_leaves_are_named_and_refused);
-            tree_tests!(@ $kind: whole, damaged_inner_nodes_are_named_and_refused);
-            tree_tests!(@ $kind: whole, broken_links_are_named_and_refused);
-            tree_tests!(@ $kind: whole, leaves_with_wrong_heads_end_in_errors);
-            tree_tests!(@ $kind: whole, a_damaged_root_is_named);
-            tree_tests!(@ $kind: whole, a_count_among_writers);
-            tree_tests!(@ $kind: whole, opening_writes_nothing);
+            tree_tests!(@ $kind: persistent, changes_of_inner_nodes);
+            tree_tests!(@ $kind: persistent, damaged_leaves_are_named_and_refused);
+            tree_tests!(@ $kind: persistent, damaged_inner_nodes_are_named_and_refused);
+            tree_tests!(@ $kind: persistent, broken_links_are_named_and_refused);
+            tree_tests!(@ $kind: persistent, leaves_with_wrong_heads_end_in_errors);
+            tree_tests!(@ $kind: persistent, a_damaged_root_is_named);
+            tree_tests!(@ $kind: persistent, a_count_among_writers);
+            tree_tests!(@ $kind: persistent, opening_writes_nothing);
         }
     )+};
 }
 
-whole_tests! {
-    whole_fast_fair: fair::FastFairKind;
-    whole_wb: wb::WbKind;
+persistent_tests! {
+    persistent_fast_fair: fair::FastFairKind;
+    persistent_wb: wb::WbKind;
 }

@@ -19,7 +19,7 @@ use shuttle::{Config, FailurePersistence, Runner};
 
 use super::failures::Limited;
 use super::mistakes::Rule;
-use super::workload::{Contents, Do, Kind, run, states};
+use super::workload::{Do, Kind, TreeContents, run, states};
 use crate::mistake::Mistake;
 use crate::{OrderedIndex, Range};
 use history::{Event, linearizable};
@@ -109,7 +109,7 @@ impl Model {
         let mut tree = K::create(&pool);
         run(&mut tree, &self.setup, |_| (), |_| ());
         let before = states(&self.setup).pop().unwrap_or_default();
-        let stay: Contents = before
+        let stay: TreeContents = before
             .iter()
             .filter(|(key, _)| !self.threads.iter().flatten().any(|op| op.key() == Some(**key)))
             .map(|(key, value)| (*key, *value))
@@ -151,7 +151,13 @@ impl Model {
     }
 }
 
-fn perform(tree: &impl OrderedIndex, op: Op, stay: &Contents, clock: &AtomicU64, events: &Mutex<Vec<Event>>) {
+fn perform(
+    tree: &impl OrderedIndex,
+    op: Op,
+    stay: &TreeContents,
+    clock: &AtomicU64,
+    events: &Mutex<Vec<Event>>,
+) {
     let now = || clock.fetch_add(1, Ordering::SeqCst);
     let Some(key) = op.key() else {
         let up: Vec<(u64, u64)> = Range::new(tree, ..).map(Result::unwrap).collect();

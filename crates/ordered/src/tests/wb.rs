@@ -1,4 +1,4 @@
-//! The wB+-Tree: its rules broken on purpose. What it has in common with other trees on the slow tier is in `whole`.
+//! The wB+-Tree: its rules broken on purpose. What it has in common with other trees on the slow tier is in `persistent`.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use halocline_pool::Pool;
 
 use super::crash::inserts;
 use super::mistakes::noticed;
-use super::whole::is_whole;
+use super::persistent::is_persistent;
 use super::workload::{Do, Kind, Needless, run};
 use crate::wb::mistake::Mistake;
-use crate::wb::{Wb, key_offset};
+use crate::wb::{WbFormat, key_offset};
 use crate::{TreeError, WbTree};
 
-is_whole! {
-    WbKind: WbTree of Wb,
+is_persistent! {
+    WbKind: WbTree of WbFormat,
     leaf: 28,
     // A new node's pairs and copies are durable with the next fence; a log that is cleared late says what is there already.
     needless: Needless {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
-use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::images;
 use crate::seal::mistake::{self, Mistake};
 use crate::{OrderedIndex, Range, TreeError};
 
-pub(crate) type Contents = BTreeMap<u64, u64>;
+pub(crate) type TreeContents = BTreeMap<u64, u64>;
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +64,8 @@ impl Needless {
 }
 
 /// What is there after each operation, nothing first.
-pub(crate) fn states(operations: &[Do]) -> Vec<Contents> {
-    let mut states = vec![Contents::new()];
+pub(crate) fn states(operations: &[Do]) -> Vec<TreeContents> {
+    let mut states = vec![TreeContents::new()];
     for operation in operations {
         let mut next = states.last().cloned().unwrap_or_default();
         match *operation {
@@ -96,7 +96,7 @@ pub(crate) fn run(tree: &mut impl OrderedIndex, operations: &[Do], begun: impl F
 }
 
 /// All entries of a tree that is intact and leaks no node.
-pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<Contents, String> {
+pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<TreeContents, String> {
     let report = tree.check().map_err(|error| error.to_string())?;
     if let Some(problem) = report.problems.first() {
         return Err(problem.to_string());
@@ -114,7 +114,7 @@ pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<Contents, String> {
         }
     }
     let count = entries.len();
-    let contents: Contents = entries.into_iter().collect();
+    let contents: TreeContents = entries.into_iter().collect();
     match contents.len() == count && count as u64 == report.entries {
         true => Ok(contents),
         false => Err(format!("{count} entries, {} keys, {report:?}", contents.len())),
@@ -126,7 +126,7 @@ pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<Contents, String> {
 pub(crate) fn check<K: Kind>(
     medium: Arc<Tracked>,
     crash: &Crash<'_>,
-    states: &[Contents],
+    states: &[TreeContents],
     done: usize,
 ) -> Result<(), String> {
     let first = done + crash.acknowledged.len();
@@ -135,7 +135,7 @@ pub(crate) fn check<K: Kind>(
     let tree = K::open(&pool).map_err(|error| error.to_string())?;
     let mut found = contents(&tree)?;
     if found != states[first] && found != states[last] {
-        let only = |a: &Contents, b: &Contents| -> Vec<(u64, u64)> {
+        let only = |a: &TreeContents, b: &TreeContents| -> Vec<(u64, u64)> {
             let other = a.iter().filter(|(key, value)| b.get(key) != Some(value));
             other.map(|(key, value)| (*key, *value)).collect()
         };

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 
 use zerocopy::little_endian::U64;
 
-use crate::whole::{NODE, Node, NodeHead, Out};
+use crate::persistent::{NODE, NodeHead, NodeRef, NodeWriter};
 
 /// Entries of a node.
 pub(super) const ENTRIES: usize = 28;
@@ -78,18 +78,23 @@ pub(super) fn pair_offset(pair: usize) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn key_at(node: Node<'_>, entry: usize) -> u64 {
+pub(super) fn key_at(node: NodeRef<'_>, entry: usize) -> u64 {
     node.load(entry_offset(entry))
 }
 
 #[inline(always)]
-pub(super) fn value_at(node: Node<'_>, entry: usize) -> u64 {
+pub(super) fn value_at(node: NodeRef<'_>, entry: usize) -> u64 {
     node.load(entry_offset(entry) + 8)
 }
 
 /// Stores and flushes an entry.
 #[inline(always)]
-pub(super) fn write_entry(out: &mut Out<'_>, node: Node<'_>, entry: usize, (key, value): (u64, u64)) {
+pub(super) fn write_entry(
+    out: &mut NodeWriter<'_>,
+    node: NodeRef<'_>,
+    entry: usize,
+    (key, value): (u64, u64),
+) {
     let at = node.offset + entry_offset(entry);
     out.store(at, key);
     out.store(at + 8, value);

@@ -8,21 +8,21 @@
 //! - *Redo log*: what changes several nodes, a split or a join, is a list of words to store, in one of a few logs in the slab's root. A log that
 //!   counts is applied, and durably cleared before anyone else changes these nodes; opening applies those it finds.
 //!
-//! Locks, versions, empty nodes and opening are those of all trees on the slow tier ([`crate::whole`]).
+//! Locks, versions, empty nodes and opening are those of all trees on the slow tier ([`crate::persistent`]).
 
 mod layout;
-mod log;
 pub(crate) mod mistake;
+mod multi_node;
 mod nodes;
-mod several;
-mod slots;
+mod redo_log;
+mod slot_array;
 
 #[cfg(test)]
 pub(crate) use layout::entry_offset as key_offset;
-pub(crate) use nodes::Wb;
+pub(crate) use nodes::WbFormat;
 
-crate::whole::stored_tree! {
+crate::persistent::stored_tree! {
     /// A wB+-Tree, with nodes of 512 bytes. An insert flushes two lines and waits for two fences, a removal or an
     /// update one of each. Reads are `O(log n)`; opening reads the inner nodes only.
-    WbTree, Wb
+    WbTree, WbFormat
 }

@@ -11,18 +11,18 @@ use halocline_media::{LINE, MediaError};
 use halocline_pool::Slab;
 
 use crate::TreeError;
-use crate::hybrid::At;
+use crate::hybrid::LeafRef;
 use crate::locks::Backoff;
-use crate::opening::may_finish;
+use crate::open_mode::may_finish;
 
 use super::layout::{LOG, LOG_BITMAP, LOG_RIGHT, LOGS, LOGS_AT};
-use super::leaf::Leaf;
+use super::leaf::FpLeafRef;
 use super::mistake::{Mistake, made};
 
 /// What is done with a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Change {
+pub(crate) enum LeafChange {
     /// Entries have been copied to a new leaf on its right.
     Split = 1,
     /// The leaf, which is empty, gets the entries of the one on its right, which goes.
@@ -34,7 +34,7 @@ const CHANGE: u64 = 0xFF;
 
 /// Which logs are in use.
 #[derive(Debug, Default)]
-pub(crate) struct Logs {
+pub(crate) struct MicroLogs {
     /// A bit each.
     used: AtomicU32,
     /// How often one was looked for: they are taken in turns, so that threads do not look at the same one.
@@ -42,37 +42,37 @@ pub(crate) struct Logs {
 }
 
 /// A log that is in use; given back when dropped.
-pub(crate) struct Log<'a> {
-    logs: &'a Logs,
+pub(crate) struct MicroLogGuard<'a> {
+    logs: &'a MicroLogs,
     slab: &'a Slab,
     index: u32,
 }
 
-impl Logs {
+impl MicroLogs {
     /// A log that nobody uses. Whoever has one waits for nobody, so there will be one soon.
-    pub(crate) fn take<'a>(&'a self, slab: &'a Slab) -> Log<'a> {
+    pub(crate) fn take<'a>(&'a self, slab: &'a Slab) -> MicroLogGuard<'a> {
         const { assert!(LOGS == u32::BITS) };
         let mut backoff = Backoff::default();
         loop {
             let index = self.turn.fetch_add(1, Ordering::Relaxed) % LOGS;
             if self.used.fetch_or(1 << index, Ordering::Acquire) >> index & 1 == 0 {
                 let logs = self;
-                return Log { logs, slab, index };
+                return MicroLogGuard { logs, slab, index };
             }
             backoff.wait();
         }
     }
 }
 
-impl Drop for Log<'_> {
+impl Drop for MicroLogGuard<'_> {
     fn drop(&mut self) {
         self.logs.used.fetch_and(!(1 << self.index), Ordering::Release);
     }
 }
 
-impl Log<'_> {
+impl MicroLogGuard<'_> {
     /// Stores and flushes what is going to be done; the fence is the caller's.
-    pub(crate) fn begin(&self, change: Change, leaf: Leaf<'_>, right: u64) {
+    pub(crate) fn begin(&self, change: LeafChange, leaf: FpLeafRef<'_>, right: u64) {
         let (medium, at) = (self.slab.medium(), place(self.slab, self.index));
         if made(Mistake::LogLeafFirst) {
             medium.store_u64(at, leaf.0.offset | change as u64);
@@ -115,8 +115,8 @@ pub(crate) fn replay(slab: &Slab) -> Result<(), TreeError> {
         }
         let (leaf, right) = (word & !CHANGE, medium.load_u64(at + LOG_RIGHT));
         let change = match word & CHANGE {
-            1 => Some(Change::Split),
-            2 => Some(Change::TakeOver),
+            1 => Some(LeafChange::Split),
+            2 => Some(LeafChange::TakeOver),
             _ => None,
         };
         let damaged = |reason: &str| TreeError::Damaged {
@@ -131,7 +131,7 @@ pub(crate) fn replay(slab: &Slab) -> Result<(), TreeError> {
             return Err(damaged("it is a log in use, in a tree that was closed"));
         }
         may_finish(slab)?;
-        let node = |offset| Leaf(At { medium, offset });
+        let node = |offset| FpLeafRef(LeafRef { medium, offset });
         redo(change, node(leaf), node(right), medium.load_u64(at + LOG_BITMAP))?;
         medium.store_u64(at, 0);
         medium.persist(at, 8)?;
@@ -140,10 +140,15 @@ pub(crate) fn replay(slab: &Slab) -> Result<(), TreeError> {
 }
 
 /// Stores the bitmap and the link of a leaf that are to be, if either has been changed.
-fn redo(change: Change, leaf: Leaf<'_>, right: Leaf<'_>, before: u64) -> Result<(), MediaError> {
+fn redo(
+    change: LeafChange,
+    leaf: FpLeafRef<'_>,
+    right: FpLeafRef<'_>,
+    before: u64,
+) -> Result<(), MediaError> {
     let (head, next) = (leaf.head(), leaf.next());
     match change {
-        Change::Split if head.used() != before || next == right.0.offset => {
+        LeafChange::Split if head.used() != before || next == right.0.offset => {
             let least = right.entries(&right.head()).map(|entry| entry.key).min();
             let moved = leaf
                 .entries(&head)
@@ -153,7 +158,7 @@ fn redo(change: Change, leaf: Leaf<'_>, right: Leaf<'_>, before: u64) -> Result<
             leaf.flush_head();
             leaf.set_next(right.0.offset);
         }
-        Change::TakeOver if head.used() != before || next != right.0.offset => {
+        LeafChange::TakeOver if head.used() != before || next != right.0.offset => {
             leaf.store_head(&right.head());
             leaf.flush_head();
             leaf.set_next(right.next());

@@ -1,26 +1,26 @@
 //! Slot arrays, in private memory.
 
-use crate::whole::{Node, Out};
+use crate::persistent::{NodeRef, NodeWriter};
 
 use super::layout::{ENTRIES, WORDS, slots_offset};
 
 /// Numbers of entries in the order of their keys; behind the last one anything.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slots([u8; WORDS * 8]);
+pub(super) struct SlotArray([u8; WORDS * 8]);
 
-impl Slots {
+impl SlotArray {
     /// Entries in the order of their numbers.
-    pub(super) fn in_order() -> Slots {
-        Slots(std::array::from_fn(|rank| rank as u8))
+    pub(super) fn in_order() -> SlotArray {
+        SlotArray(std::array::from_fn(|rank| rank as u8))
     }
 
     #[inline(always)]
-    pub(super) fn of(node: Node<'_>) -> Slots {
+    pub(super) fn of(node: NodeRef<'_>) -> SlotArray {
         let mut slots = [0; WORDS * 8];
         for (word, bytes) in slots.chunks_exact_mut(8).enumerate() {
             bytes.copy_from_slice(&node.load(slots_offset(word)).to_le_bytes());
         }
-        Slots(slots)
+        SlotArray(slots)
     }
 
     /// The entry of a rank; some entry if what was read is being changed.
@@ -56,7 +56,7 @@ impl Slots {
     }
 
     /// Stores it; it is in the line of the node's head.
-    pub(super) fn store(&self, out: &mut Out<'_>, node: Node<'_>) {
+    pub(super) fn store(&self, out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
         for (word, value) in self.words().into_iter().enumerate() {
             out.store(node.offset + slots_offset(word), value);
         }

@@ -8,24 +8,24 @@ use halocline_pool::{Pool, PoolError};
 
 use super::crash::{all_needed_but, inserts};
 use super::workload::{Do, Kind, contents, run};
-use crate::whole::{Format, Node, NodeHead, Whole};
+use crate::persistent::{NodeFormat, NodeHead, NodeRef, PersistentTree};
 use crate::{OrderedIndex, Range, TreeError, TreeStats};
 
 /// Such a tree, seen from inside.
-pub(crate) trait Inside: Kind {
-    type Nodes: Format;
+pub(crate) trait PersistentKind: Kind {
+    type Nodes: NodeFormat;
 
     /// As [`Needless`](super::workload::Needless), of one change of inner nodes.
     const NEEDLESS_ABOVE: usize;
 
-    fn whole(tree: &Self::Tree) -> &Whole<Self::Nodes>;
+    fn persistent(tree: &Self::Tree) -> &PersistentTree<Self::Nodes>;
 
     /// Where in a node the key of a slot is.
     fn key_offset(slot: usize) -> u64;
 }
 
 /// A type by which such a tree is put through all tests.
-macro_rules! is_whole {
+macro_rules! is_persistent {
     (
         $kind:ident: $tree:ident of $nodes:ident,
         leaf: $leaf:expr,
@@ -55,12 +55,12 @@ macro_rules! is_whole {
             }
         }
 
-        impl $crate::tests::whole::Inside for $kind {
+        impl $crate::tests::persistent::PersistentKind for $kind {
             type Nodes = $nodes;
 
             const NEEDLESS_ABOVE: usize = $above;
 
-            fn whole(tree: &$tree) -> &$crate::whole::Whole<$nodes> {
+            fn persistent(tree: &$tree) -> &$crate::persistent::PersistentTree<$nodes> {
                 &tree.0
             }
 
@@ -71,7 +71,7 @@ macro_rules! is_whole {
     };
 }
 
-pub(crate) use is_whole;
+pub(crate) use is_persistent;
 
 /// The numbers of operations that change inner nodes, after so many that do not count.
 fn changes_above<K: Kind>(operations: &[Do], from: usize) -> Vec<usize> {
@@ -92,7 +92,7 @@ fn changes_above<K: Kind>(operations: &[Do], from: usize) -> Vec<usize> {
 }
 
 /// Each operation that splits or joins inner nodes, or changes the root, alone.
-pub(crate) fn changes_of_inner_nodes<K: Inside + Kind>() {
+pub(crate) fn changes_of_inner_nodes<K: PersistentKind + Kind>() {
     let leaf = <K as Kind>::LEAF;
     // Leaves that are filled in order are full, and so is the root when it has as many.
     let full = inserts((1..=leaf * leaf).map(|key| key * 10));
@@ -116,7 +116,7 @@ pub(crate) fn changes_of_inner_nodes<K: Inside + Kind>() {
 }
 
 /// A tree of several levels, and its medium.
-fn grown<K: Inside>() -> (Arc<Tracked>, Pool, K::Tree) {
+fn grown<K: PersistentKind>() -> (Arc<Tracked>, Pool, K::Tree) {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
     let mut tree = K::create(&pool);
@@ -131,9 +131,9 @@ fn grown<K: Inside>() -> (Arc<Tracked>, Pool, K::Tree) {
 }
 
 /// The leaf of a key, or a node above it.
-fn node_of<K: Inside>(tree: &K::Tree, key: u64, level: u32) -> Node<'_> {
-    let whole = K::whole(tree);
-    whole.at(whole.node_for(key, level).unwrap())
+fn node_of<K: PersistentKind>(tree: &K::Tree, key: u64, level: u32) -> NodeRef<'_> {
+    let persistent = K::persistent(tree);
+    persistent.at(persistent.node_for(key, level).unwrap())
 }
 
 fn is_damaged<T>(result: Result<T, TreeError>, offset: u64) -> bool {
@@ -162,7 +162,7 @@ fn refused(tree: &impl OrderedIndex, node: u64) -> usize {
 
 /// A key that is another one: `check` names the leaf, and whatever needs it is refused, also after the tree is opened again, when
 /// nobody has checked it.
-pub(crate) fn damaged_leaves_are_named_and_refused<K: Inside>() {
+pub(crate) fn damaged_leaves_are_named_and_refused<K: PersistentKind>() {
     let (medium, pool, tree) = grown::<K>();
     let leaf = node_of::<K>(&tree, 1_000, 0);
     let offset = leaf.offset;
@@ -187,14 +187,14 @@ pub(crate) fn damaged_leaves_are_named_and_refused<K: Inside>() {
 
 /// One inner node, above 1,000, is damaged: what is below it is refused, in the tree as it is and after it is opened again, and the rest can be
 /// read and written; `check` names that node alone. When it is as it was, all is there.
-fn refuses_what_is_below<K: Inside>(
+fn refuses_what_is_below<K: PersistentKind>(
     (medium, pool, mut tree): (Arc<Tracked>, Pool, K::Tree),
     node: u64,
     (at, wrong): (u64, u64),
     noticed: bool,
 ) {
     let right = medium.load_u64(at);
-    let below = K::whole(&tree).node_for(1_000, 0).unwrap();
+    let below = K::persistent(&tree).node_for(1_000, 0).unwrap();
     medium.store_u64(at, wrong);
     for key in [10_000, 20_000] {
         if noticed {
@@ -224,10 +224,10 @@ fn refuses_what_is_below<K: Inside>(
     medium.store_u64(at, right);
     let tree = K::open(&pool).unwrap();
     assert_eq!(contents(&tree).unwrap().len(), 2_500);
-    assert_eq!(K::whole(&tree).node_for(1_000, 0).unwrap(), below);
+    assert_eq!(K::persistent(&tree).node_for(1_000, 0).unwrap(), below);
 }
 
-pub(crate) fn damaged_inner_nodes_are_named_and_refused<K: Inside>() {
+pub(crate) fn damaged_inner_nodes_are_named_and_refused<K: PersistentKind>() {
     for (at, wrong) in [
         (NodeHead::META, 7),
         (NodeHead::LOW, 1_010),
@@ -242,7 +242,7 @@ pub(crate) fn damaged_inner_nodes_are_named_and_refused<K: Inside>() {
 }
 
 /// Links of an inner node that lead nowhere, or to the child of another one.
-pub(crate) fn broken_links_are_named_and_refused<K: Inside>() {
+pub(crate) fn broken_links_are_named_and_refused<K: PersistentKind>() {
     for number in 0..5 {
         let grown = grown::<K>();
         let node = node_of::<K>(&grown.2, 1_000, 1).offset;
@@ -258,7 +258,7 @@ pub(crate) fn broken_links_are_named_and_refused<K: Inside>() {
 
 /// A leaf whose head is wrong, in an open tree or before it is opened: whatever is done ends, no answer is wrong, `check` names a node, and
 /// nothing that is written spreads the damage.
-pub(crate) fn leaves_with_wrong_heads_end_in_errors<K: Inside>() {
+pub(crate) fn leaves_with_wrong_heads_end_in_errors<K: PersistentKind>() {
     for (reopen, case) in [false, true]
         .into_iter()
         .flat_map(|reopen| (0..8).map(move |case| (reopen, case)))
@@ -320,11 +320,11 @@ pub(crate) fn leaves_with_wrong_heads_end_in_errors<K: Inside>() {
 }
 
 /// A root that is none can be opened, and no more; a link to none cannot.
-pub(crate) fn a_damaged_root_is_named<K: Inside>() {
+pub(crate) fn a_damaged_root_is_named<K: PersistentKind>() {
     let (medium, pool, tree) = grown::<K>();
     let (link, root) = (
-        K::whole(&tree).slab.root(),
-        medium.load_u64(K::whole(&tree).slab.root()),
+        K::persistent(&tree).slab.root(),
+        medium.load_u64(K::persistent(&tree).slab.root()),
     );
     drop(tree);
     medium.store_u64(root, 0);

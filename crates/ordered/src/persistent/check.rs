@@ -1,13 +1,13 @@
 //! Looking at all nodes.
 
-use crate::{CheckReport, Problem, TreeError};
+use crate::{TreeCheckReport, TreeError, TreeProblem};
 
-use super::format::Format;
-use super::node::{Node, number_of, offset_of};
-use super::tree::Whole;
+use super::format::NodeFormat;
+use super::node::{NodeRef, number_of, offset_of};
+use super::tree::PersistentTree;
 
 /// A node that is to be looked at, and what its place needs it to be.
-struct Due {
+struct PendingNode {
     link: u64,
     /// Whose link it is: the parent, or 0.
     parent: u64,
@@ -20,13 +20,13 @@ struct Due {
     sister: Option<u64>,
 }
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     /// Every node, from the root down, in the order of keys.
-    pub(crate) fn examine_all(&self) -> Result<CheckReport, TreeError> {
-        let mut report = CheckReport::default();
+    pub(crate) fn examine_all(&self) -> Result<TreeCheckReport, TreeError> {
+        let mut report = TreeCheckReport::default();
         let (root, height) = self.root();
         let mut inner_nodes = 0;
-        let mut due = vec![Due {
+        let mut due = vec![PendingNode {
             link: offset_of(root),
             parent: 0,
             level: height,
@@ -51,7 +51,7 @@ impl<F: Format> Whole<F> {
         let used = self.slab.stats().used;
         if report.is_intact() && used != report.leaves + inner_nodes {
             let found = report.leaves + inner_nodes;
-            report.problems.push(Problem {
+            report.problems.push(TreeProblem {
                 node: self.slab.root(),
                 reason: format!("{used} nodes are in use, and {found} were found"),
             });
@@ -63,9 +63,9 @@ impl<F: Format> Whole<F> {
     ///
     /// # Errors
     /// [`TreeError::NeedsRecovery`].
-    fn may_be_looked_at(&self, due: &Due) -> Result<(), TreeError> {
+    fn may_be_looked_at(&self, due: &PendingNode) -> Result<(), TreeError> {
         let number = self.number(due.link);
-        let unseen = due.level == 0 && self.slab.is_node(due.link) && !self.seen.has(number);
+        let unseen = due.level == 0 && self.slab.is_node(due.link) && !self.visited.has(number);
         match self.slab.is_read_only() && unseen {
             true => match self.visit(number) {
                 Err(error @ TreeError::NeedsRecovery { .. }) => Err(error),
@@ -76,8 +76,13 @@ impl<F: Format> Whole<F> {
     }
 
     /// Looks at a node; what is below it is due next.
-    fn look_at(&self, due: &Due, report: &mut CheckReport, more: &mut Vec<Due>) -> Result<(), Problem> {
-        let damaged = |node: u64, reason: &str| Problem {
+    fn look_at(
+        &self,
+        due: &PendingNode,
+        report: &mut TreeCheckReport,
+        more: &mut Vec<PendingNode>,
+    ) -> Result<(), TreeProblem> {
+        let damaged = |node: u64, reason: &str| TreeProblem {
             node,
             reason: reason.to_owned(),
         };
@@ -96,7 +101,7 @@ impl<F: Format> Whole<F> {
                 _ => wrong("it has not the level or the keys that its parent says"),
             });
         }
-        if due.level == 0 && !self.seen.has(number) {
+        if due.level == 0 && !self.visited.has(number) {
             self.visit(number).map_err(|error| match error {
                 TreeError::Damaged { reason, .. } => wrong(&reason),
                 other => wrong(&other.to_string()),
@@ -128,7 +133,7 @@ impl<F: Format> Whole<F> {
             return Ok(());
         }
         for (child, (low, link)) in facts.entries.iter().enumerate().rev() {
-            more.push(Due {
+            more.push(PendingNode {
                 link: *link,
                 parent: due.link,
                 level: due.level - 1,
@@ -142,7 +147,7 @@ impl<F: Format> Whole<F> {
     }
 
     /// The node of a level that a link leads to, if its head makes sense there: its keys begin behind this one.
-    fn next(&self, link: u64, level: u32, behind: u64) -> Option<Node<'_>> {
+    fn next(&self, link: u64, level: u32, behind: u64) -> Option<NodeRef<'_>> {
         let number = self.number(link);
         let node = self.node(number);
         let fits = number != 0

@@ -10,15 +10,15 @@ use crate::locks::Locks;
 /// A counter in parts, one for all leaves that share a lock: who has the lock is the only one to change it, so that it takes no atomic
 /// addition, which would wait until the fence before it is over, and keep all that comes after it waiting too.
 #[derive(Debug)]
-pub(crate) struct Count {
+pub(crate) struct EntryCounter {
     start: u64,
     changes: Box<[AtomicI64; Locks::STRIPES]>,
 }
 
-impl Count {
-    pub(crate) fn new(start: u64) -> Count {
+impl EntryCounter {
+    pub(crate) fn new(start: u64) -> EntryCounter {
         let changes = Box::new(std::array::from_fn(|_| AtomicI64::new(0)));
-        Count { start, changes }
+        EntryCounter { start, changes }
     }
 
     /// The caller has the lock of the leaf.

@@ -11,15 +11,15 @@ use halocline_media::LINE;
 use halocline_pool::SlabRecovery;
 
 use crate::TreeError;
-use crate::opening::may_finish;
-use crate::whole::Out;
+use crate::open_mode::may_finish;
+use crate::persistent::NodeWriter;
 
 use super::layout::{LOG, LOGS, LOGS_AT, PAIRS, pair_offset};
 use super::mistake::{Mistake, made};
 
 /// The logs of a tree, and who has one.
 #[derive(Debug)]
-pub(crate) struct Logs {
+pub(crate) struct RedoLogs {
     /// Offset of the first.
     at: u64,
     used: [Mutex<()>; LOGS],
@@ -27,10 +27,10 @@ pub(crate) struct Logs {
     turn: AtomicUsize,
 }
 
-impl Logs {
+impl RedoLogs {
     /// Those in a slab with this root.
-    pub(super) fn new(root: u64) -> Logs {
-        Logs {
+    pub(super) fn new(root: u64) -> RedoLogs {
+        RedoLogs {
             at: root + LOGS_AT,
             used: Default::default(),
             turn: AtomicUsize::new(0),
@@ -54,7 +54,7 @@ impl Logs {
     }
 
     /// Stores all of these words, durably. What they lead to has been flushed.
-    pub(super) fn commit(&self, out: &mut Out<'_>, pairs: &[(u64, u64)]) {
+    pub(super) fn commit(&self, out: &mut NodeWriter<'_>, pairs: &[(u64, u64)]) {
         debug_assert!(pairs.len() <= PAIRS);
         let (_taken, log) = self.take();
         for (pair, (offset, value)) in pairs.iter().enumerate() {
@@ -83,7 +83,7 @@ impl Logs {
 }
 
 /// Stores and flushes words.
-fn apply(out: &mut Out<'_>, pairs: &[(u64, u64)]) {
+fn apply(out: &mut NodeWriter<'_>, pairs: &[(u64, u64)]) {
     let mut line = None;
     for (offset, value) in pairs {
         let next = offset / LINE;
@@ -96,7 +96,7 @@ fn apply(out: &mut Out<'_>, pairs: &[(u64, u64)]) {
     line.into_iter().for_each(|line| out.flush(line * LINE));
 }
 
-fn flush(out: &mut Out<'_>, offset: u64, len: u64) {
+fn flush(out: &mut NodeWriter<'_>, offset: u64, len: u64) {
     for line in 0..len.div_ceil(LINE) {
         out.flush(offset + line * LINE);
     }
@@ -132,7 +132,7 @@ pub(super) fn replay(recovery: &SlabRecovery) -> Result<(), TreeError> {
             return Err(damaged("it is a log in use, in a tree that was closed"));
         }
         may_finish(slab)?;
-        let mut out = Out::new(medium);
+        let mut out = NodeWriter::new(medium);
         apply(&mut out, &pairs);
         out.fence();
         out.store(log, 0);

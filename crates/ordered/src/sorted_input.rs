@@ -3,15 +3,15 @@
 use crate::TreeError;
 
 /// Entries that are to come in order.
-pub(crate) struct Sorted<'a> {
+pub(crate) struct SortedInput<'a> {
     entries: &'a mut dyn Iterator<Item = (u64, u64)>,
     last: Option<u64>,
     taken: u64,
 }
 
-impl<'a> Sorted<'a> {
-    pub(crate) fn new(entries: &'a mut dyn Iterator<Item = (u64, u64)>) -> Sorted<'a> {
-        Sorted {
+impl<'a> SortedInput<'a> {
+    pub(crate) fn new(entries: &'a mut dyn Iterator<Item = (u64, u64)>) -> SortedInput<'a> {
+        SortedInput {
             entries,
             last: None,
             taken: 0,

@@ -1,21 +1,21 @@
 //! What changes several nodes: the new node, or the entries that are copied, are in places that do not count; all that makes them count is
 //! one list of words for a log.
 
-use crate::whole::{Entries, Format, Node, NodeHead, Out, Split};
+use crate::persistent::{NodeFormat, NodeHead, NodeRef, NodeSplit, NodeWriter, SortedEntries};
 
 use super::layout::{bitmap, entry_offset, free_entry, slots_offset, with_bitmap, write_entry};
-use super::log::Logs;
 use super::mistake::{Mistake, made};
-use super::nodes::{Wb, rank_of};
-use super::slots::Slots;
+use super::nodes::{WbFormat, rank_of};
+use super::redo_log::RedoLogs;
+use super::slot_array::SlotArray;
 
 /// Words to store.
 #[derive(Default)]
-struct Words(Vec<(u64, u64)>);
+struct WordUpdates(Vec<(u64, u64)>);
 
-impl Words {
+impl WordUpdates {
     /// A node's bitmap and slot array.
-    fn order(&mut self, node: Node<'_>, bitmap: u64, slots: &Slots) {
+    fn order(&mut self, node: NodeRef<'_>, bitmap: u64, slots: &SlotArray) {
         let meta = with_bitmap(node.meta(), bitmap);
         self.0.push((node.offset + NodeHead::META, meta));
         for (word, value) in slots.words().into_iter().enumerate() {
@@ -24,20 +24,20 @@ impl Words {
     }
 
     /// Where a node's keys end, and what is right of it.
-    fn end(&mut self, node: Node<'_>, high: u64, sibling: u64) {
+    fn end(&mut self, node: NodeRef<'_>, high: u64, sibling: u64) {
         self.0.push((node.offset + NodeHead::HIGH, high));
         self.0.push((node.offset + NodeHead::SIBLING, sibling));
     }
 }
 
-pub(super) fn split(out: &mut Out<'_>, logs: &Logs, split: &Split<'_, '_>) {
-    let Split {
+pub(super) fn split(out: &mut NodeWriter<'_>, logs: &RedoLogs, split: &NodeSplit<'_, '_>) {
+    let NodeSplit {
         parent, node, new, ..
     } = *split;
-    Wb::write_new(out, new, &split.head(), &split.moved());
+    WbFormat::write_new(out, new, &split.head(), &split.moved());
 
-    let mut words = Words::default();
-    let mut slots = Slots::of(node);
+    let mut words = WordUpdates::default();
+    let mut slots = SlotArray::of(node);
     let mut used = (0..split.middle).fold(0, |used, rank| used | 1 << slots.entry(rank));
     if let Some((key, value)) = split.stays() {
         let entry = free_entry(used);
@@ -49,7 +49,7 @@ pub(super) fn split(out: &mut Out<'_>, logs: &Logs, split: &Split<'_, '_>) {
     words.end(node, split.bound - 1, new);
     words.order(node, used, &slots);
 
-    let mut slots = Slots::of(parent);
+    let mut slots = SlotArray::of(parent);
     let used = bitmap(parent.meta());
     let entry = free_entry(used);
     write_entry(out, parent, entry, (split.bound, new));
@@ -58,12 +58,18 @@ pub(super) fn split(out: &mut Out<'_>, logs: &Logs, split: &Split<'_, '_>) {
     logs.commit(out, &words.0);
 }
 
-pub(super) fn join(out: &mut Out<'_>, logs: &Logs, parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
-    let mut words = Words::default();
+pub(super) fn join(
+    out: &mut NodeWriter<'_>,
+    logs: &RedoLogs,
+    parent: NodeRef<'_>,
+    left: NodeRef<'_>,
+    right: NodeRef<'_>,
+) {
+    let mut words = WordUpdates::default();
     words.end(left, right.high(), right.sibling());
-    let mut slots = Slots::of(left);
+    let mut slots = SlotArray::of(left);
     let mut used = bitmap(left.meta());
-    for (key, value) in Entries::of::<Wb>(right).iter() {
+    for (key, value) in SortedEntries::of::<WbFormat>(right).iter() {
         let entry = free_entry(used);
         let count = used.count_ones() as usize;
         if made(Mistake::CopiesUnflushed) {
@@ -77,7 +83,7 @@ pub(super) fn join(out: &mut Out<'_>, logs: &Logs, parent: Node<'_>, left: Node<
     }
     words.order(left, used, &slots);
 
-    let mut slots = Slots::of(parent);
+    let mut slots = SlotArray::of(parent);
     let used = bitmap(parent.meta());
     let rank = rank_of(parent, right.low());
     let gone = 1 << slots.entry(rank);

@@ -2,31 +2,31 @@
 //! count.
 
 use crate::TreeError;
-use crate::sorted::{Sorted, filled};
+use crate::sorted_input::{SortedInput, filled};
 
-use super::format::Format;
-use super::layout::Head;
-use super::node::{Out, number_of};
-use super::tally::Tally;
-use super::tree::Whole;
+use super::entry_count::LazyEntryCount;
+use super::format::NodeFormat;
+use super::layout::NodeHeadValues;
+use super::node::{NodeWriter, number_of};
+use super::tree::PersistentTree;
 
 /// The nodes of one level: the least key that belongs to each, and its offset.
-type Level = Vec<(u64, u64)>;
+type LevelNodes = Vec<(u64, u64)>;
 
 /// What has been written so far.
 #[derive(Default)]
-struct Written {
+struct LoadedNodes {
     nodes: Vec<u64>,
     inner_nodes: u64,
 }
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     pub(crate) fn load(
         &mut self,
         entries: &mut dyn Iterator<Item = (u64, u64)>,
         fill: f64,
     ) -> Result<u64, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         let path = loop {
             // Twice if the leaf was not visited yet.
             if let Some(path) = self.try_path(0)? {
@@ -40,8 +40,8 @@ impl<F: Format> Whole<F> {
                 entries: self.entries(),
             });
         }
-        let mut entries = Sorted::new(entries);
-        let mut written = Written::default();
+        let mut entries = SortedInput::new(entries);
+        let mut written = LoadedNodes::default();
         let result = self.write_all(&mut entries, filled(F::CAPACITY, fill), &mut written);
         let (root_node, height) = match result {
             Ok(Some(root)) => root,
@@ -51,12 +51,12 @@ impl<F: Format> Whole<F> {
                 return Err(error);
             }
         };
-        let mut out = Out::new(self.slab.medium());
+        let mut out = NodeWriter::new(self.slab.medium());
         self.store_root(&mut out, root_node);
         self.set_root(number_of(root_node), height);
         self.inner_nodes = written.inner_nodes.into();
-        self.tally = Tally::of(entries.taken());
-        let result = self.latch.keep(out.done());
+        self.entry_count = LazyEntryCount::of(entries.taken());
+        let result = self.write_gate.keep(out.done());
         for node in [root, leaf] {
             self.slab.free(self.node(node).offset);
         }
@@ -66,11 +66,11 @@ impl<F: Format> Whole<F> {
     /// Writes all nodes, durably; returns the root and its level, or nothing if there are no entries.
     fn write_all(
         &self,
-        entries: &mut Sorted<'_>,
+        entries: &mut SortedInput<'_>,
         most: usize,
-        written: &mut Written,
+        written: &mut LoadedNodes,
     ) -> Result<Option<(u64, u32)>, TreeError> {
-        let mut out = Out::new(self.slab.medium());
+        let mut out = NodeWriter::new(self.slab.medium());
         let mut level = self.write_leaves(&mut out, entries, most, written)?;
         if level.is_empty() {
             return Ok(None);
@@ -83,18 +83,18 @@ impl<F: Format> Whole<F> {
         if !F::load_unfenced() {
             out.fence();
         }
-        self.latch.keep(out.done())?;
+        self.write_gate.keep(out.done())?;
         Ok(level.first().map(|(_, root)| (*root, height)))
     }
 
     fn write_leaves(
         &self,
-        out: &mut Out<'_>,
-        entries: &mut Sorted<'_>,
+        out: &mut NodeWriter<'_>,
+        entries: &mut SortedInput<'_>,
         most: usize,
-        written: &mut Written,
-    ) -> Result<Level, TreeError> {
-        let mut level = Level::new();
+        written: &mut LoadedNodes,
+    ) -> Result<LevelNodes, TreeError> {
+        let mut level = LevelNodes::new();
         let mut pending = entries.next(most)?;
         let mut node = self.take_for(&pending, written)?;
         while let Some((least, _)) = pending.first() {
@@ -102,7 +102,7 @@ impl<F: Format> Whole<F> {
             let following = entries.next(most)?;
             let next = self.take_for(&following, written)?;
             let low = if level.is_empty() { 0 } else { *least };
-            let head = Head {
+            let head = NodeHeadValues {
                 level: 0,
                 sibling: next,
                 low,
@@ -118,14 +118,14 @@ impl<F: Format> Whole<F> {
     /// The nodes above others, evenly filled.
     fn write_inner(
         &self,
-        out: &mut Out<'_>,
-        below: &Level,
+        out: &mut NodeWriter<'_>,
+        below: &LevelNodes,
         height: u32,
         most: usize,
-        written: &mut Written,
-    ) -> Result<Level, TreeError> {
+        written: &mut LoadedNodes,
+    ) -> Result<LevelNodes, TreeError> {
         let count = below.len().div_ceil(most);
-        let mut level = Level::new();
+        let mut level = LevelNodes::new();
         for number in 0..count {
             let first = below.len() * number / count;
             level.push((below[first].0, self.take_for(&below[first..], written)?));
@@ -134,7 +134,7 @@ impl<F: Format> Whole<F> {
         for number in 0..count {
             let range = below.len() * number / count..below.len() * (number + 1) / count;
             let next = level.get(number + 1);
-            let head = Head {
+            let head = NodeHeadValues {
                 level: height,
                 sibling: next.map_or(0, |next| next.1),
                 low: level[number].0,
@@ -146,12 +146,12 @@ impl<F: Format> Whole<F> {
     }
 
     /// A node for entries; none, that is 0, if there are no entries.
-    fn take_for(&self, entries: &[(u64, u64)], written: &mut Written) -> Result<u64, TreeError> {
+    fn take_for(&self, entries: &[(u64, u64)], written: &mut LoadedNodes) -> Result<u64, TreeError> {
         if entries.is_empty() {
             return Ok(0);
         }
         let node = self.take()?;
-        self.seen.add(number_of(node));
+        self.visited.add(number_of(node));
         written.nodes.push(node);
         Ok(node)
     }

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One bit for each node that was there at opening; nodes behind them were written later, by code that leaves nothing half done.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(Box<[AtomicU64]>);
+pub(crate) struct VisitedLeaves(Box<[AtomicU64]>);
 
-impl Seen {
+impl VisitedLeaves {
     /// None of the nodes with numbers up to this.
-    pub(crate) fn none_up_to(last: u32) -> Seen {
-        Seen((0..=last / 64).map(|_| AtomicU64::new(0)).collect())
+    pub(crate) fn none_up_to(last: u32) -> VisitedLeaves {
+        VisitedLeaves((0..=last / 64).map(|_| AtomicU64::new(0)).collect())
     }
 
     #[inline(always)]

@@ -2,8 +2,7 @@
 
 use halocline_media::{LINE, MediaError, Medium};
 
-use super::format::Format;
-use super::layout::{KIND, NODE, NodeHead, kind};
+use super::layout::{NODE, NodeHead};
 
 /// Nodes have numbers: their offsets by 256 bytes, as slabs place them.
 const GRAIN: u64 = 256;
@@ -31,20 +30,20 @@ pub(crate) fn is_place(offset: u64, len: u64) -> bool {
 
 /// A node where it lies.
 #[derive(Debug)]
-pub(crate) struct Node<'a> {
+pub(crate) struct NodeRef<'a> {
     pub(crate) medium: &'a Medium,
     pub(crate) offset: u64,
 }
 
-impl Clone for Node<'_> {
+impl Clone for NodeRef<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl Copy for Node<'_> {}
+impl Copy for NodeRef<'_> {}
 
-impl Node<'_> {
+impl NodeRef<'_> {
     /// The word at a distance from its start.
     #[inline(always)]
     pub(crate) fn load(&self, at: u64) -> u64 {
@@ -71,18 +70,6 @@ impl Node<'_> {
         self.load(NodeHead::LOW)
     }
 
-    /// Whether it is a node of this level.
-    #[inline(always)]
-    pub(crate) fn is<F: Format>(&self, level: u32) -> bool {
-        self.meta() & KIND == kind(F::TAG, level)
-    }
-
-    /// Its level, if it is a node at all.
-    pub(crate) fn level<F: Format>(&self) -> Option<u32> {
-        let meta = self.meta();
-        (meta >> 16 & 0xFFFF == u64::from(F::TAG)).then_some(meta as u32 & 0xFF)
-    }
-
     /// Whether a key belongs to it.
     #[inline(always)]
     pub(crate) fn covers(&self, key: u64) -> bool {
@@ -101,19 +88,19 @@ impl Node<'_> {
 /// Stores, flushes and fences of one change. After a fence has failed the change goes on, so that readers see one tree, and
 /// the failure is told at its end.
 #[derive(Debug)]
-pub(crate) struct Out<'a> {
+pub(crate) struct NodeWriter<'a> {
     medium: &'a Medium,
     failed: Option<MediaError>,
 }
 
-impl<'a> Out<'a> {
-    pub(crate) fn new(medium: &'a Medium) -> Out<'a> {
-        Out { medium, failed: None }
+impl<'a> NodeWriter<'a> {
+    pub(crate) fn new(medium: &'a Medium) -> NodeWriter<'a> {
+        NodeWriter { medium, failed: None }
     }
 
-    pub(crate) fn node(&self, offset: u64) -> Node<'a> {
+    pub(crate) fn node(&self, offset: u64) -> NodeRef<'a> {
         let medium = self.medium;
-        Node { medium, offset }
+        NodeRef { medium, offset }
     }
 
     #[inline(always)]

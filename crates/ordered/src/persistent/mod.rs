@@ -1,7 +1,7 @@
 //! Trees that lie wholly on the slow tier: inner nodes and leaves are nodes of one slab, 512 bytes each.
 //!
-//! What is here does not know how a node keeps its entries; a [`Format`] does: that of FAST&FAIR ([`crate::fair`]) or of the
-//! wB+-Tree ([`crate::wb`]). All nodes have a [`Head`](layout::Head): their level, the keys that belong to them, from `low` to `high`, and their right
+//! What is here does not know how a node keeps its entries; a [`NodeFormat`] does: that of FAST&FAIR ([`crate::fair`]) or of the
+//! wB+-Tree ([`crate::wb`]). All nodes have a [`NodeHeadValues`](layout::NodeHeadValues): their level, the keys that belong to them, from `low` to `high`, and their right
 //! sibling. An inner node's entries are its children, each with the least key that belongs to it.
 //!
 //! Nodes are read without a lock: a reader looks at a node's version in DRAM ([`crate::locks`]) before and after it has read the node, and at
@@ -10,12 +10,14 @@
 //! for one lock with another in hand. A node that is given back says in its bytes that it is none, before its lock is let go.
 //!
 //! Opening reads inner nodes only. What a crash has left half done in a leaf is finished when the leaf is first visited
-//! ([`Seen`](seen::Seen)), so that all other code meets finished nodes only; and entries are counted when that is asked for ([`Tally`](tally::Tally)).
+//! ([`VisitedLeaves`](visited::VisitedLeaves)), so that all other code meets finished nodes only; and entries are counted when that is asked for ([`LazyEntryCount`](entry_count::LazyEntryCount)).
 
 mod batch;
 mod bulk;
 mod check;
 mod descend;
+mod entries;
+mod entry_count;
 mod format;
 mod grow;
 mod layout;
@@ -23,12 +25,12 @@ mod node;
 mod recover;
 mod remove;
 mod scan;
-mod seen;
-mod tally;
 mod tree;
+mod visited;
 mod write;
 
-pub(crate) use format::{Entries, Facts, Format, Split};
-pub(crate) use layout::{HEAD, Head, NODE, NodeHead};
-pub(crate) use node::{Node, Out, offset_of};
-pub(crate) use tree::{Whole, stored_tree};
+pub(crate) use entries::SortedEntries;
+pub(crate) use format::{NodeFormat, NodeSplit, NodeSummary};
+pub(crate) use layout::{HEAD, NODE, NodeHead, NodeHeadValues};
+pub(crate) use node::{NodeRef, NodeWriter, offset_of};
+pub(crate) use tree::{PersistentTree, stored_tree};

@@ -7,17 +7,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::TreeError;
-use crate::count::Count;
+use crate::entry_counter::EntryCounter;
 
-use super::format::{Entries, Format};
-use super::tree::Whole;
+use super::entries::SortedEntries;
+use super::format::NodeFormat;
+use super::tree::PersistentTree;
 
 /// Leaves that are fetched ahead.
 const AHEAD: usize = 4;
 
 #[derive(Debug)]
-pub(crate) struct Tally {
-    count: Count,
+pub(crate) struct LazyEntryCount {
+    count: EntryCounter,
     /// Entries with keys below this are counted.
     passed: AtomicU64,
     /// All are.
@@ -25,11 +26,11 @@ pub(crate) struct Tally {
     counting: Mutex<()>,
 }
 
-impl Tally {
+impl LazyEntryCount {
     /// With so many entries.
-    pub(crate) fn of(entries: u64) -> Tally {
-        Tally {
-            count: Count::new(entries),
+    pub(crate) fn of(entries: u64) -> LazyEntryCount {
+        LazyEntryCount {
+            count: EntryCounter::new(entries),
             passed: AtomicU64::new(0),
             complete: AtomicBool::new(true),
             counting: Mutex::new(()),
@@ -37,10 +38,10 @@ impl Tally {
     }
 
     /// With entries that nobody has counted.
-    pub(crate) fn unknown() -> Tally {
-        Tally {
+    pub(crate) fn unknown() -> LazyEntryCount {
+        LazyEntryCount {
             complete: AtomicBool::new(false),
-            ..Tally::of(0)
+            ..LazyEntryCount::of(0)
         }
     }
 
@@ -65,21 +66,21 @@ impl Tally {
     }
 }
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     /// How many entries there are; nodes that are damaged have none.
     pub(crate) fn entries(&self) -> u64 {
-        let tally = &self.tally;
-        if !tally.complete.load(Ordering::Acquire) {
-            let _counting = tally.one_at_a_time();
-            while !tally.complete.load(Ordering::Acquire) {
-                let passed = tally.passed.load(Ordering::Relaxed);
+        let entry_count = &self.entry_count;
+        if !entry_count.complete.load(Ordering::Acquire) {
+            let _counting = entry_count.one_at_a_time();
+            while !entry_count.complete.load(Ordering::Acquire) {
+                let passed = entry_count.passed.load(Ordering::Relaxed);
                 if self.count_family(passed).is_err() {
                     // An inner node is damaged: what is below cannot be counted, and nobody can change it.
-                    tally.pass(self.damage_ends(passed));
+                    entry_count.pass(self.damage_ends(passed));
                 }
             }
         }
-        tally.count.get()
+        entry_count.count.get()
     }
 
     /// Visits a leaf; false if it is damaged. In a tree that is only read, something may be half done in it.
@@ -95,10 +96,10 @@ impl<F: Format> Whole<F> {
             if let Some(ahead) = family.entries.get(child + AHEAD) {
                 self.at(ahead.1).fetch();
             }
-            let passed = self.tally.passed.load(Ordering::Relaxed);
+            let passed = self.entry_count.passed.load(Ordering::Relaxed);
             let leaf = self.number(family.entries[child].1);
             let keys = (family.entries[child].0, family.high(child));
-            let visited = self.seen.has(leaf) || self.may_be_counted(leaf);
+            let visited = self.visited.has(leaf) || self.may_be_counted(leaf);
             let locked = self.locks.lock(leaf);
             let node = self.node(leaf);
             let known = self.broken.reason(leaf).is_none();
@@ -110,11 +111,11 @@ impl<F: Format> Whole<F> {
             }
             if visited && known {
                 // The same as those of a node in which nothing is half done.
-                let entries = F::examine(node).map_or_else(|_| Entries::new(), |facts| facts.entries);
+                let entries = F::examine(node).map_or_else(|_| SortedEntries::new(), |facts| facts.entries);
                 let counted = entries.len() - entries.rank(passed);
-                self.tally.count.add(leaf, counted as i64);
+                self.entry_count.count.add(leaf, counted as i64);
             }
-            self.tally.pass(keys.1);
+            self.entry_count.pass(keys.1);
             locked.unchanged();
         }
         Ok(())

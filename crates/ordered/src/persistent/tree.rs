@@ -6,61 +6,56 @@ use halocline_pool::{Pool, Slab, SlabOptions};
 
 use crate::TreeError;
 use crate::TreeStats;
-use crate::broken::Broken;
-use crate::latch::Latch;
+use crate::damaged::DamagedNodes;
 use crate::locks::{Backoff, Locks};
-use crate::opening::Opening;
+use crate::open_mode::OpenMode;
 use crate::seal::{is_closing, seal};
+use crate::write_gate::WriteGate;
 
-use super::format::Format;
+use super::entry_count::LazyEntryCount;
+use super::format::NodeFormat;
 use super::layout::NODE;
-use super::node::{Node, REACH, is_place, number_of, offset_of};
-use super::recover;
-use super::seen::Seen;
-use super::tally::Tally;
+use super::node::{NodeRef, REACH, is_place, number_of, offset_of};
+use super::visited::VisitedLeaves;
 
 /// A tree of nodes of one format.
 #[derive(Debug)]
-pub(crate) struct Whole<F: Format> {
+pub(crate) struct PersistentTree<F: NodeFormat> {
     pub(crate) slab: Slab,
     /// The root's number, and above it its level.
     pub(super) root: AtomicU64,
     pub(super) inner_nodes: AtomicU64,
     pub(super) locks: Locks,
-    pub(super) tally: Tally,
-    pub(super) seen: Seen,
-    pub(super) broken: Broken,
-    pub(super) latch: Latch,
+    pub(super) entry_count: LazyEntryCount,
+    pub(super) visited: VisitedLeaves,
+    pub(super) broken: DamagedNodes,
+    pub(super) write_gate: WriteGate,
     pub(super) log: F::Log,
 }
 
-impl<F: Format> Drop for Whole<F> {
+impl<F: NodeFormat> Drop for PersistentTree<F> {
     fn drop(&mut self) {
-        if !is_closing(&self.slab, &self.latch) {
+        if !is_closing(&self.slab, self.write_gate.has_failed()) {
             return;
         }
         if self.slab.sums().is_none() {
             // Of leaves that nobody has visited since a crash, nothing is known: this visits them.
             self.entries();
         }
-        let seen = &self.seen;
-        seal(&mut self.slab, &self.broken, |node| seen.has(number_of(node)));
+        let visited = &self.visited;
+        seal(&mut self.slab, &self.broken, |node| visited.has(number_of(node)));
     }
 }
 
-impl<F: Format> Whole<F> {
-    pub(crate) fn create(pool: &Pool, name: &str, chunk: u64) -> Result<Whole<F>, TreeError> {
+impl<F: NodeFormat> PersistentTree<F> {
+    pub(crate) fn create(pool: &Pool, name: &str, chunk: u64) -> Result<PersistentTree<F>, TreeError> {
         let slab = SlabOptions {
             node_size: NODE as u32,
             owner: F::OWNER,
             chunk,
         };
         drop(pool.create_slab(name, &slab)?);
-        Self::open(pool, name, Opening::Write)
-    }
-
-    pub(crate) fn open(pool: &Pool, name: &str, opening: Opening) -> Result<Whole<F>, TreeError> {
-        recover::recover(opening.slab(pool, name, F::OWNER)?)
+        Self::open(pool, name, OpenMode::Write)
     }
 
     #[inline]
@@ -85,7 +80,7 @@ impl<F: Format> Whole<F> {
             leaves: slab.used.saturating_sub(inner_nodes),
             inner_nodes,
             height: self.root().1,
-            dram_bytes: self.locks.bytes() + self.seen.bytes(),
+            dram_bytes: self.locks.bytes() + self.visited.bytes(),
             slow_bytes: slab.bytes,
         }
     }
@@ -108,13 +103,13 @@ impl<F: Format> Whole<F> {
 
     /// A node by its number.
     #[inline(always)]
-    pub(super) fn node(&self, number: u32) -> Node<'_> {
+    pub(super) fn node(&self, number: u32) -> NodeRef<'_> {
         self.at(offset_of(number))
     }
 
     #[inline(always)]
-    pub(crate) fn at(&self, offset: u64) -> Node<'_> {
-        Node {
+    pub(crate) fn at(&self, offset: u64) -> NodeRef<'_> {
+        NodeRef {
             medium: self.slab.medium(),
             offset,
         }
@@ -148,7 +143,7 @@ impl<F: Format> Whole<F> {
 
     /// Takes a node from the pool.
     pub(super) fn take(&self) -> Result<u64, TreeError> {
-        let node = self.latch.alloc(&self.slab)?;
+        let node = self.write_gate.alloc(&self.slab)?;
         if node < REACH {
             return Ok(node);
         }
@@ -179,7 +174,7 @@ macro_rules! stored_tree {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $tree(
-            pub(crate) $crate::whole::Whole<$format>,
+            pub(crate) $crate::persistent::PersistentTree<$format>,
         );
 
         impl $tree {
@@ -193,7 +188,7 @@ macro_rules! stored_tree {
                 name: &str,
                 chunk: u64,
             ) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::whole::Whole::create(pool, name, chunk)?))
+                Ok($tree($crate::persistent::PersistentTree::create(pool, name, chunk)?))
             }
 
             /// Opens a tree: reads its inner nodes, about a twentieth of it, and finishes what a crash has left half done between nodes. Leaves are
@@ -208,7 +203,7 @@ macro_rules! stored_tree {
             /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if there is no root;
             /// [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is.
             pub fn open(pool: &halocline_pool::Pool, name: &str) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Write)?))
+                Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Write)?))
             }
 
             /// As [`open`](Self::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
@@ -219,7 +214,7 @@ macro_rules! stored_tree {
                 pool: &halocline_pool::Pool,
                 name: &str,
             ) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Read)?))
+                Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Read)?))
             }
 
             /// As [`open`](Self::open), also if the machine went down before all was synced
@@ -232,7 +227,7 @@ macro_rules! stored_tree {
                 pool: &halocline_pool::Pool,
                 name: &str,
             ) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::whole::Whole::open(pool, name, $crate::opening::Opening::Accept)?))
+                Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Accept)?))
             }
 
             /// The object's name.
@@ -249,8 +244,8 @@ macro_rules! stored_tree {
             }
         }
 
-        impl $crate::kind::Stored for $tree {
-            const OWNER: [u8; 8] = <$format as $crate::whole::Format>::OWNER;
+        impl $crate::stored::StoredTree for $tree {
+            const OWNER: [u8; 8] = <$format as $crate::persistent::NodeFormat>::OWNER;
 
             fn create_stored(
                 pool: &halocline_pool::Pool,
@@ -263,9 +258,9 @@ macro_rules! stored_tree {
             fn open_stored(
                 pool: &halocline_pool::Pool,
                 name: &str,
-                opening: $crate::opening::Opening,
+                open_mode: $crate::open_mode::OpenMode,
             ) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::whole::Whole::open(pool, name, opening)?))
+                Ok($tree($crate::persistent::PersistentTree::open(pool, name, open_mode)?))
             }
         }
 

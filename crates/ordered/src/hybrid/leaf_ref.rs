@@ -2,21 +2,34 @@
 //!
 //! A leaf's code is written once for both: what the tracked medium finds out about it holds for a file too.
 
-use halocline_media::{LINE, Mapped, MediaError, Words};
-
-use super::At;
+use halocline_media::{LINE, Mapped, MediaError, Medium, Words};
 
 /// Words of a line.
 pub(crate) const LINE_WORDS: usize = LINE as usize / 8;
 
+/// A leaf, where it lies.
+#[derive(Debug)]
+pub(crate) struct LeafRef<'a> {
+    pub(crate) medium: &'a Medium,
+    pub(crate) offset: u64,
+}
+
+impl Clone for LeafRef<'_> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl Copy for LeafRef<'_> {}
+
 /// Words that can be read; little-endian, counted from the start of the leaf.
-pub(crate) trait Load: Copy {
+pub(crate) trait LoadWords: Copy {
     /// With acquire order.
     fn load(self, word: usize) -> u64;
 }
 
 /// Words that can be changed.
-pub(crate) trait Store: Load {
+pub(crate) trait StoreWords: LoadWords {
     /// With release order.
     fn store(self, word: usize, value: u64);
 
@@ -27,21 +40,21 @@ pub(crate) trait Store: Load {
     fn fence(self) -> Result<(), MediaError>;
 }
 
-impl Load for Words<'_> {
+impl LoadWords for Words<'_> {
     #[inline(always)]
     fn load(self, word: usize) -> u64 {
         Words::load(self, word)
     }
 }
 
-impl Load for Mapped<'_> {
+impl LoadWords for Mapped<'_> {
     #[inline(always)]
     fn load(self, word: usize) -> u64 {
         Mapped::load(self, word)
     }
 }
 
-impl Store for Mapped<'_> {
+impl StoreWords for Mapped<'_> {
     #[inline(always)]
     fn store(self, word: usize, value: u64) {
         Mapped::store(self, word, value);
@@ -58,14 +71,14 @@ impl Store for Mapped<'_> {
     }
 }
 
-impl Load for At<'_> {
+impl LoadWords for LeafRef<'_> {
     #[inline(always)]
     fn load(self, word: usize) -> u64 {
         self.medium.load_u64(self.offset + word as u64 * 8)
     }
 }
 
-impl Store for At<'_> {
+impl StoreWords for LeafRef<'_> {
     #[inline(always)]
     fn store(self, word: usize, value: u64) {
         self.medium.store_u64(self.offset + word as u64 * 8, value);

@@ -4,38 +4,45 @@
 use std::sync::atomic::AtomicU64;
 
 use halocline_media::Medium;
-use halocline_pool::{Slab, SlabRecovery};
+use halocline_pool::{Pool, Slab, SlabRecovery};
 
 use crate::TreeError;
-use crate::broken::Broken;
-use crate::latch::Latch;
+use crate::damaged::DamagedNodes;
 use crate::locks::Locks;
-use crate::opening::{NOT_AS_CLOSED, has_changed, may_finish};
+use crate::open_mode::{NOT_AS_CLOSED, OpenMode, has_changed, may_finish};
+use crate::write_gate::WriteGate;
 
-use super::format::{Entries, Format};
-use super::layout::{Head, NodeHead, TOP};
-use super::node::{Node, Out, REACH, number_of};
-use super::seen::Seen;
-use super::tally::Tally;
-use super::tree::{Whole, too_far};
+use super::entries::SortedEntries;
+use super::entry_count::LazyEntryCount;
+use super::format::NodeFormat;
+use super::layout::{NodeHead, NodeHeadValues, TOP};
+use super::node::{NodeRef, NodeWriter, REACH, number_of};
+use super::tree::{PersistentTree, too_far};
+use super::visited::VisitedLeaves;
 
 /// Inner nodes that are fetched ahead.
 const AHEAD: usize = 8;
 
 /// A node that the parents lead to, and the keys that belong to it.
 #[derive(Clone, Copy)]
-struct Found {
+struct RecoveredNode {
     offset: u64,
     low: u64,
     high: u64,
 }
 
 /// A damaged node, and what is wrong with it.
-type Damage = (u64, &'static str);
+type NodeDamage = (u64, &'static str);
+
+impl<F: NodeFormat> PersistentTree<F> {
+    pub(crate) fn open(pool: &Pool, name: &str, open_mode: OpenMode) -> Result<PersistentTree<F>, TreeError> {
+        recover(open_mode.slab(pool, name, F::OWNER)?)
+    }
+}
 
 /// Opens a tree on its slab. Inner nodes are a twentieth of a tree, so one thread reads them. A damaged one is taken note of, and what is
 /// below it is not reached.
-pub(super) fn recover<F: Format>(mut recovery: SlabRecovery) -> Result<Whole<F>, TreeError> {
+fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F>, TreeError> {
     let medium = recovery.slab().medium().clone();
     let root = medium.load_u64(recovery.slab().root());
     if root != 0 {
@@ -48,13 +55,13 @@ pub(super) fn recover<F: Format>(mut recovery: SlabRecovery) -> Result<Whole<F>,
     }
     within_reach(&recovery, root)?;
     let medium = &medium;
-    let broken = Broken::default();
-    let mut nodes = vec![Found {
+    let broken = DamagedNodes::default();
+    let mut nodes = vec![RecoveredNode {
         offset: root,
         low: 0,
         high: u64::MAX,
     }];
-    let level = Node { medium, offset: root }.level::<F>();
+    let level = NodeRef { medium, offset: root }.level::<F>();
     let height = level.filter(|level| (1..TOP).contains(level)).unwrap_or_else(|| {
         broken.add(number_of(root), "it is no root".to_owned());
         nodes.clear();
@@ -67,15 +74,15 @@ pub(super) fn recover<F: Format>(mut recovery: SlabRecovery) -> Result<Whole<F>,
         for (at, found) in nodes.iter().enumerate() {
             if let Some(ahead) = nodes.get(at + AHEAD) {
                 let offset = ahead.offset;
-                Node { medium, offset }.fetch();
+                NodeRef { medium, offset }.fetch();
             }
-            let mut damage = |(node, reason): Damage| broken.add(number_of(node), reason.to_owned());
+            let mut damage = |(node, reason): NodeDamage| broken.add(number_of(node), reason.to_owned());
             let Some(entries) = settle::<F>(&recovery, medium, found, level, &mut damage)? else {
                 continue;
             };
             looked_at.push(number_of(found.offset));
             for (child, (low, offset)) in entries.iter().enumerate() {
-                let child = Found {
+                let child = RecoveredNode {
                     offset: *offset,
                     low: *low,
                     high: entries.high(child, found.high),
@@ -89,7 +96,7 @@ pub(super) fn recover<F: Format>(mut recovery: SlabRecovery) -> Result<Whole<F>,
                     if other.is_none() {
                         continue;
                     }
-                    below.retain(|below: &Found| below.offset != child.offset);
+                    below.retain(|below: &RecoveredNode| below.offset != child.offset);
                 }
                 within_reach(&recovery, child.offset)?;
                 last = last.max(number_of(child.offset));
@@ -106,33 +113,33 @@ pub(super) fn recover<F: Format>(mut recovery: SlabRecovery) -> Result<Whole<F>,
         recovery.keep_all();
     }
     let slab = recovery.finish();
-    let seen = Seen::none_up_to(last);
-    looked_at.into_iter().for_each(|node| seen.add(node));
-    Ok(Whole {
+    let visited = VisitedLeaves::none_up_to(last);
+    looked_at.into_iter().for_each(|node| visited.add(node));
+    Ok(PersistentTree {
         root: AtomicU64::new(u64::from(height) << 32 | u64::from(number_of(root))),
         inner_nodes: inner_nodes.into(),
         locks: Locks::new(),
-        tally: Tally::unknown(),
-        seen,
+        entry_count: LazyEntryCount::unknown(),
+        visited,
         broken,
-        latch: Latch::default(),
+        write_gate: WriteGate::default(),
         log: F::log(&slab),
         slab,
     })
 }
 
 /// A link leads to a node that was named before. Says which node it was named by, if that was wrong as the node belongs here.
-fn named_before<F: Format>(
+fn named_before<F: NodeFormat>(
     recovery: &SlabRecovery,
     medium: &Medium,
-    child: &Found,
-    parents: &[Found],
+    child: &RecoveredNode,
+    parents: &[RecoveredNode],
 ) -> Option<u64> {
-    let node = |offset| Node { medium, offset };
+    let node = |offset| NodeRef { medium, offset };
     let here = node(child.offset);
     let fits = recovery.slab().is_node(child.offset) && (here.low(), here.high()) == (child.low, child.high);
-    let names = |parent: &&Found| {
-        let entries = Entries::of::<F>(node(parent.offset));
+    let names = |parent: &&RecoveredNode| {
+        let entries = SortedEntries::of::<F>(node(parent.offset));
         entries.iter().any(|entry| entry.1 == child.offset)
     };
     let parent = parents.iter().filter(|_| fits).find(names);
@@ -147,14 +154,14 @@ fn within_reach(recovery: &SlabRecovery, offset: u64) -> Result<(), TreeError> {
 }
 
 /// The root and the leaf of a tree that has none.
-fn begin<F: Format>(slab: Slab) -> Result<Whole<F>, TreeError> {
+fn begin<F: NodeFormat>(slab: Slab) -> Result<PersistentTree<F>, TreeError> {
     may_finish(&slab)?;
     let (root, leaf) = (slab.alloc()?, slab.alloc()?);
     if let Some(far) = [root, leaf].into_iter().find(|node| *node >= REACH) {
         return Err(too_far(slab.name(), far));
     }
-    let mut out = Out::new(slab.medium());
-    let head = |level| Head {
+    let mut out = NodeWriter::new(slab.medium());
+    let head = |level| NodeHeadValues {
         level,
         sibling: 0,
         low: 0,
@@ -167,29 +174,29 @@ fn begin<F: Format>(slab: Slab) -> Result<Whole<F>, TreeError> {
     out.flush(slab.root());
     out.fence();
     out.done()?;
-    Ok(Whole {
+    Ok(PersistentTree {
         root: AtomicU64::new(1 << 32 | u64::from(number_of(root))),
         inner_nodes: 1.into(),
         locks: Locks::new(),
-        tally: Tally::of(0),
-        seen: Seen::default(),
-        broken: Broken::default(),
-        latch: Latch::default(),
+        entry_count: LazyEntryCount::of(0),
+        visited: VisitedLeaves::default(),
+        broken: DamagedNodes::default(),
+        write_gate: WriteGate::default(),
         log: F::log(&slab),
         slab,
     })
 }
 
 /// Looks at an inner node, finishes what is half done there and between its children, and returns its entries; nothing if it is damaged.
-fn settle<F: Format>(
+fn settle<F: NodeFormat>(
     recovery: &SlabRecovery,
     medium: &Medium,
-    found: &Found,
+    found: &RecoveredNode,
     level: u32,
-    damage: &mut impl FnMut(Damage),
-) -> Result<Option<Entries>, TreeError> {
+    damage: &mut impl FnMut(NodeDamage),
+) -> Result<Option<SortedEntries>, TreeError> {
     let offset = found.offset;
-    let node = Node { medium, offset };
+    let node = NodeRef { medium, offset };
     let mut refuse = |reason: &'static str| {
         damage((offset, reason));
         Ok(None)
@@ -205,7 +212,7 @@ fn settle<F: Format>(
         Ok(facts) => facts,
         Err(reason) => return refuse(reason),
     };
-    let mut out = Out::new(medium);
+    let mut out = NodeWriter::new(medium);
     if facts.unfinished {
         if closed {
             return refuse("something is half done in it");
@@ -246,13 +253,13 @@ fn settle<F: Format>(
 ///
 /// # Errors
 /// As [`may_finish`].
-fn settle_child<F: Format>(
+fn settle_child<F: NodeFormat>(
     recovery: &SlabRecovery,
-    out: &mut Out<'_>,
+    out: &mut NodeWriter<'_>,
     child: u64,
     level: u32,
     high: u64,
-) -> Result<Result<Option<(u64, u64)>, Damage>, TreeError> {
+) -> Result<Result<Option<(u64, u64)>, NodeDamage>, TreeError> {
     let is_place = |offset| recovery.slab().is_node(offset) && offset < REACH;
     if !is_place(child) {
         // Naming it will say so.

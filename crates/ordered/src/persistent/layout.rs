@@ -4,8 +4,6 @@ use std::mem::offset_of;
 
 use zerocopy::little_endian::U64;
 
-use super::format::Format;
-
 /// Bytes of a node.
 pub(crate) const NODE: u64 = 512;
 
@@ -39,18 +37,11 @@ impl NodeHead {
 
 /// What the head of a new node is to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct NodeHeadValues {
     pub(crate) level: u32,
     pub(crate) sibling: u64,
     pub(crate) low: u64,
     pub(crate) high: u64,
-}
-
-impl Head {
-    /// The first word.
-    pub(crate) fn meta<F: Format>(&self) -> u64 {
-        kind(F::TAG, self.level)
-    }
 }
 
 /// What level and tag make of a head's first word.

@@ -2,14 +2,14 @@
 
 use crate::TreeError;
 
-use super::descend::At;
-use super::format::Format;
-use super::tree::Whole;
+use super::descend::VersionedNode;
+use super::format::NodeFormat;
+use super::tree::PersistentTree;
 
 /// Keys that are followed at a time: about as many as a core can wait for.
 const GROUP: usize = 16;
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     pub(crate) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "a value for each key");
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
@@ -20,7 +20,10 @@ impl<F: Format> Whole<F> {
 
     fn group(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         let (number, height) = self.root();
-        let root = self.locks.read(number).map(|version| At { number, version });
+        let root = self
+            .locks
+            .read(number)
+            .map(|version| VersionedNode { number, version });
         // Nothing where others came in between: that key is looked for alone.
         let mut steps = [root; GROUP];
         let steps = &mut steps[..keys.len()];
@@ -40,7 +43,7 @@ impl<F: Format> Whole<F> {
 
     /// The node below another one, and asks for it.
     #[inline(always)]
-    fn below(&self, at: At, level: u32, key: u64) -> Option<At> {
+    fn below(&self, at: VersionedNode, level: u32, key: u64) -> Option<VersionedNode> {
         let node = self.node(at.number);
         if !(node.is::<F>(level) && node.covers(key)) {
             return None;
@@ -50,14 +53,14 @@ impl<F: Format> Whole<F> {
         let version = self.locks.read(number)?;
         let valid = number != 0 && self.locks.validate(at.number, at.version);
         self.intact(at.number).ok()?;
-        valid.then_some(At { number, version })
+        valid.then_some(VersionedNode { number, version })
     }
 
     /// The value, or nothing if something has come in between.
     #[inline(always)]
-    fn finish(&self, at: At, key: u64) -> Option<Option<u64>> {
+    fn finish(&self, at: VersionedNode, key: u64) -> Option<Option<u64>> {
         let node = self.node(at.number);
-        if !(self.seen.has(at.number) && node.is::<F>(0) && node.covers(key)) {
+        if !(self.visited.has(at.number) && node.is::<F>(0) && node.covers(key)) {
             return None;
         }
         let found = F::find(node, key);

@@ -3,35 +3,35 @@
 use crate::TreeError;
 use crate::locks::{Backoff, Locked};
 
-use super::format::Format;
-use super::grow::Spare;
-use super::node::Out;
-use super::tree::Whole;
+use super::format::NodeFormat;
+use super::grow::SpareNode;
+use super::node::NodeWriter;
+use super::tree::PersistentTree;
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
     #[inline]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         match self.put_into_leaf(key, value, replace)? {
             Some(before) => Ok(before),
             None => self.put_and_split(key, value, replace),
         }
     }
 
-    /// As [`put`](Whole::put), if the leaf has room; nothing if not.
+    /// As [`put`](PersistentTree::put), if the leaf has room; nothing if not.
     #[inline]
     fn put_into_leaf(&self, key: u64, value: u64, replace: bool) -> Result<Option<Option<u64>>, TreeError> {
         let (number, locked) = self.lock_leaf(key)?;
         let node = self.node(number);
-        let mut out = Out::new(self.slab.medium());
+        let mut out = NodeWriter::new(self.slab.medium());
         if let Some((at, before)) = F::find(node, key) {
             if replace {
                 F::set_value(&mut out, node, at, value);
             } else {
                 locked.unchanged();
             }
-            self.latch.keep(out.done())?;
+            self.write_gate.keep(out.done())?;
             return Ok(Some(Some(before)));
         }
         if F::count(node) == F::CAPACITY {
@@ -39,14 +39,14 @@ impl<F: Format> Whole<F> {
             return Ok(None);
         }
         F::insert(&mut out, node, key, value);
-        self.tally.add(number, key, 1);
-        self.latch.keep(out.done())?;
+        self.entry_count.add(number, key, 1);
+        self.write_gate.keep(out.done())?;
         Ok(Some(None))
     }
 
     #[cold]
     fn put_and_split(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
-        let mut spare = Spare::new(self);
+        let mut spare = SpareNode::new(self);
         let mut backoff = Backoff::default();
         loop {
             // Without any lock, as the pool may have to grow.
@@ -66,16 +66,16 @@ impl<F: Format> Whole<F> {
 
     /// Replaces the value of a key that is there.
     pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         let (number, locked) = self.lock_leaf(key)?;
         let node = self.node(number);
         let Some((at, before)) = F::find(node, key) else {
             locked.unchanged();
             return Ok(None);
         };
-        let mut out = Out::new(self.slab.medium());
+        let mut out = NodeWriter::new(self.slab.medium());
         F::set_value(&mut out, node, at, value);
-        self.latch.keep(out.done())?;
+        self.write_gate.keep(out.done())?;
         Ok(Some(before))
     }
 

@@ -19,21 +19,21 @@ const FAILED: u8 = 2;
 
 /// Remembers the first error; costs a load to ask while there is none.
 #[derive(Debug)]
-pub(crate) struct Latch {
+pub(crate) struct WriteGate {
     state: AtomicU8,
     first: OnceLock<String>,
 }
 
-impl Default for Latch {
-    fn default() -> Latch {
-        Latch {
+impl Default for WriteGate {
+    fn default() -> WriteGate {
+        WriteGate {
             state: AtomicU8::new(AT_REST),
             first: OnceLock::new(),
         }
     }
 }
 
-impl Latch {
+impl WriteGate {
     /// Called before anything is stored to a tree.
     ///
     /// # Errors

@@ -2,23 +2,24 @@
 
 use crate::TreeError;
 use crate::locks::Backoff;
-use crate::opening::{NOT_AS_CLOSED, has_changed, may_finish};
+use crate::open_mode::{NOT_AS_CLOSED, has_changed, may_finish};
 
-use super::format::{Entries, Format};
+use super::entries::SortedEntries;
+use super::format::NodeFormat;
 use super::layout::TOP;
-use super::node::Out;
-use super::tree::Whole;
+use super::node::NodeWriter;
+use super::tree::PersistentTree;
 
 /// A node, and the version at which it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At {
+pub(crate) struct VersionedNode {
     pub(crate) number: u32,
     pub(crate) version: u64,
 }
 
 /// The nodes from the root to the leaf of a key, as they were found, by their levels.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Path {
+pub(crate) struct RootPath {
     pub(crate) nodes: [u32; TOP as usize],
     /// The root's level.
     pub(crate) height: u32,
@@ -26,15 +27,15 @@ pub(crate) struct Path {
 
 /// A copy of a lowest inner node: its children, and the keys that belong to them.
 #[derive(Debug)]
-pub(crate) struct Family {
-    pub(crate) entries: Entries,
+pub(crate) struct PersistentParentSnapshot {
+    pub(crate) entries: SortedEntries,
     low: u64,
     high: u64,
     /// Its right sibling.
     pub(crate) right: u64,
 }
 
-impl Family {
+impl PersistentParentSnapshot {
     /// The keys that belong to all of them, from and to.
     pub(crate) fn keys(&self) -> (u64, u64) {
         (self.low, self.high)
@@ -46,36 +47,36 @@ impl Family {
     }
 }
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     /// The node of a level that a key belongs to; nothing if others came in between. What is read of it counts if it has still the
     /// same version afterwards.
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
     #[inline(always)]
-    pub(super) fn try_descend(&self, key: u64, down_to: u32) -> Result<Option<At>, TreeError> {
+    pub(super) fn try_descend(&self, key: u64, down_to: u32) -> Result<Option<VersionedNode>, TreeError> {
         self.follow(key, down_to, |_, _| ())
     }
 
-    /// As [`try_descend`](Whole::try_descend), and tells the number of each node that the key belongs to, and its level.
+    /// As [`try_descend`](PersistentTree::try_descend), and tells the number of each node that the key belongs to, and its level.
     #[inline(always)]
     fn follow(
         &self,
         key: u64,
         down_to: u32,
         mut passing: impl FnMut(u32, u32),
-    ) -> Result<Option<At>, TreeError> {
+    ) -> Result<Option<VersionedNode>, TreeError> {
         let (number, mut level) = self.root();
         let Some(version) = self.locks.read(number) else {
             return Ok(None);
         };
-        let mut at = At { number, version };
+        let mut at = VersionedNode { number, version };
         let mut from = None;
         // The least key that belongs to a sibling: beyond the node it is the sibling of.
         let mut least = 0;
         loop {
             self.intact(at.number)?;
-            if level == 0 && !self.seen.has(at.number) {
+            if level == 0 && !self.visited.has(at.number) {
                 return self.first_visit(key, from, at);
             }
             let node = self.node(at.number);
@@ -108,16 +109,21 @@ impl<F: Format> Whole<F> {
                 return Ok(None);
             }
             from = Some(at);
-            at = At { number, version };
+            at = VersionedNode { number, version };
         }
     }
 
     /// A node to which a link of `from` has led (none leads to the root) does not make sense there: others came in between, or it is
     /// damaged; or `other` is, if all other links lead to it as it is.
     #[cold]
-    fn contradiction(&self, from: Option<At>, at: At, other: Option<At>) -> Result<Option<At>, TreeError> {
+    fn contradiction(
+        &self,
+        from: Option<VersionedNode>,
+        at: VersionedNode,
+        other: Option<VersionedNode>,
+    ) -> Result<Option<VersionedNode>, TreeError> {
         let culprit = other.filter(|_| self.is_in_place(at.number)).unwrap_or(at);
-        let still = |at: At| self.locks.validate(at.number, at.version);
+        let still = |at: VersionedNode| self.locks.validate(at.number, at.version);
         let linked = match from {
             Some(from) => still(from),
             None => self.root().0 == at.number,
@@ -133,7 +139,12 @@ impl<F: Format> Whole<F> {
 
     /// Looks at a leaf that nobody has looked at since the tree was opened; nothing, so that the caller looks for it anew.
     #[cold]
-    fn first_visit(&self, key: u64, from: Option<At>, at: At) -> Result<Option<At>, TreeError> {
+    fn first_visit(
+        &self,
+        key: u64,
+        from: Option<VersionedNode>,
+        at: VersionedNode,
+    ) -> Result<Option<VersionedNode>, TreeError> {
         if !self.node(at.number).is::<F>(0) {
             return self.contradiction(from, at, from);
         }
@@ -196,7 +207,7 @@ impl<F: Format> Whole<F> {
             if self.broken.has(at) || !parent.is::<F>(above) || !parent.covers(low) {
                 return false;
             }
-            let entries = Entries::of::<F>(parent);
+            let entries = SortedEntries::of::<F>(parent);
             let child = entries.child(low);
             above -= 1;
             match entries.get(child) {
@@ -217,7 +228,7 @@ impl<F: Format> Whole<F> {
         let mut high = u64::MAX;
         while level > 0 && !self.broken.has(at) {
             let node = self.node(at);
-            let entries = Entries::of::<F>(node);
+            let entries = SortedEntries::of::<F>(node);
             let child = entries.child(key);
             if !node.is::<F>(level) || !node.covers(key) || entries.is_empty() {
                 break;
@@ -231,7 +242,7 @@ impl<F: Format> Whole<F> {
 
     /// The leaf that a key belongs to.
     #[inline]
-    pub(super) fn leaf_for(&self, key: u64) -> Result<At, TreeError> {
+    pub(super) fn leaf_for(&self, key: u64) -> Result<VersionedNode, TreeError> {
         let mut backoff = Backoff::default();
         loop {
             match self.try_descend(key, 0)? {
@@ -242,8 +253,8 @@ impl<F: Format> Whole<F> {
     }
 
     /// All nodes on the way to a key; nothing if others came in between.
-    pub(super) fn try_path(&self, key: u64) -> Result<Option<Path>, TreeError> {
-        let mut path = Path {
+    pub(super) fn try_path(&self, key: u64) -> Result<Option<RootPath>, TreeError> {
+        let mut path = RootPath {
             nodes: [0; TOP as usize],
             height: 0,
         };
@@ -255,13 +266,13 @@ impl<F: Format> Whole<F> {
     }
 
     /// The leaves around a key: those with the same parent.
-    pub(super) fn family(&self, key: u64) -> Result<Family, TreeError> {
+    pub(super) fn family(&self, key: u64) -> Result<PersistentParentSnapshot, TreeError> {
         let mut backoff = Backoff::default();
         loop {
             if let Some(at) = self.try_descend(key, 1)? {
                 let node = self.node(at.number);
-                let family = Family {
-                    entries: Entries::of::<F>(node),
+                let family = PersistentParentSnapshot {
+                    entries: SortedEntries::of::<F>(node),
                     low: node.low(),
                     high: node.high(),
                     right: node.sibling(),
@@ -295,7 +306,7 @@ impl<F: Format> Whole<F> {
     pub(super) fn visit(&self, number: u32) -> Result<(), TreeError> {
         let _locked = self.locks.lock(number);
         let node = self.node(number);
-        if !node.is::<F>(0) || self.seen.has(number) {
+        if !node.is::<F>(0) || self.visited.has(number) {
             // Not a leaf any more, or somebody else was here.
             return Ok(());
         }
@@ -305,12 +316,12 @@ impl<F: Format> Whole<F> {
         let facts = F::examine(node).map_err(|reason| self.damaged(number, reason))?;
         if facts.unfinished {
             may_finish(&self.slab)?;
-            self.latch.check(&self.slab)?;
-            let mut out = Out::new(self.slab.medium());
+            self.write_gate.check(&self.slab)?;
+            let mut out = NodeWriter::new(self.slab.medium());
             F::mend(&mut out, node);
-            self.latch.keep(out.done())?;
+            self.write_gate.keep(out.done())?;
         }
-        self.seen.add(number);
+        self.visited.add(number);
         Ok(())
     }
 }

@@ -3,26 +3,27 @@
 
 use crate::TreeError;
 
-use super::format::{Entries, Format, Split};
-use super::layout::{Head, TOP};
-use super::node::{Node, Out, number_of};
-use super::tree::Whole;
+use super::entries::SortedEntries;
+use super::format::{NodeFormat, NodeSplit};
+use super::layout::{NodeHeadValues, TOP};
+use super::node::{NodeRef, NodeWriter, number_of};
+use super::tree::PersistentTree;
 
 /// A node that was taken from the pool and is given back if it is not needed.
-pub(super) struct Spare<'a, F: Format> {
-    tree: &'a Whole<F>,
+pub(super) struct SpareNode<'a, F: NodeFormat> {
+    tree: &'a PersistentTree<F>,
     node: Option<u64>,
 }
 
-impl<'a, F: Format> Spare<'a, F> {
-    pub(super) fn new(tree: &'a Whole<F>) -> Spare<'a, F> {
-        Spare { tree, node: None }
+impl<'a, F: NodeFormat> SpareNode<'a, F> {
+    pub(super) fn new(tree: &'a PersistentTree<F>) -> SpareNode<'a, F> {
+        SpareNode { tree, node: None }
     }
 
     /// Sees to it that there is one.
     ///
     /// # Errors
-    /// As [`Whole::take`].
+    /// As [`PersistentTree::take`].
     pub(super) fn fill(&mut self) -> Result<(), TreeError> {
         if self.node.is_none() {
             self.node = Some(self.tree.take()?);
@@ -31,7 +32,7 @@ impl<'a, F: Format> Spare<'a, F> {
     }
 }
 
-impl<F: Format> Drop for Spare<'_, F> {
+impl<F: NodeFormat> Drop for SpareNode<'_, F> {
     fn drop(&mut self) {
         if let Some(node) = self.node {
             self.tree.slab.free(node);
@@ -40,7 +41,7 @@ impl<F: Format> Drop for Spare<'_, F> {
 }
 
 /// What is to be split.
-pub(super) struct Wanted {
+pub(super) struct SplitTarget {
     pub(super) parent: u32,
     pub(super) child: u32,
     /// The child's.
@@ -51,14 +52,14 @@ pub(super) struct Wanted {
     pub(super) least: usize,
 }
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     /// Splits one node on the way to a key, the highest one that is full; if that is the leaf, adds an entry with this key. Whether it did
     /// that.
     pub(super) fn make_room(
         &self,
         key: u64,
         value: u64,
-        spare: &mut Spare<'_, F>,
+        spare: &mut SpareNode<'_, F>,
     ) -> Result<bool, TreeError> {
         let Some(path) = self.try_path(key)? else {
             return Ok(false);
@@ -69,7 +70,7 @@ impl<F: Format> Whole<F> {
             self.grow_root(path.nodes[highest as usize], highest, spare)?;
             return Ok(false);
         }
-        let wanted = Wanted {
+        let wanted = SplitTarget {
             parent: path.nodes[highest as usize + 1],
             child: path.nodes[highest as usize],
             level: highest,
@@ -83,14 +84,14 @@ impl<F: Format> Whole<F> {
     /// Splits a node and adds an entry, if it is still what is wanted; whether it was.
     pub(super) fn split(
         &self,
-        wanted: &Wanted,
+        wanted: &SplitTarget,
         own: Option<(u64, u64)>,
-        spare: &mut Spare<'_, F>,
+        spare: &mut SpareNode<'_, F>,
     ) -> Result<bool, TreeError> {
         let Some(new) = spare.node else {
             return Ok(false);
         };
-        let Wanted {
+        let SplitTarget {
             level, key, least, ..
         } = *wanted;
         let Some(locked) = self
@@ -107,12 +108,12 @@ impl<F: Format> Whole<F> {
             && node.is::<F>(level)
             && node.covers(key)
             && F::count(node) >= least
-            && (level > 0 || self.seen.has(wanted.child) && F::find(node, key).is_none());
+            && (level > 0 || self.visited.has(wanted.child) && F::find(node, key).is_none());
         if !fits {
             locked.unchanged();
             return Ok(false);
         }
-        let entries = Entries::of::<F>(node);
+        let entries = SortedEntries::of::<F>(node);
         // Behind the last of all, nothing is likely to come but more behind it.
         let last = node.high() == u64::MAX && entries.last().is_some_and(|last| last.0 <= key);
         let middle = match (last, level) {
@@ -121,8 +122,8 @@ impl<F: Format> Whole<F> {
             (true, _) => entries.len() - 1,
         };
         let bound = entries.get(middle).map_or(key, |entry| entry.0);
-        let mut out = Out::new(self.slab.medium());
-        let split = Split {
+        let mut out = NodeWriter::new(self.slab.medium());
+        let split = NodeSplit {
             parent,
             node,
             new,
@@ -134,22 +135,22 @@ impl<F: Format> Whole<F> {
         };
         F::split(&mut out, &self.log, &split);
         spare.node = None;
-        self.seen.add(number_of(new));
+        self.visited.add(number_of(new));
         if own.is_some() {
-            self.tally.add(wanted.child, key, 1);
+            self.entry_count.add(wanted.child, key, 1);
         }
         if level > 0 {
             self.add_inner_nodes(1);
         }
         drop(locked);
-        self.latch.keep(out.done())?;
+        self.write_gate.keep(out.done())?;
         Ok(true)
     }
 
     /// Whether a node is the child of a parent that a key belongs to, and both say the same of the keys that belong to it: their locks are
     /// held. What is damaged must not be copied to another node.
-    pub(super) fn agree(&self, parent: Node<'_>, node: Node<'_>, key: u64) -> bool {
-        let entries = Entries::of::<F>(parent);
+    pub(super) fn agree(&self, parent: NodeRef<'_>, node: NodeRef<'_>, key: u64) -> bool {
+        let entries = SortedEntries::of::<F>(parent);
         let child = entries.child(key);
         entries.get(child).is_some_and(|(low, link)| {
             *link == node.offset && (*low, entries.high(child, parent.high())) == (node.low(), node.high())
@@ -157,7 +158,7 @@ impl<F: Format> Whole<F> {
     }
 
     /// Puts a new root above a full one, which is split the next time.
-    fn grow_root(&self, root: u32, level: u32, spare: &mut Spare<'_, F>) -> Result<(), TreeError> {
+    fn grow_root(&self, root: u32, level: u32, spare: &mut SpareNode<'_, F>) -> Result<(), TreeError> {
         let Some(new) = spare.node.filter(|_| level + 1 < TOP) else {
             return Ok(());
         };
@@ -168,8 +169,8 @@ impl<F: Format> Whole<F> {
             locked.unchanged();
             return Ok(());
         }
-        let mut out = Out::new(self.slab.medium());
-        let head = Head {
+        let mut out = NodeWriter::new(self.slab.medium());
+        let head = NodeHeadValues {
             level: level + 1,
             sibling: 0,
             low: 0,
@@ -180,14 +181,14 @@ impl<F: Format> Whole<F> {
         self.store_root(&mut out, new);
         self.set_root(number_of(new), level + 1);
         self.add_inner_nodes(1);
-        self.seen.add(number_of(new));
+        self.visited.add(number_of(new));
         spare.node = None;
         drop(locked);
-        self.latch.keep(out.done())
+        self.write_gate.keep(out.done())
     }
 
     /// Makes a node the root, durably.
-    pub(super) fn store_root(&self, out: &mut Out<'_>, node: u64) {
+    pub(super) fn store_root(&self, out: &mut NodeWriter<'_>, node: u64) {
         let root = self.slab.root();
         out.store(root, node);
         out.flush(root);

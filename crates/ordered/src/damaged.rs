@@ -9,12 +9,12 @@ const GRAIN: u64 = 256;
 
 /// Damaged nodes, with what is wrong with them. Costs one load as long as there are none.
 #[derive(Debug, Default)]
-pub(crate) struct Broken {
+pub(crate) struct DamagedNodes {
     any: AtomicBool,
     nodes: RwLock<HashMap<u32, String>>,
 }
 
-impl Broken {
+impl DamagedNodes {
     pub(crate) fn add(&self, node: u32, reason: String) {
         let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
         nodes.insert(node, reason);

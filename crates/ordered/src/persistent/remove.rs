@@ -3,18 +3,19 @@
 use crate::TreeError;
 use crate::locks::Backoff;
 
-use super::descend::Path;
-use super::format::{Entries, Format};
-use super::grow::{Spare, Wanted};
+use super::descend::RootPath;
+use super::entries::SortedEntries;
+use super::format::NodeFormat;
+use super::grow::{SpareNode, SplitTarget};
 use super::layout::NodeHead;
-use super::node::{Node, Out};
-use super::tree::Whole;
+use super::node::{NodeRef, NodeWriter};
+use super::tree::PersistentTree;
 
 /// How often it is tried to give nodes back when others come in between; if it fails, they stay until the next removal nearby.
 const TRIES: usize = 256;
 
 /// A child of an inner node and the one right of it, to become one.
-struct Pair {
+struct SiblingPair {
     parent: u32,
     /// The parent's version, at which they are its children.
     version: u64,
@@ -24,25 +25,25 @@ struct Pair {
     level: u32,
 }
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     /// With so many children, or fewer, an inner node joins a neighbour.
     const FEW: usize = F::CAPACITY / 4;
 
     /// Removes the entry of a key and returns its value.
     pub(crate) fn take_out(&self, key: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         let (number, locked) = self.lock_leaf(key)?;
         let node = self.node(number);
         let Some((at, value)) = F::find(node, key) else {
             locked.unchanged();
             return Ok(None);
         };
-        let mut out = Out::new(self.slab.medium());
+        let mut out = NodeWriter::new(self.slab.medium());
         F::remove(&mut out, node, at);
         let empty = F::count(node) == 0;
-        self.tally.add(number, key, -1);
+        self.entry_count.add(number, key, -1);
         drop(locked);
-        self.latch.keep(out.done())?;
+        self.write_gate.keep(out.done())?;
         if empty {
             self.tidy(key)?;
         }
@@ -75,7 +76,7 @@ impl<F: Format> Whole<F> {
                 return Ok(None);
             };
             let fits = node.is::<F>(level) && node.covers(key);
-            let entries = Entries::of::<F>(node);
+            let entries = SortedEntries::of::<F>(node);
             if !(fits && self.locks.validate(number, version) && !entries.is_empty()) {
                 return Ok(None);
             }
@@ -98,7 +99,7 @@ impl<F: Format> Whole<F> {
             } else {
                 child
             };
-            let pair = Pair {
+            let pair = SiblingPair {
                 parent: number,
                 version,
                 left: self.number(entries[left].1),
@@ -117,9 +118,9 @@ impl<F: Format> Whole<F> {
             }
             // Half of the neighbour will fit, if there is room for the other half.
             let neighbour = if left == child { left + 1 } else { left };
-            let mut spare = Spare::new(self);
+            let mut spare = SpareNode::new(self);
             if entries.len() < F::CAPACITY && spare.fill().is_ok() {
-                let wanted = Wanted {
+                let wanted = SplitTarget {
                     parent: number,
                     child: self.number(entries[neighbour].1),
                     level: level - 1,
@@ -134,7 +135,7 @@ impl<F: Format> Whole<F> {
 
     /// Whether a node is none that was found damaged; if it is a leaf, it is visited.
     fn is_usable(&self, number: u32) -> Result<bool, TreeError> {
-        let visited = match self.seen.has(number) {
+        let visited = match self.visited.has(number) {
             false => self.visit(number),
             true => Ok(()),
         };
@@ -146,7 +147,7 @@ impl<F: Format> Whole<F> {
     }
 
     /// Joins two nodes, and gives the right one back.
-    fn join(&self, pair: &Pair) -> Result<Option<bool>, TreeError> {
+    fn join(&self, pair: &SiblingPair) -> Result<Option<bool>, TreeError> {
         let Some(locked) = self.locks.try_lock_all([pair.parent, pair.left, pair.right]) else {
             return Ok(None);
         };
@@ -163,20 +164,20 @@ impl<F: Format> Whole<F> {
             locked.unchanged();
             return Ok(None);
         }
-        let mut out = Out::new(self.slab.medium());
+        let mut out = NodeWriter::new(self.slab.medium());
         F::join(&mut out, &self.log, parent, left, right);
         self.bury(&mut out, right);
         if pair.level > 0 {
             self.add_inner_nodes(1_u64.wrapping_neg());
         }
         drop(locked);
-        let result = self.latch.keep(out.done());
+        let result = self.write_gate.keep(out.done());
         self.slab.free(right.offset);
         result.map(|()| Some(true))
     }
 
     /// Makes the only child of the root the root.
-    fn shrink_root(&self, path: &Path, version: u64, child: u64) -> Result<Option<bool>, TreeError> {
+    fn shrink_root(&self, path: &RootPath, version: u64, child: u64) -> Result<Option<bool>, TreeError> {
         let number = path.nodes[path.height as usize];
         let Some(locked) = self.locks.try_lock_all([number]) else {
             return Ok(None);
@@ -186,19 +187,19 @@ impl<F: Format> Whole<F> {
             return Ok(None);
         }
         let root = self.node(number);
-        let mut out = Out::new(self.slab.medium());
+        let mut out = NodeWriter::new(self.slab.medium());
         self.store_root(&mut out, child);
         self.set_root(self.number(child), path.height - 1);
         self.bury(&mut out, root);
         self.add_inner_nodes(1_u64.wrapping_neg());
         drop(locked);
-        let result = self.latch.keep(out.done());
+        let result = self.write_gate.keep(out.done());
         self.slab.free(root.offset);
         result.map(|()| Some(true))
     }
 
     /// Tells readers that are on their way to a node that it is none any more. Need not be durable, as no durable link leads there.
-    fn bury(&self, out: &mut Out<'_>, node: Node<'_>) {
+    fn bury(&self, out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
         out.store(node.offset + NodeHead::META, 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Pieces of keys: so few bits of each key of a node that all of them fit one line.
 //!
-//! A [`Window`] says which bits: a key's distance from the window's start, without the lowest bits. Whatever the window, a
+//! A [`KeyWindow`] says which bits: a key's distance from the window's start, without the lowest bits. Whatever the window, a
 //! greater key has no lesser piece, so two keys with different pieces are in the order of their pieces; of two with the same piece,
 //! nothing is known. That the window is the one that suits a node's keys is a matter of speed alone.
 
@@ -16,29 +16,29 @@ const SHIFT: u64 = 63;
 
 /// Where the pieces of a node begin, a multiple of 64, and in the lowest bits how many bits are left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Window(u64);
+pub(crate) struct KeyWindow(u64);
 
-impl From<u64> for Window {
+impl From<u64> for KeyWindow {
     #[inline(always)]
-    fn from(stored: u64) -> Window {
-        Window(stored)
+    fn from(stored: u64) -> KeyWindow {
+        KeyWindow(stored)
     }
 }
 
-impl From<Window> for u64 {
-    fn from(window: Window) -> u64 {
+impl From<KeyWindow> for u64 {
+    fn from(window: KeyWindow) -> u64 {
         window.0
     }
 }
 
-impl Window {
+impl KeyWindow {
     /// One in which keys between these, the least and the greatest of a node, have different pieces as far as possible, and lesser
     /// keys another than the least.
-    pub(crate) fn around(least: u64, greatest: u64) -> Window {
+    pub(crate) fn around(least: u64, greatest: u64) -> KeyWindow {
         let span = greatest.saturating_sub(least);
         let shift = (u64::BITS - span.leading_zeros()).saturating_sub(BITS);
         let start = least.saturating_sub(1 << shift);
-        Window(start & !SHIFT | u64::from(shift))
+        KeyWindow(start & !SHIFT | u64::from(shift))
     }
 
     /// Whether a key's piece is neither the least nor the greatest, which are those of all keys out of the window too.
@@ -63,7 +63,7 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_keep_the_order(window: u64, a: u64, b: u64, near in 0_u64..1 << 20) {
-            let window = Window::from(window);
+            let window = KeyWindow::from(window);
             for b in [b, a.saturating_add(near)] {
                 let (less, greater) = (a.min(b), a.max(b));
                 prop_assert!(window.piece(less) <= window.piece(greater));
@@ -74,7 +74,7 @@ mod tests {
         #[test]
         fn keys_of_a_node_have_fine_pieces(a: u64, b: u64, bits in 0_u32..64) {
             let (least, span) = (a.min(b), a.abs_diff(b) >> bits);
-            let window = Window::around(least, least + span);
+            let window = KeyWindow::around(least, least + span);
             let pieces = window.piece(least + span) - window.piece(least);
             // At least half of the pieces that there are for a node's keys, or one for each key.
             prop_assert!(u64::from(pieces) >= span.min(1 << (BITS - 1)) - u64::from(span >> BITS > 0));

@@ -1,42 +1,42 @@
 //! What runs of entries are read from: the leaves of one parent, each read at one version.
 
 use crate::TreeError;
-use crate::scan::{Families, Way, run};
+use crate::scan::{LeafScan, ScanDirection, run};
 
-use super::descend::Family;
-use super::format::Format;
-use super::tree::Whole;
+use super::descend::PersistentParentSnapshot;
+use super::format::NodeFormat;
+use super::tree::PersistentTree;
 
-impl<F: Format> Families for Whole<F> {
-    type Family = Family;
+impl<F: NodeFormat> LeafScan for PersistentTree<F> {
+    type Snapshot = PersistentParentSnapshot;
 
     const AHEAD: usize = 6;
 
     const LIKELY: usize = F::CAPACITY * 5 / 8;
 
-    fn family_of(&self, key: u64) -> Result<Family, TreeError> {
+    fn family_of(&self, key: u64) -> Result<PersistentParentSnapshot, TreeError> {
         self.family(key)
     }
 
     #[inline(always)]
-    fn place(family: &Family, key: u64) -> (usize, usize) {
+    fn place(family: &PersistentParentSnapshot, key: u64) -> (usize, usize) {
         (family.entries.child(key), family.entries.len())
     }
 
     #[inline(always)]
-    fn keys(family: &Family) -> (u64, u64) {
+    fn keys(family: &PersistentParentSnapshot) -> (u64, u64) {
         family.keys()
     }
 
     /// Only the one to the right is known.
-    fn fetch_beside(&self, family: &Family, way: Way) {
-        if way == Way::Up {
+    fn fetch_beside(&self, family: &PersistentParentSnapshot, way: ScanDirection) {
+        if way == ScanDirection::Ascending {
             self.at(family.right).fetch();
         }
     }
 
     #[inline(always)]
-    fn fetch_leaf(&self, family: &Family, slot: usize) {
+    fn fetch_leaf(&self, family: &PersistentParentSnapshot, slot: usize) {
         self.at(family.entries[slot].1).fetch();
     }
 
@@ -44,14 +44,14 @@ impl<F: Format> Families for Whole<F> {
     #[inline]
     fn append(
         &self,
-        family: &Family,
+        family: &PersistentParentSnapshot,
         slot: usize,
         key: u64,
         into: &mut Vec<(u64, u64)>,
     ) -> Result<Option<(u64, u64)>, TreeError> {
         let number = self.number(family.entries[slot].1);
         let version = match self.locks.read(number) {
-            Some(version) if number != 0 && self.seen.has(number) => version,
+            Some(version) if number != 0 && self.visited.has(number) => version,
             // Finds out what is the matter.
             _ => return self.leaf_for(key).map(|_| None),
         };
@@ -71,11 +71,11 @@ impl<F: Format> Families for Whole<F> {
     }
 }
 
-impl<F: Format> Whole<F> {
+impl<F: NodeFormat> PersistentTree<F> {
     /// Whether there are no entries; counts none.
     pub(crate) fn is_empty(&self) -> bool {
         let mut some = Vec::new();
-        match run(self, Way::Up, 0, 1, &mut some) {
+        match run(self, ScanDirection::Ascending, 0, 1, &mut some) {
             Ok(()) => some.is_empty(),
             // Nobody knows what is in a damaged node.
             Err(_) => false,

@@ -6,7 +6,7 @@ use crate::TreeError;
 
 /// What a tree is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum OpenMode {
     /// To read and write it.
     Write,
     /// The same, whatever power loss has left of it.
@@ -15,16 +15,16 @@ pub(crate) enum Opening {
     Read,
 }
 
-impl Opening {
+impl OpenMode {
     /// Opens the slab of a tree.
     ///
     /// # Errors
     /// As [`Pool::open_slab`].
     pub(crate) fn slab(self, pool: &Pool, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, TreeError> {
         Ok(match self {
-            Opening::Write => pool.open_slab(name, owner)?,
-            Opening::Accept => pool.open_slab_unsynced(name, owner)?,
-            Opening::Read => pool.open_slab_read_only(name, owner)?,
+            OpenMode::Write => pool.open_slab(name, owner)?,
+            OpenMode::Accept => pool.open_slab_unsynced(name, owner)?,
+            OpenMode::Read => pool.open_slab_read_only(name, owner)?,
         })
     }
 }
