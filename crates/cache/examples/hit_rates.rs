@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use halocline_cache::{Capacity, Item, PolicyKind, TupleCache};
+use halocline_cache::{CacheItem, Capacity, PolicyKind, TupleCache};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
@@ -105,7 +105,7 @@ fn policy(kind: PolicyKind, zipf: &Zipf, requests: u64) -> (f64, f64) {
             continue;
         }
         let slot = *free.last().expect("one slot is free");
-        let item = Item {
+        let item = CacheItem {
             slot,
             key,
             bytes: 1,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Debug)]
-struct Books {
+struct BudgetState {
     limit: AtomicU64,
     used: AtomicU64,
 }
@@ -25,7 +25,7 @@ struct Books {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Budget {
-    books: Arc<Books>,
+    state: Arc<BudgetState>,
 }
 
 impl Budget {
@@ -34,7 +34,7 @@ impl Budget {
     pub fn new(limit: u64) -> Self {
         let (limit, used) = (AtomicU64::new(limit), AtomicU64::new(0));
         Self {
-            books: Arc::new(Books { limit, used }),
+            state: Arc::new(BudgetState { limit, used }),
         }
     }
 
@@ -46,9 +46,9 @@ impl Budget {
         let limit = self.limit();
         // The count is all there is to agree on, so no order with other memory is needed.
         let more = |used: u64| used.checked_add(bytes).filter(|&used| used <= limit);
-        match self.books.used.fetch_update(Relaxed, Relaxed, more) {
+        match self.state.used.fetch_update(Relaxed, Relaxed, more) {
             Ok(_) => Ok(Reservation {
-                books: Arc::clone(&self.books),
+                state: Arc::clone(&self.state),
                 bytes,
             }),
             Err(used) => Err(CacheError::BudgetUsedUp {
@@ -68,9 +68,9 @@ impl Budget {
             Some(used + taken)
         };
         // It always gives a number, so it cannot fail.
-        let _ = self.books.used.fetch_update(Relaxed, Relaxed, more);
+        let _ = self.state.used.fetch_update(Relaxed, Relaxed, more);
         Reservation {
-            books: Arc::clone(&self.books),
+            state: Arc::clone(&self.state),
             bytes: taken,
         }
     }
@@ -84,19 +84,19 @@ impl Budget {
     /// What is reserved.
     #[must_use]
     pub fn used(&self) -> u64 {
-        self.books.used.load(Relaxed)
+        self.state.used.load(Relaxed)
     }
 
     /// What may be.
     #[must_use]
     pub fn limit(&self) -> u64 {
-        self.books.limit.load(Relaxed)
+        self.state.limit.load(Relaxed)
     }
 
     /// Changes what may be reserved. Answers by how much it is passed already: that much is to be released by whoever
     /// reserved it.
     pub fn set_limit(&self, bytes: u64) -> u64 {
-        self.books.limit.store(bytes, Relaxed);
+        self.state.limit.store(bytes, Relaxed);
         self.used().saturating_sub(bytes)
     }
 }
@@ -105,7 +105,7 @@ impl Budget {
 #[derive(Debug)]
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
-    books: Arc<Books>,
+    state: Arc<BudgetState>,
     bytes: u64,
 }
 
@@ -120,7 +120,7 @@ impl Reservation {
     pub fn shrink(&mut self, bytes: u64) {
         let back = self.bytes.saturating_sub(bytes);
         self.bytes -= back;
-        self.books.used.fetch_sub(back, Relaxed);
+        self.state.used.fetch_sub(back, Relaxed);
     }
 }
 

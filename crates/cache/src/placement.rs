@@ -94,7 +94,7 @@ pub enum Links {
 
 /// What a static cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Upper {
+pub enum StaticLists {
     /// All lists of the first dimensions.
     Levels(usize),
     /// The most probable lists, as many as the budget has room for.
@@ -114,7 +114,7 @@ pub enum Placement {
     /// All of it in DRAM and nothing durable; lost at the end of the process.
     Volatile,
     /// The upper lists, copied when the index is opened.
-    Static(Upper),
+    Static(StaticLists),
     /// What queries touch, admitted while they run.
     Dynamic(PolicyKind, Links),
     /// The upper lists from the start on, and others as queries touch them.
@@ -145,8 +145,8 @@ impl fmt::Display for Placement {
             Self::SlowOnly => f.write_str("slow-only"),
             Self::Hybrid => f.write_str("hybrid"),
             Self::Volatile => f.write_str("volatile"),
-            Self::Static(Upper::Levels(levels)) => write!(f, "static:{levels}"),
-            Self::Static(Upper::Probable) => f.write_str("static"),
+            Self::Static(StaticLists::Levels(levels)) => write!(f, "static:{levels}"),
+            Self::Static(StaticLists::Probable) => f.write_str("static"),
             Self::Dynamic(policy, links) => write!(f, "dynamic:{}{policy}", hashed(links)),
             Self::StaticDynamic(policy, links) => write!(f, "static+dynamic:{}{policy}", hashed(links)),
             Self::DualAccess => f.write_str("dual-access"),
@@ -177,9 +177,9 @@ impl FromStr for Placement {
             ("slow-only" | "persistent", None) => Ok(Self::SlowOnly),
             ("hybrid", None) => Ok(Self::Hybrid),
             ("volatile", None) => Ok(Self::Volatile),
-            ("static", None) => Ok(Self::Static(Upper::Probable)),
+            ("static", None) => Ok(Self::Static(StaticLists::Probable)),
             ("static", Some(levels)) => match levels.parse() {
-                Ok(levels) if levels > 0 => Ok(Self::Static(Upper::Levels(levels))),
+                Ok(levels) if levels > 0 => Ok(Self::Static(StaticLists::Levels(levels))),
                 _ => Err(CacheError::UnknownLevels { text: levels.into() }),
             },
             ("dynamic", _) => dynamic().map(|(policy, links)| Self::Dynamic(policy, links)),
@@ -201,8 +201,8 @@ mod tests {
             Placement::SlowOnly,
             Placement::Hybrid,
             Placement::Volatile,
-            Placement::Static(Upper::Probable),
-            Placement::Static(Upper::Levels(4)),
+            Placement::Static(StaticLists::Probable),
+            Placement::Static(StaticLists::Levels(4)),
             Placement::DualAccess,
             Placement::Auto,
         ];

@@ -1,13 +1,14 @@
-//! Nodes that were found damaged, at opening or by a check: whatever needs one is refused.
+//! Nodes known to be damaged, found when the tree was opened or by a check. Operations that need one of
+//! them fail.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Nodes are numbered by their offsets in these units.
+/// Unit of node numbers: a node's number is its offset divided by this.
 const GRAIN: u64 = 256;
 
-/// Damaged nodes, with what is wrong with them. Costs one load as long as there are none.
+/// The set of damaged nodes and the reason for each. A lookup costs one load while the set is empty.
 #[derive(Debug, Default)]
 pub(crate) struct DamagedNodes {
     any: AtomicBool,
@@ -21,7 +22,7 @@ impl DamagedNodes {
         self.any.store(true, Ordering::Release);
     }
 
-    /// What is wrong with a node, if anything is.
+    /// Returns the reason why a node is damaged, or `None` if it is not known to be.
     #[inline(always)]
     pub(crate) fn reason(&self, node: u32) -> Option<String> {
         if !self.any.load(Ordering::Relaxed) {
@@ -31,12 +32,12 @@ impl DamagedNodes {
         nodes.get(&node).cloned()
     }
 
-    /// Whether there are any.
+    /// Returns true if any node is damaged.
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether the node at an offset is one of them.
+    /// Returns true if the node at `offset` is damaged.
     pub(crate) fn has_at(&self, offset: u64) -> bool {
         u32::try_from(offset / GRAIN).is_ok_and(|node| self.has(node))
     }

@@ -1,14 +1,15 @@
-//! How many entries there are, counted by many threads without getting in each other's way.
+//! A count of entries that many threads can update without contending for one word.
 //!
-//! Entries are counted under the leaf's lock by plain stores: an atomic addition would wait for the fence
-//! before it.
+//! Updates are plain stores under the leaf's lock: an atomic addition would wait for the preceding
+//! fence.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::locks::Locks;
 
-/// A counter in parts, one for all leaves that share a lock: who has the lock is the only one to change it, so that it takes no atomic
-/// addition, which would wait until the fence before it is over, and keep all that comes after it waiting too.
+/// A counter split into one part per lock stripe. Only the holder of a stripe's lock changes its part,
+/// so no atomic read-modify-write is needed. One would stall until the preceding fence completes and
+/// hold up everything behind it.
 #[derive(Debug)]
 pub(crate) struct EntryCounter {
     start: u64,
@@ -21,7 +22,7 @@ impl EntryCounter {
         EntryCounter { start, changes }
     }
 
-    /// The caller has the lock of the leaf.
+    /// Adds `change` to the count. The caller holds the lock of `leaf`.
     #[inline]
     pub(crate) fn add(&self, leaf: u32, change: i64) {
         let part = &self.changes[Locks::stripe(leaf)];
@@ -33,7 +34,7 @@ impl EntryCounter {
         self.start.saturating_add_signed(change)
     }
 
-    /// Bytes of DRAM.
+    /// Returns the counter's size in bytes of DRAM.
     pub(crate) fn bytes(&self) -> u64 {
         size_of_val(&*self.changes) as u64
     }

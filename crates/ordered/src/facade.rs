@@ -1,5 +1,6 @@
-//! What the public trees hand on to their only field, a [`HybridTree`](crate::hybrid::HybridTree) or a [`PersistentTree`](crate::persistent::PersistentTree), which have the
-//! same methods.
+//! Implementation of [`OrderedIndex`](crate::OrderedIndex) for the public trees. Each forwards to its
+//! only field, a [`HybridTree`](crate::hybrid::HybridTree) or a
+//! [`PersistentTree`](crate::persistent::PersistentTree), which have the same methods.
 
 /// Implements [`OrderedIndex`](crate::OrderedIndex) for a tree.
 macro_rules! is_index {
@@ -29,7 +30,7 @@ macro_rules! is_index {
             }
 
             fn remove(&self, key: u64) -> Result<Option<u64>, $crate::TreeError> {
-                self.0.take_out(key)
+                self.0.remove(key)
             }
 
             fn scan(
@@ -67,7 +68,7 @@ macro_rules! is_index {
             }
 
             fn check(&self) -> Result<$crate::TreeCheckReport, $crate::TreeError> {
-                self.0.examine_all()
+                self.0.check_all()
             }
 
             fn stats(&self) -> $crate::TreeStats {

@@ -2,26 +2,26 @@
 
 use std::fmt;
 
-/// Which tree: written and parsed as its [`name`](TreeKind::name).
+/// A kind of tree, displayed and parsed as its [`name`](TreeKind::name).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum TreeKind {
-    /// [`LbTree`] with leaves of 256 bytes.
+    /// An [`LbTree`](crate::LbTree) with leaves of 256 bytes.
     Lb,
-    /// [`LbTree`] with leaves of 512 bytes.
+    /// An [`LbTree`](crate::LbTree) with leaves of 512 bytes.
     Lb2,
-    /// [`LbTree`] with leaves of 1 KiB.
+    /// An [`LbTree`](crate::LbTree) with leaves of 1 KiB.
     Lb4,
-    /// [`FpTree`].
+    /// An [`FpTree`](crate::FpTree).
     Fp,
-    /// [`FastFair`].
+    /// A [`FastFair`](crate::FastFair) tree.
     FastFair,
-    /// [`WbTree`].
+    /// A [`WbTree`](crate::WbTree).
     Wb,
 }
 
 impl TreeKind {
-    /// All there are.
+    /// All kinds of trees.
     pub const ALL: &[TreeKind] = &[
         TreeKind::Lb,
         TreeKind::Lb2,
@@ -31,7 +31,7 @@ impl TreeKind {
         TreeKind::Wb,
     ];
 
-    /// Its name.
+    /// Returns the name of the kind.
     pub const fn name(self) -> &'static str {
         match self {
             TreeKind::Lb => "lb",

@@ -1,17 +1,17 @@
-//! What a tree is opened for, and what opening may store.
+//! Modes of opening a tree, and rules for stores during opening.
 
 use halocline_pool::{Pool, Slab, SlabRecovery};
 
 use crate::TreeError;
 
-/// What a tree is opened for.
+/// A mode of opening a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenMode {
-    /// To read and write it.
+    /// For reading and writing.
     Write,
-    /// The same, whatever power loss has left of it.
+    /// For reading and writing, even if power loss may have destroyed unsynced writes.
     Accept,
-    /// To read it, beside other readers.
+    /// For reading, alongside other readers.
     Read,
 }
 
@@ -29,11 +29,11 @@ impl OpenMode {
     }
 }
 
-/// Called before the first store that finishes what a crash has left half done.
+/// Permits the first store that completes a change which a crash has interrupted.
 ///
 /// # Errors
-/// [`TreeError::NeedsRecovery`] in a tree that is opened to be read, [`TreeError::Pool`].
-pub(crate) fn may_finish(slab: &Slab) -> Result<(), TreeError> {
+/// [`TreeError::NeedsRecovery`] in a tree that is opened read-only, [`TreeError::Pool`].
+pub(crate) fn begin_repair(slab: &Slab) -> Result<(), TreeError> {
     if slab.is_read_only() {
         return Err(TreeError::NeedsRecovery {
             name: slab.name().to_owned(),
@@ -42,10 +42,11 @@ pub(crate) fn may_finish(slab: &Slab) -> Result<(), TreeError> {
     Ok(slab.begin_writing()?)
 }
 
-/// What is wrong with a node whose bytes have changed since its tree was closed.
+/// Damage of a node whose bytes have changed since its tree was closed.
 pub(crate) const NOT_AS_CLOSED: &str = "its bytes are not those it had when the tree was closed";
 
-/// Whether a node may have changed since its tree was closed, by its checksum, if it has one that holds.
+/// Returns true if a node contradicts its checksum. Checksums exist from the closing of a tree until
+/// its next write.
 #[inline]
 pub(crate) fn has_changed(slab: &Slab, node: u64) -> bool {
     slab.sums().is_some_and(|sums| !sums.matches(node))

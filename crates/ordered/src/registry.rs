@@ -1,7 +1,7 @@
-//! The trees by name: a caller that picks one at run time creates it by its [`TreeKind`], and opens whatever is there.
+//! Creating and opening trees whose kind is known only at run time.
 //!
-//! A further tree is a variant of [`TreeKind`], its name in [`TreeKind::name`], its entry in [`TreeKind::ALL`], and a line of
-//! `TreeFactory::of`.
+//! A new kind of tree needs a variant of [`TreeKind`], its name in [`TreeKind::name`], its entry in
+//! [`TreeKind::ALL`] and a line in `factory`.
 
 use std::str::FromStr;
 
@@ -26,7 +26,7 @@ impl FromStr for TreeKind {
 
 type BoxedTree = Result<Box<dyn OrderedIndex>, TreeError>;
 
-/// How the trees of one kind are made.
+/// The constructors of one kind of tree.
 struct TreeFactory {
     kind: TreeKind,
     owner: [u8; 8],
@@ -45,7 +45,7 @@ impl TreeFactory {
     }
 }
 
-fn maker(kind: TreeKind) -> TreeFactory {
+fn factory(kind: TreeKind) -> TreeFactory {
     match kind {
         TreeKind::Lb => TreeFactory::of::<LbTree<1>>(kind),
         TreeKind::Lb2 => TreeFactory::of::<LbTree<2>>(kind),
@@ -56,13 +56,13 @@ fn maker(kind: TreeKind) -> TreeFactory {
     }
 }
 
-/// How trees are made whose slabs say that they hold this.
-fn maker_by(owner: [u8; 8]) -> Option<TreeFactory> {
-    let mut makers = TreeKind::ALL.iter().map(|kind| maker(*kind));
-    makers.find(|maker| maker.owner == owner)
+/// Returns the constructors of the trees whose slabs have this owner tag.
+fn factory_by_owner(owner: [u8; 8]) -> Option<TreeFactory> {
+    let mut factories = TreeKind::ALL.iter().map(|kind| factory(*kind));
+    factories.find(|factory| factory.owner == owner)
 }
 
-/// Creates an empty tree as an object of this name.
+/// Creates an empty tree of a kind as an object with this name.
 ///
 /// # Errors
 /// [`TreeError::Pool`], as [`Pool::create_slab`].
@@ -70,8 +70,8 @@ pub fn create_tree(pool: &Pool, name: &str, kind: TreeKind) -> Result<Box<dyn Or
     create_tree_in(pool, name, kind, DEFAULT_CHUNK)
 }
 
-/// As [`create_tree`], for a tree that takes at least `chunk` bytes of the pool at a time, rounded up to whole blocks of 4 KiB:
-/// little for a tree that stays small.
+/// Creates an empty tree that allocates at least `chunk` bytes of the pool at a time, rounded up to
+/// whole blocks of 4 KiB. A small value suits a tree that stays small.
 ///
 /// # Errors
 /// As [`create_tree`].
@@ -81,31 +81,32 @@ pub fn create_tree_in(
     kind: TreeKind,
     chunk: u64,
 ) -> Result<Box<dyn OrderedIndex>, TreeError> {
-    (maker(kind).create)(pool, name, chunk)
+    (factory(kind).create)(pool, name, chunk)
 }
 
-/// Opens the tree of this name, of whatever kind it is. Costs what opening such a tree costs.
+/// Opens the tree with this name, whatever its kind. The cost depends on the kind.
 ///
 /// # Errors
-/// [`TreeError::NotATree`] if it is something else, or of a kind that this program does not know;
-/// [`TreeError::Pool`], as [`Pool::open_slab`].
+/// [`TreeError::NotATree`] if the object is not a tree, or of an unknown kind; [`TreeError::Pool`], as
+/// [`Pool::open_slab`].
 pub fn open_tree(pool: &Pool, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
     open(pool, name, OpenMode::Write)
 }
 
-/// As [`open_tree`], to read it: any number of handles may do so at once, also in a pool that is opened read-only, and nothing is stored.
-/// Nobody can write it meanwhile. What writes is refused ([`TreeError::ReadOnly`]).
+/// Opens a tree read-only and stores nothing. Any number of read-only handles may be open at the same
+/// time, also in a pool that is opened read-only, but no writer. Writes fail with
+/// [`TreeError::ReadOnly`].
 ///
 /// # Errors
-/// As [`open_tree`]; [`TreeError::NeedsRecovery`] if it was not closed and a crash has left something half done in it: at opening, or when what is
-/// half done is met.
+/// As [`open_tree`]; [`TreeError::NeedsRecovery`] if the tree was not closed and a change is
+/// unfinished, either at opening or when an operation reaches that change.
 pub fn open_tree_read_only(pool: &Pool, name: &str) -> Result<Box<dyn OrderedIndex>, TreeError> {
     open(pool, name, OpenMode::Read)
 }
 
-/// As [`open_tree`], also if the machine went down before all was synced
-/// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)): any part of what was written since the last sync may be missing.
-/// [`check`](OrderedIndex::check) the tree.
+/// Opens a tree like [`open_tree`] even if the machine went down before the tree was synced
+/// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)). Any part of what was written
+/// since the last sync may be missing; [`check`](OrderedIndex::check) the tree.
 ///
 /// # Errors
 /// As [`open_tree`], but for that one.
@@ -113,41 +114,43 @@ pub fn open_tree_unsynced(pool: &Pool, name: &str) -> Result<Box<dyn OrderedInde
     open(pool, name, OpenMode::Accept)
 }
 
-/// The kind of the tree of this name, which is not opened.
+/// Returns the kind of the tree with this name without opening it.
 ///
 /// # Errors
-/// [`TreeError::NotATree`], [`TreeError::Pool`], as [`Pool::snapshot`] and if there is no such object.
+/// [`TreeError::NotATree`]; [`TreeError::Pool`], as [`Pool::snapshot`] and if there is no such object.
 pub fn tree_kind(pool: &Pool, name: &str) -> Result<TreeKind, TreeError> {
-    Ok(maker_of(pool, name)?.kind)
+    Ok(factory_of(pool, name)?.kind)
 }
 
-/// All trees of a pool, in the order of their names.
+/// Lists all trees of a pool in the order of their names.
 ///
 /// # Errors
 /// [`TreeError::Pool`], as [`Pool::snapshot`].
 pub fn trees(pool: &Pool) -> Result<Vec<(String, TreeKind)>, TreeError> {
     let snapshot = pool.snapshot()?;
     let trees = snapshot.objects().filter_map(|object| {
-        let maker = maker_by(object.slab_owner()?)?;
-        Some((object.name().to_owned(), maker.kind))
+        let factory = factory_by_owner(object.slab_owner()?)?;
+        Some((object.name().to_owned(), factory.kind))
     });
     Ok(trees.collect())
 }
 
 fn open(pool: &Pool, name: &str, open_mode: OpenMode) -> BoxedTree {
-    (maker_of(pool, name)?.open)(pool, name, open_mode)
+    (factory_of(pool, name)?.open)(pool, name, open_mode)
 }
 
-/// How the tree of this name is opened.
-fn maker_of(pool: &Pool, name: &str) -> Result<TreeFactory, TreeError> {
+/// Returns the constructors for the tree with this name.
+fn factory_of(pool: &Pool, name: &str) -> Result<TreeFactory, TreeError> {
     let snapshot = pool.snapshot()?;
     let object = snapshot.object(name)?;
     let owner = object.slab_owner();
-    owner.and_then(maker_by).ok_or_else(|| TreeError::NotATree {
-        name: name.to_owned(),
-        found: match owner {
-            Some(owner) => format!("slab of a '{}'", owner.escape_ascii()),
-            None => object.kind().to_string(),
-        },
-    })
+    owner
+        .and_then(factory_by_owner)
+        .ok_or_else(|| TreeError::NotATree {
+            name: name.to_owned(),
+            found: match owner {
+                Some(owner) => format!("slab of a '{}'", owner.escape_ascii()),
+                None => object.kind().to_string(),
+            },
+        })
 }

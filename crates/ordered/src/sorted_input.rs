@@ -1,8 +1,8 @@
-//! What a bulk load is given: entries in ascending order of their keys, a node's worth at a time.
+//! Input of a bulk load: entries in ascending order of their keys, taken in node-sized batches.
 
 use crate::TreeError;
 
-/// Entries that are to come in order.
+/// An iterator of entries whose order is verified.
 pub(crate) struct SortedInput<'a> {
     entries: &'a mut dyn Iterator<Item = (u64, u64)>,
     last: Option<u64>,
@@ -18,12 +18,12 @@ impl<'a> SortedInput<'a> {
         }
     }
 
-    /// How many were taken.
+    /// Returns the number of entries taken so far.
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// The next ones, at most so many; none at the end.
+    /// Takes the next entries, at most `most`; returns none at the end.
     ///
     /// # Errors
     /// [`TreeError::NotSorted`].
@@ -45,7 +45,7 @@ impl<'a> SortedInput<'a> {
     }
 }
 
-/// Entries of a node that is filled up to a part of 1.
+/// Returns the number of entries that fill a node to the fraction `fill` of its capacity.
 pub(crate) fn filled(capacity: usize, fill: f64) -> usize {
     ((capacity as f64 * fill).round() as usize).clamp(1, capacity)
 }

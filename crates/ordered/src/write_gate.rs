@@ -1,5 +1,5 @@
-//! Whether a tree may be written: not before its slab says that it is being written, not if it is opened to be read, and not after the first
-//! failure of the medium.
+//! The check before every write: the slab must be marked as being written, the tree must not be
+//! read-only, and the medium must not have failed.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,14 +10,15 @@ use halocline_pool::{PoolError, Slab};
 use crate::TreeError;
 use crate::seal::mistake::{Mistake, made};
 
-/// The slab says that it is being written, and the medium has not failed.
+/// The slab is marked as being written, and the medium has not failed.
 const READY: u8 = 0;
 /// Nothing has been written since the tree was opened.
 const AT_REST: u8 = 1;
 /// The medium has failed.
 const FAILED: u8 = 2;
 
-/// Remembers the first error; costs a load to ask while there is none.
+/// The write permission of a tree. It records the first error of the medium. While there is none, a
+/// check costs one load.
 #[derive(Debug)]
 pub(crate) struct WriteGate {
     state: AtomicU8,
@@ -34,7 +35,7 @@ impl Default for WriteGate {
 }
 
 impl WriteGate {
-    /// Called before anything is stored to a tree.
+    /// Permits a write. Must be called before anything is stored to the tree.
     ///
     /// # Errors
     /// [`TreeError::Poisoned`] after a failure, [`TreeError::ReadOnly`], and as [`Slab::begin_writing`].
@@ -62,14 +63,14 @@ impl WriteGate {
         if !made(Mistake::StayClosed) {
             slab.begin_writing()?;
         }
-        // Another thread may have met a failure meanwhile.
+        // Not a plain store: another thread may have recorded a failure in the meantime.
         let _ = self
             .state
             .compare_exchange(AT_REST, READY, Ordering::AcqRel, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Keeps an error and hands the result on.
+    /// Records an error of the medium and returns the result.
     #[inline]
     pub(crate) fn keep(&self, result: Result<(), MediaError>) -> Result<(), TreeError> {
         match result {
@@ -82,7 +83,7 @@ impl WriteGate {
         }
     }
 
-    /// Takes a node from the pool, which may have to grow for that.
+    /// Allocates a node, for which the pool may have to grow.
     ///
     /// # Errors
     /// As [`Slab::alloc`]; a failure of the medium is kept.
@@ -95,7 +96,7 @@ impl WriteGate {
         }
     }
 
-    /// Returns true after a failure.
+    /// Returns true after a failure of the medium.
     pub(crate) fn has_failed(&self) -> bool {
         self.first.get().is_some()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_ordered::{
     LbOptions, LbTree, OrderedIndex, Range, TreeError, TreeKind, create_tree_in, open_tree,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_ordered::{OrderedIndex, Range, TreeKind, create_tree};
 use halocline_pool::Pool;
 use rand::rngs::StdRng;

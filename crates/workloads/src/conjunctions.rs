@@ -7,7 +7,7 @@
 //! an experiment counts and reports the actual selectivity.
 
 use crate::sample::SampleColumn;
-use crate::{LineitemSample, Predicate, Selection, SplitMix64};
+use crate::{Conjunction, LineitemSample, Predicate, SplitMix64};
 
 /// Below so many satisfying sample rows, quantiles say nothing.
 const MEASURABLE: f64 = 30.0;
@@ -43,7 +43,7 @@ impl<'a> ConjunctionGenerator<'a> {
     ///
     /// # Panics
     /// If `predicates` is 0 or more than 15, or `selectivity` is not in `(0, 1]`.
-    pub fn draw(&mut self, predicates: usize, selectivity: f64) -> Selection {
+    pub fn draw(&mut self, predicates: usize, selectivity: f64) -> Conjunction {
         assert!(
             (1..=self.sample.columns().len()).contains(&predicates),
             "1 to 15 predicates, not {predicates}"
@@ -77,7 +77,7 @@ impl<'a> ConjunctionGenerator<'a> {
         }
         let name = format!("random-{:03}", self.drawn);
         self.drawn += 1;
-        Selection::new(&name, conditions)
+        Conjunction::new(&name, conditions)
     }
 
     /// Columns of strings first: they can only be narrowed in coarse steps, which the ordered ones after them even out.
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::{Condition, Literal};
 
-    fn count(sample: &LineitemSample, selection: &Selection) -> usize {
+    fn count(sample: &LineitemSample, selection: &Conjunction) -> usize {
         let holds = |predicate: &Predicate, row: usize| {
             let column = sample
                 .columns()
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn equal_seeds_draw_equal_conjunctions_on_different_columns() {
         let sample = LineitemSample::generate(0.002, usize::MAX, 1);
-        let draw = |seed| -> Vec<Selection> {
+        let draw = |seed| -> Vec<Conjunction> {
             let mut generator = ConjunctionGenerator::new(&sample, seed);
             (0..20).map(|i| generator.draw(1 + i % 5, 1e-4)).collect()
         };

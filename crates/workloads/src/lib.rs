@@ -41,7 +41,7 @@ pub use parquet_file::{
 pub use queries::RangeQuery;
 pub use rng::SplitMix64;
 pub use sample::LineitemSample;
-pub use selection::{Condition, Predicate, Selection};
+pub use selection::{Condition, Conjunction, Predicate};
 pub use ssb::{SsbQuery, SsbTable, TblError, TblReader, ssb_queries};
 pub use tpch::TpchTable;
 pub use tpch_queries::{TpchQuery, tpch_queries};

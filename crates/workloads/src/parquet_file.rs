@@ -101,7 +101,7 @@ pub fn write_tpch_parquet(
     options: &ParquetOptions,
     progress: impl FnMut(u64),
 ) -> Result<u64, ParquetError> {
-    let source = Source {
+    let source = PartitionedSource {
         schema: table.schema(),
         rows: table.approximate_rows(scale_factor),
         part: &|part, parts| table.reader(scale_factor, part, parts),
@@ -123,7 +123,7 @@ pub fn write_ssb_parquet(
     options: &ParquetOptions,
     progress: impl FnMut(u64),
 ) -> Result<u64, ParquetError> {
-    let source = Source {
+    let source = PartitionedSource {
         schema: table.schema(),
         rows: table.approximate_rows(scale_factor),
         part: &|part, parts| table.reader(scale_factor, part, parts),
@@ -132,7 +132,7 @@ pub fn write_ssb_parquet(
 }
 
 /// A generator whose table can be made in parts.
-struct Source<'a> {
+struct PartitionedSource<'a> {
     schema: SchemaRef,
     /// About how many rows there are.
     rows: u64,
@@ -142,7 +142,7 @@ struct Source<'a> {
 
 fn write_parts(
     path: &Path,
-    source: &Source<'_>,
+    source: &PartitionedSource<'_>,
     options: &ParquetOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<u64, ParquetError> {

@@ -9,7 +9,7 @@ use crate::{Literal, SplitMix64, TpchTable, lineitem_selection_columns};
 
 /// How the numbers of a column are turned back into values.
 #[derive(Debug, Clone)]
-enum Kind {
+enum SampleEncoding {
     Int,
     Cents,
     Date,
@@ -22,22 +22,22 @@ enum Kind {
 pub(crate) struct SampleColumn {
     pub(crate) name: &'static str,
     pub(crate) values: Vec<i64>,
-    kind: Kind,
+    kind: SampleEncoding,
 }
 
 impl SampleColumn {
     /// Whether the values have an order that a range makes sense of.
     pub(crate) fn is_ordered(&self) -> bool {
-        !matches!(self.kind, Kind::Text(_))
+        !matches!(self.kind, SampleEncoding::Text(_))
     }
 
     /// The value that `number` stands for.
     pub(crate) fn literal(&self, number: i64) -> Literal {
         match &self.kind {
-            Kind::Int => Literal::Int(number),
-            Kind::Cents => Literal::Cents(number),
-            Kind::Date => Literal::Date(number as i32),
-            Kind::Text(dictionary) => Literal::Text(dictionary[number as usize].clone()),
+            SampleEncoding::Int => Literal::Int(number),
+            SampleEncoding::Cents => Literal::Cents(number),
+            SampleEncoding::Date => Literal::Date(number as i32),
+            SampleEncoding::Text(dictionary) => Literal::Text(dictionary[number as usize].clone()),
         }
     }
 }
@@ -119,11 +119,11 @@ fn read_column(name: &'static str, batches: &[RecordBatch]) -> SampleColumn {
                         .map(|v| i64::from(*v)),
                 )
             });
-            Kind::Int
+            SampleEncoding::Int
         }
         DataType::Int64 => {
             arrays().for_each(|a| values.extend_from_slice(a.as_primitive::<Int64Type>().values()));
-            Kind::Int
+            SampleEncoding::Int
         }
         DataType::Decimal128(_, _) => {
             arrays().for_each(|a| {
@@ -134,7 +134,7 @@ fn read_column(name: &'static str, batches: &[RecordBatch]) -> SampleColumn {
                         .map(|v| *v as i64),
                 )
             });
-            Kind::Cents
+            SampleEncoding::Cents
         }
         DataType::Date32 => {
             arrays().for_each(|a| {
@@ -145,7 +145,7 @@ fn read_column(name: &'static str, batches: &[RecordBatch]) -> SampleColumn {
                         .map(|v| i64::from(*v)),
                 )
             });
-            Kind::Date
+            SampleEncoding::Date
         }
         _ => {
             let texts: Vec<&str> = arrays()
@@ -162,7 +162,7 @@ fn read_column(name: &'static str, batches: &[RecordBatch]) -> SampleColumn {
                     .iter()
                     .map(|text| dictionary.partition_point(|entry| entry < text) as i64),
             );
-            Kind::Text(dictionary.into_iter().map(str::to_owned).collect())
+            SampleEncoding::Text(dictionary.into_iter().map(str::to_owned).collect())
         }
     };
     SampleColumn { name, values, kind }

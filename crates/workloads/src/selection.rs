@@ -96,14 +96,14 @@ impl fmt::Display for Predicate {
 
 /// A named conjunction of predicates over one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
+pub struct Conjunction {
     /// What it is called in results, as `Q6` or `random-017`.
     pub name: String,
     /// All of them must hold.
     pub predicates: Vec<Predicate>,
 }
 
-impl Selection {
+impl Conjunction {
     /// A selection of `predicates`.
     #[must_use]
     pub fn new(name: &str, predicates: Vec<Predicate>) -> Self {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn sql_of_every_form() {
-        let selection = Selection::new(
+        let selection = Conjunction::new(
             "all",
             vec![
                 Predicate::equal("a", Literal::Int(1)),
@@ -159,6 +159,6 @@ mod tests {
             "SELECT count(*) AS n FROM t WHERE a = 1 AND b BETWEEN 0.05 AND 0.07 AND c > 1 AND c < 9 \
              AND d <= DATE '1998-09-02' AND e IS NOT NULL AND f IN ('x', 'y')"
         );
-        assert_eq!(Selection::new("none", vec![]).where_clause(), "true");
+        assert_eq!(Conjunction::new("none", vec![]).where_clause(), "true");
     }
 }

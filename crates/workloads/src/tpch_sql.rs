@@ -3,7 +3,7 @@
 
 use std::ops::Bound;
 
-use crate::{Literal, Predicate, Selection};
+use crate::{Conjunction, Literal, Predicate};
 
 /// TPC-H Q6 over `table`, one row: the revenue.
 #[must_use]
@@ -20,14 +20,14 @@ pub fn tpch_q6_sql(table: &str) -> String {
 /// Q19 is a disjunction of three conjunctions whose `lineitem` parts differ in the quantity only (1-11, 10-20, 20-30);
 /// their union is the range 1-30.
 #[must_use]
-pub fn tpch_selections() -> Vec<Selection> {
+pub fn tpch_selections() -> Vec<Conjunction> {
     let below = |column, bound| Predicate::range(column, Bound::Unbounded, bound);
     vec![
-        Selection::new(
+        Conjunction::new(
             "Q1",
             vec![below("l_shipdate", Bound::Included(Literal::date(1998, 9, 2)))],
         ),
-        Selection::new(
+        Conjunction::new(
             "Q6",
             vec![
                 Predicate::range(
@@ -39,8 +39,8 @@ pub fn tpch_selections() -> Vec<Selection> {
                 below("l_quantity", Bound::Excluded(Literal::Cents(2400))),
             ],
         ),
-        Selection::new("Q10", vec![Predicate::equal("l_returnflag", Literal::text("R"))]),
-        Selection::new(
+        Conjunction::new("Q10", vec![Predicate::equal("l_returnflag", Literal::text("R"))]),
+        Conjunction::new(
             "Q14",
             vec![Predicate::range(
                 "l_shipdate",
@@ -48,7 +48,7 @@ pub fn tpch_selections() -> Vec<Selection> {
                 Bound::Excluded(Literal::date(1995, 10, 1)),
             )],
         ),
-        Selection::new(
+        Conjunction::new(
             "Q19",
             vec![
                 Predicate::one_of("l_shipmode", vec![Literal::text("AIR"), Literal::text("AIR REG")]),

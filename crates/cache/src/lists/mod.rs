@@ -8,7 +8,7 @@ mod shard;
 #[cfg(test)]
 mod tests;
 
-use crate::index::mix;
+use crate::hash_index::mix;
 use crate::{CacheError, PolicyKind};
 use shard::Shard;
 use std::ops::Add;

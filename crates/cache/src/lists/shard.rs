@@ -2,24 +2,24 @@
 
 use super::Statistics;
 use super::arena::{Arena, copy_bytes, live_bytes};
-use crate::index::{Index, mix};
-use crate::{Capacity, Item, Policy, PolicyKind};
+use crate::hash_index::{HashIndex, mix};
+use crate::{CacheItem, Capacity, Policy, PolicyKind};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A cached list: its offset, and its copy in the arena.
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct CachedList {
     id: u64,
     place: u32,
     len: u32,
 }
 
 #[derive(Debug)]
-struct Cached {
-    index: Index,
-    slots: Vec<Slot>,
+struct ShardState {
+    index: HashIndex,
+    slots: Vec<CachedList>,
     free: Vec<u32>,
     arena: Arena,
     policy: Box<dyn Policy>,
@@ -47,7 +47,7 @@ fn add(counter: &AtomicU64, more: u64) {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Shard {
-    cached: Mutex<Cached>,
+    cached: Mutex<ShardState>,
     counters: Counters,
     bytes: usize,
 }
@@ -55,9 +55,9 @@ pub(super) struct Shard {
 /// The DRAM of all but the arena.
 fn fixed_bytes(items: u32, policy: &dyn Policy) -> usize {
     let slots = items as usize + 1;
-    let index = Index::new(slots);
+    let index = HashIndex::new(slots);
     size_of::<Shard>()
-        + slots * (size_of::<Slot>() + 2 * size_of::<u32>())
+        + slots * (size_of::<CachedList>() + 2 * size_of::<u32>())
         + index.bytes()
         + size_of_val(policy)
         + policy.metadata_bytes()
@@ -80,9 +80,9 @@ impl Shard {
             items,
         };
         let slots = items as usize + 1;
-        let cached = Cached {
-            index: Index::new(slots),
-            slots: vec![Slot::default(); slots],
+        let cached = ShardState {
+            index: HashIndex::new(slots),
+            slots: vec![CachedList::default(); slots],
             free: (0..=items).collect(),
             arena: Arena::new(arena),
             policy: kind.build(capacity),
@@ -102,7 +102,7 @@ impl Shard {
     }
 
     /// A reader that panicked has changed nothing, so what it left is whole.
-    fn lock(&self) -> MutexGuard<'_, Cached> {
+    fn lock(&self) -> MutexGuard<'_, ShardState> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,7 +114,7 @@ impl Shard {
         };
         add(&self.counters.hits, 1);
         cached.policy.hit(slot, id);
-        let Slot { place, len, .. } = cached.slots[slot as usize];
+        let CachedList { place, len, .. } = cached.slots[slot as usize];
         Some(reader(cached.arena.get(place, len)))
     }
 
@@ -128,7 +128,7 @@ impl Shard {
             return true;
         }
         let slot = *cached.free.last().expect("there is a slot more than items");
-        let item = Item {
+        let item = CacheItem {
             slot,
             key: id,
             bytes: size,
@@ -174,7 +174,7 @@ impl Shard {
     }
 }
 
-impl Cached {
+impl ShardState {
     fn find(&self, hash: u64, id: u64) -> Option<u32> {
         self.index.find(hash, |slot| self.slots[slot as usize].id == id)
     }
@@ -183,7 +183,7 @@ impl Cached {
     fn evict(&mut self) -> (u64, u64) {
         let (mut lists, mut bytes) = (0, 0);
         for slot in self.evicted.drain(..) {
-            let Slot { id, place, len } = self.slots[slot as usize];
+            let CachedList { id, place, len } = self.slots[slot as usize];
             let slots = &self.slots;
             self.index
                 .remove(mix(id), slot, |slot| mix(slots[slot as usize].id));
@@ -200,7 +200,7 @@ impl Cached {
         let moved = |owner: u32, place| slots[owner as usize].place = place;
         let place = self.arena.add(slot, bytes, moved);
         let len = bytes.len() as u32;
-        slots[slot as usize] = Slot { id, place, len };
+        slots[slot as usize] = CachedList { id, place, len };
         self.index.insert(hash, slot);
     }
 }

@@ -1,6 +1,6 @@
 //! Doubly linked queues of slots over shared arrays: a slot is in one queue at most, and knows its item's bytes.
 
-use super::{Capacity, Item, bytes_of};
+use super::{CacheItem, Capacity, bytes_of};
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -45,7 +45,7 @@ impl Queue {
     }
 
     /// Whether there is room for `item` within `capacity`.
-    pub(super) fn fits(&self, item: &Item, capacity: Capacity) -> bool {
+    pub(super) fn fits(&self, item: &CacheItem, capacity: Capacity) -> bool {
         capacity.has(self.bytes + u64::from(item.bytes), self.items + 1)
     }
 
@@ -78,7 +78,7 @@ impl Chain {
     }
 
     /// A new item enters `queue`.
-    pub(super) fn insert(&mut self, queue: &mut Queue, item: &Item) {
+    pub(super) fn insert(&mut self, queue: &mut Queue, item: &CacheItem) {
         self.links[item.slot as usize].bytes = item.bytes;
         self.push(queue, item.slot);
     }

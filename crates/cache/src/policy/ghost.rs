@@ -1,24 +1,24 @@
 //! A queue of keys without their items: the last so many that were noted, less those that were taken back.
 
 use super::bytes_of;
-use crate::index::{Index, mix};
+use crate::hash_index::{HashIndex, mix};
 
 #[derive(Debug)]
-pub(super) struct Ghost {
+pub(super) struct GhostQueue {
     /// In the order of their notes, a ring.
     keys: Vec<u64>,
     /// Which places of the ring hold keys that count.
-    index: Index,
+    index: HashIndex,
     next: usize,
     len: usize,
 }
 
-impl Ghost {
+impl GhostQueue {
     pub(super) fn new(len: u32) -> Self {
         let len = len.max(1) as usize;
         Self {
             keys: Vec::with_capacity(len),
-            index: Index::new(len),
+            index: HashIndex::new(len),
             next: 0,
             len,
         }

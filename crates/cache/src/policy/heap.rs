@@ -1,12 +1,12 @@
 //! A binary heap of slots by rank, the least on top, whose items can change rank or leave. O(log n) each.
 
-use super::{Capacity, Item, bytes_of};
+use super::{CacheItem, Capacity, bytes_of};
 
 /// What a slot that is not in the heap has as its place.
 const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
-pub(super) struct Heap {
+pub(super) struct RankHeap {
     heap: Vec<u32>,
     ranks: Vec<u64>,
     places: Vec<u32>,
@@ -14,7 +14,7 @@ pub(super) struct Heap {
     bytes: u64,
 }
 
-impl Heap {
+impl RankHeap {
     pub(super) fn new(slots: usize) -> Self {
         Self {
             heap: Vec::with_capacity(slots),
@@ -26,7 +26,7 @@ impl Heap {
     }
 
     /// Whether there is room for `item` within `capacity`.
-    pub(super) fn fits(&self, item: &Item, capacity: Capacity) -> bool {
+    pub(super) fn fits(&self, item: &CacheItem, capacity: Capacity) -> bool {
         capacity.has(self.bytes + u64::from(item.bytes), self.heap.len() as u32 + 1)
     }
 
@@ -39,7 +39,7 @@ impl Heap {
         self.heap.first().copied()
     }
 
-    pub(super) fn insert(&mut self, item: &Item, rank: u64) {
+    pub(super) fn insert(&mut self, item: &CacheItem, rank: u64) {
         self.sizes[item.slot as usize] = item.bytes;
         self.push(item.slot, rank);
     }

@@ -1,8 +1,8 @@
 //! LFU: evicts what was used least often since it was admitted, of those the one not used for the longest time
 //! (Jibril et al. 2022, section 4; the textbook's policy without memory of what left).
 
-use super::heap::Heap;
-use super::{Capacity, Item, Policy};
+use super::heap::RankHeap;
+use super::{CacheItem, Capacity, Policy};
 
 /// A rank is a number of uses above the time of the last one.
 const TIME_BITS: u32 = 40;
@@ -11,7 +11,7 @@ const MOST_USES: u64 = (1 << (64 - TIME_BITS)) - 1;
 #[derive(Debug)]
 pub(super) struct Lfu {
     capacity: Capacity,
-    heap: Heap,
+    heap: RankHeap,
     time: u64,
 }
 
@@ -19,7 +19,7 @@ impl Lfu {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
             capacity,
-            heap: Heap::new(capacity.slots()),
+            heap: RankHeap::new(capacity.slots()),
             time: 0,
         }
     }
@@ -37,7 +37,7 @@ impl Policy for Lfu {
         self.heap.rerank(slot, rank);
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

@@ -1,13 +1,13 @@
 //! LLA, 'least likely to be accessed': LFU with given frequencies. An item is admitted if all that must go for it are
 //! less probable than it is (Jibril et al. 2022, section 4; there, items are of one size and one must go).
 
-use super::heap::Heap;
-use super::{Capacity, Item, Policy};
+use super::heap::RankHeap;
+use super::{CacheItem, Capacity, Policy};
 
 #[derive(Debug)]
 pub(super) struct Lla {
     capacity: Capacity,
-    heap: Heap,
+    heap: RankHeap,
     time: u32,
 }
 
@@ -20,7 +20,7 @@ impl Lla {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
             capacity,
-            heap: Heap::new(capacity.slots()),
+            heap: RankHeap::new(capacity.slots()),
             time: 0,
         }
     }
@@ -35,7 +35,7 @@ impl Lla {
 impl Policy for Lla {
     fn hit(&mut self, _slot: u32, _key: u64) {}
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

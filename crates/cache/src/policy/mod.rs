@@ -59,7 +59,7 @@ impl Capacity {
 
 /// An item that asks to be admitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Item {
+pub struct CacheItem {
     /// A slot of no resident item; the item's until it is evicted or removed, if it is admitted.
     pub slot: u32,
     /// What identifies it also while it is not resident.
@@ -77,7 +77,7 @@ pub trait Policy: fmt::Debug + Send {
 
     /// An item is used that is not resident. Answers whether it is resident from now on; the slots of those that no
     /// longer are get pushed to `evicted`, never the slot of `item`.
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool;
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool;
 
     /// The item in `slot` has another probability from now on.
     fn reweigh(&mut self, _slot: u32, _probability: f32) {}
@@ -99,7 +99,7 @@ impl PolicyKind {
             Self::Lfu => Box::new(lfu::Lfu::new(capacity)),
             Self::TwoQ => Box::new(two_q::TwoQ::new(capacity)),
             Self::Lla => Box::new(lla::Lla::new(capacity)),
-            Self::Clock => Box::new(clock::Clock::new(capacity)),
+            Self::Clock => Box::new(clock::ClockPolicy::new(capacity)),
             Self::Sieve => Box::new(sieve::Sieve::new(capacity)),
             Self::S3Fifo => Box::new(s3_fifo::S3Fifo::new(capacity)),
             Self::WTinyLfu => Box::new(w_tiny_lfu::WTinyLfu::new(capacity)),

@@ -3,8 +3,8 @@
 //! section 4.1, algorithm 1). G remembers as many keys as there may be items in M.
 
 use super::chain::{Chain, NONE, Queue};
-use super::ghost::Ghost;
-use super::{Capacity, Item, Policy, bytes_of};
+use super::ghost::GhostQueue;
+use super::{CacheItem, Capacity, Policy, bytes_of};
 
 /// The bits of a slot's state: how often it was used (at most 3), and whether it is in M.
 const USES: u8 = 3;
@@ -16,7 +16,7 @@ pub(super) struct S3Fifo {
     chain: Chain,
     small: Queue,
     main: Queue,
-    ghost: Ghost,
+    ghost: GhostQueue,
     states: Vec<u8>,
     keys: Vec<u64>,
 }
@@ -28,13 +28,13 @@ impl S3Fifo {
             chain: Chain::new(capacity.slots()),
             small: Queue::new(),
             main: Queue::new(),
-            ghost: Ghost::new(capacity.percent(90).items),
+            ghost: GhostQueue::new(capacity.percent(90).items),
             states: vec![0; capacity.slots()],
             keys: vec![0; capacity.slots()],
         }
     }
 
-    fn full(&self, item: &Item) -> bool {
+    fn full(&self, item: &CacheItem) -> bool {
         let bytes = self.small.bytes + self.main.bytes + u64::from(item.bytes);
         !self.capacity.has(bytes, self.small.items + self.main.items + 1)
     }
@@ -85,7 +85,7 @@ impl Policy for S3Fifo {
         }
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

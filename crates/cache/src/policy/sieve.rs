@@ -2,7 +2,7 @@
 //! it passes over keeps its place (Zhang et al., NSDI 2024, section 3, algorithm 1).
 
 use super::chain::{Chain, NONE, Queue};
-use super::{Capacity, Item, Policy, bytes_of};
+use super::{CacheItem, Capacity, Policy, bytes_of};
 
 #[derive(Debug)]
 pub(super) struct Sieve {
@@ -45,7 +45,7 @@ impl Policy for Sieve {
         self.used[slot as usize] = true;
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

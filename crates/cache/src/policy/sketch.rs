@@ -2,19 +2,19 @@
 //! items (Einziger, Friedman and Manes, "TinyLFU", ACM TOS 13(4), 2017, sections 3.2 and 3.3).
 
 use super::bytes_of;
-use crate::index::{mix, scale};
+use crate::hash_index::{mix, scale};
 
 const ROWS: u64 = 4;
 
 #[derive(Debug)]
-pub(super) struct Sketch {
+pub(super) struct FrequencySketch {
     /// Sixteen counters each; the rows share all of them.
     words: Vec<u64>,
     counted: u64,
     period: u64,
 }
 
-impl Sketch {
+impl FrequencySketch {
     /// Eight counters for each of `items`.
     pub(super) fn new(items: u32) -> Self {
         Self {

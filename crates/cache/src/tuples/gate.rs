@@ -20,7 +20,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// On a line of its own: it is written rarely and read by every lookup.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Gate {
+pub(super) struct AdmissionGate {
     closed: AtomicBool,
     /// Hits in a window below which it closes.
     break_even: u32,
@@ -34,7 +34,7 @@ pub(super) struct Gate {
     last_hits: AtomicU32,
 }
 
-impl Gate {
+impl AdmissionGate {
     pub(super) fn new(entries: usize) -> Self {
         Self {
             closed: AtomicBool::new(false),

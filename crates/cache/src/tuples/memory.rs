@@ -10,12 +10,12 @@ use zerocopy::FromZeros;
 const OWN: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(super) enum Memory<T> {
+pub(super) enum ZeroedArray<T> {
     Small(Box<[T]>),
     Own(HugeVec<T>),
 }
 
-impl<T: FromZeros> Memory<T> {
+impl<T: FromZeros> ZeroedArray<T> {
     /// The most that [`Self::bytes`] may be for `len` values.
     pub(super) fn bytes_for(len: usize) -> usize {
         let bytes = len * size_of::<T>();
@@ -43,7 +43,7 @@ impl<T: FromZeros> Memory<T> {
     }
 }
 
-impl<T> Deref for Memory<T> {
+impl<T> Deref for ZeroedArray<T> {
     type Target = [T];
 
     #[inline]

@@ -3,34 +3,34 @@
 //!
 //! Set-associative: a key belongs to one [`bucket`], which is one line, so a lookup touches one line. Readers take no
 //! lock; a lookup that hits writes nothing but, now and then, a counter, and one that misses writes nothing here.
-//! Within a bucket the least used entry is replaced, and only for a key that was [seen](sightings) before. A [`gate`]
+//! Within a bucket the least used entry is replaced, and only for a key that was [seen](doorkeeper) before. A [`gate`]
 //! closes the cache where it hits too rarely to pay.
 
 mod bucket;
+mod doorkeeper;
 mod gate;
 mod memory;
 mod packing;
-mod sightings;
 #[cfg(test)]
 mod tests;
 
 use crate::CacheError;
 use crate::draw;
-use crate::index::scale;
+use crate::hash_index::scale;
 use bucket::{Bucket, entries};
-use gate::Gate;
+use doorkeeper::Doorkeeper;
+use gate::AdmissionGate;
 use halocline_media::prefetch_value;
-use memory::Memory;
+use memory::ZeroedArray;
 pub use packing::{Key, Packing};
-use sightings::Sightings;
 
 /// See the module. A hash must have all its 64 bits well mixed, and be the same for equal keys.
 #[derive(Debug)]
 pub struct TupleCache {
     words: usize,
-    buckets: Memory<Bucket>,
-    sightings: Sightings,
-    gate: Gate,
+    buckets: ZeroedArray<Bucket>,
+    doorkeeper: Doorkeeper,
+    gate: AdmissionGate,
 }
 
 impl TupleCache {
@@ -44,9 +44,9 @@ impl TupleCache {
         let entries = buckets * entries(words);
         Ok(Self {
             words,
-            buckets: Memory::zeroed(buckets)?,
-            sightings: Sightings::new(entries)?,
-            gate: Gate::new(entries),
+            buckets: ZeroedArray::zeroed(buckets)?,
+            doorkeeper: Doorkeeper::new(entries)?,
+            gate: AdmissionGate::new(entries),
         })
     }
 
@@ -60,7 +60,7 @@ impl TupleCache {
             _ => return Err(CacheError::TupleWords { words }),
         };
         let bytes_for =
-            |buckets| Memory::<Bucket>::bytes_for(buckets) + Sightings::bytes_for(buckets * entries);
+            |buckets| ZeroedArray::<Bucket>::bytes_for(buckets) + Doorkeeper::bytes_for(buckets * entries);
         let least = size_of::<Self>() + bytes_for(1);
         let room = budget_bytes.saturating_sub(size_of::<Self>());
         // A first guess without the sightings, then down to what fits.
@@ -129,7 +129,7 @@ impl TupleCache {
         self.gate.note(found.is_some());
         if found.is_none() {
             // What is found out elsewhere is offered next.
-            self.sightings.prefetch(hash);
+            self.doorkeeper.prefetch(hash);
         }
         found
     }
@@ -150,7 +150,7 @@ impl TupleCache {
 
     fn put_words<const W: usize>(&self, hash: u64, key: &[u64; W], tid: u32) {
         let bucket = self.bucket(hash);
-        if bucket.full::<W>() && !self.sightings.again(hash) {
+        if bucket.full::<W>() && !self.doorkeeper.again(hash) {
             return;
         }
         bucket.put(key, tid, draw::next() as usize);
@@ -164,7 +164,7 @@ impl TupleCache {
     /// The DRAM it takes, all of which is allocated from the start.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.buckets.bytes() + self.sightings.bytes()
+        size_of::<Self>() + self.buckets.bytes() + self.doorkeeper.bytes()
     }
 
     /// How many tuples there is room for.

@@ -6,11 +6,11 @@
 //! take.
 
 use crate::TupleCache;
-use crate::index::mix;
+use crate::hash_index::mix;
 
 /// Where a dimension's code goes.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct FieldPosition {
     word: u8,
     shift: u8,
     max: u64,
@@ -19,7 +19,7 @@ struct Place {
 /// How tuples become keys.
 #[derive(Debug)]
 pub struct Packing {
-    places: Vec<Place>,
+    positions: Vec<FieldPosition>,
     words: usize,
     /// Bits that the bucket tells; 0 if keys are whole tuples.
     slot_bits: u32,
@@ -60,24 +60,24 @@ impl Packing {
         let slot_bits = TupleCache::buckets_for(budget_bytes, 1).ok()?.ilog2();
         if bits <= 63 + slot_bits && bits < 128 {
             let mut shift = 0;
-            let places = widths.zip(max_codes).map(|(width, &max)| {
-                let place = Place { word: 0, shift, max };
+            let positions = widths.zip(max_codes).map(|(width, &max)| {
+                let position = FieldPosition { word: 0, shift, max };
                 shift += width as u8;
-                place
+                position
             });
             return Some(Self {
-                places: places.collect(),
+                positions: positions.collect(),
                 words: 1,
                 slot_bits,
             });
         }
         let (mut word, mut shift) = (0_u8, 0);
-        let mut places = vec![];
+        let mut positions = vec![];
         for (width, &max) in widths.zip(max_codes) {
             if shift + width > 64 {
                 (word, shift) = (word + 1, 0);
             }
-            places.push(Place {
+            positions.push(FieldPosition {
                 word,
                 shift: shift.min(63) as u8,
                 max,
@@ -87,7 +87,7 @@ impl Packing {
         let words = usize::from(word) + 1;
         TupleCache::buckets_for(budget_bytes, words).ok()?;
         Some(Self {
-            places,
+            positions,
             words,
             slot_bits: 0,
         })
@@ -107,9 +107,9 @@ impl Packing {
             return self.long_key(tuple);
         }
         let (mut number, mut beyond) = (0_u128, false);
-        for (&code, place) in tuple.iter().zip(&self.places) {
-            number |= u128::from(code) << place.shift;
-            beyond |= code > place.max;
+        for (&code, position) in tuple.iter().zip(&self.positions) {
+            number |= u128::from(code) << position.shift;
+            beyond |= code > position.max;
         }
         if beyond {
             return None;
@@ -128,11 +128,11 @@ impl Packing {
     #[inline(never)]
     fn long_key(&self, tuple: &[u64]) -> Option<Key> {
         let mut words = [0; 3];
-        for (&code, place) in tuple.iter().zip(&self.places) {
-            if code > place.max {
+        for (&code, position) in tuple.iter().zip(&self.positions) {
+            if code > position.max {
                 return None;
             }
-            words[usize::from(place.word)] |= code << place.shift;
+            words[usize::from(position.word)] |= code << position.shift;
         }
         let hash = words.iter().fold(0, |hash, &word| mix(hash ^ word));
         Some(Key {
@@ -146,7 +146,7 @@ impl Packing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::scale;
+    use crate::hash_index::scale;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
     use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! What is found is what was put, whoever writes meanwhile; what is asked for often stays; what does not pay is skipped.
 
 use super::*;
-use crate::index::mix;
+use crate::hash_index::mix;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

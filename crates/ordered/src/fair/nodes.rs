@@ -1,4 +1,4 @@
-//! The format of FAST&FAIR's nodes.
+//! The node format of FAST&FAIR.
 
 use halocline_pool::{Slab, SlabRecovery};
 
@@ -14,7 +14,7 @@ use super::layout::{
 use super::mistake::{Mistake, made};
 use super::{shift, split};
 
-/// Sorted entries.
+/// Nodes with sorted entries.
 #[derive(Debug)]
 pub(crate) enum FairFormat {}
 
@@ -109,7 +109,7 @@ impl NodeFormat for FairFormat {
 
     fn examine(node: NodeRef<'_>) -> Result<NodeSummary, &'static str> {
         let (low, high) = (node.low(), node.high());
-        let mut facts = NodeSummary {
+        let mut summary = NodeSummary {
             entries: SortedEntries::new(),
             unfinished: false,
         };
@@ -130,31 +130,31 @@ impl NodeFormat for FairFormat {
             match before {
                 Some(before) if before > key => return Err("its keys are not in order"),
                 Some(before) if before == key => {
-                    if facts.unfinished {
+                    if summary.unfinished {
                         return Err("two of its keys are there twice");
                     }
-                    facts.unfinished = true;
-                    facts.entries.replace_last((key, value_at(node, slot)));
+                    summary.unfinished = true;
+                    summary.entries.replace_last((key, value_at(node, slot)));
                 }
-                _ => facts.entries.push((key, value_at(node, slot))),
+                _ => summary.entries.push((key, value_at(node, slot))),
             }
             before = Some(key);
         }
         let inner = node.level::<Self>() != Some(0);
-        if inner && facts.entries.first().is_none_or(|first| first.0 != low) {
+        if inner && summary.entries.first().is_none_or(|first| first.0 != low) {
             return Err("its first child is not where its keys begin");
         }
         if made(Mistake::CopyStays) {
-            facts.unfinished = false;
+            summary.unfinished = false;
         }
-        Ok(facts)
+        Ok(summary)
     }
 
-    fn mend(out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
-        shift::mend(out, node);
+    fn repair(out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
+        shift::repair(out, node);
     }
 
-    fn unsettled(node: NodeRef<'_>) -> Option<u64> {
+    fn unfinished_child(node: NodeRef<'_>) -> Option<u64> {
         let child = (node.meta() >> HINT) as u32;
         (child != 0 && !made(Mistake::HintIgnored)).then(|| offset_of(child))
     }

@@ -1,7 +1,7 @@
-//! All entries of a leaf in the order of their keys, for scans.
+//! Reading all entries of a leaf in the order of their keys, for scans.
 //!
-//! Where words are mapped, what sorts them is generic in nothing, so that it is compiled with this crate and as a whole, whatever the
-//! program that uses the tree is compiled with.
+//! The function for mapped words is not generic, so it is always compiled and optimized within this
+//! crate.
 
 use halocline_media::Words;
 

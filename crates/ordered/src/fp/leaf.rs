@@ -1,7 +1,7 @@
-//! Reading a leaf, and its durable changes within one leaf.
+//! Reading a leaf, and changes that affect only this leaf.
 //!
-//! Invariants: an entry is stored to a slot that is free, and is durable before the bitmap says it is in use. In the first line, whose
-//! stores arrive in order, fingerprints are stored before the bitmap.
+//! Invariants: an entry is stored to a free slot and is durable before the bitmap marks it as used. In
+//! the first line, whose stores arrive in order, fingerprints are stored before the bitmap.
 
 use halocline_media::{LINE, MediaError};
 
@@ -11,30 +11,30 @@ use crate::kernel::{fingerprint, matches_in_line};
 use super::layout::{ALL, NEXT, SLOTS, entry_offset};
 use super::mistake::{Mistake, made};
 
-/// The first line of a leaf: the bitmap, and fingerprints in bytes 8 to 63.
+/// A copy of a leaf's first line: the bitmap in bytes 0 to 7, fingerprints in bytes 8 to 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FpHeader(pub(super) [u64; 8]);
 
 impl FpHeader {
-    /// Entries in use.
+    /// Returns a bitmap of the entries in use.
     #[inline(always)]
     pub(crate) fn used(&self) -> u64 {
         self.0[0] & ALL
     }
 
-    /// Entries not in use.
+    /// Returns a bitmap of the free slots.
     #[inline(always)]
     pub(crate) fn free(&self) -> u64 {
         !self.0[0] & ALL
     }
 
-    /// Entries in use with the fingerprint of a key.
+    /// Returns a bitmap of the used entries whose fingerprint equals that of `key`.
     #[inline(always)]
     pub(crate) fn matches(&self, key: u64) -> u64 {
         matches_in_line(&self.0, fingerprint(key)) & self.used()
     }
 
-    /// With a fingerprint for an entry that is not in use; returns which word has changed.
+    /// Sets the fingerprint of a free slot and returns the index of the changed word.
     #[inline(always)]
     pub(crate) fn set_fingerprint(&mut self, slot: usize, fingerprint: u8) -> usize {
         let (word, shift) = (1 + slot / 8, slot % 8 * 8);
@@ -43,7 +43,7 @@ impl FpHeader {
     }
 }
 
-/// A leaf, where it lies.
+/// A reference to a leaf on the medium.
 #[derive(Debug)]
 pub(crate) struct FpLeafRef<'a>(pub(crate) LeafRef<'a>);
 
@@ -93,7 +93,7 @@ impl<'a> FpLeafRef<'a> {
         None
     }
 
-    /// All entries, in no order.
+    /// Returns all entries in arbitrary order.
     #[inline(always)]
     pub(crate) fn entries(self, head: &FpHeader) -> impl Iterator<Item = LeafEntry<usize>> + use<'a> {
         let mut used = head.used();
@@ -105,10 +105,11 @@ impl<'a> FpLeafRef<'a> {
         })
     }
 
-    /// Puts an entry into a free slot, if there is one, and takes the entries `instead` out, in one.
+    /// Inserts an entry into a free slot, if there is one, and atomically removes the entries in the bitmap
+    /// `instead`.
     ///
     /// # Errors
-    /// Of the medium: the entry is not there, or there and perhaps not durable.
+    /// Fails if the medium does. The entry is then absent, or present but perhaps not durable.
     #[inline(always)]
     pub(crate) fn put(self, head: &FpHeader, key: u64, value: u64, instead: u64) -> Result<bool, MediaError> {
         if head.free() == 0 {
@@ -129,7 +130,7 @@ impl<'a> FpLeafRef<'a> {
         Ok(true)
     }
 
-    /// Makes a durable entry in a free slot count, and those of `instead` no longer.
+    /// Marks a durable entry as used and the entries in `instead` as free, by one store.
     #[inline(always)]
     pub(crate) fn set(self, head: &FpHeader, slot: usize, key: u64, instead: u64) -> Result<(), MediaError> {
         let mut head = *head;
@@ -145,10 +146,10 @@ impl<'a> FpLeafRef<'a> {
         self.0.medium.fence()
     }
 
-    /// Replaces the value of an entry: out of place if there is room, else by one store.
+    /// Replaces the value of an entry: out of place if a slot is free, otherwise by one store.
     ///
     /// # Errors
-    /// Of the medium: the new value is there or not, and perhaps not durable.
+    /// Fails if the medium does. The value is then the old one, or the new one but perhaps not durable.
     #[inline(always)]
     pub(crate) fn replace(self, head: &FpHeader, entry: LeafEntry<usize>) -> Result<(), MediaError> {
         if self.put(head, entry.key, entry.value, 1 << entry.slot)? {
@@ -160,10 +161,10 @@ impl<'a> FpLeafRef<'a> {
         self.0.medium.fence()
     }
 
-    /// Removes an entry: one store.
+    /// Removes an entry by one store.
     ///
     /// # Errors
-    /// Of the medium: it is gone, and perhaps not durably.
+    /// Fails if the medium does. The entry is then removed, but perhaps not durably.
     #[inline]
     pub(crate) fn clear(self, head: &FpHeader, slot: usize) -> Result<(), MediaError> {
         self.store_bitmap(head.used() & !(1 << slot));
@@ -186,7 +187,7 @@ impl<'a> FpLeafRef<'a> {
         self.0.medium.store_u64(self.0.offset, bitmap);
     }
 
-    /// The whole first line, the bitmap last.
+    /// Stores the whole first line, the bitmap last.
     pub(crate) fn store_head(self, head: &FpHeader) {
         for (number, word) in head.0.iter().enumerate().rev() {
             self.0.medium.store_u64(self.0.offset + number as u64 * 8, *word);
@@ -209,7 +210,7 @@ impl<'a> FpLeafRef<'a> {
         self.0.medium.flush(self.0.offset + NEXT, 8);
     }
 
-    /// Stores and flushes a whole leaf that nobody knows, all but lines in which nothing is.
+    /// Stores and flushes a new leaf that is not referenced yet, except for lines without entries.
     pub(crate) fn write_new(self, entries: impl Iterator<Item = (u64, u64)>, next: u64) {
         let mut head = FpHeader::default();
         let mut count = 0;

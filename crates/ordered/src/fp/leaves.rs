@@ -1,4 +1,4 @@
-//! The leaves as [`HybridTree`] uses them.
+//! The leaf format of the FPTree, as [`HybridTree`] uses it.
 
 use halocline_media::MediaError;
 use halocline_pool::Slab;
@@ -12,7 +12,7 @@ use super::layout::{LEAF, SLOTS, entry_offset};
 use super::leaf::{FpHeader, FpLeafRef};
 use super::micro_log::{MicroLogs, replay};
 
-/// Leaves, and which of the tree's logs are in use.
+/// Leaves of the FPTree, with the state of the tree's micro-logs.
 #[derive(Debug, Default)]
 pub(crate) struct FpLeafFormat {
     pub(super) logs: MicroLogs,
@@ -30,7 +30,7 @@ impl LeafFormat for FpLeafFormat {
     #[inline(always)]
     fn open(_at: LeafRef<'_>) {}
 
-    /// The first line: which other one is needed, it tells.
+    /// Prefetches the first line, which tells which other line is needed.
     #[inline(always)]
     fn fetch(at: LeafRef<'_>, _key: u64) {
         at.medium.prefetch(at.offset);

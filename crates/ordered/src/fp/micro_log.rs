@@ -1,9 +1,11 @@
-//! Micro-logs: a line each in the tree's root, so that what changes a leaf's bitmap and its link is done wholly or not at all.
+//! Micro-logs: one line each in the tree's root. They make a change of both the bitmap and the link of
+//! a leaf atomic.
 //!
-//! The words of a log are stored with that of the leaf last, by which it counts. It is durable before the leaf is changed, and durably
-//! cleared before anyone else changes the leaf. After a crash: if neither the leaf's bitmap nor its link has changed, nothing
-//! has happened, and what the log refers to may not even be durable; if one of them has, all that came before it is durable, and
-//! both are stored again. Which logs are in use now is known in DRAM alone.
+//! The word that names the leaf is stored last and validates the log. The log is durable before the
+//! leaf is changed, and durably cleared before any other thread changes the leaf. After a crash there
+//! are two cases. If neither the bitmap nor the link has changed, the change has not begun, and the
+//! data that the log refers to may not be durable. If one of them has changed, everything before it is
+//! durable, and both are stored again. Which logs are in use is tracked in DRAM only.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,35 +15,35 @@ use halocline_pool::Slab;
 use crate::TreeError;
 use crate::hybrid::LeafRef;
 use crate::locks::Backoff;
-use crate::open_mode::may_finish;
+use crate::open_mode::begin_repair;
 
 use super::layout::{LOG, LOG_BITMAP, LOG_RIGHT, LOGS, LOGS_AT};
 use super::leaf::FpLeafRef;
 use super::mistake::{Mistake, made};
 
-/// What is done with a leaf.
+/// A kind of change to a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum LeafChange {
-    /// Entries have been copied to a new leaf on its right.
+    /// Entries have been copied to a new leaf on the right.
     Split = 1,
-    /// The leaf, which is empty, gets the entries of the one on its right, which goes.
+    /// The leaf is empty and takes over the entries of its right neighbour, which is then removed.
     TakeOver = 2,
 }
 
-/// Below what a leaf's offset is a multiple of.
+/// Mask of the kind of change in the low bits of a leaf's offset.
 const CHANGE: u64 = 0xFF;
 
-/// Which logs are in use.
+/// The micro-logs of a tree that are in use.
 #[derive(Debug, Default)]
 pub(crate) struct MicroLogs {
-    /// A bit each.
+    /// Bitmap of the logs in use.
     used: AtomicU32,
-    /// How often one was looked for: they are taken in turns, so that threads do not look at the same one.
+    /// Position of the next attempt. It rotates, so that threads try different logs.
     turn: AtomicU32,
 }
 
-/// A log that is in use; given back when dropped.
+/// A reserved micro-log. Dropping the guard releases it.
 pub(crate) struct MicroLogGuard<'a> {
     logs: &'a MicroLogs,
     slab: &'a Slab,
@@ -49,7 +51,7 @@ pub(crate) struct MicroLogGuard<'a> {
 }
 
 impl MicroLogs {
-    /// A log that nobody uses. Whoever has one waits for nobody, so there will be one soon.
+    /// Reserves an unused micro-log. A holder never waits for another thread, so the wait is short.
     pub(crate) fn take<'a>(&'a self, slab: &'a Slab) -> MicroLogGuard<'a> {
         const { assert!(LOGS == u32::BITS) };
         let mut backoff = Backoff::default();
@@ -71,7 +73,7 @@ impl Drop for MicroLogGuard<'_> {
 }
 
 impl MicroLogGuard<'_> {
-    /// Stores and flushes what is going to be done; the fence is the caller's.
+    /// Stores and flushes a description of the change. The caller issues the fence.
     pub(crate) fn begin(&self, change: LeafChange, leaf: FpLeafRef<'_>, right: u64) {
         let (medium, at) = (self.slab.medium(), place(self.slab, self.index));
         if made(Mistake::LogLeafFirst) {
@@ -83,7 +85,7 @@ impl MicroLogGuard<'_> {
         medium.flush(at, LINE);
     }
 
-    /// The same once it is durable that it is done.
+    /// Clears the log and flushes it, once the change is durable. The caller issues the fence.
     pub(crate) fn end(&self) {
         let (medium, at) = (self.slab.medium(), place(self.slab, self.index));
         medium.store_u64(at, 0);
@@ -98,7 +100,7 @@ fn place(slab: &Slab, index: u32) -> u64 {
     slab.root() + LOGS_AT + u64::from(index) * LOG
 }
 
-/// Does again what a crash has interrupted. A crash on the way does no harm.
+/// Completes the changes that a crash has interrupted. Another crash while it runs does no harm.
 ///
 /// # Errors
 /// [`TreeError::Damaged`] if a log makes no sense.
@@ -130,7 +132,7 @@ pub(crate) fn replay(slab: &Slab) -> Result<(), TreeError> {
         if slab.sums().is_some() {
             return Err(damaged("it is a log in use, in a tree that was closed"));
         }
-        may_finish(slab)?;
+        begin_repair(slab)?;
         let node = |offset| FpLeafRef(LeafRef { medium, offset });
         redo(change, node(leaf), node(right), medium.load_u64(at + LOG_BITMAP))?;
         medium.store_u64(at, 0);
@@ -139,7 +141,7 @@ pub(crate) fn replay(slab: &Slab) -> Result<(), TreeError> {
     Ok(())
 }
 
-/// Stores the bitmap and the link of a leaf that are to be, if either has been changed.
+/// Stores the final bitmap and link of a leaf if either of them has been changed.
 fn redo(
     change: LeafChange,
     leaf: FpLeafRef<'_>,

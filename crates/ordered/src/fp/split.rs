@@ -1,7 +1,7 @@
-//! What changes two leaves: splitting a full one, and an empty one that takes over its right neighbour.
+//! Changes of two leaves: splitting a full one, and merging an empty one with its right neighbour.
 //!
-//! Order: (1) what is copied, and the log; (2) the leaf's bitmap and its link, in any order; (3) the log is cleared; each durable
-//! before the next.
+//! Order: (1) the copies and the log; (2) the leaf's bitmap and link, in any order; (3) clearing the
+//! log. Each step is durable before the next begins.
 
 use crate::TreeError;
 use crate::hybrid::{FailedSplit, HybridTree, LeafSplit};
@@ -16,7 +16,7 @@ type FpHybrid = HybridTree<FpLeafFormat>;
 pub(super) fn split(tree: &FpHybrid, split: &LeafSplit<'_, FpLeafFormat>) -> Result<(), FailedSplit> {
     let medium = tree.slab.medium();
     let (leaf, new) = (FpLeafRef(split.old), FpLeafRef(split.new));
-    // If nothing moves, the link alone changes, which is one store.
+    // If nothing moves, only the link changes, by one store, and no log is needed.
     let log = (split.moved != 0).then(|| tree.leaves.logs.take(&tree.slab));
     new.write_new(
         split.entries(|slot| (leaf.key(slot), leaf.value(slot))),
@@ -28,11 +28,11 @@ pub(super) fn split(tree: &FpHybrid, split: &LeafSplit<'_, FpLeafFormat>) -> Res
     if !made(Mistake::LogUnfenced)
         && let Err(error) = tree.write_gate.keep(medium.fence())
     {
-        // The leaf is as it was, so the log says nothing.
+        // The leaf is unchanged, so replaying the log would do nothing.
         return Err(FailedSplit::before(error, split));
     }
 
-    // From here on everything is done, whatever the medium says, so that readers see one tree.
+    // From here on all stores are made even if the medium fails, so that readers see a consistent tree.
     leaf.set_next(new.0.offset);
     let Some(log) = log else {
         return Ok(tree.write_gate.keep(medium.fence())?);
@@ -48,7 +48,7 @@ pub(super) fn split(tree: &FpHybrid, split: &LeafSplit<'_, FpLeafFormat>) -> Res
     log.end();
     let slot = head.free().trailing_zeros() as usize;
     if !split.right {
-        // To a slot that has durably become free.
+        // The slot has become free durably, so it can be overwritten.
         leaf.store_entry(slot, split.key, split.value);
         leaf.flush_entry(slot);
     }
@@ -59,7 +59,7 @@ pub(super) fn split(tree: &FpHybrid, split: &LeafSplit<'_, FpLeafFormat>) -> Res
     Ok(result?)
 }
 
-/// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
+/// Moves all entries of `right` to the empty leaf `left` and links `left` to the leaf after `right`.
 pub(super) fn take_over(tree: &FpHybrid, left: FpLeafRef<'_>, right: FpLeafRef<'_>) -> Result<(), TreeError> {
     let medium = tree.slab.medium();
     let log = tree.leaves.logs.take(&tree.slab);

@@ -1,6 +1,8 @@
-//! Many keys at once: their paths are followed level by level, so that the memory they wait for is fetched side by side.
+//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses
+//! overlap.
 //!
-//! `get_batch` follows 16 keys at a time, and asks for a leaf's header before the line that the header names.
+//! `get_batch` follows 16 keys at a time. It prefetches a leaf's header before the line that the header
+//! selects.
 
 use crate::TreeError;
 use crate::inner::LeafLocation;
@@ -8,15 +10,15 @@ use crate::inner::LeafLocation;
 use super::leaves::LeafFormat;
 use super::tree::HybridTree;
 
-/// Keys that are followed at a time: about as many as a core can wait for.
+/// Number of keys in a group: about as many cache misses as a core can have outstanding.
 const GROUP: usize = 16;
 
-/// How far one key is.
+/// Position of one key of a batch on its way to a leaf.
 #[derive(Debug)]
 struct BatchCursor<'a> {
-    /// The inner node that was read last, its version, and the child that was found there.
+    /// The inner node that was read last, its version and the selected child.
     place: LeafLocation<'a>,
-    /// Whether nothing has come in between.
+    /// True as long as validation has succeeded.
     valid: bool,
 }
 
@@ -31,7 +33,7 @@ impl<L: LeafFormat> HybridTree<L> {
 
     fn group(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         let Some((_, height, node, version)) = self.inner.start() else {
-            // Somebody is at the root just now.
+            // A writer holds the root's lock.
             for (key, value) in keys.iter().zip(values) {
                 *value = self.get(*key)?;
             }
@@ -63,7 +65,7 @@ impl<L: LeafFormat> HybridTree<L> {
             L::fetch_head(self.at(step.place.leaf), *key);
         }
         for (step, key) in steps.iter().zip(keys) {
-            // What is read of a leaf must be one.
+            // Validates first: the number must be that of a leaf before its memory is read.
             if step.valid && self.inner.is_current(&step.place) {
                 L::fetch_entry(self.at(step.place.leaf), *key);
             }
@@ -78,7 +80,7 @@ impl<L: LeafFormat> HybridTree<L> {
         Ok(())
     }
 
-    /// One level down.
+    /// Moves a cursor down by one level.
     #[inline(always)]
     fn descend<'a>(&'a self, step: &mut BatchCursor<'a>, key: u64) {
         let above = &step.place;
@@ -97,7 +99,7 @@ impl<L: LeafFormat> HybridTree<L> {
         };
     }
 
-    /// The value, or nothing if something has come in between.
+    /// Returns the value, or `None` if validation fails.
     #[inline(always)]
     fn finish(&self, step: &BatchCursor<'_>, key: u64) -> Option<Option<u64>> {
         if step.valid {

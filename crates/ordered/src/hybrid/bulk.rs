@@ -1,7 +1,7 @@
-//! Loading an empty tree with entries that come in order.
+//! Bulk loading of an empty tree.
 //!
-//! All leaves are written and linked to each other beside the tree; when they are durable, one store to the root makes the tree begin
-//! with the first of them, and the one leaf it had is free.
+//! All leaves are written and linked outside the tree. When they are durable, one store to the root
+//! makes the first of them the tree's first leaf. The leaf that the empty tree had is freed.
 
 use crate::TreeError;
 use crate::entry_counter::EntryCounter;
@@ -13,7 +13,7 @@ use super::leaves::LeafFormat;
 use super::mistake::{Mistake, made};
 use super::tree::{HybridTree, number_of, offset_of};
 
-/// The leaves that have been written so far: the least key of each, and its number.
+/// The leaves written so far: the least key and the number of each.
 type LoadedLeaves = Vec<(u64, u32)>;
 
 impl<L: LeafFormat> HybridTree<L> {
@@ -58,7 +58,7 @@ impl<L: LeafFormat> HybridTree<L> {
         Ok(entries.taken())
     }
 
-    /// Writes all leaves; they are durable on return.
+    /// Writes all leaves. They are durable on return.
     fn write_leaves(
         &self,
         entries: &mut SortedInput<'_>,
@@ -69,7 +69,7 @@ impl<L: LeafFormat> HybridTree<L> {
         let mut pending = entries.next(fill)?;
         let mut offset = self.take_for(&pending, written)?;
         while !pending.is_empty() {
-            // The next one's place must be known before this one is written, as it leads there.
+            // A leaf links to the next one, which must therefore be allocated first.
             let following = entries.next(fill)?;
             let next = self.take_for(&following, written)?;
             L::write_new(LeafRef { medium, offset }, pending.into_iter(), next, true);
@@ -81,7 +81,7 @@ impl<L: LeafFormat> HybridTree<L> {
         self.write_gate.keep(medium.fence())
     }
 
-    /// A node for entries; none, that is 0, if there are no entries.
+    /// Allocates a node for `entries`; returns 0 if there are none.
     fn take_for(&self, entries: &[(u64, u64)], written: &mut LoadedLeaves) -> Result<u64, TreeError> {
         let Some((least, _)) = entries.first() else {
             return Ok(0);

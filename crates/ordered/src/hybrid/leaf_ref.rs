@@ -1,13 +1,14 @@
-//! The words of a leaf, reached through its medium one by one, or as they are where the medium has them mapped.
+//! References to leaves, and access to their words through the medium or directly where it is mapped.
 //!
-//! A leaf's code is written once for both: what the tracked medium finds out about it holds for a file too.
+//! The code of a leaf format is written once for both kinds of access, so tests on the tracked medium
+//! also cover files.
 
 use halocline_media::{LINE, Mapped, MediaError, Medium, Words};
 
-/// Words of a line.
+/// Number of words in a line.
 pub(crate) const LINE_WORDS: usize = LINE as usize / 8;
 
-/// A leaf, where it lies.
+/// A reference to a leaf on the medium.
 #[derive(Debug)]
 pub(crate) struct LeafRef<'a> {
     pub(crate) medium: &'a Medium,
@@ -22,21 +23,21 @@ impl Clone for LeafRef<'_> {
 
 impl Copy for LeafRef<'_> {}
 
-/// Words that can be read; little-endian, counted from the start of the leaf.
+/// Read access to little-endian words, counted from the start of the leaf.
 pub(crate) trait LoadWords: Copy {
-    /// With acquire order.
+    /// Loads a word with acquire ordering.
     fn load(self, word: usize) -> u64;
 }
 
-/// Words that can be changed.
+/// Write access to words.
 pub(crate) trait StoreWords: LoadWords {
-    /// With release order.
+    /// Stores a word with release ordering.
     fn store(self, word: usize, value: u64);
 
-    /// Sends the line that a word is in on its way.
+    /// Starts writing back the line that contains a word.
     fn flush(self, word: usize);
 
-    /// Waits until what was flushed is durable.
+    /// Waits until all flushed lines are durable.
     fn fence(self) -> Result<(), MediaError>;
 }
 

@@ -1,11 +1,13 @@
-//! Trees whose leaves are on the slow tier and whose inner nodes are in DRAM: all that such trees share.
+//! Trees with leaves on the slow tier and inner nodes in DRAM: the part that is independent of the leaf
+//! format.
 //!
-//! What differs is how a leaf is laid out and how it is changed so that no crash tears it: [`LeafFormat`]. Here are the rest: reading,
-//! scans, batches, locks, giving leaves back, bulk loads, checks, recovery.
+//! A [`LeafFormat`] defines the layout of a leaf and crash-consistent changes of it. This module has
+//! the rest: lookups, scans, batches, locking, freeing leaves, bulk loads, checks and recovery.
 //!
-//! Optimistic lock coupling on versions in DRAM ([`crate::inner`], [`crate::locks`]): who changes a leaf has its lock, and that of
-//! the inner node above it if leaves are added or go. A leaf that becomes empty is unlinked, or takes over its right neighbour,
-//! and its node is used again.
+//! Concurrency control is optimistic lock coupling with versions in DRAM ([`crate::inner`],
+//! [`crate::locks`]). A writer holds the lock of the leaf it changes, and that of the inner node above
+//! if leaves are added or removed. An empty leaf is unlinked, or takes over its right neighbour; the
+//! node that is no longer needed is reused.
 
 mod batch;
 mod bulk;

@@ -1,7 +1,8 @@
-//! Splitting: which entries move, and what follows in DRAM. The stores are the leaves' own ([`LeafFormat::split`]).
+//! Splitting a leaf: selecting the entries to move and updating the inner nodes. The leaf format makes
+//! the stores ([`LeafFormat::split`]).
 //!
-//! A split changes the locked parent first, in DRAM, so that these stores do not queue behind its fences, and
-//! undoes that if the leaf refuses.
+//! The locked parent is changed first, so that its stores in DRAM do not queue behind the split's
+//! fences. The change is undone if the leaf format fails before the new leaf is linked.
 
 use crate::TreeError;
 use crate::inner::{LeafLocation, LockedNode};
@@ -14,12 +15,12 @@ use super::tree::{HybridTree, UNIT};
 /// A split that failed.
 pub(crate) struct FailedSplit {
     pub(crate) error: TreeError,
-    /// The new node, if nothing leads to it.
+    /// The new node, if it is not referenced.
     pub(crate) spare: Option<u64>,
 }
 
 impl FailedSplit {
-    /// Before anything but the new leaf has been changed.
+    /// Makes an error from a failure before anything but the new leaf was changed.
     pub(crate) fn before<L: LeafFormat>(error: TreeError, split: &LeafSplit<'_, L>) -> FailedSplit {
         FailedSplit {
             error,
@@ -29,33 +30,33 @@ impl FailedSplit {
 }
 
 impl From<TreeError> for FailedSplit {
-    /// After that.
+    /// Makes an error from a failure after the new leaf was linked.
     fn from(error: TreeError) -> FailedSplit {
         FailedSplit { error, spare: None }
     }
 }
 
-/// A full leaf that is to be split into itself and a new one right of it, with one entry more.
+/// A split of a full leaf into itself and a new leaf on its right, with one additional entry.
 pub(crate) struct LeafSplit<'a, L: LeafFormat> {
     pub(crate) old: LeafRef<'a>,
-    /// Of the old leaf.
+    /// The old leaf's head.
     pub(crate) head: L::LeafHead,
     pub(crate) new: LeafRef<'a>,
-    /// The leaf that is right of both.
+    /// The leaf to the right of both.
     pub(crate) next: u64,
-    /// Entries that go to the new leaf, a bit each by the number of its slot; all others stay.
+    /// Bitmap of the slot numbers of the entries that move to the new leaf.
     pub(crate) moved: u64,
-    /// Those of them that are written last.
+    /// The subset of `moved` that is written last.
     pub(crate) last: u64,
-    /// What is added.
+    /// The additional entry.
     pub(crate) key: u64,
     pub(crate) value: u64,
-    /// Whether it goes to the new leaf.
+    /// True if the additional entry belongs to the new leaf.
     pub(crate) right: bool,
 }
 
 impl<L: LeafFormat> LeafSplit<'_, L> {
-    /// What the new leaf holds, if `entry` gives what is in a slot.
+    /// Returns the entries of the new leaf. `entry` reads a slot.
     #[inline(always)]
     pub(crate) fn entries(&self, entry: impl Fn(usize) -> (u64, u64)) -> impl Iterator<Item = (u64, u64)> {
         let mut left = [self.moved & !self.last, self.moved & self.last];
@@ -73,8 +74,8 @@ impl<L: LeafFormat> LeafSplit<'_, L> {
 }
 
 impl<L: LeafFormat> HybridTree<L> {
-    /// Splits the full leaf of a place, whose lock and whose parent's lock the caller holds, into itself and `node`, and adds
-    /// an entry to one of them. The parent has room.
+    /// Splits the full leaf at `place` into itself and `node`, and inserts an entry into one of them. The
+    /// caller holds the locks of the leaf and of its parent, which has room.
     #[cold]
     pub(super) fn split(
         &self,
@@ -87,7 +88,8 @@ impl<L: LeafFormat> HybridTree<L> {
         let old = self.at(place.leaf);
         let head = L::head(old);
         let next = L::next(old);
-        // Behind the last entry of all nothing is likely to come but more behind it.
+        // A key greater than all others is probably the next of an ascending sequence: nothing moves, so leaves
+        // stay full.
         let upper = if next == 0 && is_greatest::<L>(old, &head, key) {
             UpperHalf {
                 bits: 0,
@@ -112,7 +114,8 @@ impl<L: LeafFormat> HybridTree<L> {
             value,
             right: key >= bound,
         };
-        // First, as many stores behind a fence would be waited for; nobody sees it before the lock is gone.
+        // Before the leaf is split: stores behind a fence would stall. Readers do not see this before the lock
+        // is released.
         let right = (node / UNIT) as u32;
         parent.insert(place.slot as usize, bound, right, self.inner.vectors());
         let result = L::split(self, &split);
@@ -125,7 +128,7 @@ impl<L: LeafFormat> HybridTree<L> {
     }
 }
 
-/// Whether all keys of a leaf are less.
+/// Returns true if `key` is greater than all keys of a leaf.
 fn is_greatest<L: LeafFormat>(at: LeafRef<'_>, head: &L::LeafHead, key: u64) -> bool {
     let mut greatest = true;
     L::each(at, head, |entry| greatest &= entry.key < key);

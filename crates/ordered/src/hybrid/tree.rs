@@ -1,4 +1,4 @@
-//! The tree as a whole: reading one key.
+//! The tree itself and lookups of one key.
 
 use halocline_pool::{Pool, Slab, SlabOptions};
 
@@ -14,20 +14,20 @@ use crate::{TreeError, TreeStats};
 use super::leaf_ref::LeafRef;
 use super::leaves::LeafFormat;
 
-/// Offsets of leaves are kept in 32 bits, by these units.
+/// Unit of leaf numbers: leaves are referenced by 32-bit multiples of this offset.
 pub(crate) const UNIT: u64 = 256;
 
-/// What cannot be reached by that.
+/// The first offset that cannot be referenced.
 const REACH: u64 = UNIT << 32;
 
-/// A tree with leaves of a kind.
+/// A tree with leaves of one format.
 #[derive(Debug)]
 pub(crate) struct HybridTree<L: LeafFormat> {
     pub(crate) slab: Slab,
     pub(crate) inner: InnerNodes,
     pub(super) locks: Locks,
     pub(super) count: EntryCounter,
-    pub(super) broken: DamagedNodes,
+    pub(super) damaged_nodes: DamagedNodes,
     pub(crate) write_gate: WriteGate,
     pub(crate) leaves: L,
 }
@@ -37,20 +37,20 @@ impl<L: LeafFormat> Drop for HybridTree<L> {
         if !is_closing(&self.slab, self.write_gate.has_failed()) {
             return;
         }
-        // All leaves that can be reached were looked at when the tree was opened.
-        let reached = self.broken.any().then(|| self.inner.leaves());
+        // All reachable leaves were read when the tree was opened.
+        let reached = self.damaged_nodes.any().then(|| self.inner.leaves());
         let known = |node: u64| {
             let number = u32::try_from(node / UNIT).ok();
             reached
                 .as_ref()
                 .is_none_or(|reached| number.is_some_and(|number| reached.contains(&number)))
         };
-        seal(&mut self.slab, &self.broken, known);
+        seal(&mut self.slab, &self.damaged_nodes, known);
     }
 }
 
 impl<L: LeafFormat> HybridTree<L> {
-    /// Creates an empty tree as an object of this name.
+    /// Creates an empty tree as an object with this name.
     pub(crate) fn create(pool: &Pool, name: &str, chunk: u64, leaves: L) -> Result<Self, TreeError> {
         let options = SlabOptions {
             node_size: L::BYTES as u32,
@@ -66,7 +66,7 @@ impl<L: LeafFormat> HybridTree<L> {
         self.slab.name()
     }
 
-    /// A leaf by its number.
+    /// Returns the leaf with a number.
     #[inline(always)]
     pub(super) fn at(&self, leaf: u32) -> LeafRef<'_> {
         LeafRef {
@@ -79,7 +79,7 @@ impl<L: LeafFormat> HybridTree<L> {
     /// [`TreeError::Damaged`] if the leaf was found to be.
     #[inline(always)]
     pub(super) fn intact(&self, leaf: u32) -> Result<(), TreeError> {
-        match self.broken.reason(leaf) {
+        match self.damaged_nodes.reason(leaf) {
             None => Ok(()),
             Some(reason) => Err(TreeError::Damaged {
                 name: self.name().to_owned(),
@@ -89,12 +89,12 @@ impl<L: LeafFormat> HybridTree<L> {
         }
     }
 
-    /// The number of a node, if it is within reach.
+    /// Returns the number of a node.
     pub(super) fn number_of(&self, offset: u64) -> Result<u32, TreeError> {
         number_of(offset, self.name())
     }
 
-    /// Reads one leaf; nothing if something has come in between.
+    /// Reads the value of a key from one leaf, or returns `None` if validation fails.
     #[inline(always)]
     fn try_get(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
@@ -102,7 +102,8 @@ impl<L: LeafFormat> HybridTree<L> {
         self.read_leaf(place, key)
     }
 
-    /// The same of a leaf whose lines were asked for.
+    /// Reads the value of a key from a leaf whose lines were prefetched, or returns `None` if validation
+    /// fails.
     #[inline(always)]
     pub(super) fn read_leaf(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
@@ -115,13 +116,13 @@ impl<L: LeafFormat> HybridTree<L> {
     }
 }
 
-/// Where the leaf of a number lies.
+/// Returns the offset of the leaf with a number.
 #[inline(always)]
 pub(super) fn offset_of(leaf: u32) -> u64 {
     u64::from(leaf) * UNIT
 }
 
-/// The number of the leaf at an offset.
+/// Returns the number of the leaf at an offset.
 pub(super) fn number_of(offset: u64, name: &str) -> Result<u32, TreeError> {
     u32::try_from(offset / UNIT).map_err(|_| TreeError::TooFar {
         name: name.to_owned(),

@@ -1,8 +1,8 @@
 //! Inserts and updates.
 //!
-//! A node is taken from the pool before anything is stored, so a full pool changes nothing. After a failed
-//! fence the change in progress is finished in memory, so that readers see one tree, and nothing is written
-//! any more.
+//! A node is allocated before anything is stored, so an insert into a full pool changes nothing. After
+//! a failed fence, the current change is completed in memory so that readers see a consistent tree, and
+//! all later writes fail.
 
 use halocline_media::MediaError;
 
@@ -14,7 +14,7 @@ use crate::mistake::{Mistake, made};
 use super::leaves::{InsertOutcome, LeafEntry, LeafFormat};
 use super::tree::HybridTree;
 
-/// What came of adding an entry to the leaf that it belongs to, which is still locked.
+/// The location and lock of a leaf, and the result of inserting into it.
 type InsertAttempt<'a, L> = (
     LeafLocation<'a>,
     Locked<'a>,
@@ -22,9 +22,11 @@ type InsertAttempt<'a, L> = (
 );
 
 impl<L: LeafFormat> HybridTree<L> {
-    /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
+    /// Inserts an entry. If the key exists, returns its value and, if `replace` is true, stores the new
+    /// one.
     ///
-    /// What most inserts need is short, so that the core gets on to the next one while it waits for memory; all else is apart.
+    /// The common path is short, so that the core can start the next insert while it waits for memory.
+    /// Everything else is in separate functions.
     #[inline(always)]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
         self.write_gate.check(&self.slab)?;
@@ -47,7 +49,7 @@ impl<L: LeafFormat> HybridTree<L> {
         }
     }
 
-    /// Nothing if something has come in between.
+    /// Attempts an insert. Returns `None` if validation fails.
     #[inline(always)]
     fn try_put(&self, key: u64, value: u64) -> Result<Option<InsertAttempt<'_, L>>, TreeError> {
         let place = self.inner.find(key);
@@ -61,7 +63,7 @@ impl<L: LeafFormat> HybridTree<L> {
         Ok(Some((place, locked, self.leaves.put(at, open, key, value))))
     }
 
-    /// There is an entry with this key.
+    /// Handles an insert whose key exists.
     #[inline(never)]
     fn put_over(
         &self,
@@ -80,7 +82,8 @@ impl<L: LeafFormat> HybridTree<L> {
         Ok(Some(before))
     }
 
-    /// As [`put`](HybridTree::put), from what was tried on; a node that was taken for a split and is not needed is left in `spare`.
+    /// Continues a [`put`](HybridTree::put) after its first attempt. A node that was allocated for a split
+    /// and not used is left in `spare`.
     #[cold]
     fn put_with<'a>(
         &'a self,
@@ -112,13 +115,13 @@ impl<L: LeafFormat> HybridTree<L> {
             }
             *spare = spare.take().or_else(|| self.slab.alloc_ready());
             let Some(node) = *spare else {
-                // Without any lock, as the pool has to grow.
+                // No lock may be held here, as the pool has to grow.
                 locked.unchanged();
                 *spare = Some(self.write_gate.alloc(&self.slab)?);
                 tried = self.try_put(key, value)?;
                 continue;
             };
-            // They come while it is decided what moves.
+            // The lines arrive while the split is being prepared.
             L::fetch_all(self.at(self.number_of(node)?));
             place.node.prefetch_keys();
             let Some(parent) = self.inner.lock(&place) else {
@@ -138,7 +141,7 @@ impl<L: LeafFormat> HybridTree<L> {
             return match split {
                 Ok(()) => Ok(None),
                 Err(refused) => {
-                    // Nothing leads to the node.
+                    // The node is not referenced, so it can be freed.
                     *spare = refused.spare;
                     Err(refused.error)
                 }
@@ -146,7 +149,7 @@ impl<L: LeafFormat> HybridTree<L> {
         }
     }
 
-    /// Replaces the value of a key that is there.
+    /// Replaces the value of an existing key.
     pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
         self.write_gate.check(&self.slab)?;
         let (place, locked) = self.lock_leaf(key)?;
@@ -165,7 +168,7 @@ impl<L: LeafFormat> HybridTree<L> {
         }
     }
 
-    /// Locks the leaf that a key belongs to.
+    /// Locks the leaf of a key.
     pub(super) fn lock_leaf(&self, key: u64) -> Result<(LeafLocation<'_>, Locked<'_>), TreeError> {
         let mut backoff = Backoff::default();
         loop {
@@ -179,7 +182,8 @@ impl<L: LeafFormat> HybridTree<L> {
         }
     }
 
-    /// Locks the leaf of a place, if the key still belongs there: as long as the lock is held, it does.
+    /// Locks the leaf at `place` if the key still belongs to it, which then holds until the lock is
+    /// released.
     #[inline(always)]
     pub(super) fn lock_current(&self, place: &LeafLocation<'_>) -> Option<Locked<'_>> {
         let locked = self.locks.lock(place.leaf);

@@ -1,4 +1,5 @@
-//! Room for another leaf: full nodes are split on the way down, so that the lowest one has room when a leaf is split.
+//! Making room for another leaf: full nodes are split from the root down, so that the lowest node has
+//! room when a leaf is split.
 
 use halocline_media::MediaError;
 
@@ -7,10 +8,11 @@ use crate::locks::Backoff;
 use super::{InnerNode, InnerNodes, KEYS};
 
 impl InnerNodes {
-    /// Makes room for another leaf in the lowest inner node above a key, which others may fill again.
+    /// Makes room for another leaf in the lowest inner node above a key. Other threads may use it up.
     ///
     /// # Errors
-    /// [`MediaError::OutOfMemory`]; nothing has changed but that some nodes may have been split.
+    /// [`MediaError::OutOfMemory`]. Some nodes may have been split; the mapping of keys to leaves is
+    /// unchanged.
     pub(crate) fn make_room(&self, key: u64) -> Result<(), MediaError> {
         let mut backoff = Backoff::default();
         loop {
@@ -38,7 +40,7 @@ impl InnerNodes {
             let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
-                // The keys too, which are going to be moved.
+                // Prefetches the keys too, as the following insert shifts them.
                 self.prefetch_all(index);
                 return Ok(true);
             }
@@ -78,7 +80,7 @@ impl InnerNodes {
         Ok(())
     }
 
-    /// Puts a new root above a full one, which is split the next time.
+    /// Adds a new root above a full one. The full node is split by the next attempt.
     fn split_root(&self, root: (u32, &InnerNode, u64), height: u32) -> Result<(), MediaError> {
         let (above, node) = self.alloc()?;
         let Some(locked) = root.1.lock(root.2) else {
@@ -96,7 +98,7 @@ impl InnerNodes {
         Ok(())
     }
 
-    /// Whether this is the root, of which the caller has the lock.
+    /// Returns true if `root` is still the root. The caller holds its lock.
     pub(super) fn start_is(&self, root: u32, height: u32) -> bool {
         let now = self.root.load(std::sync::atomic::Ordering::Acquire);
         now == u64::from(height) << 32 | u64::from(root)

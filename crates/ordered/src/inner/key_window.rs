@@ -1,20 +1,21 @@
-//! Pieces of keys: so few bits of each key of a node that all of them fit one line.
+//! Compression of keys to short pieces, so that the pieces of all keys of a node fit in two lines.
 //!
-//! A [`KeyWindow`] says which bits: a key's distance from the window's start, without the lowest bits. Whatever the window, a
-//! greater key has no lesser piece, so two keys with different pieces are in the order of their pieces; of two with the same piece,
-//! nothing is known. That the window is the one that suits a node's keys is a matter of speed alone.
+//! A [`KeyWindow`] defines which bits of a key form its piece: the distance from the window's start,
+//! without the lowest bits. For every window, a greater key never has a lesser piece. Different pieces
+//! therefore order their keys, and equal pieces do not. A window that does not match a node's keys
+//! costs only time.
 
-/// What is behind the last piece: more than any key's.
+/// Filler behind the last piece; greater than the piece of any key.
 pub(crate) const NONE: u16 = 0x7FFF;
 
-/// Bits that the keys of a node differ in at most. One bit fewer than pieces have: keys up to the same distance
-/// behind the last one have pieces of their own too.
+/// Number of bits in which the pieces of a node's keys may differ. It is one bit less than a piece has,
+/// so that keys beyond the last one, up to the same distance, have distinct pieces too.
 const BITS: u32 = 14;
 
-/// Bits of a window that say how many bits of a distance are left out.
+/// Mask of the window's bits that hold the number of dropped bits.
 const SHIFT: u64 = 63;
 
-/// Where the pieces of a node begin, a multiple of 64, and in the lowest bits how many bits are left out.
+/// The start of a node's window, a multiple of 64, with the number of dropped bits in the lowest bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct KeyWindow(u64);
 
@@ -32,8 +33,8 @@ impl From<KeyWindow> for u64 {
 }
 
 impl KeyWindow {
-    /// One in which keys between these, the least and the greatest of a node, have different pieces as far as possible, and lesser
-    /// keys another than the least.
+    /// Returns a window in which the keys from `least` to `greatest` have different pieces as far as
+    /// possible, and lesser keys have a lesser piece than `least`.
     pub(crate) fn around(least: u64, greatest: u64) -> KeyWindow {
         let span = greatest.saturating_sub(least);
         let shift = (u64::BITS - span.leading_zeros()).saturating_sub(BITS);
@@ -41,12 +42,13 @@ impl KeyWindow {
         KeyWindow(start & !SHIFT | u64::from(shift))
     }
 
-    /// Whether a key's piece is neither the least nor the greatest, which are those of all keys out of the window too.
+    /// Returns true if the key's piece is neither the lowest nor the highest, which all keys outside the
+    /// window share.
     pub(crate) fn tells_apart(self, key: u64) -> bool {
         (1..NONE - 1).contains(&self.piece(key))
     }
 
-    /// The piece of a key.
+    /// Returns the piece of a key.
     #[inline(always)]
     pub(crate) fn piece(self, key: u64) -> u16 {
         let distance = key.saturating_sub(self.0 & !SHIFT) >> (self.0 & SHIFT);
@@ -76,9 +78,9 @@ mod tests {
             let (least, span) = (a.min(b), a.abs_diff(b) >> bits);
             let window = KeyWindow::around(least, least + span);
             let pieces = window.piece(least + span) - window.piece(least);
-            // At least half of the pieces that there are for a node's keys, or one for each key.
+            // At least half of the possible pieces are used, or one for each key.
             prop_assert!(u64::from(pieces) >= span.min(1 << (BITS - 1)) - u64::from(span >> BITS > 0));
-            // None of them as great as any other key.
+            // No piece equals that of keys beyond the window.
             prop_assert!(window.piece(least + span) < NONE - 1);
             if least > 64 + span {
                 prop_assert!(window.piece(least - 65 - (span >> (BITS - 1))) < window.piece(least));

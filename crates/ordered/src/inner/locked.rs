@@ -1,6 +1,7 @@
-//! Changing one inner node, of which the caller has the lock.
+//! Changes of a locked inner node.
 //!
-//! Between the stores readers find any mixture, which they do not use, as the version tells them.
+//! Between the stores, readers may see a mixture of old and new contents. Validation of the version
+//! rejects it.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +12,8 @@ use crate::version::VersionGuard;
 use super::key_window::{KeyWindow, NONE};
 use super::node::{InnerNode, KEYS};
 
-/// A locked node. Dropped, it lets go with a new version; [`unchanged`](LockedNode::unchanged) keeps the old one.
+/// A locked node. Dropping it releases the lock with a new version;
+/// [`unchanged`](LockedNode::unchanged) keeps the old one.
 #[derive(Debug)]
 pub(crate) struct LockedNode<'a> {
     node: &'a InnerNode,
@@ -23,7 +25,7 @@ impl<'a> LockedNode<'a> {
         LockedNode { node, held }
     }
 
-    /// Lets go of a node that is as it was.
+    /// Releases the lock of a node that was not changed.
     pub(crate) fn unchanged(self) {
         self.held.unchanged();
     }
@@ -36,8 +38,8 @@ impl<'a> LockedNode<'a> {
         self.node.count() == KEYS
     }
 
-    /// Puts a child right of the one in `slot`, which holds keys from `key` on from now on. There is room.
-    /// `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says, or false.
+    /// Inserts a child to the right of the one in `slot`, with the lower bound `key`. The node must have
+    /// room. `vectors` is the result of [`has_vectors`](crate::kernel::has_vectors), or false.
     pub(crate) fn insert(&self, slot: usize, key: u64, child: u32, vectors: bool) {
         let node = self.node;
         let count = node.count();
@@ -56,7 +58,7 @@ impl<'a> LockedNode<'a> {
         node.pieces[slot].store(window.piece(key), Ordering::Relaxed);
     }
 
-    /// Removes the child in `slot`, not the first: the one left of it takes its keys.
+    /// Removes the child in `slot`, which is not the first. Its left neighbour takes over its keys.
     pub(crate) fn remove(&self, slot: usize) {
         let node = self.node;
         let count = node.count();
@@ -76,7 +78,7 @@ impl<'a> LockedNode<'a> {
         self.set_pieces();
     }
 
-    /// Replaces all of it.
+    /// Replaces the whole contents.
     pub(crate) fn set(&self, keys: &[u64], children: &[u32]) {
         debug_assert!(keys.len() + 1 == children.len() && keys.len() <= KEYS);
         let node = self.node;
@@ -91,7 +93,7 @@ impl<'a> LockedNode<'a> {
         self.set_pieces();
     }
 
-    /// Makes the pieces those of the keys.
+    /// Recomputes the window and all pieces from the keys.
     fn set_pieces(&self) {
         let node = self.node;
         let count = node.count();
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
     use crate::kernel::has_vectors;
 
-    /// Keys far apart, in clusters, and next to each other.
+    /// Generates keys that are far apart, clustered, and adjacent.
     fn keys() -> impl Strategy<Value = Vec<u64>> {
         let cluster = (
             any::<u64>(),

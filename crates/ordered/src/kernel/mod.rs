@@ -1,5 +1,5 @@
-//! The named kernel files of this crate: what is compared with vector instructions. Each has a portable way beside it, and a
-//! test that both give the same.
+//! Kernels with vector instructions. Each has a portable implementation, and a test that compares the
+//! two.
 
 mod bounds;
 mod fingerprints;

@@ -1,7 +1,7 @@
-//! All entries of a leaf in the order of their keys, for scans.
+//! Reading all entries of a leaf in the order of their keys, for scans.
 //!
-//! Where words are mapped, what sorts them is generic in nothing, so that it is compiled with this crate and as a whole, whatever the
-//! program that uses the tree is compiled with.
+//! The function for mapped words is not generic, so it is always compiled and optimized within this
+//! crate.
 
 use halocline_media::Words;
 
@@ -19,7 +19,7 @@ pub(super) fn append<const B: usize>(at: LeafRef<'_>, vectors: bool, into: &mut 
         return append_mapped(words, B, vectors, into);
     }
     if B == 1 {
-        // At once, as each access has its price.
+        // One access for the whole block, as each access through the medium has a cost.
         let mut bytes = [0; BLOCK as usize];
         at.medium.load(at.offset, &mut bytes);
         return append_block(LbLeafRef(BlockCopy(&bytes)), vectors, into);
@@ -38,7 +38,7 @@ fn append_mapped(words: Words<'_>, blocks: usize, vectors: bool, into: &mut Vec<
 
 #[inline(always)]
 fn append_block<W: LoadWords>(leaf: LbLeafRef<W, 1>, vectors: bool, into: &mut Vec<(u64, u64)>) {
-    // All slots, as which ones are in use is nothing that a CPU can predict.
+    // Reads all slots, as branches on the bitmap would be unpredictable.
     let entries: [(u64, u64); SLOTS] =
         std::array::from_fn(|slot| (leaf.key((0, slot)), leaf.value((0, slot))));
     append_sorted(&entries, leaf.header(0).used(), vectors, into);
@@ -55,7 +55,7 @@ fn append_blocks<W: LoadWords, const B: usize>(
     unsorted.append_to(into, vectors);
 }
 
-/// A copy of a block.
+/// A private copy of a block.
 #[derive(Clone, Copy)]
 struct BlockCopy<'a>(&'a [u8; BLOCK as usize]);
 

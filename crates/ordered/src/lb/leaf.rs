@@ -1,9 +1,10 @@
-//! Reading a leaf, and its durable changes within one leaf, but for [`put`](super::put).
+//! Reading a leaf, and changes that affect only this leaf, except for inserts ([`put`](super::put)).
 //!
-//! Invariants: the words of a header are stored fingerprints first.
+//! Invariant: the words of a header are stored with the one holding the bitmap last.
 //!
-//! In a leaf of several blocks each key has a home block by its hash, where it is put if there is room and
-//! looked for first, so that a reader asks for the lines of that block alone. Nothing durable depends on it.
+//! In a leaf of several blocks, the hash of a key selects its home block, where it is stored if there
+//! is room and looked up first. A lookup therefore prefetches only that block. No durable state depends
+//! on home blocks.
 
 use halocline_media::{Mapped, MediaError};
 
@@ -14,24 +15,25 @@ use super::layout::{BLOCK, LINES, LbHeader, SLOTS, entry_offset, line_of, link_o
 use super::mistake::{Mistake, made};
 use super::put::home;
 
-/// Words of a block.
+/// Number of words in a block.
 pub(crate) const WORDS: usize = BLOCK as usize / 8;
 
-/// Where an entry is: block and slot.
+/// Position of an entry: block and slot.
 pub(crate) type BlockSlot = (usize, usize);
 
-/// A leaf of `B` blocks, and how its words are reached.
+/// A reference to a leaf of `B` blocks. `W` is the kind of access to its words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LbLeafRef<W, const B: usize>(pub(crate) W);
 
 impl<'a, const B: usize> LbLeafRef<Mapped<'a>, B> {
-    /// The leaf at `at`, if its words may be changed as they are.
+    /// Returns the leaf at `at` if its words can be written directly.
     #[inline(always)]
     pub(crate) fn mapped(at: LeafRef<'a>) -> Option<Self> {
         at.medium.mapped(at.offset, B * WORDS).map(LbLeafRef)
     }
 
-    /// Asks for all lines of a key's block, and for the other headers: the key must not be in their blocks.
+    /// Prefetches all lines of the key's home block, and the headers of the other blocks, which must be
+    /// checked for the key too.
     #[inline(always)]
     pub(crate) fn fetch_to_put(self, key: u64) {
         let home = home::<B>(key);
@@ -47,7 +49,7 @@ impl<'a, const B: usize> LbLeafRef<Mapped<'a>, B> {
 impl<W: LoadWords, const B: usize> LbLeafRef<W, B> {
     #[inline(always)]
     pub(crate) fn headers(self) -> [LbHeader; B] {
-        // Not `array::from_fn`, which is a call of its own.
+        // A loop, because `array::from_fn` is not inlined.
         let mut headers = [LbHeader::default(); B];
         for (block, header) in headers.iter_mut().enumerate() {
             *header = self.header(block);
@@ -73,17 +75,17 @@ impl<W: LoadWords, const B: usize> LbLeafRef<W, B> {
         self.0.load(entry_at(slot) + 1)
     }
 
-    /// The next leaf, or 0.
+    /// Returns the offset of the next leaf, or 0.
     #[inline]
     pub(crate) fn next(self) -> u64 {
         self.0.load(link_at(self.header(0).alt()))
     }
 
-    /// The greater half of the keys of a full leaf, a bit for each [number](slot_of) of a slot; the highest are those for a line of their
-    /// own in each block of a new leaf.
+    /// Returns the upper half of the keys of a full leaf, as a bitmap of [slot numbers](slot_of). The
+    /// highest keys are those that fill a line of each block of a new leaf.
     #[inline(always)]
     pub(crate) fn upper(self, vectors: bool) -> UpperHalf {
-        // So many that a vector of them is full.
+        // Padded to whole vectors.
         let mut keys = [[0; RANKED]; B];
         let all = keys.as_flattened_mut();
         for block in 0..B {
@@ -94,13 +96,14 @@ impl<W: LoadWords, const B: usize> LbLeafRef<W, B> {
         upper(&keys, B * SLOTS, B * LINES[1].count_ones() as usize, vectors)
     }
 
-    /// Where the entry of a key is.
+    /// Returns the position of a key.
     #[inline(always)]
     pub(crate) fn find(self, headers: &[LbHeader; B], key: u64) -> Option<BlockSlot> {
         (0..B).find_map(|block| self.find_in(block, headers[block], key))
     }
 
-    /// The same, if it is not known which entries there are: the other blocks' headers are read if it is not where it is likely to be.
+    /// Returns the position of a key, reading the headers of other blocks only if the key is not in its
+    /// home block.
     #[inline(always)]
     pub(crate) fn locate(self, key: u64) -> Option<BlockSlot> {
         let home = home::<B>(key);
@@ -122,7 +125,7 @@ impl<W: LoadWords, const B: usize> LbLeafRef<W, B> {
         None
     }
 
-    /// Looks at all entries, in no order.
+    /// Calls `look` with each entry, in arbitrary order.
     #[inline(always)]
     pub(crate) fn each(self, headers: &[LbHeader; B], mut look: impl FnMut(LeafEntry<BlockSlot>)) {
         for (block, header) in headers.iter().enumerate() {
@@ -137,7 +140,7 @@ impl<W: LoadWords, const B: usize> LbLeafRef<W, B> {
     }
 }
 
-/// The value of a key in the leaf at `at`.
+/// Returns the value of a key in the leaf at `at`.
 #[inline(always)]
 pub(crate) fn get<const B: usize>(at: LeafRef<'_>, key: u64) -> Option<u64> {
     let home = home::<B>(key);
@@ -156,10 +159,10 @@ pub(crate) fn get<const B: usize>(at: LeafRef<'_>, key: u64) -> Option<u64> {
 }
 
 impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
-    /// Replaces a value: one store.
+    /// Replaces a value by one store.
     ///
     /// # Errors
-    /// Of the medium: the new value is there, and perhaps not durable.
+    /// Fails if the medium does. The new value is then visible, but perhaps not durable.
     pub(crate) fn set_value(self, at: BlockSlot, value: u64) -> Result<(), MediaError> {
         let (block, slot) = at;
         self.0.store(entry_at(at) + 1, value);
@@ -170,10 +173,10 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
         self.0.fence()
     }
 
-    /// Removes entries of one block: one store.
+    /// Removes entries of one block by one store.
     ///
     /// # Errors
-    /// Of the medium: they are gone, and perhaps not durably.
+    /// Fails if the medium does. The entries are then removed, but perhaps not durably.
     pub(crate) fn clear(self, block: usize, header: LbHeader, slots: u32) -> Result<(), MediaError> {
         self.store_low(block, header.without(slots));
         self.flush_line(block, 0);
@@ -210,7 +213,7 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
     }
 }
 
-/// The slot of a number: those of the first block first.
+/// Converts a slot number to a position. The slots of the first block come first.
 #[inline(always)]
 pub(crate) fn slot_of<const B: usize>(number: usize) -> BlockSlot {
     if B == 1 {
@@ -219,13 +222,13 @@ pub(crate) fn slot_of<const B: usize>(number: usize) -> BlockSlot {
     (number / SLOTS, number % SLOTS)
 }
 
-/// The word that an entry starts with.
+/// Returns the index of an entry's first word.
 #[inline(always)]
 fn entry_at((block, slot): BlockSlot) -> usize {
     block * WORDS + entry_offset(slot) as usize / 8
 }
 
-/// The word of a link.
+/// Returns the index of a link's word.
 #[inline(always)]
 fn link_at(which: usize) -> usize {
     link_offset(which) as usize / 8

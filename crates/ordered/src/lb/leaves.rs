@@ -1,4 +1,4 @@
-//! The leaves as [`HybridTree`] uses them.
+//! The leaf format of the LB+-Tree, as [`HybridTree`] uses it.
 
 use halocline_media::{LINE, Mapped, MediaError};
 
@@ -13,7 +13,7 @@ use super::mistake::{Mistake, made};
 use super::put::home;
 use super::tree::LbOptions;
 
-/// Leaves of `B` blocks.
+/// Leaves of the LB+-Tree with `B` blocks.
 #[derive(Debug)]
 pub(crate) struct LbLeafFormat<const B: usize> {
     moving: bool,
@@ -35,7 +35,8 @@ impl<const B: usize> LbLeafFormat<B> {
 }
 
 impl<const B: usize> LbLeafFormat<B> {
-    /// Apart, as what is charged or recorded is slow anyway, and would be in the way of what is not.
+    /// Inserts through the medium. A separate function keeps this slower path out of the code for mapped
+    /// leaves.
     #[inline(never)]
     fn put_by_calls(
         &self,
@@ -61,14 +62,14 @@ impl<const B: usize> LeafFormat for LbLeafFormat<B> {
         LbLeafRef::mapped(at)
     }
 
-    /// All lines of the block, so that an entry's does not have to be waited for after the header's.
+    /// Prefetches all lines of the home block, so that the misses of the header and of the entry overlap.
     #[inline(always)]
     fn fetch(at: LeafRef<'_>, key: u64) {
         let block = at.offset + home::<B>(key) as u64 * BLOCK;
         at.medium.prefetch_lines(block, BLOCK / LINE);
     }
 
-    /// The other headers too: the key must not be in their blocks.
+    /// Prefetches the other headers too, which must be checked for the key.
     #[inline(always)]
     fn fetch_to_put(at: LeafRef<'_>, open: Self::Open<'_>, key: u64) {
         match open {
@@ -202,7 +203,7 @@ impl<const B: usize> LeafFormat for LbLeafFormat<B> {
         }
     }
 
-    /// The other blocks are looked at only if its own has no other.
+    /// Reads the other blocks only if this one has no other entry.
     #[inline(always)]
     fn is_only(at: LeafRef<'_>, (block, slot): BlockSlot) -> bool {
         LbLeafRef::<_, B>(at).header(block).used() == 1 << slot && Self::count(&Self::head(at)) == 1
@@ -226,7 +227,7 @@ impl<const B: usize> LeafFormat for LbLeafFormat<B> {
         super::absorb::take_over::<_, B>(&tree.write_gate, LbLeafRef(left), LbLeafRef(right))
     }
 
-    /// Block by block.
+    /// Clears the entries block by block.
     fn clear_from(at: LeafRef<'_>, least: u64) -> Result<(), MediaError> {
         if made(Mistake::KeepStale) {
             return Ok(());

@@ -1,10 +1,11 @@
-//! Splitting a full leaf without a log.
+//! Logless split of a full leaf.
 //!
-//! Order: (1) the new leaf, whole, and the link to it in the old leaf's link that is not live; (2) one store to the header of the old
-//! leaf's first block, which makes the link live and forgets the entries of that block that have moved; (3) in leaves of several
-//! blocks, the same entries of the others. A crash before (2) leaves the old leaf as it was, and a node that nobody knows; one
-//! after (2) leaves both leaves, the old one perhaps with entries of other blocks that belong to the new one: as every one of them is
-//! in the new leaf, and not below its least key, recovery clears them.
+//! Order: (1) the whole new leaf, and the link to it in the link of the old leaf that is not live; (2)
+//! one store to the first header of the old leaf, which makes that link live and frees the moved
+//! entries of the first block; (3) in leaves of several blocks, the other headers. A crash before (2)
+//! leaves the old leaf unchanged and the new one unreferenced. A crash after (2) may leave moved
+//! entries in other blocks of the old leaf. All of them are also in the new leaf and not below its
+//! least key, so recovery recognizes and clears them.
 
 use crate::hybrid::{FailedSplit, LeafSplit, StoreWords};
 use crate::kernel::fingerprint;
@@ -15,7 +16,7 @@ use super::leaf::{LbLeafRef, slot_of};
 use super::leaves::LbLeafFormat;
 use super::mistake::{Mistake, made};
 
-/// Splits a full leaf; `moving` as in [`LbLeafRef::put`].
+/// Splits a full leaf. `moving` is as in [`LbLeafRef::put`].
 pub(super) fn split<const B: usize>(
     write_gate: &WriteGate,
     moving: bool,
@@ -66,11 +67,11 @@ fn split_into<W: StoreWords, const B: usize>(
     if !made(Mistake::NewLeafUnfenced)
         && let Err(error) = write_gate.keep(leaf.0.fence())
     {
-        // The link is not live, so nothing has changed.
+        // The new link is not live, so the old leaf is unchanged.
         return Err(FailedSplit::before(error, split));
     }
 
-    // From here on everything is done, whatever the medium says, so that readers see one tree.
+    // From here on all stores are made even if the medium fails, so that readers see a consistent tree.
     let mut left = *headers;
     left[0] = headers[0].flipped().without(gone[0]);
     leaf.store_low(0, left[0]);
@@ -99,8 +100,8 @@ fn split_into<W: StoreWords, const B: usize>(
     Ok(result?)
 }
 
-/// Puts an entry into a slot of the header's line that has just been freed: as the stores to a line arrive in order, that
-/// needs no flush of its own.
+/// Inserts an entry into a slot of the header's line that has just been freed. Stores to one line
+/// arrive in order, so this needs no flush or fence of its own.
 fn place<W: StoreWords, const B: usize>(
     leaf: &LbLeafRef<W, B>,
     headers: &mut [LbHeader; B],

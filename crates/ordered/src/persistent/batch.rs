@@ -1,4 +1,5 @@
-//! Many keys at once: their paths are followed level by level, so that the memory they wait for is fetched side by side.
+//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses
+//! overlap.
 
 use crate::TreeError;
 
@@ -6,7 +7,7 @@ use super::descend::VersionedNode;
 use super::format::NodeFormat;
 use super::tree::PersistentTree;
 
-/// Keys that are followed at a time: about as many as a core can wait for.
+/// Number of keys in a group: about as many cache misses as a core can have outstanding.
 const GROUP: usize = 16;
 
 impl<F: NodeFormat> PersistentTree<F> {
@@ -24,7 +25,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             .locks
             .read(number)
             .map(|version| VersionedNode { number, version });
-        // Nothing where others came in between: that key is looked for alone.
+        // `None` where validation has failed: such a key is looked up by itself.
         let mut steps = [root; GROUP];
         let steps = &mut steps[..keys.len()];
         for level in (1..=height).rev() {
@@ -41,7 +42,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(())
     }
 
-    /// The node below another one, and asks for it.
+    /// Returns the child of a node on the path of `key`, and prefetches it.
     #[inline(always)]
     fn below(&self, at: VersionedNode, level: u32, key: u64) -> Option<VersionedNode> {
         let node = self.node(at.number);
@@ -56,7 +57,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         valid.then_some(VersionedNode { number, version })
     }
 
-    /// The value, or nothing if something has come in between.
+    /// Returns the value, or `None` if validation fails.
     #[inline(always)]
     fn finish(&self, at: VersionedNode, key: u64) -> Option<Option<u64>> {
         let node = self.node(at.number);

@@ -1,5 +1,5 @@
-//! Loading an empty tree with entries that come in order: all nodes are written beside it, leaves first, and one store to the root makes them
-//! count.
+//! Bulk loading of an empty tree. All nodes are written outside the tree, leaves first; one store to
+//! the root makes them visible.
 
 use crate::TreeError;
 use crate::sorted_input::{SortedInput, filled};
@@ -10,10 +10,10 @@ use super::layout::NodeHeadValues;
 use super::node::{NodeWriter, number_of};
 use super::tree::PersistentTree;
 
-/// The nodes of one level: the least key that belongs to each, and its offset.
+/// The nodes of one level: the lower bound and the offset of each.
 type LevelNodes = Vec<(u64, u64)>;
 
-/// What has been written so far.
+/// The nodes written so far.
 #[derive(Default)]
 struct LoadedNodes {
     nodes: Vec<u64>,
@@ -28,7 +28,7 @@ impl<F: NodeFormat> PersistentTree<F> {
     ) -> Result<u64, TreeError> {
         self.write_gate.check(&self.slab)?;
         let path = loop {
-            // Twice if the leaf was not visited yet.
+            // The first attempt fails if it has to visit the leaf.
             if let Some(path) = self.try_path(0)? {
                 break path;
             }
@@ -63,7 +63,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         result.map(|()| entries.taken())
     }
 
-    /// Writes all nodes, durably; returns the root and its level, or nothing if there are no entries.
+    /// Writes all nodes durably. Returns the root and its level, or `None` if there are no entries.
     fn write_all(
         &self,
         entries: &mut SortedInput<'_>,
@@ -98,7 +98,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         let mut pending = entries.next(most)?;
         let mut node = self.take_for(&pending, written)?;
         while let Some((least, _)) = pending.first() {
-            // The next one's place must be known before this one is written, as it leads there.
+            // A leaf links to the next one, which must therefore be allocated first.
             let following = entries.next(most)?;
             let next = self.take_for(&following, written)?;
             let low = if level.is_empty() { 0 } else { *least };
@@ -115,7 +115,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(level)
     }
 
-    /// The nodes above others, evenly filled.
+    /// Writes the level above `below`, with the children distributed evenly.
     fn write_inner(
         &self,
         out: &mut NodeWriter<'_>,
@@ -145,7 +145,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(level)
     }
 
-    /// A node for entries; none, that is 0, if there are no entries.
+    /// Allocates a node for `entries`; returns 0 if there are none.
     fn take_for(&self, entries: &[(u64, u64)], written: &mut LoadedNodes) -> Result<u64, TreeError> {
         if entries.is_empty() {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! Looking at all nodes.
+//! Consistency checks of all nodes.
 
 use crate::{TreeCheckReport, TreeError, TreeProblem};
 
@@ -6,23 +6,23 @@ use super::format::NodeFormat;
 use super::node::{NodeRef, number_of, offset_of};
 use super::tree::PersistentTree;
 
-/// A node that is to be looked at, and what its place needs it to be.
+/// A node to be checked, with the properties that its position requires.
 struct PendingNode {
     link: u64,
-    /// Whose link it is: the parent, or 0.
+    /// Offset of the node that links to it, or 0 for the root.
     parent: u64,
     level: u32,
     low: u64,
     high: u64,
-    /// The node right of its parent, or 0.
-    aunt: u64,
-    /// The node right of it, if it has the same parent.
-    sister: Option<u64>,
+    /// Offset of its parent's right sibling, or 0.
+    parent_sibling: u64,
+    /// Offset of its right sibling if both have the same parent.
+    next_child: Option<u64>,
 }
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// Every node, from the root down, in the order of keys.
-    pub(crate) fn examine_all(&self) -> Result<TreeCheckReport, TreeError> {
+    /// Checks every node, from the root down, in the order of keys.
+    pub(crate) fn check_all(&self) -> Result<TreeCheckReport, TreeError> {
         let mut report = TreeCheckReport::default();
         let (root, height) = self.root();
         let mut inner_nodes = 0;
@@ -32,17 +32,18 @@ impl<F: NodeFormat> PersistentTree<F> {
             level: height,
             low: 0,
             high: u64::MAX,
-            aunt: 0,
-            sister: None,
+            parent_sibling: 0,
+            next_child: None,
         }];
         while let Some(next) = due.pop() {
             match next.level {
                 0 => report.leaves += 1,
                 _ => inner_nodes += 1,
             }
-            self.may_be_looked_at(&next)?;
-            if let Err(problem) = self.look_at(&next, &mut report, &mut due) {
-                self.broken.add(number_of(problem.node), problem.reason.clone());
+            self.visit_if_read_only(&next)?;
+            if let Err(problem) = self.check_node(&next, &mut report, &mut due) {
+                self.damaged_nodes
+                    .add(number_of(problem.node), problem.reason.clone());
                 if !report.problems.contains(&problem) {
                     report.problems.push(problem);
                 }
@@ -59,11 +60,11 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(report)
     }
 
-    /// Visits a leaf of a tree that is only read: what a crash has left half done in it is no damage.
+    /// Visits a leaf of a read-only tree, to report an unfinished change as such and not as damage.
     ///
     /// # Errors
     /// [`TreeError::NeedsRecovery`].
-    fn may_be_looked_at(&self, due: &PendingNode) -> Result<(), TreeError> {
+    fn visit_if_read_only(&self, due: &PendingNode) -> Result<(), TreeError> {
         let number = self.number(due.link);
         let unseen = due.level == 0 && self.slab.is_node(due.link) && !self.visited.has(number);
         match self.slab.is_read_only() && unseen {
@@ -75,8 +76,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Looks at a node; what is below it is due next.
-    fn look_at(
+    /// Checks one node and adds its children to `more`.
+    fn check_node(
         &self,
         due: &PendingNode,
         report: &mut TreeCheckReport,
@@ -91,7 +92,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         if number == 0 || !self.slab.is_node(due.link) {
             return Err(damaged(due.parent, "one of its links leads to no node"));
         }
-        if let Some(reason) = self.broken.reason(number) {
+        if let Some(reason) = self.damaged_nodes.reason(number) {
             return Err(wrong(&reason));
         }
         let node = self.node(number);
@@ -107,19 +108,19 @@ impl<F: NodeFormat> PersistentTree<F> {
                 other => wrong(&other.to_string()),
             })?;
         }
-        let facts = F::examine(node).map_err(wrong)?;
-        if facts.unfinished {
+        let summary = F::examine(node).map_err(wrong)?;
+        if summary.unfinished {
             return Err(wrong("something is half done in it"));
         }
-        // If it has no sister, the leftmost child of the aunt is its sibling. Sister and aunt are looked at later: if they are not what
-        // they should be, this node is not to blame.
-        let next = match due.sister {
-            None if due.aunt == 0 => Some(0),
+        // If the parent has no further child, the sibling is the first child of the parent's sibling. Both are
+        // checked later; if they are inconsistent, this node is not at fault.
+        let next = match due.next_child {
+            None if due.parent_sibling == 0 => Some(0),
             None => self
-                .next(due.aunt, due.level + 1, due.high)
-                .filter(|aunt| F::examine(*aunt).is_ok())
-                .map(|aunt| F::child(aunt, 0)),
-            Some(sister) => Some(sister),
+                .next(due.parent_sibling, due.level + 1, due.high)
+                .filter(|parent_sibling| F::examine(*parent_sibling).is_ok())
+                .map(|parent_sibling| F::child(parent_sibling, 0)),
+            Some(next_child) => Some(next_child),
         };
         let next = match next {
             Some(0) | None => next,
@@ -129,29 +130,30 @@ impl<F: NodeFormat> PersistentTree<F> {
             return Err(wrong("its sibling is not the next node"));
         }
         if due.level == 0 {
-            report.entries += facts.entries.len() as u64;
+            report.entries += summary.entries.len() as u64;
             return Ok(());
         }
-        for (child, (low, link)) in facts.entries.iter().enumerate().rev() {
+        for (child, (low, link)) in summary.entries.iter().enumerate().rev() {
             more.push(PendingNode {
                 link: *link,
                 parent: due.link,
                 level: due.level - 1,
                 low: *low,
-                high: facts.entries.high(child, due.high),
-                aunt: node.sibling(),
-                sister: facts.entries.get(child + 1).map(|next| next.1),
+                high: summary.entries.high(child, due.high),
+                parent_sibling: node.sibling(),
+                next_child: summary.entries.get(child + 1).map(|next| next.1),
             });
         }
         Ok(())
     }
 
-    /// The node of a level that a link leads to, if its head makes sense there: its keys begin behind this one.
+    /// Returns the node of a level that a link leads to, if its head is plausible: its keys begin directly
+    /// after `behind`.
     fn next(&self, link: u64, level: u32, behind: u64) -> Option<NodeRef<'_>> {
         let number = self.number(link);
         let node = self.node(number);
         let fits = number != 0
-            && !self.broken.has(number)
+            && !self.damaged_nodes.has(number)
             && node.is::<F>(level)
             && Some(node.low()) == behind.checked_add(1);
         fits.then_some(node)

@@ -1,8 +1,8 @@
-//! From the root to the node that a key belongs to.
+//! Descending from the root to the node of a key.
 
 use crate::TreeError;
 use crate::locks::Backoff;
-use crate::open_mode::{NOT_AS_CLOSED, has_changed, may_finish};
+use crate::open_mode::{NOT_AS_CLOSED, begin_repair, has_changed};
 
 use super::entries::SortedEntries;
 use super::format::NodeFormat;
@@ -10,46 +10,46 @@ use super::layout::TOP;
 use super::node::NodeWriter;
 use super::tree::PersistentTree;
 
-/// A node, and the version at which it was found.
+/// A node and the version at which it was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VersionedNode {
     pub(crate) number: u32,
     pub(crate) version: u64,
 }
 
-/// The nodes from the root to the leaf of a key, as they were found, by their levels.
+/// The nodes on the path from the root to the leaf of a key, indexed by level.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RootPath {
     pub(crate) nodes: [u32; TOP as usize],
-    /// The root's level.
+    /// Level of the root.
     pub(crate) height: u32,
 }
 
-/// A copy of a lowest inner node: its children, and the keys that belong to them.
+/// A copy of a lowest inner node: its children and the range of their keys.
 #[derive(Debug)]
 pub(crate) struct PersistentParentSnapshot {
     pub(crate) entries: SortedEntries,
     low: u64,
     high: u64,
-    /// Its right sibling.
+    /// Offset of its right sibling.
     pub(crate) right: u64,
 }
 
 impl PersistentParentSnapshot {
-    /// The keys that belong to all of them, from and to.
+    /// Returns the least and the greatest key of the range.
     pub(crate) fn keys(&self) -> (u64, u64) {
         (self.low, self.high)
     }
 
-    /// The greatest key that belongs to a child.
+    /// Returns the greatest key that belongs to a child.
     pub(crate) fn high(&self, child: usize) -> u64 {
         self.entries.high(child, self.high)
     }
 }
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// The node of a level that a key belongs to; nothing if others came in between. What is read of it counts if it has still the
-    /// same version afterwards.
+    /// Descends to the node of a key on level `down_to`. Returns `None` if a concurrent change interferes.
+    /// Data read from the node is valid if the version is unchanged afterwards.
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
@@ -58,7 +58,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         self.follow(key, down_to, |_, _| ())
     }
 
-    /// As [`try_descend`](PersistentTree::try_descend), and tells the number of each node that the key belongs to, and its level.
+    /// Descends like [`try_descend`](PersistentTree::try_descend) and calls `passing` with the number and
+    /// level of each node on the path that covers the key.
     #[inline(always)]
     fn follow(
         &self,
@@ -72,7 +73,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         };
         let mut at = VersionedNode { number, version };
         let mut from = None;
-        // The least key that belongs to a sibling: beyond the node it is the sibling of.
+        // Lower bound that a sibling must have: its keys begin after those of the node that links to it. This
+        // keeps damaged links from forming cycles.
         let mut least = 0;
         loop {
             self.intact(at.number)?;
@@ -113,8 +115,9 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// A node to which a link of `from` has led (none leads to the root) does not make sense there: others came in between, or it is
-    /// damaged; or `other` is, if all other links lead to it as it is.
+    /// Handles a node that is inconsistent with the link from `from` (`None` for the root). Either a
+    /// concurrent change interfered, or the node is damaged. `other` is the damaged one instead if all
+    /// other links agree with the node's own head.
     #[cold]
     fn contradiction(
         &self,
@@ -137,7 +140,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Looks at a leaf that nobody has looked at since the tree was opened; nothing, so that the caller looks for it anew.
+    /// Visits a leaf for the first time since the tree was opened. Returns `None`, so that the caller
+    /// descends again.
     #[cold]
     fn first_visit(
         &self,
@@ -153,9 +157,9 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(None)
     }
 
-    /// Compares a node of a level with what its parent says of it, both at one version: the level and the first and last key that
-    /// belong to it, which no writer leaves different. Whoever finds that a node does not fit calls this before trying again, so that only
-    /// other threads can make anyone try again. Does nothing if they came in between.
+    /// Compares a node with what its parent says about it, both at one version: the level and the range of
+    /// keys, which writers change together. A thread that finds a node inconsistent calls this before it
+    /// retries, so damage cannot make it retry forever. Does nothing if a concurrent change interferes.
     ///
     /// # Errors
     /// [`TreeError::Damaged`], of the node or of its parent.
@@ -169,9 +173,9 @@ impl<F: NodeFormat> PersistentTree<F> {
         if !self.locks.validate(above.number, above.version) {
             return Ok(());
         }
-        let facts = examined.map_err(|reason| self.damaged(above.number, reason))?;
-        let child = facts.entries.child(key);
-        let Some((low, link)) = facts.entries.get(child).copied() else {
+        let summary = examined.map_err(|reason| self.damaged(above.number, reason))?;
+        let child = summary.entries.child(key);
+        let Some((low, link)) = summary.entries.get(child).copied() else {
             return Err(self.damaged(above.number, "it has no child for a key that belongs to it"));
         };
         let number = self.number(link);
@@ -182,7 +186,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             return Ok(());
         };
         let node = self.node(number);
-        let keys = (low, facts.entries.high(child, parent.high()));
+        let keys = (low, summary.entries.high(child, parent.high()));
         let agrees = node.is::<F>(level) && (node.low(), node.high()) == keys;
         let still = self.locks.validate(above.number, above.version) && self.locks.validate(number, version);
         if agrees || !still {
@@ -194,8 +198,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         })
     }
 
-    /// Whether the parent that the links lead to by a node's own level and keys says the same of it: then a link that says something
-    /// else is wrong.
+    /// Returns true if the path from the root to the node's own level and keys ends at this node, with the
+    /// same range. A link that contradicts the node is then wrong.
     pub(super) fn is_in_place(&self, number: u32) -> bool {
         let node = self.node(number);
         let (Some(level), low) = (node.level::<F>(), node.low()) else {
@@ -204,7 +208,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         let (mut at, mut above) = self.root();
         while above > level {
             let parent = self.node(at);
-            if self.broken.has(at) || !parent.is::<F>(above) || !parent.covers(low) {
+            if self.damaged_nodes.has(at) || !parent.is::<F>(above) || !parent.covers(low) {
                 return false;
             }
             let entries = SortedEntries::of::<F>(parent);
@@ -222,11 +226,11 @@ impl<F: NodeFormat> PersistentTree<F> {
         number != 0 && number == at
     }
 
-    /// The last key that is out of reach together with one, as a damaged node is on the way to it.
+    /// Returns the last key that cannot be reached because of the damaged node on the path of `key`.
     pub(super) fn damage_ends(&self, key: u64) -> u64 {
         let (mut at, mut level) = self.root();
         let mut high = u64::MAX;
-        while level > 0 && !self.broken.has(at) {
+        while level > 0 && !self.damaged_nodes.has(at) {
             let node = self.node(at);
             let entries = SortedEntries::of::<F>(node);
             let child = entries.child(key);
@@ -240,7 +244,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         high
     }
 
-    /// The leaf that a key belongs to.
+    /// Returns the leaf of a key.
     #[inline]
     pub(super) fn leaf_for(&self, key: u64) -> Result<VersionedNode, TreeError> {
         let mut backoff = Backoff::default();
@@ -252,7 +256,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// All nodes on the way to a key; nothing if others came in between.
+    /// Returns all nodes on the path of a key, or `None` if a concurrent change interferes.
     pub(super) fn try_path(&self, key: u64) -> Result<Option<RootPath>, TreeError> {
         let mut path = RootPath {
             nodes: [0; TOP as usize],
@@ -265,30 +269,30 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(leaf.map(|_| path))
     }
 
-    /// The leaves around a key: those with the same parent.
-    pub(super) fn family(&self, key: u64) -> Result<PersistentParentSnapshot, TreeError> {
+    /// Returns the leaves around a key: those with the same parent.
+    pub(super) fn parent_snapshot(&self, key: u64) -> Result<PersistentParentSnapshot, TreeError> {
         let mut backoff = Backoff::default();
         loop {
             if let Some(at) = self.try_descend(key, 1)? {
                 let node = self.node(at.number);
-                let family = PersistentParentSnapshot {
+                let snapshot = PersistentParentSnapshot {
                     entries: SortedEntries::of::<F>(node),
                     low: node.low(),
                     high: node.high(),
                     right: node.sibling(),
                 };
                 if self.locks.validate(at.number, at.version) {
-                    if family.entries.is_empty() {
+                    if snapshot.entries.is_empty() {
                         return Err(self.damaged(at.number, "it has no children"));
                     }
-                    return Ok(family);
+                    return Ok(snapshot);
                 }
             }
             backoff.wait();
         }
     }
 
-    /// Offset of the node of a level that a key belongs to.
+    /// Returns the offset of the node on a level that a key belongs to.
     #[cfg(test)]
     pub(crate) fn node_for(&self, key: u64, level: u32) -> Result<u64, TreeError> {
         loop {
@@ -298,7 +302,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Looks at a leaf for the first time, and finishes what a crash has left half done there.
+    /// Checks a leaf on its first visit and completes a change that a crash has interrupted.
     ///
     /// # Errors
     /// [`TreeError::Damaged`], [`TreeError::Media`].
@@ -307,18 +311,18 @@ impl<F: NodeFormat> PersistentTree<F> {
         let _locked = self.locks.lock(number);
         let node = self.node(number);
         if !node.is::<F>(0) || self.visited.has(number) {
-            // Not a leaf any more, or somebody else was here.
+            // The node has been freed, or another thread has visited it.
             return Ok(());
         }
         if has_changed(&self.slab, node.offset) {
             return Err(self.damaged(number, NOT_AS_CLOSED));
         }
-        let facts = F::examine(node).map_err(|reason| self.damaged(number, reason))?;
-        if facts.unfinished {
-            may_finish(&self.slab)?;
+        let summary = F::examine(node).map_err(|reason| self.damaged(number, reason))?;
+        if summary.unfinished {
+            begin_repair(&self.slab)?;
             self.write_gate.check(&self.slab)?;
             let mut out = NodeWriter::new(self.slab.medium());
-            F::mend(&mut out, node);
+            F::repair(&mut out, node);
             self.write_gate.keep(out.done())?;
         }
         self.visited.add(number);

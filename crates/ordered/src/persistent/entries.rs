@@ -1,11 +1,11 @@
-//! The entries of one node, copied to private memory.
+//! The entries of a node, copied to private memory.
 
 use std::ops::Deref;
 
-/// The most entries a node of any format has.
+/// Maximum number of entries of a node in any format.
 const MOST: usize = 30;
 
-/// A node's entries in ascending order of their keys, in private memory, with room for one more.
+/// Entries in ascending order of their keys, with room for one more than a node holds.
 #[derive(Debug, Clone)]
 pub(crate) struct SortedEntries {
     count: usize,
@@ -27,12 +27,12 @@ impl SortedEntries {
         self.count += 1;
     }
 
-    /// Puts an entry in the place of the last one.
+    /// Replaces the last entry.
     pub(crate) fn replace_last(&mut self, entry: (u64, u64)) {
         self.all[self.count - 1] = entry;
     }
 
-    /// Puts an entry where it belongs.
+    /// Inserts an entry at its position in key order.
     pub(crate) fn insert(&mut self, entry: (u64, u64)) {
         let at = self.rank(entry.0);
         self.all.copy_within(at..self.count, at + 1);
@@ -40,17 +40,17 @@ impl SortedEntries {
         self.count += 1;
     }
 
-    /// How many have keys below this one.
+    /// Returns the number of entries with lesser keys.
     pub(crate) fn rank(&self, key: u64) -> usize {
         self.partition_point(|entry| entry.0 < key)
     }
 
-    /// Which child the key belongs to.
+    /// Returns the index of the child that a key belongs to.
     pub(crate) fn child(&self, key: u64) -> usize {
         self.partition_point(|entry| entry.0 <= key).saturating_sub(1)
     }
 
-    /// The greatest key that belongs to a child of a node whose own is `high`.
+    /// Returns the greatest key of a child, given that of the node.
     pub(crate) fn high(&self, child: usize, high: u64) -> u64 {
         self.get(child + 1).map_or(high, |next| next.0.wrapping_sub(1))
     }

@@ -1,7 +1,8 @@
-//! How many entries there are, counted when that is first asked for.
+//! The number of entries, which is counted when it is first requested.
 //!
-//! One thread counts from the least key on, leaf by leaf, each under its lock. A writer's change counts for itself if its key is one that the thread has passed,
-//! else the thread will meet it; as it has the leaf's lock when it asks, the answer is the same for all keys of that leaf.
+//! One thread counts the leaves in key order, each under its lock. A writer adjusts the count if its
+//! key is in the range already counted; otherwise the counting thread will find the entry. The writer
+//! holds the leaf's lock when it compares, so the result is the same for all keys of a leaf.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,21 +14,21 @@ use super::entries::SortedEntries;
 use super::format::NodeFormat;
 use super::tree::PersistentTree;
 
-/// Leaves that are fetched ahead.
+/// Prefetch distance in leaves.
 const AHEAD: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct LazyEntryCount {
     count: EntryCounter,
-    /// Entries with keys below this are counted.
+    /// Entries with keys below this one have been counted.
     passed: AtomicU64,
-    /// All are.
+    /// True when all entries have been counted.
     complete: AtomicBool,
     counting: Mutex<()>,
 }
 
 impl LazyEntryCount {
-    /// With so many entries.
+    /// Creates a complete count.
     pub(crate) fn of(entries: u64) -> LazyEntryCount {
         LazyEntryCount {
             count: EntryCounter::new(entries),
@@ -37,7 +38,7 @@ impl LazyEntryCount {
         }
     }
 
-    /// With entries that nobody has counted.
+    /// Creates a count of a tree whose entries have not been counted.
     pub(crate) fn unknown() -> LazyEntryCount {
         LazyEntryCount {
             complete: AtomicBool::new(false),
@@ -45,7 +46,7 @@ impl LazyEntryCount {
         }
     }
 
-    /// There is one more with this key, or one less; the lock of its leaf, of this number, is held.
+    /// Adds `change` for an entry with this key. The caller holds the lock of `leaf`.
     #[inline]
     pub(crate) fn add(&self, leaf: u32, key: u64, change: i64) {
         if self.complete.load(Ordering::Relaxed) || key < self.passed.load(Ordering::Relaxed) {
@@ -53,7 +54,7 @@ impl LazyEntryCount {
         }
     }
 
-    /// Entries with keys up to this are counted.
+    /// Marks entries with keys up to `high` as counted.
     fn pass(&self, high: u64) {
         match high.checked_add(1) {
             Some(next) => self.passed.store(next, Ordering::Relaxed),
@@ -67,15 +68,15 @@ impl LazyEntryCount {
 }
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// How many entries there are; nodes that are damaged have none.
+    /// Returns the number of entries. Entries of damaged nodes are not included.
     pub(crate) fn entries(&self) -> u64 {
         let entry_count = &self.entry_count;
         if !entry_count.complete.load(Ordering::Acquire) {
             let _counting = entry_count.one_at_a_time();
             while !entry_count.complete.load(Ordering::Acquire) {
                 let passed = entry_count.passed.load(Ordering::Relaxed);
-                if self.count_family(passed).is_err() {
-                    // An inner node is damaged: what is below cannot be counted, and nobody can change it.
+                if self.count_siblings(passed).is_err() {
+                    // An inner node is damaged. The entries below it cannot be counted, and they cannot change.
                     entry_count.pass(self.damage_ends(passed));
                 }
             }
@@ -83,35 +84,37 @@ impl<F: NodeFormat> PersistentTree<F> {
         entry_count.count.get()
     }
 
-    /// Visits a leaf; false if it is damaged. In a tree that is only read, something may be half done in it.
+    /// Visits a leaf; returns false if it is damaged. A read-only tree may contain unfinished changes.
     fn may_be_counted(&self, leaf: u32) -> bool {
         matches!(self.visit(leaf), Ok(()) | Err(TreeError::NeedsRecovery { .. }))
     }
 
-    /// Counts from a key on, until the parent of its leaf has no more or others come in between.
-    fn count_family(&self, from: u64) -> Result<(), TreeError> {
-        let family = self.family(from)?;
-        let first = family.entries.child(from);
-        for child in first..family.entries.len() {
-            if let Some(ahead) = family.entries.get(child + AHEAD) {
+    /// Counts the leaves of one parent, beginning with the key `from`. Ends early if a concurrent change
+    /// interferes.
+    fn count_siblings(&self, from: u64) -> Result<(), TreeError> {
+        let snapshot = self.parent_snapshot(from)?;
+        let first = snapshot.entries.child(from);
+        for child in first..snapshot.entries.len() {
+            if let Some(ahead) = snapshot.entries.get(child + AHEAD) {
                 self.at(ahead.1).fetch();
             }
             let passed = self.entry_count.passed.load(Ordering::Relaxed);
-            let leaf = self.number(family.entries[child].1);
-            let keys = (family.entries[child].0, family.high(child));
+            let leaf = self.number(snapshot.entries[child].1);
+            let keys = (snapshot.entries[child].0, snapshot.high(child));
             let visited = self.visited.has(leaf) || self.may_be_counted(leaf);
             let locked = self.locks.lock(leaf);
             let node = self.node(leaf);
-            let known = self.broken.reason(leaf).is_none();
+            let known = self.damaged_nodes.reason(leaf).is_none();
             let agrees = node.is::<F>(0) && (node.low(), node.high()) == keys && node.covers(passed);
             if visited && known && !agrees {
                 locked.unchanged();
-                // Others came in between, or the leaf is damaged.
+                // A concurrent change interfered, or the leaf is damaged.
                 return self.verify_place(passed, 0);
             }
             if visited && known {
-                // The same as those of a node in which nothing is half done.
-                let entries = F::examine(node).map_or_else(|_| SortedEntries::new(), |facts| facts.entries);
+                // `examine` sees the entries as they will be after unfinished changes are completed.
+                let entries =
+                    F::examine(node).map_or_else(|_| SortedEntries::new(), |summary| summary.entries);
                 let counted = entries.len() - entries.rank(passed);
                 self.entry_count.count.add(leaf, counted as i64);
             }

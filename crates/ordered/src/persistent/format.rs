@@ -1,4 +1,4 @@
-//! How a node keeps its entries: [`NodeFormat`].
+//! The interface of a node format: [`NodeFormat`].
 
 use std::fmt::Debug;
 
@@ -10,34 +10,35 @@ use super::entries::SortedEntries;
 use super::layout::{KIND, NodeHeadValues, kind};
 use super::node::{NodeRef, NodeWriter};
 
-/// What a look at all of a node has found.
+/// Result of reading a whole node.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeSummary {
     pub(crate) entries: SortedEntries,
-    /// Whether a crash has left it half done, to be finished by [`NodeFormat::mend`].
+    /// True if a crash has left a change unfinished; [`NodeFormat::repair`] completes it.
     pub(crate) unfinished: bool,
 }
 
-/// A full node becomes two, under the locks of both and of the parent, which has room.
+/// A split of a full node. The caller holds the locks of the node, the new node and the parent, which
+/// has room.
 #[derive(Debug)]
 pub(crate) struct NodeSplit<'a, 'm> {
     pub(crate) parent: NodeRef<'m>,
     pub(crate) node: NodeRef<'m>,
-    /// Will be right of it.
+    /// Offset of the new node, the right sibling.
     pub(crate) new: u64,
     pub(crate) level: u32,
-    /// The node's.
+    /// The node's entries.
     pub(crate) entries: &'a SortedEntries,
-    /// Those from here on move.
+    /// Index of the first entry that moves.
     pub(crate) middle: usize,
-    /// The least key that belongs to the new node.
+    /// Lower bound of the new node.
     pub(crate) bound: u64,
-    /// A further entry, for one of the two.
+    /// An additional entry for one of the two nodes.
     pub(crate) own: Option<(u64, u64)>,
 }
 
 impl NodeSplit<'_, '_> {
-    /// What the head of the new node is to say.
+    /// Returns the head of the new node.
     pub(crate) fn head(&self) -> NodeHeadValues {
         NodeHeadValues {
             level: self.level,
@@ -47,7 +48,7 @@ impl NodeSplit<'_, '_> {
         }
     }
 
-    /// What the new node gets.
+    /// Returns the entries of the new node.
     pub(crate) fn moved(&self) -> SortedEntries {
         let mut moved = SortedEntries::new();
         self.entries[self.middle..]
@@ -60,61 +61,64 @@ impl NodeSplit<'_, '_> {
         moved
     }
 
-    /// The further entry, if the old node gets it.
+    /// Returns the additional entry if it belongs to the old node.
     pub(crate) fn stays(&self) -> Option<(u64, u64)> {
         self.own.filter(|own| own.0 < self.bound)
     }
 }
 
-/// A way to keep entries in a node, crash-consistently. Functions that change a node are called with its lock held, and return when
-/// the change is durable; those that read may meet a node that is being changed, whose answers are thrown away.
+/// A layout of the entries in a node, and crash-consistent changes of it. Functions that change a node
+/// require its lock and return when the change is durable. Functions that read may run during a change;
+/// the caller validates their results.
 pub(crate) trait NodeFormat: Debug + Send + Sync + Sized + 'static {
-    /// What a slab of such a tree says it holds.
+    /// Owner tag of the slab.
     const OWNER: [u8; 8];
-    /// In each node's head.
+    /// Tag in the head of each node.
     const TAG: u16;
-    /// Entries of a node.
+    /// Capacity of a node in entries.
     const CAPACITY: usize;
-    /// What changes of several nodes need besides the nodes; in DRAM.
+    /// Volatile state for changes of several nodes.
     type Log: Debug + Send + Sync;
 
     fn log(slab: &Slab) -> Self::Log;
 
-    /// Finishes what a crash has left of changes of several nodes, as far as nodes need not be looked at for that.
+    /// Completes the changes of several nodes that a crash has interrupted, as far as that needs no check
+    /// of the nodes.
     ///
     /// # Errors
-    /// Of the medium, or if what is there makes no sense.
+    /// Fails if the medium does, or if the logs are inconsistent.
     fn replay(recovery: &SlabRecovery) -> Result<(), TreeError>;
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     fn count(node: NodeRef<'_>) -> usize;
 
-    /// Where the entry of a key is, and its value.
+    /// Returns the position of a key's entry, and its value.
     fn find(node: NodeRef<'_>, key: u64) -> Option<(usize, u64)>;
 
-    /// The value of the last entry whose key is not greater; of the first one if there is none such.
+    /// Returns the value of the last entry whose key is not greater, or of the first entry if there is
+    /// none.
     fn child(node: NodeRef<'_>, key: u64) -> u64;
 
-    /// All entries, in order; never more than [`CAPACITY`](NodeFormat::CAPACITY).
+    /// Calls `take` with all entries in order, at most [`CAPACITY`](NodeFormat::CAPACITY).
     fn each(node: NodeRef<'_>, take: impl FnMut(u64, u64));
 
-    /// Stores and flushes a whole node that nobody knows yet.
+    /// Stores and flushes a new node that is not referenced yet.
     fn write_new(out: &mut NodeWriter<'_>, offset: u64, head: &NodeHeadValues, entries: &[(u64, u64)]);
 
-    /// Adds an entry. There is room, and none with this key.
+    /// Inserts an entry. The key must be absent and the node must have room.
     fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, value: u64);
 
-    /// Replaces the value of the entry that [`find`](NodeFormat::find) has found.
+    /// Replaces the value of an entry found by [`find`](NodeFormat::find).
     fn set_value(out: &mut NodeWriter<'_>, node: NodeRef<'_>, at: usize, value: u64);
 
-    /// Removes it.
+    /// Removes an entry found by [`find`](NodeFormat::find).
     fn remove(out: &mut NodeWriter<'_>, node: NodeRef<'_>, at: usize);
 
-    /// Splits a node, and tells the parent.
+    /// Splits a node and inserts the new one into the parent.
     fn split(out: &mut NodeWriter<'_>, log: &Self::Log, split: &NodeSplit<'_, '_>);
 
-    /// Gives a node all that its right sibling has, and the keys that belong to it. Both are children of `parent`. There is room. Nothing leads to the
-    /// sibling any more when this returns.
+    /// Merges `right` into `left`, which must have room. Both are adjacent children of `parent`. On return
+    /// no durable link leads to `right`.
     fn join(
         out: &mut NodeWriter<'_>,
         log: &Self::Log,
@@ -123,24 +127,25 @@ pub(crate) trait NodeFormat: Debug + Send + Sync + Sized + 'static {
         right: NodeRef<'_>,
     );
 
-    /// Looks at all of a node.
+    /// Reads and checks a whole node.
     ///
     /// # Errors
-    /// What contradicts itself.
+    /// A description of the inconsistency.
     fn examine(node: NodeRef<'_>) -> Result<NodeSummary, &'static str>;
 
-    /// Finishes what a crash has left half done within a node.
-    fn mend(out: &mut NodeWriter<'_>, node: NodeRef<'_>);
+    /// Completes a change within a node that a crash has interrupted.
+    fn repair(out: &mut NodeWriter<'_>, node: NodeRef<'_>);
 
-    /// The child of an inner node whose right sibling the node may not know, or which may not know where its own keys end.
-    fn unsettled(node: NodeRef<'_>) -> Option<u64>;
+    /// Returns the child whose change together with its sibling may be unfinished: the sibling may be
+    /// missing from this inner node, or the child's greatest key may be too great.
+    fn unfinished_child(node: NodeRef<'_>) -> Option<u64>;
 
-    /// Whether a test wants a bulk load to be published before it is durable.
+    /// Returns true if a test wants bulk loads published before they are durable.
     fn load_unfenced() -> bool;
 }
 
 impl SortedEntries {
-    /// Those of a node; to be validated if others may write.
+    /// Copies the entries of a node. The result must be validated if there are concurrent writers.
     #[inline]
     pub(crate) fn of<F: NodeFormat>(node: NodeRef<'_>) -> SortedEntries {
         let mut entries = SortedEntries::new();
@@ -150,13 +155,13 @@ impl SortedEntries {
 }
 
 impl NodeRef<'_> {
-    /// Whether it is a node of this level.
+    /// Returns true if it is a node of this level.
     #[inline(always)]
     pub(crate) fn is<F: NodeFormat>(&self, level: u32) -> bool {
         self.meta() & KIND == kind(F::TAG, level)
     }
 
-    /// Its level, if it is a node at all.
+    /// Returns the node's level, or `None` if it is not a node.
     pub(crate) fn level<F: NodeFormat>(&self) -> Option<u32> {
         let meta = self.meta();
         (meta >> 16 & 0xFFFF == u64::from(F::TAG)).then_some(meta as u32 & 0xFF)
@@ -164,7 +169,7 @@ impl NodeRef<'_> {
 }
 
 impl NodeHeadValues {
-    /// The first word.
+    /// Returns the first word of the head.
     pub(crate) fn meta<F: NodeFormat>(&self) -> u64 {
         kind(F::TAG, self.level)
     }

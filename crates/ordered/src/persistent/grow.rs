@@ -1,5 +1,5 @@
-//! Room for more: full nodes become two. Full inner nodes are split first, from the root down, so that a parent always has room for another
-//! child when one of its children is split.
+//! Splitting of full nodes. Full inner nodes on the path are split first, from the root down, so that a
+//! parent always has room when one of its children is split.
 
 use crate::TreeError;
 
@@ -9,7 +9,7 @@ use super::layout::{NodeHeadValues, TOP};
 use super::node::{NodeRef, NodeWriter, number_of};
 use super::tree::PersistentTree;
 
-/// A node that was taken from the pool and is given back if it is not needed.
+/// A node allocated for a split. It is freed if it has not been used.
 pub(super) struct SpareNode<'a, F: NodeFormat> {
     tree: &'a PersistentTree<F>,
     node: Option<u64>,
@@ -20,7 +20,7 @@ impl<'a, F: NodeFormat> SpareNode<'a, F> {
         SpareNode { tree, node: None }
     }
 
-    /// Sees to it that there is one.
+    /// Allocates a node if there is none.
     ///
     /// # Errors
     /// As [`PersistentTree::take`].
@@ -40,21 +40,21 @@ impl<F: NodeFormat> Drop for SpareNode<'_, F> {
     }
 }
 
-/// What is to be split.
+/// A node to be split.
 pub(super) struct SplitTarget {
     pub(super) parent: u32,
     pub(super) child: u32,
-    /// The child's.
+    /// The child's level.
     pub(super) level: u32,
-    /// Belongs to it.
+    /// A key that belongs to the child.
     pub(super) key: u64,
-    /// It has so many entries at least.
+    /// Minimum number of entries for the split to take place.
     pub(super) least: usize,
 }
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// Splits one node on the way to a key, the highest one that is full; if that is the leaf, adds an entry with this key. Whether it did
-    /// that.
+    /// Splits the highest full node on the path of a key. If that is the leaf, also inserts the entry and
+    /// returns true.
     pub(super) fn make_room(
         &self,
         key: u64,
@@ -81,7 +81,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(self.split(&wanted, own, spare)? && highest == 0)
     }
 
-    /// Splits a node and adds an entry, if it is still what is wanted; whether it was.
+    /// Splits a node and inserts an entry if the target is still as described. Returns true if it was.
     pub(super) fn split(
         &self,
         wanted: &SplitTarget,
@@ -114,7 +114,8 @@ impl<F: NodeFormat> PersistentTree<F> {
             return Ok(false);
         }
         let entries = SortedEntries::of::<F>(node);
-        // Behind the last of all, nothing is likely to come but more behind it.
+        // At the right end, ascending keys are likely to follow: move as little as possible, so that nodes stay
+        // full.
         let last = node.high() == u64::MAX && entries.last().is_some_and(|last| last.0 <= key);
         let middle = match (last, level) {
             (false, _) => entries.len() / 2,
@@ -147,8 +148,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(true)
     }
 
-    /// Whether a node is the child of a parent that a key belongs to, and both say the same of the keys that belong to it: their locks are
-    /// held. What is damaged must not be copied to another node.
+    /// Returns true if a node is the child of `parent` for a key and both agree on its range of keys. The
+    /// caller holds their locks. This keeps damage from spreading to other nodes.
     pub(super) fn agree(&self, parent: NodeRef<'_>, node: NodeRef<'_>, key: u64) -> bool {
         let entries = SortedEntries::of::<F>(parent);
         let child = entries.child(key);
@@ -157,7 +158,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         })
     }
 
-    /// Puts a new root above a full one, which is split the next time.
+    /// Adds a new root above a full one. The full node is split by the next attempt.
     fn grow_root(&self, root: u32, level: u32, spare: &mut SpareNode<'_, F>) -> Result<(), TreeError> {
         let Some(new) = spare.node.filter(|_| level + 1 < TOP) else {
             return Ok(());
@@ -187,7 +188,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         self.write_gate.keep(out.done())
     }
 
-    /// Makes a node the root, durably.
+    /// Makes a node the root durably.
     pub(super) fn store_root(&self, out: &mut NodeWriter<'_>, node: u64) {
         let root = self.slab.root();
         out.store(root, node);

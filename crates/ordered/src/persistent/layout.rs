@@ -1,19 +1,19 @@
-//! What all nodes begin with.
+//! The head that all nodes have in common.
 
 use std::mem::offset_of;
 
 use zerocopy::little_endian::U64;
 
-/// Bytes of a node.
+/// Size of a node in bytes.
 pub(crate) const NODE: u64 = 512;
 
-/// Bytes of a head.
+/// Size of a head in bytes.
 pub(crate) const HEAD: u64 = 32;
 
-/// Levels are below this, that of leaves being 0: more than a slab has nodes for.
+/// Upper bound of levels; leaves have level 0. A slab has too few nodes to reach it.
 pub(crate) const TOP: u32 = 24;
 
-/// The first bytes of a node.
+/// The head of a node.
 #[repr(C)]
 pub(crate) struct NodeHead {
     meta: U64,
@@ -25,17 +25,18 @@ pub(crate) struct NodeHead {
 const _: () = assert!(size_of::<NodeHead>() as u64 == HEAD);
 
 impl NodeHead {
-    /// The level in byte 0, the format's tag in bytes 2 and 3, the rest as the format says; 0 in a node that is none.
+    /// Offset of the word with the level in byte 0 and the format's tag in bytes 2 and 3. The format
+    /// defines the rest. The word is 0 in a freed node.
     pub(crate) const META: u64 = offset_of!(NodeHead, meta) as u64;
-    /// Offset of the node right of it on its level, or 0.
+    /// Offset of the link to the right sibling, which is 0 if there is none.
     pub(crate) const SIBLING: u64 = offset_of!(NodeHead, sibling) as u64;
-    /// The greatest key that belongs to it.
+    /// Offset of the greatest key that belongs to the node.
     pub(crate) const HIGH: u64 = offset_of!(NodeHead, high) as u64;
-    /// The least.
+    /// Offset of the least key that belongs to the node.
     pub(crate) const LOW: u64 = offset_of!(NodeHead, low) as u64;
 }
 
-/// What the head of a new node is to say.
+/// Values for the head of a new node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeHeadValues {
     pub(crate) level: u32,
@@ -44,12 +45,12 @@ pub(crate) struct NodeHeadValues {
     pub(crate) high: u64,
 }
 
-/// What level and tag make of a head's first word.
+/// Returns the bits of a head's first word that encode tag and level.
 pub(crate) const fn kind(tag: u16, level: u32) -> u64 {
     (tag as u64) << 16 | level as u64
 }
 
-/// The bits of [`kind`].
+/// Mask of the bits that [`kind`] sets.
 pub(crate) const KIND: u64 = 0xFFFF_00FF;
 
 #[cfg(test)]

@@ -1,16 +1,20 @@
-//! Trees that lie wholly on the slow tier: inner nodes and leaves are nodes of one slab, 512 bytes each.
+//! Trees that are entirely on the slow tier. Inner nodes and leaves are nodes of one slab, 512 bytes
+//! each.
 //!
-//! What is here does not know how a node keeps its entries; a [`NodeFormat`] does: that of FAST&FAIR ([`crate::fair`]) or of the
-//! wB+-Tree ([`crate::wb`]). All nodes have a [`NodeHeadValues`](layout::NodeHeadValues): their level, the keys that belong to them, from `low` to `high`, and their right
-//! sibling. An inner node's entries are its children, each with the least key that belongs to it.
+//! This module is independent of the layout of entries, which a [`NodeFormat`] defines: that of
+//! FAST&FAIR ([`crate::fair`]) or of the wB+-Tree ([`crate::wb`]). All nodes have a [`NodeHead`] with
+//! their level, the range of their keys (`low..=high`) and their right sibling. The entries of an inner
+//! node are its children with their lower bounds.
 //!
-//! Nodes are read without a lock: a reader looks at a node's version in DRAM ([`crate::locks`]) before and after it has read the node, and at
-//! the link's source once more after it has the target's version. Who comes to a node whose keys end before its own follows the
-//! sibling. A writer locks the nodes it changes, the parent with them if there will be another child or one less, and never waits
-//! for one lock with another in hand. A node that is given back says in its bytes that it is none, before its lock is let go.
+//! Nodes are read without locks. A reader validates a node's version in DRAM ([`crate::locks`]) after
+//! reading it, and that of the node with the link again after it has read the target's version. A
+//! reader that reaches a node whose keys end before its own key follows the sibling link. A writer
+//! locks the nodes it changes, and the parent if a child is added or removed; it never waits for one
+//! lock while it holds another. A freed node is marked as such before its lock is released.
 //!
-//! Opening reads inner nodes only. What a crash has left half done in a leaf is finished when the leaf is first visited
-//! ([`VisitedLeaves`](visited::VisitedLeaves)), so that all other code meets finished nodes only; and entries are counted when that is asked for ([`LazyEntryCount`](entry_count::LazyEntryCount)).
+//! Opening reads only the inner nodes. A change within a leaf that a crash has interrupted is completed
+//! when the leaf is first visited ([`VisitedLeaves`](visited::VisitedLeaves)), so all other code sees
+//! complete leaves. Entries are counted on demand ([`LazyEntryCount`](entry_count::LazyEntryCount)).
 
 mod batch;
 mod bulk;

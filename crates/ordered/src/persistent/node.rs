@@ -1,34 +1,34 @@
-//! A node where it lies, and stores that go on after the medium has failed.
+//! References to nodes, and a writer that defers errors of the medium.
 
 use halocline_media::{LINE, MediaError, Medium};
 
 use super::layout::{NODE, NodeHead};
 
-/// Nodes have numbers: their offsets by 256 bytes, as slabs place them.
+/// Unit of node numbers: a node's number is its offset divided by this. Slabs align nodes to it.
 const GRAIN: u64 = 256;
 
-/// Offsets from here on have no number.
+/// The first offset that has no number.
 pub(crate) const REACH: u64 = GRAIN << 32;
 
-/// Where the node of a number lies.
+/// Returns the offset of the node with a number.
 #[inline(always)]
 pub(crate) fn offset_of(number: u32) -> u64 {
     u64::from(number) * GRAIN
 }
 
-/// The number of a node within [`REACH`].
+/// Returns the number of the node at an offset below [`REACH`].
 #[inline(always)]
 pub(crate) fn number_of(offset: u64) -> u32 {
     (offset / GRAIN) as u32
 }
 
-/// Whether a node may lie at an offset, so that it can be looked at.
+/// Returns true if a node may be at an offset, so that it is safe to read.
 #[inline(always)]
-pub(crate) fn is_place(offset: u64, len: u64) -> bool {
+pub(crate) fn is_node_offset(offset: u64, len: u64) -> bool {
     offset != 0 && offset.is_multiple_of(GRAIN) && offset < REACH && offset < len && len - offset >= NODE
 }
 
-/// A node where it lies.
+/// A reference to a node on the medium.
 #[derive(Debug)]
 pub(crate) struct NodeRef<'a> {
     pub(crate) medium: &'a Medium,
@@ -44,7 +44,7 @@ impl Clone for NodeRef<'_> {
 impl Copy for NodeRef<'_> {}
 
 impl NodeRef<'_> {
-    /// The word at a distance from its start.
+    /// Loads the word at an offset in the node.
     #[inline(always)]
     pub(crate) fn load(&self, at: u64) -> u64 {
         self.medium.load_u64(self.offset + at)
@@ -70,13 +70,13 @@ impl NodeRef<'_> {
         self.load(NodeHead::LOW)
     }
 
-    /// Whether a key belongs to it.
+    /// Returns true if a key belongs to the node.
     #[inline(always)]
     pub(crate) fn covers(&self, key: u64) -> bool {
         self.low() <= key && key <= self.high()
     }
 
-    /// Asks for all its lines, so that they are waited for together.
+    /// Prefetches all lines of the node, so that their misses overlap.
     #[inline(always)]
     pub(crate) fn fetch(&self) {
         for line in 0..NODE / LINE {
@@ -85,8 +85,8 @@ impl NodeRef<'_> {
     }
 }
 
-/// Stores, flushes and fences of one change. After a fence has failed the change goes on, so that readers see one tree, and
-/// the failure is told at its end.
+/// The stores, flushes and fences of one change. After a failed fence the change continues, so that
+/// readers see a consistent tree; [`done`](NodeWriter::done) returns the error.
 #[derive(Debug)]
 pub(crate) struct NodeWriter<'a> {
     medium: &'a Medium,
@@ -108,7 +108,7 @@ impl<'a> NodeWriter<'a> {
         self.medium.store_u64(offset, value);
     }
 
-    /// Flushes the line of an offset.
+    /// Flushes the line that contains an offset.
     #[inline(always)]
     pub(crate) fn flush(&mut self, offset: u64) {
         self.medium.flush(offset / LINE * LINE, LINE);
@@ -127,7 +127,7 @@ impl<'a> NodeWriter<'a> {
     }
 
     /// # Errors
-    /// The first failure.
+    /// The first failed fence.
     #[inline(always)]
     pub(crate) fn done(self) -> Result<(), MediaError> {
         match self.failed {

@@ -1,5 +1,6 @@
-//! Opening: from the root down along the inner nodes, which name all nodes in use. What a crash has left half done between two
-//! neighbours and their parent is finished: the parent says which child may be concerned.
+//! Opening a tree: the inner nodes are read from the root down and determine which nodes are in use.
+//! Unfinished changes of a node together with its sibling and parent are completed; the parent names
+//! the child that may be affected.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +10,7 @@ use halocline_pool::{Pool, Slab, SlabRecovery};
 use crate::TreeError;
 use crate::damaged::DamagedNodes;
 use crate::locks::Locks;
-use crate::open_mode::{NOT_AS_CLOSED, OpenMode, has_changed, may_finish};
+use crate::open_mode::{NOT_AS_CLOSED, OpenMode, begin_repair, has_changed};
 use crate::write_gate::WriteGate;
 
 use super::entries::SortedEntries;
@@ -20,10 +21,10 @@ use super::node::{NodeRef, NodeWriter, REACH, number_of};
 use super::tree::{PersistentTree, too_far};
 use super::visited::VisitedLeaves;
 
-/// Inner nodes that are fetched ahead.
+/// Prefetch distance in inner nodes.
 const AHEAD: usize = 8;
 
-/// A node that the parents lead to, and the keys that belong to it.
+/// A node referenced by its parent, and the range of its keys.
 #[derive(Clone, Copy)]
 struct RecoveredNode {
     offset: u64,
@@ -31,7 +32,7 @@ struct RecoveredNode {
     high: u64,
 }
 
-/// A damaged node, and what is wrong with it.
+/// The offset of a damaged node and a description of the damage.
 type NodeDamage = (u64, &'static str);
 
 impl<F: NodeFormat> PersistentTree<F> {
@@ -40,8 +41,8 @@ impl<F: NodeFormat> PersistentTree<F> {
     }
 }
 
-/// Opens a tree on its slab. Inner nodes are a twentieth of a tree, so one thread reads them. A damaged one is taken note of, and what is
-/// below it is not reached.
+/// Recovers a tree from its slab. Inner nodes are about a twentieth of a tree, so one thread reads
+/// them. A damaged one is recorded, and the nodes below it are not reached.
 fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F>, TreeError> {
     let medium = recovery.slab().medium().clone();
     let root = medium.load_u64(recovery.slab().root());
@@ -51,11 +52,11 @@ fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F
     recovery.slab().check_root()?;
     F::replay(&recovery)?;
     if root == 0 {
-        return begin(recovery.finish());
+        return create_root(recovery.finish());
     }
     within_reach(&recovery, root)?;
     let medium = &medium;
-    let broken = DamagedNodes::default();
+    let damaged_nodes = DamagedNodes::default();
     let mut nodes = vec![RecoveredNode {
         offset: root,
         low: 0,
@@ -63,7 +64,7 @@ fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F
     }];
     let level = NodeRef { medium, offset: root }.level::<F>();
     let height = level.filter(|level| (1..TOP).contains(level)).unwrap_or_else(|| {
-        broken.add(number_of(root), "it is no root".to_owned());
+        damaged_nodes.add(number_of(root), "it is no root".to_owned());
         nodes.clear();
         1
     });
@@ -76,7 +77,8 @@ fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F
                 let offset = ahead.offset;
                 NodeRef { medium, offset }.fetch();
             }
-            let mut damage = |(node, reason): NodeDamage| broken.add(number_of(node), reason.to_owned());
+            let mut damage =
+                |(node, reason): NodeDamage| damaged_nodes.add(number_of(node), reason.to_owned());
             let Some(entries) = settle::<F>(&recovery, medium, found, level, &mut damage)? else {
                 continue;
             };
@@ -88,7 +90,7 @@ fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F
                     high: entries.high(child, found.high),
                 };
                 if recovery.keep(child.offset).is_err() {
-                    let other = named_before::<F>(&recovery, medium, &child, &nodes[..at]);
+                    let other = wrong_parent::<F>(&recovery, medium, &child, &nodes[..at]);
                     damage((
                         other.unwrap_or(found.offset),
                         "one of its links leads to no child of it",
@@ -108,8 +110,8 @@ fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F
         inner_nodes += nodes.len() as u64;
         nodes = below;
     }
-    if broken.any() {
-        // Nobody knows what is below.
+    if damaged_nodes.any() {
+        // The nodes below are unknown, so none may be freed.
         recovery.keep_all();
     }
     let slab = recovery.finish();
@@ -121,15 +123,16 @@ fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F
         locks: Locks::new(),
         entry_count: LazyEntryCount::unknown(),
         visited,
-        broken,
+        damaged_nodes,
         write_gate: WriteGate::default(),
         log: F::log(&slab),
         slab,
     })
 }
 
-/// A link leads to a node that was named before. Says which node it was named by, if that was wrong as the node belongs here.
-fn named_before<F: NodeFormat>(
+/// Handles a second link to a node. If the node's own range agrees with this link, returns the parent
+/// with the wrong one.
+fn wrong_parent<F: NodeFormat>(
     recovery: &SlabRecovery,
     medium: &Medium,
     child: &RecoveredNode,
@@ -153,9 +156,9 @@ fn within_reach(recovery: &SlabRecovery, offset: u64) -> Result<(), TreeError> {
     }
 }
 
-/// The root and the leaf of a tree that has none.
-fn begin<F: NodeFormat>(slab: Slab) -> Result<PersistentTree<F>, TreeError> {
-    may_finish(&slab)?;
+/// Creates the root and the leaf of a new tree.
+fn create_root<F: NodeFormat>(slab: Slab) -> Result<PersistentTree<F>, TreeError> {
+    begin_repair(&slab)?;
     let (root, leaf) = (slab.alloc()?, slab.alloc()?);
     if let Some(far) = [root, leaf].into_iter().find(|node| *node >= REACH) {
         return Err(too_far(slab.name(), far));
@@ -180,14 +183,15 @@ fn begin<F: NodeFormat>(slab: Slab) -> Result<PersistentTree<F>, TreeError> {
         locks: Locks::new(),
         entry_count: LazyEntryCount::of(0),
         visited: VisitedLeaves::default(),
-        broken: DamagedNodes::default(),
+        damaged_nodes: DamagedNodes::default(),
         write_gate: WriteGate::default(),
         log: F::log(&slab),
         slab,
     })
 }
 
-/// Looks at an inner node, finishes what is half done there and between its children, and returns its entries; nothing if it is damaged.
+/// Checks an inner node, completes unfinished changes in it and between its children, and returns its
+/// entries, or `None` if it is damaged.
 fn settle<F: NodeFormat>(
     recovery: &SlabRecovery,
     medium: &Medium,
@@ -208,26 +212,27 @@ fn settle<F: NodeFormat>(
     if !node.is::<F>(level) || (node.low(), node.high()) != (found.low, found.high) {
         return refuse("it has not the level or the keys that its place needs");
     }
-    let facts = match F::examine(node) {
-        Ok(facts) => facts,
+    let summary = match F::examine(node) {
+        Ok(summary) => summary,
         Err(reason) => return refuse(reason),
     };
     let mut out = NodeWriter::new(medium);
-    if facts.unfinished {
+    if summary.unfinished {
         if closed {
             return refuse("something is half done in it");
         }
-        may_finish(recovery.slab())?;
-        F::mend(&mut out, node);
+        begin_repair(recovery.slab())?;
+        F::repair(&mut out, node);
     }
-    // Nothing is half done in a tree that was closed, so a child that seems to be is damaged; whoever visits it finds that.
-    let unsettled = F::unsettled(node).filter(|_| !closed).and_then(|child| {
-        let slot = facts.entries.iter().position(|entry| entry.1 == child)?;
-        let next = facts.entries.get(slot + 1).map_or(0, |next| next.1);
-        Some((child, next, facts.entries.high(slot, found.high)))
+    // A closed tree has no unfinished changes. A child that appears to have one is damaged, which its first
+    // visit will report.
+    let unfinished_child = F::unfinished_child(node).filter(|_| !closed).and_then(|child| {
+        let slot = summary.entries.iter().position(|entry| entry.1 == child)?;
+        let next = summary.entries.get(slot + 1).map_or(0, |next| next.1);
+        Some((child, next, summary.entries.high(slot, found.high)))
     });
-    let mut entries = facts.entries;
-    if let Some((child, next, high)) = unsettled {
+    let mut entries = summary.entries;
+    if let Some((child, next, high)) = unfinished_child {
         match settle_child::<F>(recovery, &mut out, child, level - 1, high)? {
             Err((node, reason)) if node != next => damage((child, reason)),
             Err(sibling) => damage(sibling),
@@ -235,7 +240,7 @@ fn settle<F: NodeFormat>(
                 return refuse("it has no room for a child that it should have");
             }
             Ok(Some(missing)) => {
-                may_finish(recovery.slab())?;
+                begin_repair(recovery.slab())?;
                 F::insert(&mut out, node, missing.0, missing.1);
                 entries.insert(missing);
             }
@@ -246,13 +251,13 @@ fn settle<F: NodeFormat>(
     Ok(Some(entries))
 }
 
-/// Makes a child's keys end where its sibling's begin; returns the sibling, with the least key that belongs to it, if it is one that the parent,
-/// by whom the child's keys end with `high`, does not know.
+/// Lowers a child's greatest key to the lower bound of its sibling. Returns the sibling and its lower
+/// bound if it is missing from the parent, according to which the child's keys end with `high`.
 ///
-/// Damage if one of the two is: the child, or maybe the sibling. Nothing was done then.
+/// Returns the damage and changes nothing if the child, or possibly its sibling, is damaged.
 ///
 /// # Errors
-/// As [`may_finish`].
+/// As [`begin_repair`].
 fn settle_child<F: NodeFormat>(
     recovery: &SlabRecovery,
     out: &mut NodeWriter<'_>,
@@ -260,9 +265,9 @@ fn settle_child<F: NodeFormat>(
     level: u32,
     high: u64,
 ) -> Result<Result<Option<(u64, u64)>, NodeDamage>, TreeError> {
-    let is_place = |offset| recovery.slab().is_node(offset) && offset < REACH;
-    if !is_place(child) {
-        // Naming it will say so.
+    let is_node_offset = |offset| recovery.slab().is_node(offset) && offset < REACH;
+    if !is_node_offset(child) {
+        // Marking the node as used will report the damage.
         return Ok(Ok(None));
     }
     let node = out.node(child);
@@ -270,7 +275,7 @@ fn settle_child<F: NodeFormat>(
     if sibling == 0 {
         return Ok(Ok(None));
     }
-    if !is_place(sibling) {
+    if !is_node_offset(sibling) {
         return Ok(Err((child, "its sibling is no node")));
     }
     let right = out.node(sibling);
@@ -281,7 +286,7 @@ fn settle_child<F: NodeFormat>(
         )));
     }
     if right.low() <= node.high() {
-        may_finish(recovery.slab())?;
+        begin_repair(recovery.slab())?;
         out.store(child + NodeHead::HIGH, right.low() - 1);
         out.flush(child);
         out.fence();

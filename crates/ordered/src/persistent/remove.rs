@@ -1,4 +1,4 @@
-//! Removing entries, and nodes that have none left.
+//! Removing entries, and freeing nodes that become empty.
 
 use crate::TreeError;
 use crate::locks::Backoff;
@@ -11,26 +11,27 @@ use super::layout::NodeHead;
 use super::node::{NodeRef, NodeWriter};
 use super::tree::PersistentTree;
 
-/// How often it is tried to give nodes back when others come in between; if it fails, they stay until the next removal nearby.
+/// Number of attempts to free nodes despite concurrent changes. If all fail, the nodes remain until the
+/// next removal nearby.
 const TRIES: usize = 256;
 
-/// A child of an inner node and the one right of it, to become one.
+/// Two adjacent children of an inner node that are to be merged.
 struct SiblingPair {
     parent: u32,
-    /// The parent's version, at which they are its children.
+    /// The parent's version at which they were found.
     version: u64,
     left: u32,
     right: u32,
-    /// Theirs.
+    /// Level of the children.
     level: u32,
 }
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// With so many children, or fewer, an inner node joins a neighbour.
+    /// Inner nodes with at most this number of children are merged with a neighbour.
     const FEW: usize = F::CAPACITY / 4;
 
     /// Removes the entry of a key and returns its value.
-    pub(crate) fn take_out(&self, key: u64) -> Result<Option<u64>, TreeError> {
+    pub(crate) fn remove(&self, key: u64) -> Result<Option<u64>, TreeError> {
         self.write_gate.check(&self.slab)?;
         let (number, locked) = self.lock_leaf(key)?;
         let node = self.node(number);
@@ -45,17 +46,18 @@ impl<F: NodeFormat> PersistentTree<F> {
         drop(locked);
         self.write_gate.keep(out.done())?;
         if empty {
-            self.tidy(key)?;
+            self.free_empty(key)?;
         }
         Ok(Some(value))
     }
 
-    /// Gives back the leaf that a key belongs to, if it is empty and not the only one, and inner nodes above it that are not needed.
+    /// Frees the leaf of a key if it is empty and not the only one, and merges inner nodes above it that
+    /// have few children.
     #[cold]
-    fn tidy(&self, key: u64) -> Result<(), TreeError> {
+    fn free_empty(&self, key: u64) -> Result<(), TreeError> {
         let mut backoff = Backoff::default();
         for _ in 0..TRIES {
-            match self.try_tidy(key)? {
+            match self.try_free_empty(key)? {
                 Some(true) => {}
                 Some(false) => return Ok(()),
                 None => backoff.wait(),
@@ -64,8 +66,9 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(())
     }
 
-    /// Whether something was done, after which there may be more to do; nothing if others came in between.
-    fn try_tidy(&self, key: u64) -> Result<Option<bool>, TreeError> {
+    /// Returns true if something was changed, so that there may be more to do, and `None` if a concurrent
+    /// change interfered.
+    fn try_free_empty(&self, key: u64) -> Result<Option<bool>, TreeError> {
         let Some(path) = self.try_path(key)? else {
             return Ok(None);
         };
@@ -93,7 +96,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             if !few || entries.len() < 2 {
                 continue;
             }
-            // An empty leaf costs least if the one left of it takes over its keys.
+            // For an empty leaf it is cheapest if its left neighbour takes over its keys.
             let left = if child + 1 == entries.len() || level == 1 && child > 0 {
                 child - 1
             } else {
@@ -113,10 +116,10 @@ impl<F: NodeFormat> PersistentTree<F> {
                 return self.join(&pair);
             }
             if level == 1 {
-                // Not empty any more.
+                // The leaf is no longer empty.
                 return Ok(Some(false));
             }
-            // Half of the neighbour will fit, if there is room for the other half.
+            // After a split of the neighbour, half of it will fit.
             let neighbour = if left == child { left + 1 } else { left };
             let mut spare = SpareNode::new(self);
             if entries.len() < F::CAPACITY && spare.fill().is_ok() {
@@ -133,7 +136,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(Some(false))
     }
 
-    /// Whether a node is none that was found damaged; if it is a leaf, it is visited.
+    /// Returns true if a node is not known to be damaged. Visits it if it is a leaf.
     fn is_usable(&self, number: u32) -> Result<bool, TreeError> {
         let visited = match self.visited.has(number) {
             false => self.visit(number),
@@ -146,7 +149,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Joins two nodes, and gives the right one back.
+    /// Merges two nodes and frees the right one.
     fn join(&self, pair: &SiblingPair) -> Result<Option<bool>, TreeError> {
         let Some(locked) = self.locks.try_lock_all([pair.parent, pair.left, pair.right]) else {
             return Ok(None);
@@ -166,7 +169,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
         let mut out = NodeWriter::new(self.slab.medium());
         F::join(&mut out, &self.log, parent, left, right);
-        self.bury(&mut out, right);
+        self.mark_freed(&mut out, right);
         if pair.level > 0 {
             self.add_inner_nodes(1_u64.wrapping_neg());
         }
@@ -176,7 +179,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         result.map(|()| Some(true))
     }
 
-    /// Makes the only child of the root the root.
+    /// Replaces the root by its only child.
     fn shrink_root(&self, path: &RootPath, version: u64, child: u64) -> Result<Option<bool>, TreeError> {
         let number = path.nodes[path.height as usize];
         let Some(locked) = self.locks.try_lock_all([number]) else {
@@ -190,7 +193,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         let mut out = NodeWriter::new(self.slab.medium());
         self.store_root(&mut out, child);
         self.set_root(self.number(child), path.height - 1);
-        self.bury(&mut out, root);
+        self.mark_freed(&mut out, root);
         self.add_inner_nodes(1_u64.wrapping_neg());
         drop(locked);
         let result = self.write_gate.keep(out.done());
@@ -198,8 +201,9 @@ impl<F: NodeFormat> PersistentTree<F> {
         result.map(|()| Some(true))
     }
 
-    /// Tells readers that are on their way to a node that it is none any more. Need not be durable, as no durable link leads there.
-    fn bury(&self, out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
+    /// Marks a node as freed for readers on their way to it. The mark need not be durable, because no
+    /// durable link leads to the node.
+    fn mark_freed(&self, out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
         out.store(node.offset + NodeHead::META, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What runs of entries are read from: the leaves of one parent, each read at one version.
+//! Scans: the leaves of one parent, each read at one version.
 
 use crate::TreeError;
 use crate::scan::{LeafScan, ScanDirection, run};
@@ -14,52 +14,52 @@ impl<F: NodeFormat> LeafScan for PersistentTree<F> {
 
     const LIKELY: usize = F::CAPACITY * 5 / 8;
 
-    fn family_of(&self, key: u64) -> Result<PersistentParentSnapshot, TreeError> {
-        self.family(key)
+    fn snapshot_of(&self, key: u64) -> Result<PersistentParentSnapshot, TreeError> {
+        self.parent_snapshot(key)
     }
 
     #[inline(always)]
-    fn place(family: &PersistentParentSnapshot, key: u64) -> (usize, usize) {
-        (family.entries.child(key), family.entries.len())
+    fn place(snapshot: &PersistentParentSnapshot, key: u64) -> (usize, usize) {
+        (snapshot.entries.child(key), snapshot.entries.len())
     }
 
     #[inline(always)]
-    fn keys(family: &PersistentParentSnapshot) -> (u64, u64) {
-        family.keys()
+    fn keys(snapshot: &PersistentParentSnapshot) -> (u64, u64) {
+        snapshot.keys()
     }
 
-    /// Only the one to the right is known.
-    fn fetch_beside(&self, family: &PersistentParentSnapshot, way: ScanDirection) {
-        if way == ScanDirection::Ascending {
-            self.at(family.right).fetch();
+    /// Prefetches the right sibling; the left one is unknown.
+    fn fetch_beside(&self, snapshot: &PersistentParentSnapshot, direction: ScanDirection) {
+        if direction == ScanDirection::Ascending {
+            self.at(snapshot.right).fetch();
         }
     }
 
     #[inline(always)]
-    fn fetch_leaf(&self, family: &PersistentParentSnapshot, slot: usize) {
-        self.at(family.entries[slot].1).fetch();
+    fn fetch_leaf(&self, snapshot: &PersistentParentSnapshot, slot: usize) {
+        self.at(snapshot.entries[slot].1).fetch();
     }
 
-    /// Reads the leaf that the key belongs to, probably this one.
+    /// Reads the leaf of the key, which is probably this one.
     #[inline]
     fn append(
         &self,
-        family: &PersistentParentSnapshot,
+        snapshot: &PersistentParentSnapshot,
         slot: usize,
         key: u64,
         into: &mut Vec<(u64, u64)>,
     ) -> Result<Option<(u64, u64)>, TreeError> {
-        let number = self.number(family.entries[slot].1);
+        let number = self.number(snapshot.entries[slot].1);
         let version = match self.locks.read(number) {
             Some(version) if number != 0 && self.visited.has(number) => version,
-            // Finds out what is the matter.
+            // The descent visits the leaf or finds the damage.
             _ => return self.leaf_for(key).map(|_| None),
         };
         let node = self.node(number);
         let keys = (node.low(), node.high());
-        let agrees = keys == (family.entries[slot].0, family.high(slot));
+        let agrees = keys == (snapshot.entries[slot].0, snapshot.high(slot));
         if !(agrees && node.is::<F>(0) && node.covers(key)) {
-            // A leaf with other keys than its parent says would make the run leave out some, or never end.
+            // If a leaf's range differs from what the parent says, the scan might skip keys or never end.
             return self.verify_place(key, 0).map(|()| None);
         }
         F::each(node, |key, value| into.push((key, value)));
@@ -72,12 +72,12 @@ impl<F: NodeFormat> LeafScan for PersistentTree<F> {
 }
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// Whether there are no entries; counts none.
+    /// Returns true if there are no entries, without counting them.
     pub(crate) fn is_empty(&self) -> bool {
         let mut some = Vec::new();
         match run(self, ScanDirection::Ascending, 0, 1, &mut some) {
             Ok(()) => some.is_empty(),
-            // Nobody knows what is in a damaged node.
+            // The contents of a damaged node are unknown.
             Err(_) => false,
         }
     }

@@ -1,4 +1,4 @@
-//! The tree as a whole: creating, opening, reading one key.
+//! The tree itself: creation and lookups of one key.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,20 +15,20 @@ use crate::write_gate::WriteGate;
 use super::entry_count::LazyEntryCount;
 use super::format::NodeFormat;
 use super::layout::NODE;
-use super::node::{NodeRef, REACH, is_place, number_of, offset_of};
+use super::node::{NodeRef, REACH, is_node_offset, number_of, offset_of};
 use super::visited::VisitedLeaves;
 
-/// A tree of nodes of one format.
+/// A tree whose nodes have one format.
 #[derive(Debug)]
 pub(crate) struct PersistentTree<F: NodeFormat> {
     pub(crate) slab: Slab,
-    /// The root's number, and above it its level.
+    /// The root's number in the lower half, its level in the upper one.
     pub(super) root: AtomicU64,
     pub(super) inner_nodes: AtomicU64,
     pub(super) locks: Locks,
     pub(super) entry_count: LazyEntryCount,
     pub(super) visited: VisitedLeaves,
-    pub(super) broken: DamagedNodes,
+    pub(super) damaged_nodes: DamagedNodes,
     pub(super) write_gate: WriteGate,
     pub(super) log: F::Log,
 }
@@ -39,11 +39,13 @@ impl<F: NodeFormat> Drop for PersistentTree<F> {
             return;
         }
         if self.slab.sums().is_none() {
-            // Of leaves that nobody has visited since a crash, nothing is known: this visits them.
+            // Leaves that were not visited since a crash cannot be sealed; counting visits all of them.
             self.entries();
         }
         let visited = &self.visited;
-        seal(&mut self.slab, &self.broken, |node| visited.has(number_of(node)));
+        seal(&mut self.slab, &self.damaged_nodes, |node| {
+            visited.has(number_of(node))
+        });
     }
 }
 
@@ -89,7 +91,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         self.slab.name()
     }
 
-    /// The root's number and its level.
+    /// Returns the root's number and level.
     #[inline(always)]
     pub(super) fn root(&self) -> (u32, u32) {
         let root = self.root.load(Ordering::Acquire);
@@ -101,7 +103,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         self.root.store(root, Ordering::Release);
     }
 
-    /// A node by its number.
+    /// Returns the node with a number.
     #[inline(always)]
     pub(super) fn node(&self, number: u32) -> NodeRef<'_> {
         self.at(offset_of(number))
@@ -115,10 +117,10 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// The number of a node that a link leads to; that of no node if there can be none.
+    /// Returns the number of the node that a link leads to, or 0 if the link is invalid.
     #[inline(always)]
     pub(super) fn number(&self, link: u64) -> u32 {
-        match is_place(link, self.slab.medium().len()) {
+        match is_node_offset(link, self.slab.medium().len()) {
             true => number_of(link),
             false => 0,
         }
@@ -128,20 +130,20 @@ impl<F: NodeFormat> PersistentTree<F> {
     /// [`TreeError::Damaged`] if the node was found to be.
     #[inline(always)]
     pub(super) fn intact(&self, number: u32) -> Result<(), TreeError> {
-        match self.broken.reason(number) {
+        match self.damaged_nodes.reason(number) {
             None => Ok(()),
             Some(reason) => Err(damaged(self.name(), offset_of(number), &reason)),
         }
     }
 
-    /// Takes note that a node is damaged.
+    /// Records that a node is damaged and returns the error.
     #[cold]
     pub(super) fn damaged(&self, number: u32, reason: &str) -> TreeError {
-        self.broken.add(number, reason.to_owned());
+        self.damaged_nodes.add(number, reason.to_owned());
         damaged(self.name(), offset_of(number), reason)
     }
 
-    /// Takes a node from the pool.
+    /// Allocates a node.
     pub(super) fn take(&self) -> Result<u64, TreeError> {
         let node = self.write_gate.alloc(&self.slab)?;
         if node < REACH {
@@ -168,7 +170,7 @@ pub(super) fn too_far(name: &str, node: u64) -> TreeError {
     }
 }
 
-/// A tree of one format, as it is used.
+/// Defines a public tree type with one node format.
 macro_rules! stored_tree {
     ($(#[$doc:meta])* $tree:ident, $format:ty) => {
         $(#[$doc])*
@@ -178,8 +180,8 @@ macro_rules! stored_tree {
         );
 
         impl $tree {
-            /// Creates an empty tree as an object of this name, which takes at least `chunk` bytes of the pool at a time, rounded up to whole
-            /// blocks of 4 KiB.
+            /// Creates an empty tree as an object with this name. It allocates at least `chunk` bytes of the pool
+            /// at a time, rounded up to whole blocks of 4 KiB.
             ///
             /// # Errors
             /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::create_slab`](halocline_pool::Pool::create_slab).
@@ -191,22 +193,25 @@ macro_rules! stored_tree {
                 Ok($tree($crate::persistent::PersistentTree::create(pool, name, chunk)?))
             }
 
-            /// Opens a tree: reads its inner nodes, about a twentieth of it, and finishes what a crash has left half done between nodes. Leaves are
-            /// looked at when they are first visited, and counted when their number is first asked for
-            /// ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)), which reads all of them once.
+            /// Opens a tree: reads its inner nodes, about a twentieth of it, and completes changes of several nodes
+            /// that a crash has interrupted. Leaves are checked when they are first visited. Entries are counted,
+            /// which reads all leaves once, when their number is first requested
+            /// ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)).
             ///
-            /// A damaged inner node, or one with a link that leads elsewhere, does not keep a tree from opening: whatever needs what is below it
-            /// is refused ([`TreeError::Damaged`](crate::TreeError::Damaged)), and everything else goes on, in nodes that are taken from
-            /// the pool anew.
+            /// A tree with a damaged inner node or a bad link can be opened. Operations that need a node below it
+            /// fail ([`TreeError::Damaged`](crate::TreeError::Damaged)). All others succeed and use only newly
+            /// allocated nodes.
             ///
             /// # Errors
-            /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if there is no root;
-            /// [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is.
+            /// [`TreeError::Pool`](crate::TreeError::Pool), as
+            /// [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if there is no root;
+            /// [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is damaged.
             pub fn open(pool: &halocline_pool::Pool, name: &str) -> Result<Self, $crate::TreeError> {
                 Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Write)?))
             }
 
-            /// As [`open`](Self::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
+            /// Opens a tree read-only, alongside other readers; see
+            /// [`open_tree_read_only`](crate::open_tree_read_only).
             ///
             /// # Errors
             /// As [`open`](Self::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
@@ -217,9 +222,9 @@ macro_rules! stored_tree {
                 Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Read)?))
             }
 
-            /// As [`open`](Self::open), also if the machine went down before all was synced
-            /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)): any part of what was written since the last sync
-            /// may be missing. [`check`](crate::OrderedIndex::check) the tree.
+            /// Opens a tree like [`open`](Self::open) even if the machine went down before the tree was synced
+            /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)). Any part of what was written
+            /// since the last sync may be missing; [`check`](crate::OrderedIndex::check) the tree.
             ///
             /// # Errors
             /// As [`open`](Self::open).
@@ -230,12 +235,12 @@ macro_rules! stored_tree {
                 Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Accept)?))
             }
 
-            /// The object's name.
+            /// Returns the name of the tree's object.
             pub fn name(&self) -> &str {
                 self.0.name()
             }
 
-            /// Makes all that was written survive power loss, on every medium.
+            /// Makes all completed changes survive power loss, on every kind of medium.
             ///
             /// # Errors
             /// [`TreeError::Pool`](crate::TreeError::Pool) if the disk fails.

@@ -1,13 +1,14 @@
-//! Which leaves were looked at since the tree was opened.
+//! The set of leaves that were visited since the tree was opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One bit for each node that was there at opening; nodes behind them were written later, by code that leaves nothing half done.
+/// One bit per node that existed when the tree was opened. Nodes behind them were written later and
+/// cannot contain unfinished changes.
 #[derive(Debug, Default)]
 pub(crate) struct VisitedLeaves(Box<[AtomicU64]>);
 
 impl VisitedLeaves {
-    /// None of the nodes with numbers up to this.
+    /// Creates a set in which no node with a number up to `last` is visited.
     pub(crate) fn none_up_to(last: u32) -> VisitedLeaves {
         VisitedLeaves((0..=last / 64).map(|_| AtomicU64::new(0)).collect())
     }

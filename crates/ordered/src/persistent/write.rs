@@ -9,7 +9,8 @@ use super::node::NodeWriter;
 use super::tree::PersistentTree;
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
+    /// Inserts an entry. If the key exists, returns its value and, if `replace` is true, stores the new
+    /// one.
     #[inline]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
         self.write_gate.check(&self.slab)?;
@@ -19,7 +20,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// As [`put`](PersistentTree::put), if the leaf has room; nothing if not.
+    /// Does the work of [`put`](PersistentTree::put) if the leaf has room; returns `None` otherwise.
     #[inline]
     fn put_into_leaf(&self, key: u64, value: u64, replace: bool) -> Result<Option<Option<u64>>, TreeError> {
         let (number, locked) = self.lock_leaf(key)?;
@@ -49,7 +50,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         let mut spare = SpareNode::new(self);
         let mut backoff = Backoff::default();
         loop {
-            // Without any lock, as the pool may have to grow.
+            // No lock may be held here, as the pool may have to grow.
             spare.fill()?;
             if self.make_room(key, value, &mut spare)? {
                 return Ok(None);
@@ -64,7 +65,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Replaces the value of a key that is there.
+    /// Replaces the value of an existing key.
     pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
         self.write_gate.check(&self.slab)?;
         let (number, locked) = self.lock_leaf(key)?;
@@ -79,7 +80,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(Some(before))
     }
 
-    /// Locks the leaf that a key belongs to.
+    /// Locks the leaf of a key.
     #[inline]
     pub(super) fn lock_leaf(&self, key: u64) -> Result<(u32, Locked<'_>), TreeError> {
         let mut backoff = Backoff::default();

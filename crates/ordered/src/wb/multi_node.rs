@@ -1,5 +1,5 @@
-//! What changes several nodes: the new node, or the entries that are copied, are in places that do not count; all that makes them count is
-//! one list of words for a log.
+//! Changes of several nodes. The new node, or the copied entries, are written to places that are not
+//! valid yet. The words that make them valid are stored through a redo log.
 
 use crate::persistent::{NodeFormat, NodeHead, NodeRef, NodeSplit, NodeWriter, SortedEntries};
 
@@ -9,12 +9,12 @@ use super::nodes::{WbFormat, rank_of};
 use super::redo_log::RedoLogs;
 use super::slot_array::SlotArray;
 
-/// Words to store.
+/// A list of words to store.
 #[derive(Default)]
 struct WordUpdates(Vec<(u64, u64)>);
 
 impl WordUpdates {
-    /// A node's bitmap and slot array.
+    /// Adds a node's bitmap and slot array.
     fn order(&mut self, node: NodeRef<'_>, bitmap: u64, slots: &SlotArray) {
         let meta = with_bitmap(node.meta(), bitmap);
         self.0.push((node.offset + NodeHead::META, meta));
@@ -23,7 +23,7 @@ impl WordUpdates {
         }
     }
 
-    /// Where a node's keys end, and what is right of it.
+    /// Adds a node's greatest key and right sibling.
     fn end(&mut self, node: NodeRef<'_>, high: u64, sibling: u64) {
         self.0.push((node.offset + NodeHead::HIGH, high));
         self.0.push((node.offset + NodeHead::SIBLING, sibling));

@@ -1,4 +1,4 @@
-//! The format of the wB+-Tree's nodes, and changes within one.
+//! The node format of the wB+-Tree, and changes within one node.
 
 use halocline_pool::{Slab, SlabRecovery};
 
@@ -15,11 +15,12 @@ use super::multi_node;
 use super::redo_log::{self, RedoLogs};
 use super::slot_array::SlotArray;
 
-/// Unsorted entries, a bitmap and a slot array.
+/// Nodes with unsorted entries, a bitmap and a slot array.
 #[derive(Debug)]
 pub(crate) enum WbFormat {}
 
-/// The rank of the last entry whose key is not greater than `key`; 0 if there is none such. Halves the ranks without a branch.
+/// Returns the rank of the last entry whose key is not greater than `key`, or 0 if there is none. The
+/// binary search has no branches.
 #[inline(always)]
 fn last_up_to(node: NodeRef<'_>, slots: &SlotArray, key: u64) -> usize {
     let count = count_of(node);
@@ -37,7 +38,7 @@ fn count_of(node: NodeRef<'_>) -> usize {
     bitmap(node.meta()).count_ones() as usize
 }
 
-/// How many entries have keys below this one.
+/// Returns the number of entries with lesser keys.
 #[inline]
 pub(super) fn rank_of(node: NodeRef<'_>, key: u64) -> usize {
     let slots = SlotArray::of(node);
@@ -46,8 +47,9 @@ pub(super) fn rank_of(node: NodeRef<'_>, key: u64) -> usize {
     last + usize::from(below)
 }
 
-/// Stores a slot array, which does not count meanwhile, and then the bitmap, by which it counts, and flushes them. They are in one line,
-/// whose stores arrive in order, so only an entry, which is in another one, must be durable before the bitmap is stored.
+/// Invalidates and stores the slot array, then stores bitmap and validity bit, and flushes them. All of
+/// these are in one line, whose stores arrive in order. Only the entry, which is in another line, must
+/// be durable before the bitmap is stored.
 #[inline]
 fn publish(
     out: &mut NodeWriter<'_>,
@@ -134,7 +136,7 @@ impl NodeFormat for WbFormat {
             let at = offset + entry_offset(entry);
             out.store(at, *key);
             out.store(at + 8, *value);
-            // Four entries to a line.
+            // A line holds four entries.
             if flushed && (entry % 4 == 3 || entry + 1 == entries.len()) {
                 out.flush(at);
             }
@@ -227,13 +229,13 @@ impl NodeFormat for WbFormat {
         })
     }
 
-    fn mend(out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
+    fn repair(out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
         let slots = sorted(node);
         publish(out, node, bitmap(node.meta()), &slots, None);
         out.fence();
     }
 
-    fn unsettled(_: NodeRef<'_>) -> Option<u64> {
+    fn unfinished_child(_: NodeRef<'_>) -> Option<u64> {
         None
     }
 
@@ -242,7 +244,7 @@ impl NodeFormat for WbFormat {
     }
 }
 
-/// The slot array that a node's entries should have.
+/// Computes the slot array from a node's entries.
 fn sorted(node: NodeRef<'_>) -> SlotArray {
     let used = bitmap(node.meta());
     let mut entries: Vec<(u64, usize)> = (0..ENTRIES)

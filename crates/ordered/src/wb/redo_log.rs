@@ -1,8 +1,8 @@
-//! Redo logs: words that are stored together, or none of them after a crash.
+//! Redo logs: lists of words that are stored atomically with respect to crashes.
 //!
-//! Order: (1) the pairs of offsets and values; (2) how many there are, by which the log counts; (3) the words where they belong;
-//! (4) the count, 0. Each is durable before the next. The nodes that are changed are locked from (1) to (4), so a log that is found
-//! says nothing about words that others have changed since.
+//! Order: (1) the pairs of offsets and values; (2) their count, which makes the log valid; (3) the
+//! words themselves; (4) the count 0. Each step is durable before the next. The changed nodes are
+//! locked from (1) to (4), so a log that is found valid contains no words that were changed later.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -11,24 +11,24 @@ use halocline_media::LINE;
 use halocline_pool::SlabRecovery;
 
 use crate::TreeError;
-use crate::open_mode::may_finish;
+use crate::open_mode::begin_repair;
 use crate::persistent::NodeWriter;
 
 use super::layout::{LOG, LOGS, LOGS_AT, PAIRS, pair_offset};
 use super::mistake::{Mistake, made};
 
-/// The logs of a tree, and who has one.
+/// The logs of a tree and their locks.
 #[derive(Debug)]
 pub(crate) struct RedoLogs {
-    /// Offset of the first.
+    /// Offset of the first log.
     at: u64,
     used: [Mutex<()>; LOGS],
-    /// They are tried in turns.
+    /// Log to try first; it rotates.
     turn: AtomicUsize,
 }
 
 impl RedoLogs {
-    /// Those in a slab with this root.
+    /// Creates the state for the logs in a slab with this root.
     pub(super) fn new(root: u64) -> RedoLogs {
         RedoLogs {
             at: root + LOGS_AT,
@@ -37,7 +37,7 @@ impl RedoLogs {
         }
     }
 
-    /// A log that nobody has, and its offset. Whoever has one waits for nobody.
+    /// Reserves a log and returns its offset. A holder never waits for another thread.
     fn take(&self) -> (MutexGuard<'_, ()>, u64) {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let place = |turn: usize| (first + turn) % LOGS;
@@ -53,7 +53,7 @@ impl RedoLogs {
         (guard, self.at + place(0) as u64 * LOG)
     }
 
-    /// Stores all of these words, durably. What they lead to has been flushed.
+    /// Stores all words durably. Everything they reference has been flushed by the caller.
     pub(super) fn commit(&self, out: &mut NodeWriter<'_>, pairs: &[(u64, u64)]) {
         debug_assert!(pairs.len() <= PAIRS);
         let (_taken, log) = self.take();
@@ -102,10 +102,10 @@ fn flush(out: &mut NodeWriter<'_>, offset: u64, len: u64) {
     }
 }
 
-/// Applies and clears the logs that count.
+/// Applies and clears all valid logs.
 ///
 /// # Errors
-/// [`TreeError::Damaged`] if one makes no sense, [`TreeError::Media`].
+/// [`TreeError::Damaged`] if a log is inconsistent, [`TreeError::Media`].
 pub(super) fn replay(recovery: &SlabRecovery) -> Result<(), TreeError> {
     let slab = recovery.slab();
     let medium = slab.medium();
@@ -131,7 +131,7 @@ pub(super) fn replay(recovery: &SlabRecovery) -> Result<(), TreeError> {
         if slab.sums().is_some() {
             return Err(damaged("it is a log in use, in a tree that was closed"));
         }
-        may_finish(slab)?;
+        begin_repair(slab)?;
         let mut out = NodeWriter::new(medium);
         apply(&mut out, &pairs);
         out.fence();

@@ -1,15 +1,15 @@
-//! Slot arrays, in private memory.
+//! A slot array in private memory.
 
 use crate::persistent::{NodeRef, NodeWriter};
 
 use super::layout::{ENTRIES, WORDS, slots_offset};
 
-/// Numbers of entries in the order of their keys; behind the last one anything.
+/// The numbers of entries in key order. Values behind the last entry are arbitrary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotArray([u8; WORDS * 8]);
 
 impl SlotArray {
-    /// Entries in the order of their numbers.
+    /// Creates the slot array of entries that are stored in key order.
     pub(super) fn in_order() -> SlotArray {
         SlotArray(std::array::from_fn(|rank| rank as u8))
     }
@@ -23,31 +23,31 @@ impl SlotArray {
         SlotArray(slots)
     }
 
-    /// The entry of a rank; some entry if what was read is being changed.
+    /// Returns the entry of a rank. The result is a valid number even if the node is being changed.
     #[inline(always)]
     pub(super) fn entry(&self, rank: usize) -> usize {
         usize::from(self.0[rank]).min(ENTRIES - 1)
     }
 
-    /// As it was stored.
+    /// Returns the stored number without the range check.
     pub(super) fn raw(&self, rank: usize) -> usize {
         usize::from(self.0[rank])
     }
 
-    /// Puts an entry at a rank below `count`, or at it.
+    /// Inserts an entry at `rank`, which is at most `count`.
     #[inline]
     pub(super) fn insert(&mut self, rank: usize, count: usize, entry: usize) {
         self.0.copy_within(rank..count, rank + 1);
         self.0[rank] = entry as u8;
     }
 
-    /// Takes out the entry of a rank.
+    /// Removes the entry at `rank`.
     #[inline]
     pub(super) fn remove(&mut self, rank: usize, count: usize) {
         self.0.copy_within(rank + 1..count, rank);
     }
 
-    /// Its words.
+    /// Returns the array as words.
     pub(super) fn words(&self) -> [u64; WORDS] {
         std::array::from_fn(|word| {
             let bytes = self.0[word * 8..word * 8 + 8].try_into();
@@ -55,7 +55,7 @@ impl SlotArray {
         })
     }
 
-    /// Stores it; it is in the line of the node's head.
+    /// Stores the array in the line of the node's head. The caller flushes the line.
     pub(super) fn store(&self, out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
         for (word, value) in self.words().into_iter().enumerate() {
             out.store(node.offset + slots_offset(word), value);

@@ -37,14 +37,14 @@ const WITHOUT_ORDERS: usize = 151;
 
 /// How many keys the dimensions have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keys {
+pub(super) struct DimensionSizes {
     pub(super) customers: u64,
     pub(super) parts: u64,
     pub(super) suppliers: u64,
 }
 
 /// The lines of these orders, counted from 0.
-pub(super) fn columns(seed: u64, keys: &Keys, orders: Range<u64>) -> Vec<ArrayRef> {
+pub(super) fn columns(seed: u64, keys: &DimensionSizes, orders: Range<u64>) -> Vec<ArrayRef> {
     let expected = ((orders.end - orders.start) * (LINES_PER_ORDER + 1)) as usize;
     let mut numbers: [Vec<i32>; 15] = std::array::from_fn(|_| Vec::with_capacity(expected));
     let [

@@ -109,12 +109,12 @@ pub(super) fn phone(rng: &mut SplitMix64, nation: usize, out: &mut String) {
 
 /// A column of strings that are written one by one.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct TextBuilder {
     builder: StringBuilder,
     text: String,
 }
 
-impl Texts {
+impl TextBuilder {
     /// Appends what `write` writes.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut String)) {
         self.text.clear();

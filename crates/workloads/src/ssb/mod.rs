@@ -139,7 +139,7 @@ impl SsbTable {
             Self::Lineorder => BATCH_ROWS / LINES_PER_ORDER,
             _ => BATCH_ROWS,
         };
-        let keys = lineorder::Keys {
+        let keys = lineorder::DimensionSizes {
             customers: Self::Customer.units(scale_factor),
             parts: Self::Part.units(scale_factor),
             suppliers: Self::Supplier.units(scale_factor),

@@ -27,7 +27,7 @@ pub enum TblError {
         "{}, line {line}: {got} values instead of the {expected} of table {table}; name the table that the file is of",
         path.display()
     )]
-    Values {
+    TblColumn {
         /// The file.
         path: PathBuf,
         /// The line.
@@ -67,9 +67,9 @@ pub enum TblError {
 }
 
 #[derive(Debug)]
-enum Values {
+enum TblColumn {
     Numbers(Vec<i32>),
-    Texts(StringBuilder),
+    TextBuilder(StringBuilder),
 }
 
 /// The rows of a `.tbl` file in batches of 8192; the first error ends it. Memory: a batch and a line.
@@ -139,10 +139,10 @@ impl TblReader {
     }
 
     /// Appends the values of the line that was read.
-    fn append(&self, columns: &mut [Values]) -> Result<(), TblError> {
+    fn append(&self, columns: &mut [TblColumn]) -> Result<(), TblError> {
         let got = self.text.split(|&byte| byte == b'|').count();
         if got != columns.len() {
-            return Err(TblError::Values {
+            return Err(TblError::TblColumn {
                 path: self.path.clone(),
                 line: self.line,
                 table: self.table,
@@ -158,8 +158,8 @@ impl TblReader {
                 column: field.name().clone(),
             })?;
             match values {
-                Values::Texts(texts) => texts.append_value(text),
-                Values::Numbers(numbers) => numbers.push(text.parse().map_err(|_| TblError::Number {
+                TblColumn::TextBuilder(texts) => texts.append_value(text),
+                TblColumn::Numbers(numbers) => numbers.push(text.parse().map_err(|_| TblError::Number {
                     path: self.path.clone(),
                     line: self.line,
                     column: field.name().clone(),
@@ -172,18 +172,18 @@ impl TblReader {
 
     fn batch(&mut self) -> Result<Option<RecordBatch>, TblError> {
         let of = |data_type: &DataType| match data_type {
-            DataType::Int32 => Values::Numbers(Vec::new()),
-            _ => Values::Texts(StringBuilder::new()),
+            DataType::Int32 => TblColumn::Numbers(Vec::new()),
+            _ => TblColumn::TextBuilder(StringBuilder::new()),
         };
-        let mut columns: Vec<Values> = self.schema.fields().iter().map(|f| of(f.data_type())).collect();
+        let mut columns: Vec<TblColumn> = self.schema.fields().iter().map(|f| of(f.data_type())).collect();
         let mut rows = 0;
         while rows < BATCH_ROWS && self.read_line()? {
             self.append(&mut columns)?;
             rows += 1;
         }
         let arrays = columns.into_iter().map(|values| match values {
-            Values::Numbers(numbers) => Arc::new(Int32Array::from(numbers)) as ArrayRef,
-            Values::Texts(mut texts) => Arc::new(texts.finish()),
+            TblColumn::Numbers(numbers) => Arc::new(Int32Array::from(numbers)) as ArrayRef,
+            TblColumn::TextBuilder(mut texts) => Arc::new(texts.finish()),
         });
         let batch = RecordBatch::try_new(self.schema.clone(), arrays.collect());
         Ok((rows > 0).then(|| batch.expect("columns of equal length and the types of the schema")))

@@ -1,6 +1,6 @@
 //! The policies once more, as plainly as can be: vectors of entries, searched from end to end.
 
-use super::super::sketch::Sketch;
+use super::super::sketch::FrequencySketch;
 use crate::PolicyKind;
 use crate::policy::Capacity;
 
@@ -29,7 +29,7 @@ pub(super) struct Model {
     ghost: Vec<Option<u64>>,
     ghost_len: usize,
     hand: Option<u64>,
-    sketch: Sketch,
+    sketch: FrequencySketch,
     time: u64,
 }
 
@@ -60,7 +60,7 @@ impl Model {
             ghost: Vec::new(),
             ghost_len: ghost_len.max(1) as usize,
             hand: None,
-            sketch: Sketch::new(capacity.items),
+            sketch: FrequencySketch::new(capacity.items),
             time: 0,
         }
     }

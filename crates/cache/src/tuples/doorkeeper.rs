@@ -5,10 +5,10 @@
 //! their few bits of use tell the rest. One miss in two is noted: the notes then last twice as long, and the
 //! others only read. Threads that write to one word at the same time lose notes, no more.
 
-use super::memory::Memory;
+use super::memory::ZeroedArray;
 use crate::CacheError;
 use crate::draw;
-use crate::index::scale;
+use crate::hash_index::scale;
 use halocline_media::prefetch_value;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,17 +21,17 @@ const ENTRIES_PER_WORD: usize = 8;
 const SAMPLE: u64 = 2;
 
 #[derive(Debug)]
-pub(super) struct Sightings {
-    words: Memory<AtomicU64>,
+pub(super) struct Doorkeeper {
+    words: ZeroedArray<AtomicU64>,
 }
 
-impl Sightings {
+impl Doorkeeper {
     pub(super) fn bytes_for(entries: usize) -> usize {
-        Memory::<AtomicU64>::bytes_for(entries.div_ceil(ENTRIES_PER_WORD))
+        ZeroedArray::<AtomicU64>::bytes_for(entries.div_ceil(ENTRIES_PER_WORD))
     }
 
     pub(super) fn new(entries: usize) -> Result<Self, CacheError> {
-        let words = Memory::zeroed(entries.div_ceil(ENTRIES_PER_WORD))?;
+        let words = ZeroedArray::zeroed(entries.div_ceil(ENTRIES_PER_WORD))?;
         Ok(Self { words })
     }
 

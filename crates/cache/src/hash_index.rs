@@ -19,11 +19,11 @@ pub(crate) fn scale(hash: u64, len: usize) -> usize {
 }
 
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct HashIndex {
     table: Vec<u32>,
 }
 
-impl Index {
+impl HashIndex {
     /// A table that is never more than two thirds full with `most` numbers in it.
     pub(crate) fn new(most: usize) -> Self {
         Self {
