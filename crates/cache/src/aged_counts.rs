@@ -1,17 +1,19 @@
-//! How probable the use of each item is, by counts that age: what LLA asks for, following the workload.
+//! Access probabilities of items, estimated from counts that age. They are the input of LLA and follow
+//! the workload.
 //!
-//! One query in 64 is a sample, of which all uses are counted. When a period of samples is over, all counts are halved, so
-//! that a workload of the past is forgotten at that pace; it is done within one query, and a period is never
-//! shorter than there are items. Relaxed atomics: threads may see each other's counts late, which an estimate forgives.
+//! One query in 64 is a sample, whose accesses are all counted. At the end of a period of samples all
+//! counts are halved, so the influence of past workloads decays at that rate. The halving happens
+//! within one query, and a period is never shorter than the number of items. All atomics are relaxed:
+//! threads may see each other's counts late, which an estimate tolerates.
 
 use crate::draw;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Of how many queries one is a sample.
+/// One query in this many is a sample.
 const SAMPLE: u64 = 64;
 
-/// Counts of uses of items `0..items`.
+/// Access counts of items `0..items`.
 #[derive(Debug)]
 pub struct AgedCounts {
     counts: Box<[AtomicU32]>,
@@ -21,8 +23,8 @@ pub struct AgedCounts {
 }
 
 impl AgedCounts {
-    /// Counts that begin at 0. A prior probability weighs as much as `prior_weight` samples; all counts are halved every
-    /// `period` samples, or every `items` if there are more of these.
+    /// Creates counts of 0. A prior probability has the weight of `prior_weight` samples. All counts are
+    /// halved every `period` samples, or every `items` samples if that is more.
     #[must_use]
     pub fn new(items: usize, prior_weight: f32, period: u64) -> Self {
         Self {
@@ -33,19 +35,19 @@ impl AgedCounts {
         }
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     #[must_use]
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Whether there is nothing to count.
+    /// Returns true if there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// A query begins. Answers whether it is a sample, whose uses are to be counted by [`Self::count`].
+    /// Begins a query. Returns true if it is a sample, whose accesses must be passed to [`Self::count`].
     #[inline]
     pub fn sample(&self) -> bool {
         let sampled = draw::next().is_multiple_of(SAMPLE);
@@ -55,19 +57,19 @@ impl AgedCounts {
         sampled
     }
 
-    /// A query begins that is a sample, whatever chance says.
+    /// Begins a query that is a sample in any case.
     pub fn count_sample(&self) {
-        // Only one thread gets the number at which the period is over.
+        // Only one thread obtains the number that ends the period.
         if self.samples.fetch_add(1, Relaxed) + 1 == 2 * self.period {
             for count in &self.counts {
-                // Subtracted, so that what others count meanwhile is kept.
+                // Subtraction preserves counts that other threads add concurrently.
                 count.fetch_sub(count.load(Relaxed).div_ceil(2), Relaxed);
             }
             self.samples.fetch_sub(self.period, Relaxed);
         }
     }
 
-    /// A sampled query uses an item; each item once a query. Items there are not are passed over.
+    /// Counts the access of a sampled query to an item, once per query and item. Unknown items are ignored.
     #[inline]
     pub fn count(&self, item: u32) {
         if let Some(count) = self.counts.get(item as usize) {
@@ -75,8 +77,8 @@ impl AgedCounts {
         }
     }
 
-    /// How probable it is that a query uses `item`: `prior` as long as nothing was counted, and what was counted the more,
-    /// the more samples there are.
+    /// Returns the probability that a query accesses `item`. It is `prior` while nothing has been counted;
+    /// the weight of the counts grows with the number of samples.
     #[must_use]
     pub fn probability(&self, item: u32, prior: f32) -> f32 {
         let count = self
@@ -84,17 +86,18 @@ impl AgedCounts {
             .get(item as usize)
             .map_or(0, |count| count.load(Relaxed));
         let samples = self.samples.load(Relaxed) as f32;
-        // A count may be ahead of its samples while another thread halves.
+        // While another thread halves, a count may exceed the number of samples.
         ((self.prior_weight * prior + count as f32) / (self.prior_weight + samples)).clamp(0.0, 1.0)
     }
 
-    /// The samples that count, which are those since the last halving and half of those before.
+    /// Returns the effective number of samples: those since the last halving, plus half of the effective
+    /// number before.
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.samples.load(Relaxed)
     }
 
-    /// A copy that stays as it is now, for those who ask more than once and need the same answer.
+    /// Returns a copy that no longer changes, for callers that need the same answer more than once.
     #[must_use]
     pub fn frozen(&self) -> Self {
         let frozen = |count: &AtomicU32| AtomicU32::new(count.load(Relaxed));
@@ -105,7 +108,7 @@ impl AgedCounts {
         }
     }
 
-    /// The DRAM it takes.
+    /// Returns the size in bytes of DRAM.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.counts)
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// Queries of which each uses item 0, and one in `rarity` uses `item` too.
+    /// Runs queries that all access item 0, one in `rarity` of which also accesses `item`.
     fn run(counts: &AgedCounts, queries: u32, item: u32, rarity: u32) {
         for query in 0..queries {
             if counts.sample() {
@@ -150,7 +153,7 @@ mod tests {
         let counts = AgedCounts::new(3, 10.0, 500);
         run(&counts, 50_000, 1, 1);
         assert!(counts.probability(1, 0.0) > 0.9);
-        // About 7,800 samples: the past is halved a dozen times.
+        // About 7,800 samples, in which old counts are halved a dozen times.
         run(&counts, 500_000, 2, 1);
         let (past, now) = (counts.probability(1, 0.0), counts.probability(2, 0.0));
         assert!(past < 0.05 && now > 0.9, "{past} {now}");

@@ -1,5 +1,6 @@
-//! One limit for the DRAM of several caches. What is reserved never exceeds the limit there was at that time, whichever
-//! threads reserve at once; a lower limit takes nothing back, it only refuses until enough was released.
+//! A common limit for the DRAM of several caches. The sum of reservations never exceeds the limit in
+//! force when they were made, even with concurrent reservations. Lowering the limit does not revoke
+//! reservations; it rejects new ones until enough have been released.
 
 use crate::CacheError;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ struct BudgetState {
     used: AtomicU64,
 }
 
-/// An accountant of bytes; clones share its books.
+/// A budget of bytes. Clones share the same state.
 ///
 /// ```
 /// use halocline_cache::Budget;
@@ -29,7 +30,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of which nothing is used.
+    /// Creates an unused budget.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         let (limit, used) = (AtomicU64::new(limit), AtomicU64::new(0));
@@ -38,13 +39,13 @@ impl Budget {
         }
     }
 
-    /// Takes bytes until the reservation is dropped.
+    /// Reserves bytes until the reservation is dropped.
     ///
     /// # Errors
     /// [`CacheError::BudgetUsedUp`] if fewer are free.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, CacheError> {
         let limit = self.limit();
-        // The count is all there is to agree on, so no order with other memory is needed.
+        // Relaxed is sufficient: the counter guards no other memory.
         let more = |used: u64| used.checked_add(bytes).filter(|&used| used <= limit);
         match self.state.used.fetch_update(Relaxed, Relaxed, more) {
             Ok(_) => Ok(Reservation {
@@ -59,7 +60,7 @@ impl Budget {
         }
     }
 
-    /// Takes as many bytes as are free, `bytes` at most.
+    /// Reserves as many bytes as are free, `bytes` at most.
     pub fn reserve_up_to(&self, bytes: u64) -> Reservation {
         let limit = self.limit();
         let mut taken = 0;
@@ -67,7 +68,7 @@ impl Budget {
             taken = bytes.min(limit.saturating_sub(used));
             Some(used + taken)
         };
-        // It always gives a number, so it cannot fail.
+        // The closure never returns `None`, so the update cannot fail.
         let _ = self.state.used.fetch_update(Relaxed, Relaxed, more);
         Reservation {
             state: Arc::clone(&self.state),
@@ -75,33 +76,33 @@ impl Budget {
         }
     }
 
-    /// What could be reserved.
+    /// Returns the number of bytes that can still be reserved.
     #[must_use]
     pub fn free(&self) -> u64 {
         self.limit().saturating_sub(self.used())
     }
 
-    /// What is reserved.
+    /// Returns the number of reserved bytes.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.state.used.load(Relaxed)
     }
 
-    /// What may be.
+    /// Returns the limit in bytes.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.state.limit.load(Relaxed)
     }
 
-    /// Changes what may be reserved. Answers by how much it is passed already: that much is to be released by whoever
-    /// reserved it.
+    /// Changes the limit. Returns the number of bytes by which reservations exceed it; their holders should
+    /// release that many.
     pub fn set_limit(&self, bytes: u64) -> u64 {
         self.state.limit.store(bytes, Relaxed);
         self.used().saturating_sub(bytes)
     }
 }
 
-/// Bytes of a [`Budget`], given back when it is dropped.
+/// Reserved bytes of a [`Budget`]. Dropping the reservation releases them.
 #[derive(Debug)]
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
@@ -110,13 +111,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// How many.
+    /// Returns the number of reserved bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives back all but `bytes`, if it has more.
+    /// Releases all but `bytes`, if more are reserved.
     pub fn shrink(&mut self, bytes: u64) {
         let back = self.bytes.saturating_sub(bytes);
         self.bytes -= back;

@@ -1,9 +1,10 @@
-//! A hash table of small numbers whose keys are elsewhere: open addressing, linear probing, removal by shifting back.
+//! A hash table of 32-bit numbers whose keys are stored elsewhere. It uses open addressing with linear
+//! probing and backward-shift deletion.
 
-/// No number: an empty place.
+/// Marker of an empty position.
 const EMPTY: u32 = u32::MAX;
 
-/// Spreads the bits of a key (the finalizer of SplitMix64: a bijection).
+/// Mixes the bits of a key (the finalizer of SplitMix64, a bijection).
 #[inline]
 pub(crate) fn mix(key: u64) -> u64 {
     let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -12,7 +13,7 @@ pub(crate) fn mix(key: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Where in `0..len` a hash belongs.
+/// Maps a hash to a position in `0..len`.
 #[inline]
 pub(crate) fn scale(hash: u64, len: usize) -> usize {
     ((u128::from(hash) * len as u128) >> 64) as usize
@@ -24,14 +25,14 @@ pub(crate) struct HashIndex {
 }
 
 impl HashIndex {
-    /// A table that is never more than two thirds full with `most` numbers in it.
+    /// Creates a table for up to `most` numbers, with a load factor of at most two thirds.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             table: vec![EMPTY; most + most / 2 + 1],
         }
     }
 
-    /// The number with this hash that `is` what is looked for.
+    /// Returns the number with this hash for which `is` returns true.
     #[inline]
     pub(crate) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let mut place = scale(hash, self.table.len());
@@ -44,7 +45,7 @@ impl HashIndex {
         }
     }
 
-    /// Adds a number that is not there.
+    /// Inserts a number, which must be absent.
     pub(crate) fn insert(&mut self, hash: u64, number: u32) {
         let mut place = scale(hash, self.table.len());
         while self.table[place] != EMPTY {
@@ -53,7 +54,7 @@ impl HashIndex {
         self.table[place] = number;
     }
 
-    /// Removes a number if it is there; `hash_of` tells the hashes of the others.
+    /// Removes a number if it is present. `hash_of` returns the hash of another number.
     pub(crate) fn remove(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
         let len = self.table.len();
         let mut hole = scale(hash, len);
@@ -71,7 +72,7 @@ impl HashIndex {
             if other == EMPTY {
                 break;
             }
-            // It may move into the hole only if that is not before the place it belongs to.
+            // A number may move into the hole only if the hole is not before its home position.
             if distance(scale(hash_of(other), len), place) >= distance(hole, place) {
                 self.table[hole] = other;
                 hole = place;

@@ -1,7 +1,8 @@
-//! Which slow bytes also live in DRAM: placements, budgets, replacement policies.
+//! Caching of slow-tier data in DRAM: placements, budgets and replacement policies.
 //!
-//! Everything here is volatile and decides nothing about what is durable: a cache may be dropped at any moment, and what
-//! is asked then comes from the slow tier. A [`Placement`] says what of an index is in DRAM.
+//! Everything here is volatile and has no influence on durability: a cache may be dropped at any
+//! moment, and requests are then served from the slow tier. A [`Placement`] defines which parts of an
+//! index are in DRAM.
 
 mod adaptive;
 mod aged_counts;

@@ -14,7 +14,7 @@ pub enum TreeError {
     Pool(#[from] PoolError),
     /// The object is not a tree, or is a tree of a kind that this version does not know.
     #[error(
-        "'{name}' is no tree that this program knows, but a {found}; check the name, or use the program it was made with"
+        "'{name}' is a {found}, not a tree that this version supports; check the name, or open it with the version that created it"
     )]
     NotATree {
         /// The object's name.
@@ -23,7 +23,7 @@ pub enum TreeError {
         found: String,
     },
     /// There is no kind of tree with this name.
-    #[error("there is no kind of tree '{text}'; there are {}", names())]
+    #[error("unknown kind of tree '{text}'; use one of {}", names())]
     UnknownKind {
         /// The name that was given.
         text: String,
@@ -34,7 +34,7 @@ pub enum TreeError {
     Media(#[from] MediaError),
     /// The medium failed earlier. The tree can be read but not written.
     #[error(
-        "'{name}' takes no more writes since its medium failed ({first}); close it, look after the disk, open it again"
+        "'{name}' rejects writes because its medium failed earlier ({first}); close it, check the disk and open it again"
     )]
     Poisoned {
         /// The object's name.
@@ -43,9 +43,7 @@ pub enum TreeError {
         first: String,
     },
     /// The tree was opened read-only.
-    #[error(
-        "'{name}' is opened to be read only: open it for writing, which no other process may have it open for"
-    )]
+    #[error("'{name}' is open read-only; to write, open it for writing while no other process has it open")]
     ReadOnly {
         /// The object's name.
         name: String,
@@ -53,8 +51,8 @@ pub enum TreeError {
     /// The tree was opened read-only, was not closed cleanly, and needs a repair that a crash left
     /// unfinished.
     #[error(
-        "'{name}' was not closed, and what a crash has left half done in it cannot be finished while it is only read: open it \
-         once for writing, as `halocline kv POOL check` does"
+        "'{name}' was not closed and needs recovery, which a read-only handle cannot do; open it for writing once, for \
+         example with `halocline kv POOL check`"
     )]
     NeedsRecovery {
         /// The object's name.
@@ -62,8 +60,8 @@ pub enum TreeError {
     },
     /// The operation needs a node whose contents are inconsistent.
     #[error(
-        "the node at {node} of '{name}' is damaged: {reason}; run `check` for all damage, restore the pool from a copy, or \
-         load what can still be read into a new index"
+        "the node at offset {node} of '{name}' is damaged: {reason}; run `check` to list all damage, then restore the pool from a backup or \
+         load the readable entries into a new index"
     )]
     Damaged {
         /// The object's name.
@@ -75,7 +73,8 @@ pub enum TreeError {
     },
     /// The entries of a bulk load are not in strictly ascending order of their keys.
     #[error(
-        "entry {position} has the key {key} after {before}: sort the entries, each key once, and load them again"
+        "entry {position} is out of order: its key {key} follows {before}; sort the entries by key, remove duplicates and load \
+         them again"
     )]
     NotSorted {
         /// Position of the offending entry, counted from 0.
@@ -86,7 +85,9 @@ pub enum TreeError {
         before: u64,
     },
     /// A bulk load was attempted on an index that already has entries.
-    #[error("'{name}' holds {entries} entries already: load into a new index, or insert one by one")]
+    #[error(
+        "cannot bulk-load '{name}': it has {entries} entries; load into a new index, or insert the entries one by one"
+    )]
     NotEmpty {
         /// The object's name.
         name: String,
@@ -94,7 +95,9 @@ pub enum TreeError {
         entries: u64,
     },
     /// The pool has grown beyond the largest offset that the index can address.
-    #[error("the node at {node} of '{name}' is beyond the {most} bytes an index reaches; use a smaller pool")]
+    #[error(
+        "the node at offset {node} of '{name}' is beyond the {most} bytes that an index can address; use a smaller pool"
+    )]
     TooFar {
         /// The object's name.
         name: String,

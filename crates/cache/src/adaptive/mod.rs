@@ -1,54 +1,59 @@
-//! Which of a few ways to answer the same is the fastest: all are gone in turn from time to time, and timed.
+//! Selection of the fastest of several equivalent strategies, by measuring all of them from time to
+//! time.
 //!
-//! A trial is some rounds. In each of them every way has a stretch of queries, most of which do not count: they find the
-//! CPU's caches as the way before has left them, and what one way reads in DRAM another may have there. Of a way the
-//! median of its rounds counts; one that is far slower than another in a round has no more of them. The first way that
-//! is within a hundredth of the fastest is then gone for many times as many queries as the trial had, and for twice as many
-//! as before whenever the next trial finds the same. Which way to go is one word, read by every query without a lock.
+//! A trial consists of rounds. In each round every strategy runs for a number of queries. Most of these
+//! are a warm-up and are not timed: they find the CPU caches as the previous strategy has left them,
+//! and what one strategy reads from DRAM another may still have in the caches. The result of a strategy
+//! is the median of its rounds; a strategy that is far slower than the fastest in a round leaves the
+//! trial. The first strategy within a hundredth of the fastest is then used for a multiple of the
+//! queries that the trial took, and for twice as many as before whenever the next trial has the same
+//! result. The current strategy is one word, which queries read without a lock.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Of each way in a trial.
+/// Number of rounds in a trial.
 const ROUNDS: usize = 3;
-/// Queries at the beginning of a stretch that do not count, and those that do; fewer if they take so long. Some of the
-/// first kind with a few lines each bring in as many lines as a cache of a dozen MiB holds.
+/// Limits of the warm-up and of the timed part of a run: number of queries and duration, whichever is
+/// reached first. The warm-up queries, at a few lines each, read about as many lines as a cache of a
+/// dozen MiB holds.
 const WARMUP: (u64, Duration) = (32 << 10, Duration::from_millis(150));
 const COUNTED: (u64, Duration) = (16 << 10, Duration::from_millis(80));
-/// How many times the queries of a trial its result lasts, at first and at most.
+/// Factors by which the queries of a trial are multiplied to obtain the validity of its result: the
+/// initial one and the maximum.
 const VALIDITY: u64 = 16;
 const MAX_VALIDITY: u64 = 64;
-/// How many times the time of the fastest a way takes that is not gone again.
+/// A strategy slower than the fastest by this factor leaves the trial.
 const DROP_RATIO: f64 = 1.25;
-/// What a way must win over one before it, as a share of the time.
+/// Fraction of time that a strategy must save to be preferred to one listed before it.
 const TOLERANCE: f64 = 0.01;
 
-/// The way to go, and whether it is timed.
+/// The strategy to use for a query, and whether the query is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StrategyChoice(u64);
 
 impl StrategyChoice {
     const TIMED: u64 = 1 << 8;
-    /// One more stretch.
+    /// Increment of the run counter, which makes choices of different runs distinct.
     const STEP: u64 = 1 << 9;
 
-    /// The way to go.
+    /// Returns the strategy.
     #[inline]
     #[must_use]
     pub fn strategy(self) -> u8 {
         self.0 as u8
     }
 
-    /// Whether it is that way, and not timed.
+    /// Returns true if the strategy is `strategy` and the query is not timed.
     #[inline]
     #[must_use]
     pub fn is_untimed(self, strategy: u8) -> bool {
         self.0 & (Self::STEP - 1) == u64::from(strategy)
     }
 
-    /// Whether [`AdaptiveSelector::record`] is to be told how long it takes.
+    /// Returns true if the duration should be passed to [`AdaptiveSelector::record`].
     #[inline]
     #[must_use]
     pub fn is_timed(self) -> bool {
@@ -61,42 +66,42 @@ impl StrategyChoice {
     }
 }
 
-/// See the module.
+/// A selector of the fastest strategy; see the module documentation.
 #[derive(Debug)]
 pub struct AdaptiveSelector {
     choice: AtomicU64,
-    /// Queries to the next trial.
+    /// Number of queries until the next trial.
     left: AtomicU64,
     state: Mutex<TrialState>,
 }
 
-/// A way in a trial.
+/// A strategy in a trial.
 #[derive(Debug)]
 struct Candidate {
     strategy: u8,
-    /// Nanoseconds a query, in each round so far.
+    /// Nanoseconds per query in each completed round.
     rounds: Vec<f64>,
 }
 
-/// Where a trial stands.
+/// The state of a trial.
 #[derive(Debug)]
 struct TrialState {
-    /// The ways that are in it.
+    /// The strategies that remain in this trial.
     strategies: Vec<Candidate>,
-    /// Those of the next trial.
+    /// The strategies of the next trial.
     next: Vec<u8>,
     counting: bool,
     queries: u64,
     time: Duration,
-    /// Queries of this trial, or of the last one.
+    /// Number of queries of this trial, or of the last one.
     total: u64,
-    /// What the last one found, and how many times its queries that lasts.
+    /// The result of the last trial and the factor of its validity.
     best: Option<u8>,
     validity: u64,
 }
 
 impl AdaptiveSelector {
-    /// Goes one way until [`begin`](Self::begin) says which others there are.
+    /// Creates a selector that uses one strategy until [`begin`](Self::begin) adds others.
     #[must_use]
     pub fn new(strategy: u8) -> Self {
         Self {
@@ -115,15 +120,15 @@ impl AdaptiveSelector {
         }
     }
 
-    /// The way to go.
+    /// Returns the current choice.
     #[inline]
     #[must_use]
     pub fn choice(&self) -> StrategyChoice {
         StrategyChoice(self.choice.load(Relaxed))
     }
 
-    /// These are the ways there are now, those first that are to be gone if they are about as fast. They are tried out at
-    /// once; soon, if they are those that there were but may have become faster or slower.
+    /// Sets the available strategies, in the order of preference among those that are about equally fast. A
+    /// trial begins at once, or soon if the strategies are the same and only their speed may have changed.
     pub fn begin(&self, strategies: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.next == strategies && (self.choice().is_timed() || state.total > 0) {
@@ -135,7 +140,8 @@ impl AdaptiveSelector {
         self.start(&mut state);
     }
 
-    /// These are the ways of the next trial, which comes soon: for what changes to and fro.
+    /// Sets the strategies of the next trial, which begins soon. It is meant for sets that change back and
+    /// forth.
     pub fn offer(&self, strategies: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.next = strategies.to_vec();
@@ -161,7 +167,7 @@ impl AdaptiveSelector {
         self.choice.store(self.choice().next(strategy, timed).0, Relaxed);
     }
 
-    /// Begins the next way's stretch.
+    /// Begins the run of the next strategy.
     fn next_candidate(&self, state: &mut TrialState) {
         (state.counting, state.queries, state.time) = (false, 0, Duration::ZERO);
         if let Some(next) = state.choice() {
@@ -169,12 +175,12 @@ impl AdaptiveSelector {
         }
     }
 
-    /// So many queries took that long at this turn.
+    /// Records that a number of queries with this choice took a duration.
     pub fn record(&self, choice: StrategyChoice, queries: u64, time: Duration) {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            // One of many: it is not missed.
+            // One of many measurements; losing it does no harm.
             Err(TryLockError::WouldBlock) => return,
         };
         if choice != self.choice() || !choice.is_timed() {
@@ -218,18 +224,18 @@ impl AdaptiveSelector {
         self.switch_to(strategy, false);
     }
 
-    /// What the last trial found, unless there are other ways now.
+    /// Returns the result of the last trial, or `None` if the strategies have changed since.
     #[must_use]
     pub fn best(&self) -> Option<u8> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).best
     }
 
-    /// So many queries have gone by: it may be time for the next trial.
+    /// Counts queries that have passed. Begins the next trial when it is due.
     pub fn pass(&self, queries: u64) {
         if self.choice().is_timed() {
             return;
         }
-        // Threads that pass at the same time lose some.
+        // Concurrent updates may be lost, which only delays the next trial.
         let left = self.left.load(Relaxed);
         self.left.store(left.saturating_sub(queries), Relaxed);
         if left <= queries
@@ -252,14 +258,15 @@ impl Candidate {
 }
 
 impl TrialState {
-    /// The way whose turn it is: the first of those with the fewest rounds.
+    /// Returns the strategy whose run is in progress: the first with the fewest rounds.
     fn choice(&mut self) -> Option<&mut Candidate> {
         self.strategies
             .iter_mut()
             .min_by_key(|candidate| candidate.rounds.len())
     }
 
-    /// Whether a round is the last one; ways that are far slower than the fastest leave with it.
+    /// Returns true if the trial is over. At the end of a round, strategies that are far slower than the
+    /// fastest leave the trial.
     fn is_over(&mut self) -> bool {
         let rounds = self.strategies.first().map_or(0, |first| first.rounds.len());
         if self

@@ -1,14 +1,15 @@
-//! Ways that take given times.
+//! Tests with strategies of given durations.
 
 use super::*;
 
-/// Asks so many queries, of which those of way `strategy` take `nanos(strategy)`; counts those of each way.
+/// Runs a number of queries, of which those of strategy `s` take `nanos(s)`; counts the queries of each
+/// strategy.
 fn ask(trial: &AdaptiveSelector, queries: u64, nanos: impl Fn(u8) -> f64) -> [u64; 4] {
     let mut gone = [0; 4];
     for query in 0..queries / 64 {
         let choice = trial.choice();
         gone[usize::from(choice.strategy())] += 64;
-        // Times that differ by a third from block to block.
+        // Durations that vary by a third from block to block.
         let noise = 1.0 + (query * 7 % 11) as f64 / 30.0;
         let time = nanos(choice.strategy()) * noise * 64.0;
         trial.record(choice, 64, Duration::from_nanos(time as u64));
@@ -30,7 +31,7 @@ fn the_fastest_way_is_gone_and_others_are_tried_rarely() {
         [500.0, 400.0, 0.0, 450.0][usize::from(strategy)]
     });
     assert!(gone[0] + gone[3] < 2_000_000, "{gone:?}");
-    // What was the fastest becomes slow: that is noticed in time.
+    // The fastest strategy becomes slow, which must be noticed in time.
     let gone = ask(&trial, 150_000_000, |strategy| {
         [500.0, 900.0, 0.0, 950.0][usize::from(strategy)]
     });
@@ -44,14 +45,14 @@ fn of_ways_about_as_fast_the_first_is_gone() {
     trial.begin(&[0, 1]);
     ask(&trial, 500_000, |strategy| [500.0, 497.0][usize::from(strategy)]);
     assert_eq!(trial.best(), Some(0));
-    // Soon, not at once.
+    // The trial begins soon, but not at once.
     trial.begin(&[0, 1]);
     assert!(!trial.choice().is_timed());
     let gone = ask(&trial, 8_000_000, |strategy| {
         [500.0, 480.0][usize::from(strategy)]
     });
     assert_eq!(trial.best(), Some(1), "{gone:?}");
-    // What changes to and fro does not begin trials.
+    // Sets that change back and forth must not begin trials.
     for _ in 0..100 {
         trial.offer(&[0]);
         trial.offer(&[0, 1, 3]);

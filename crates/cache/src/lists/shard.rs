@@ -1,4 +1,4 @@
-//! A part of a list cache: a lock, a table of slots, an arena of copies, and a policy.
+//! A shard of a list cache: a lock, a table of slots, an arena of copies, and a policy.
 
 use super::Statistics;
 use super::arena::{Arena, copy_bytes, live_bytes};
@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A cached list: its offset, and its copy in the arena.
+/// A cached list: its offset and its copy in the arena.
 #[derive(Debug, Clone, Copy, Default)]
 struct CachedList {
     id: u64,
@@ -23,11 +23,11 @@ struct ShardState {
     free: Vec<u32>,
     arena: Arena,
     policy: Box<dyn Policy>,
-    /// What the policy evicted: empty between calls.
+    /// Output buffer for evicted slots; empty between calls.
     evicted: Vec<u32>,
 }
 
-/// Counters that only the holder of the lock writes, and everybody may read.
+/// Counters that are written under the lock and read without it.
 #[derive(Debug, Default)]
 struct Counters {
     hits: AtomicU64,
@@ -38,12 +38,13 @@ struct Counters {
     bytes_used: AtomicU64,
 }
 
-/// Adds under the lock, where no read-modify-write is needed; subtracts by wrapping.
+/// Adds to a counter. A plain store suffices under the lock. Wraps around, so that it can also
+/// subtract.
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
-/// On lines of its own, so that threads in different shards do not meet.
+/// A shard, aligned to avoid false sharing.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Shard {
@@ -52,7 +53,7 @@ pub(super) struct Shard {
     bytes: usize,
 }
 
-/// The DRAM of all but the arena.
+/// Returns the DRAM of everything but the arena.
 fn fixed_bytes(items: u32, policy: &dyn Policy) -> usize {
     let slots = items as usize + 1;
     let index = HashIndex::new(slots);
@@ -64,10 +65,11 @@ fn fixed_bytes(items: u32, policy: &dyn Policy) -> usize {
 }
 
 impl Shard {
-    /// A shard within so many bytes, or none if that is no room for one list.
+    /// Creates a shard within a number of bytes, or returns `None` if a single list does not fit.
     pub(super) fn new(bytes: usize, average: usize, kind: PolicyKind) -> Option<Self> {
         let fixed = |items| fixed_bytes(items, &*kind.build(Capacity { bytes: 0, items }));
-        // What an item takes in a shard of many tells for how many there is room; the arena gets what is left.
+        // The overhead per item, measured on a large shard, determines the number of items. The arena gets the
+        // remaining bytes.
         let per_item = copy_bytes(average) + (fixed(1024) - fixed(0)).div_ceil(1024);
         let items = u32::try_from(bytes.saturating_sub(fixed(0)) / per_item).unwrap_or(u32::MAX - 2);
         let arena = bytes.checked_sub(fixed(items))?.min(u32::MAX as usize * 8) / 8 * 8;
@@ -95,13 +97,13 @@ impl Shard {
         })
     }
 
-    /// About what a shard must be given for one list.
+    /// Returns the approximate minimum size of a shard.
     pub(super) fn least_bytes(average: usize, kind: PolicyKind) -> usize {
         let capacity = Capacity { bytes: 0, items: 4 };
         fixed_bytes(4, &*kind.build(capacity)) + 4 * copy_bytes(average)
     }
 
-    /// A reader that panicked has changed nothing, so what it left is whole.
+    /// Ignores poisoning: a reader that panicked has changed nothing.
     fn lock(&self) -> MutexGuard<'_, ShardState> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,7 +125,7 @@ impl Shard {
             return false;
         };
         let cached = &mut *self.lock();
-        // Another thread may have missed it, too, and been here first.
+        // Another thread may have missed the same list and admitted it first.
         if cached.find(hash, id).is_some() {
             return true;
         }
@@ -179,7 +181,7 @@ impl ShardState {
         self.index.find(hash, |slot| self.slots[slot as usize].id == id)
     }
 
-    /// Forgets what the policy evicted. Answers how many lists that was, and their bytes.
+    /// Removes the lists that the policy has evicted. Returns their number and size in bytes.
     fn evict(&mut self) -> (u64, u64) {
         let (mut lists, mut bytes) = (0, 0);
         for slot in self.evicted.drain(..) {

@@ -1,5 +1,6 @@
-//! CLOCK: a hand goes round and evicts what was not used since it last passed (Corbató, "A paging experiment with the
-//! Multics system", 1969). Held as a queue: what the hand passes over enters it again, which is the same order.
+//! CLOCK: a rotating hand evicts items that were not used since it last passed (Corbató, "A paging
+//! experiment with the Multics system", 1969). Implemented as a queue: an item that the hand skips
+//! re-enters it, which gives the same order.
 
 use super::chain::{Chain, Queue};
 use super::{CacheItem, Capacity, Policy, bytes_of};

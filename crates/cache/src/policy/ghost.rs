@@ -1,13 +1,13 @@
-//! A queue of keys without their items: the last so many that were noted, less those that were taken back.
+//! A queue of keys without their items: the most recent ones, except for those that were taken out.
 
 use super::bytes_of;
 use crate::hash_index::{HashIndex, mix};
 
 #[derive(Debug)]
 pub(super) struct GhostQueue {
-    /// In the order of their notes, a ring.
+    /// Ring buffer of keys in insertion order.
     keys: Vec<u64>,
-    /// Which places of the ring hold keys that count.
+    /// The positions in the ring whose keys have not been taken out.
     index: HashIndex,
     next: usize,
     len: usize,
@@ -24,7 +24,7 @@ impl GhostQueue {
         }
     }
 
-    /// Notes a key that is not there; the note that is `len` notes old is lost.
+    /// Adds a key, which must be absent. The oldest key is dropped if the queue is full.
     pub(super) fn note(&mut self, key: u64) {
         let place = self.next as u32;
         if self.keys.len() < self.len {
@@ -40,7 +40,7 @@ impl GhostQueue {
         self.next = (self.next + 1) % self.len;
     }
 
-    /// Whether `key` was there; it no longer is.
+    /// Removes `key`; returns true if it was present.
     pub(super) fn take(&mut self, key: u64) -> bool {
         let keys = &self.keys;
         let hash = mix(key);

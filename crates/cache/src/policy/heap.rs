@@ -1,8 +1,9 @@
-//! A binary heap of slots by rank, the least on top, whose items can change rank or leave. O(log n) each.
+//! A binary min-heap of slots by rank, which supports changes of rank and removals. Each operation is
+//! O(log n).
 
 use super::{CacheItem, Capacity, bytes_of};
 
-/// What a slot that is not in the heap has as its place.
+/// Heap position of a slot that is not in the heap.
 const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl RankHeap {
         }
     }
 
-    /// Whether there is room for `item` within `capacity`.
+    /// Returns true if `item` also fits within `capacity`.
     pub(super) fn fits(&self, item: &CacheItem, capacity: Capacity) -> bool {
         capacity.has(self.bytes + u64::from(item.bytes), self.heap.len() as u32 + 1)
     }
@@ -34,7 +35,7 @@ impl RankHeap {
         self.ranks[slot as usize]
     }
 
-    /// The slot of the least rank.
+    /// Returns the slot with the lowest rank.
     pub(super) fn least(&self) -> Option<u32> {
         self.heap.first().copied()
     }
@@ -44,7 +45,7 @@ impl RankHeap {
         self.push(item.slot, rank);
     }
 
-    /// A slot comes back that was removed before, with the same bytes.
+    /// Re-inserts a removed slot with its previous size.
     pub(super) fn push(&mut self, slot: u32, rank: u64) {
         self.ranks[slot as usize] = rank;
         self.bytes += u64::from(self.sizes[slot as usize]);

@@ -1,10 +1,10 @@
-//! LFU: evicts what was used least often since it was admitted, of those the one not used for the longest time
-//! (Jibril et al. 2022, section 4; the textbook's policy without memory of what left).
+//! LFU: evicts the item used least often since its admission, and among equals the least recently used
+//! one (Jibril et al. 2022, section 4; the textbook policy without history of evicted items).
 
 use super::heap::RankHeap;
 use super::{CacheItem, Capacity, Policy};
 
-/// A rank is a number of uses above the time of the last one.
+/// A rank has the number of uses in the upper bits and the time of the last use in the lower ones.
 const TIME_BITS: u32 = 40;
 const MOST_USES: u64 = (1 << (64 - TIME_BITS)) - 1;
 

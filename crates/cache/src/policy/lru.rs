@@ -1,4 +1,4 @@
-//! LRU: evicts what was not used for the longest time (Jibril et al. 2022, section 4; the textbook's policy).
+//! LRU: evicts the least recently used item (Jibril et al. 2022, section 4; the textbook policy).
 
 use super::chain::{Chain, Queue};
 use super::{CacheItem, Capacity, Policy};

@@ -1,4 +1,5 @@
-//! Naive: admits while there is room and never evicts (Jibril et al., Distrib. Parallel Databases 40, 2022, section 4).
+//! Naive: admits while there is room and never evicts (Jibril et al., Distrib. Parallel Databases 40,
+//! 2022, section 4).
 
 use super::chain::{Chain, Queue};
 use super::{CacheItem, Capacity, Policy};

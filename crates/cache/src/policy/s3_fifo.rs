@@ -1,12 +1,13 @@
-//! S3-FIFO: a small queue S (a tenth of the room) before the main queue M, and a ghost queue G of the keys that left S.
-//! What was used more than once in S moves to M, what comes back while in G enters M at once (Yang et al., SOSP 2023,
-//! section 4.1, algorithm 1). G remembers as many keys as there may be items in M.
+//! S3-FIFO: a small queue S (a tenth of the capacity) in front of the main queue M, and a ghost queue G
+//! of keys that left S. Items used more than once in S move to M; items that return while in G enter M
+//! directly (Yang et al., SOSP 2023, section 4.1, algorithm 1). G holds as many keys as M may hold
+//! items.
 
 use super::chain::{Chain, NONE, Queue};
 use super::ghost::GhostQueue;
 use super::{CacheItem, Capacity, Policy, bytes_of};
 
-/// The bits of a slot's state: how often it was used (at most 3), and whether it is in M.
+/// Masks of a slot's state: number of uses, at most 3, and membership in M.
 const USES: u8 = 3;
 const MAIN: u8 = 4;
 
@@ -39,7 +40,7 @@ impl S3Fifo {
         !self.capacity.has(bytes, self.small.items + self.main.items + 1)
     }
 
-    /// Whether S has its tenth: then it is S that something leaves.
+    /// Returns true if S has reached its share, so that items are evicted from S.
     fn small_is_full(&self) -> bool {
         let target = self.capacity.percent(10);
         self.small.bytes >= target.bytes || self.small.items >= target.items

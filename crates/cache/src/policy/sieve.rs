@@ -1,5 +1,6 @@
-//! SIEVE: one queue, whose hand goes from its tail to its head and evicts what was not used since it last passed; what
-//! it passes over keeps its place (Zhang et al., NSDI 2024, section 3, algorithm 1).
+//! SIEVE: one queue, whose hand moves from tail to head and evicts items that were not used since it
+//! last passed; items that it skips keep their position (Zhang et al., NSDI 2024, section 3, algorithm
+//! 1).
 
 use super::chain::{Chain, NONE, Queue};
 use super::{CacheItem, Capacity, Policy, bytes_of};
@@ -10,7 +11,7 @@ pub(super) struct Sieve {
     chain: Chain,
     queue: Queue,
     used: Vec<bool>,
-    /// The slot it looks at next, or none: then the tail.
+    /// The slot to be examined next, or [`NONE`] for the tail.
     hand: u32,
 }
 

@@ -1,8 +1,9 @@
-//! W-TinyLFU: new items enter an LRU window (a hundredth of the room); what leaves it is admitted to the main cache, a
-//! segmented LRU (a fifth probation, four fifths protected), if it is used more often than what must go for it, as far
-//! as a count-min sketch knows (Einziger, Friedman and Manes, ACM TOS 13(4), 2017, sections 3 and 4). With items of
-//! different sizes it must be used more often than all that must go together (the same authors and Eytan,
-//! "Lightweight robust size aware cache management", ACM TOS 18(3), 2022, 'aggregated victims').
+//! W-TinyLFU: new items enter an LRU window (a hundredth of the capacity). An item that leaves it is
+//! admitted to the main cache, a segmented LRU (one fifth probation, four fifths protected), if a
+//! count-min sketch estimates more uses for it than for its victim (Einziger, Friedman and Manes, ACM
+//! TOS 13(4), 2017, sections 3 and 4). With items of different sizes it needs more uses than all its
+//! victims together (the same authors and Eytan, "Lightweight robust size aware cache management", ACM
+//! TOS 18(3), 2022, "aggregated victims").
 
 use super::chain::{Chain, NONE, Queue};
 use super::sketch::FrequencySketch;
@@ -64,7 +65,7 @@ impl WTinyLfu {
         self.chain.remove(queue, slot);
     }
 
-    /// Puts a slot that is in no queue at the head of one.
+    /// Adds a slot that is in no queue to the head of a segment.
     fn attach(&mut self, slot: u32, part: LfuSegment) {
         self.segments[slot as usize] = part;
         let queue = match part {
@@ -75,7 +76,8 @@ impl WTinyLfu {
         self.chain.push(queue, slot);
     }
 
-    /// What leaves the window asks for a place in the main cache. Pushes what is no longer resident, if need be itself.
+    /// Considers an item that leaves the window for the main cache. Appends the victims, or the item
+    /// itself, to `evicted`.
     fn promote(&mut self, candidate: u32, evicted: &mut Vec<u32>) {
         let bytes = self.chain.bytes(candidate);
         let mut main_bytes = self.probation.bytes + self.protected.bytes + bytes;
@@ -145,7 +147,7 @@ impl Policy for WTinyLfu {
             self.detach(candidate);
             self.promote(candidate, evicted);
         }
-        // An item too large for the window may have lost its place at once.
+        // An item too large for the window may have been evicted immediately.
         let own = evicted[before..].iter().position(|&slot| slot == item.slot);
         if let Some(own) = own {
             evicted.swap_remove(before + own);

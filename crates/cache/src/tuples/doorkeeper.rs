@@ -1,9 +1,11 @@
-//! Which keys missed lately: fingerprints of 9 bits, the last seven for each eight entries of the cache, in a word.
+//! The doorkeeper: a compact history of keys that missed recently. Each word holds seven fingerprints
+//! of 9 bits and serves eight entries of the cache.
 //!
-//! A key that is seen again while its fingerprint is here has been asked for twice in a short while. That alone tells
-//! warm from cold keys by the square of how often they are asked for, and keeps a bucket's residents long enough that
-//! their few bits of use tell the rest. One miss in two is noted: the notes then last twice as long, and the
-//! others only read. Threads that write to one word at the same time lose notes, no more.
+//! A key whose fingerprint is present has missed twice within a short time. This separates warm from
+//! cold keys by the square of their frequencies, and keeps the residents of a bucket long enough for
+//! their few use bits to separate the rest. Only one miss in two is recorded. The history then covers
+//! twice the time, and the other misses only read. Threads that write to the same word at the same time
+//! lose fingerprints, which does no harm.
 
 use super::memory::ZeroedArray;
 use crate::CacheError;
@@ -16,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const LANE_BITS: u32 = 9;
 const LANES: u32 = 7;
 const LANE: u64 = (1 << LANE_BITS) - 1;
-/// Entries of the cache for a word here: a byte each.
+/// Number of cache entries per word, which costs one byte per entry.
 const ENTRIES_PER_WORD: usize = 8;
 const SAMPLE: u64 = 2;
 
@@ -40,15 +42,16 @@ impl Doorkeeper {
         &self.words[scale(hash, self.words.len())]
     }
 
-    /// Asks the CPU to fetch what [`again`](Self::again) reads.
+    /// Prefetches the word that [`again`](Self::again) reads.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         prefetch_value(self.word(hash));
     }
 
-    /// Whether the key was noted before, which then is forgotten; else it may get noted.
+    /// Returns true and removes the key if it is present. Otherwise inserts it with probability 1/2.
     pub(super) fn again(&self, hash: u64) -> bool {
-        // The upper bits tell the word, so the lower ones are the fingerprint; 0 is none.
+        // The upper bits of the hash select the word, so the lower ones are the fingerprint. 0 means an empty
+        // lane.
         let word = self.word(hash);
         let fingerprint = (hash & LANE).max(1);
         let notes = word.load(Relaxed);

@@ -1,14 +1,15 @@
-//! What a [`TupleCache`](crate::TupleCache) knows a tuple by: the fewest words that tell it from all others.
+//! Encoding of tuples as keys of a [`TupleCache`](crate::TupleCache) in the fewest words that identify
+//! them.
 //!
-//! A short tuple is one number of up to 127 bits. Where its bucket tells the rest, one word of it is enough: the number's
-//! lowest `slot_bits` bits, moved by a hash of the others, choose the bucket, and the key holds the others. A bucket may
-//! reach into two neighbouring slots, so the key also has the lowest bit of its slot. Longer tuples are the words they
-//! take.
+//! A short tuple is a number of up to 127 bits. If the bucket determines the other bits, one word is
+//! enough as its key: the lowest `slot_bits` bits of the number, offset by a hash of the others, select
+//! the bucket, and the key holds the other bits. As a bucket may overlap two adjacent slots, the key
+//! also holds the lowest bit of its slot. Longer tuples are stored as whole words.
 
 use crate::TupleCache;
 use crate::hash_index::mix;
 
-/// Where a dimension's code goes.
+/// Position of a dimension's code in the key.
 #[derive(Debug, Clone, Copy, Default)]
 struct FieldPosition {
     word: u8,
@@ -16,26 +17,26 @@ struct FieldPosition {
     max: u64,
 }
 
-/// How tuples become keys.
+/// An encoding of tuples as keys.
 #[derive(Debug)]
 pub struct Packing {
     positions: Vec<FieldPosition>,
     words: usize,
-    /// Bits that the bucket tells; 0 if keys are whole tuples.
+    /// Number of bits that the bucket determines; 0 if keys are whole tuples.
     slot_bits: u32,
 }
 
-/// A tuple as a [`TupleCache`](crate::TupleCache) knows it.
+/// The key of a tuple in a [`TupleCache`](crate::TupleCache).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Well mixed.
+    /// Hash with well-mixed bits.
     pub hash: u64,
     words: [u64; 3],
     len: usize,
 }
 
 impl Key {
-    /// The words of the key.
+    /// Returns the words of the key.
     #[inline]
     pub fn words(&self) -> &[u64] {
         &self.words[..self.len]
@@ -43,8 +44,9 @@ impl Key {
 }
 
 impl Packing {
-    /// A cache of about `budget_bytes` for tuples of dimensions with these largest codes, and their keys; `None` if they
-    /// take more than three words or there is no room for a bucket.
+    /// Creates a cache of about `budget_bytes` for tuples whose dimensions have these maximum codes, and
+    /// the encoding of its keys. Returns `None` if a key takes more than three words or not even one bucket
+    /// fits.
     #[must_use]
     pub fn with_cache(budget_bytes: usize, max_codes: &[u64]) -> Option<(Self, TupleCache)> {
         let packing = Self::new(budget_bytes, max_codes)?;
@@ -52,7 +54,7 @@ impl Packing {
         Some((packing, cache))
     }
 
-    /// The keys of [`with_cache`](Self::with_cache) without the cache: allocates nothing of its size.
+    /// Creates the encoding of [`with_cache`](Self::with_cache) without allocating the cache.
     #[must_use]
     pub fn new(budget_bytes: usize, max_codes: &[u64]) -> Option<Self> {
         let widths = max_codes.iter().map(|max| 64 - max.leading_zeros());
@@ -93,13 +95,13 @@ impl Packing {
         })
     }
 
-    /// Words of a key: 1, 2 or 3.
+    /// Returns the number of words of a key: 1, 2 or 3.
     #[must_use]
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// The key of a tuple; `None` if a code is too large, so that there is no such tuple.
+    /// Returns the key of a tuple, or `None` if a code exceeds its maximum, so that no such tuple exists.
     #[inline]
     #[must_use]
     pub fn key(&self, tuple: &[u64]) -> Option<Key> {
@@ -118,7 +120,7 @@ impl Packing {
         let spread = mix(upper);
         let slot = lower.wrapping_add(spread) & ((1 << self.slot_bits) - 1);
         Some(Key {
-            // The slot above, so that it decides the bucket as far as it can.
+            // The slot is in the highest bits, which determine the bucket.
             hash: slot << (64 - self.slot_bits) | spread >> self.slot_bits,
             words: [upper << 1 | slot & 1, 0, 0],
             len: 1,
@@ -164,7 +166,7 @@ mod tests {
             assert!(cache.bytes() <= budget);
             let buckets = TupleCache::buckets_for(budget, packing.words).unwrap();
             let mut seen: HashMap<(usize, Vec<u64>), Vec<u64>> = HashMap::new();
-            // Neighbours too, which differ in the bits that the bucket is to tell.
+            // Includes neighbours, which differ in the bits that the bucket determines.
             for _ in 0..20_000 {
                 let tuple: Vec<u64> = max
                     .iter()

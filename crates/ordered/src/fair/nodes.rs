@@ -120,18 +120,18 @@ impl NodeFormat for FairFormat {
             ended |= slot > 0 && (key == 0 || key > high);
             if ended {
                 if slot > 0 && key != 0 && key <= high {
-                    return Err("there is a key behind the last one");
+                    return Err("there is a key after the last entry");
                 }
                 continue;
             }
             if key < low {
-                return Err("a key belongs to another node");
+                return Err("a key is outside its key range");
             }
             match before {
                 Some(before) if before > key => return Err("its keys are not in order"),
                 Some(before) if before == key => {
                     if summary.unfinished {
-                        return Err("two of its keys are there twice");
+                        return Err("two of its keys occur twice");
                     }
                     summary.unfinished = true;
                     summary.entries.replace_last((key, value_at(node, slot)));
@@ -142,7 +142,7 @@ impl NodeFormat for FairFormat {
         }
         let inner = node.level::<Self>() != Some(0);
         if inner && summary.entries.first().is_none_or(|first| first.0 != low) {
-            return Err("its first child is not where its keys begin");
+            return Err("its first child does not start at its least key");
         }
         if made(Mistake::CopyStays) {
             summary.unfinished = false;

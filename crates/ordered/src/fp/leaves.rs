@@ -96,8 +96,8 @@ impl LeafFormat for FpLeafFormat {
     fn damage(head: &FpHeader, entry: &LeafEntry<usize>) -> Option<&'static str> {
         let fits = head.matches(entry.key) >> entry.slot & 1 == 1;
         match (fits, head.0[0] == head.used()) {
-            (false, _) => Some("a fingerprint does not belong to its key"),
-            (true, false) => Some("its bitmap has bits of no entry"),
+            (false, _) => Some("a fingerprint does not match its key"),
+            (true, false) => Some("its bitmap has bits beyond the last entry"),
             (true, true) => None,
         }
     }

@@ -127,10 +127,10 @@ pub(crate) fn replay(slab: &Slab) -> Result<(), TreeError> {
             reason: reason.to_owned(),
         };
         let Some(change) = change.filter(|_| slab.is_node(leaf) && slab.is_node(right)) else {
-            return Err(damaged("a log of a split leads nowhere"));
+            return Err(damaged("it is a log whose links do not lead to nodes"));
         };
         if slab.sums().is_some() {
-            return Err(damaged("it is a log in use, in a tree that was closed"));
+            return Err(damaged("it is a log in use, although the tree was closed"));
         }
         begin_repair(slab)?;
         let node = |offset| FpLeafRef(LeafRef { medium, offset });

@@ -29,7 +29,7 @@ pub(super) fn summarize<L: LeafFormat>(at: LeafRef<'_>) -> LeafSummary {
         if damage.is_some() {
             summary.damage = damage;
         } else if L::find(at, &head, entry.key) != Some(entry.slot) {
-            summary.damage = Some("a key is there twice");
+            summary.damage = Some("a key occurs twice");
         }
         summary.count += 1;
         summary.least = summary.least.min(entry.key);
@@ -63,7 +63,7 @@ impl<L: LeafFormat> HybridTree<L> {
         }
         let linked = self.past_empty(linked, 0);
         if linked != 0 {
-            self.report(&mut report, linked, "it is linked behind the last leaf")?;
+            self.report(&mut report, linked, "it is linked after the last leaf")?;
         }
         Ok(report)
     }
@@ -91,9 +91,9 @@ impl<L: LeafFormat> HybridTree<L> {
         } else if let Some(damage) = summary.damage {
             damage
         } else if summary.count > 0 && (summary.least < low || summary.greatest > high) {
-            "a key belongs to another leaf"
+            "a key is outside its key range"
         } else if linked != at.offset {
-            "the link of the leaf before it leads elsewhere"
+            "the link of the previous leaf does not lead to it"
         } else {
             report.entries += summary.count;
             return Ok(next);

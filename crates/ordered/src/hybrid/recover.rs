@@ -225,7 +225,7 @@ fn settle<L: LeafFormat>(
             }
             leaves[at].summary = summarize::<L>(leaf(leaves[at].number));
             if leaves[at].summary.count > 0 && leaves[at].summary.greatest >= least {
-                let damage = Some("its keys and those of the next leaf are not in order");
+                let damage = Some("its keys and those of the neighbouring leaf overlap");
                 leaves[at].summary.damage = damage;
                 leaves[next].summary.damage = damage;
                 continue;

@@ -159,7 +159,7 @@ impl<const B: usize> LeafFormat for LbLeafFormat<B> {
             return Some("it is locked");
         }
         let fits = head.0[block].matches(fingerprint(entry.key)) & 1 << slot != 0;
-        (!fits).then_some("a fingerprint does not belong to its key")
+        (!fits).then_some("a fingerprint does not match its key")
     }
 
     #[inline]

@@ -54,7 +54,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             let found = report.leaves + inner_nodes;
             report.problems.push(TreeProblem {
                 node: self.slab.root(),
-                reason: format!("{used} nodes are in use, and {found} were found"),
+                reason: format!("{used} nodes are allocated, but the tree contains {found}"),
             });
         }
         Ok(report)
@@ -90,7 +90,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         let wrong = |reason: &str| damaged(due.link, reason);
         let number = self.number(due.link);
         if number == 0 || !self.slab.is_node(due.link) {
-            return Err(damaged(due.parent, "one of its links leads to no node"));
+            return Err(damaged(due.parent, "one of its links does not lead to a node"));
         }
         if let Some(reason) = self.damaged_nodes.reason(number) {
             return Err(wrong(&reason));
@@ -98,8 +98,10 @@ impl<F: NodeFormat> PersistentTree<F> {
         let node = self.node(number);
         if !node.is::<F>(due.level) || (node.low(), node.high()) != (due.low, due.high) {
             return Err(match self.is_in_place(number) {
-                true if due.parent != 0 => damaged(due.parent, "one of its links leads to no child of it"),
-                _ => wrong("it has not the level or the keys that its parent says"),
+                true if due.parent != 0 => {
+                    damaged(due.parent, "one of its links does not lead to a child of it")
+                }
+                _ => wrong("its level or key range differs from what its parent says"),
             });
         }
         if due.level == 0 && !self.visited.has(number) {
@@ -110,7 +112,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
         let summary = F::examine(node).map_err(wrong)?;
         if summary.unfinished {
-            return Err(wrong("something is half done in it"));
+            return Err(wrong("it contains an unfinished change"));
         }
         // If the parent has no further child, the sibling is the first child of the parent's sibling. Both are
         // checked later; if they are inconsistent, this node is not at fault.
@@ -127,7 +129,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             Some(next) => self.next(next, due.level, due.high).map(|next| next.offset),
         };
         if next.is_some_and(|next| node.sibling() != next) {
-            return Err(wrong("its sibling is not the next node"));
+            return Err(wrong("its sibling link does not lead to the next node"));
         }
         if due.level == 0 {
             report.entries += summary.entries.len() as u64;

@@ -134,7 +134,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         match linked && still(at) {
             true => Err(self.damaged(
                 culprit.number,
-                "it has not the level, the keys or the links that its place needs",
+                "its level, key range or links do not fit its position in the tree",
             )),
             false => Ok(None),
         }
@@ -176,11 +176,11 @@ impl<F: NodeFormat> PersistentTree<F> {
         let summary = examined.map_err(|reason| self.damaged(above.number, reason))?;
         let child = summary.entries.child(key);
         let Some((low, link)) = summary.entries.get(child).copied() else {
-            return Err(self.damaged(above.number, "it has no child for a key that belongs to it"));
+            return Err(self.damaged(above.number, "it has no child for a key in its range"));
         };
         let number = self.number(link);
         if number == 0 {
-            return Err(self.damaged(above.number, "one of its links leads to no node"));
+            return Err(self.damaged(above.number, "one of its links does not lead to a node"));
         }
         let Some(version) = self.locks.read(number) else {
             return Ok(());
@@ -193,8 +193,8 @@ impl<F: NodeFormat> PersistentTree<F> {
             return Ok(());
         }
         Err(match self.is_in_place(number) {
-            true => self.damaged(above.number, "one of its links leads to no child of it"),
-            false => self.damaged(number, "it has not the level or the keys that its parent says"),
+            true => self.damaged(above.number, "one of its links does not lead to a child of it"),
+            false => self.damaged(number, "its level or key range differs from what its parent says"),
         })
     }
 

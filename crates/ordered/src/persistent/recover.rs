@@ -64,7 +64,7 @@ fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F
     }];
     let level = NodeRef { medium, offset: root }.level::<F>();
     let height = level.filter(|level| (1..TOP).contains(level)).unwrap_or_else(|| {
-        damaged_nodes.add(number_of(root), "it is no root".to_owned());
+        damaged_nodes.add(number_of(root), "it is not a root node".to_owned());
         nodes.clear();
         1
     });
@@ -93,7 +93,7 @@ fn recover<F: NodeFormat>(mut recovery: SlabRecovery) -> Result<PersistentTree<F
                     let other = wrong_parent::<F>(&recovery, medium, &child, &nodes[..at]);
                     damage((
                         other.unwrap_or(found.offset),
-                        "one of its links leads to no child of it",
+                        "one of its links does not lead to a child of it",
                     ));
                     if other.is_none() {
                         continue;
@@ -210,7 +210,7 @@ fn settle<F: NodeFormat>(
         return refuse(NOT_AS_CLOSED);
     }
     if !node.is::<F>(level) || (node.low(), node.high()) != (found.low, found.high) {
-        return refuse("it has not the level or the keys that its place needs");
+        return refuse("its level or key range does not fit its position in the tree");
     }
     let summary = match F::examine(node) {
         Ok(summary) => summary,
@@ -219,7 +219,7 @@ fn settle<F: NodeFormat>(
     let mut out = NodeWriter::new(medium);
     if summary.unfinished {
         if closed {
-            return refuse("something is half done in it");
+            return refuse("it contains an unfinished change, although the tree was closed");
         }
         begin_repair(recovery.slab())?;
         F::repair(&mut out, node);
@@ -237,7 +237,7 @@ fn settle<F: NodeFormat>(
             Err((node, reason)) if node != next => damage((child, reason)),
             Err(sibling) => damage(sibling),
             Ok(Some(_)) if entries.len() == F::CAPACITY => {
-                return refuse("it has no room for a child that it should have");
+                return refuse("it is full, and a child is missing from it");
             }
             Ok(Some(missing)) => {
                 begin_repair(recovery.slab())?;
@@ -276,13 +276,13 @@ fn settle_child<F: NodeFormat>(
         return Ok(Ok(None));
     }
     if !is_node_offset(sibling) {
-        return Ok(Err((child, "its sibling is no node")));
+        return Ok(Err((child, "its sibling link does not lead to a node")));
     }
     let right = out.node(sibling);
     if !right.is::<F>(level) || right.low() <= node.low() {
         return Ok(Err((
             sibling,
-            "its sibling's level or keys are not a sibling's, or it is a sibling and its own are not",
+            "its level or key range does not fit together with that of its sibling",
         )));
     }
     if right.low() <= node.high() {

@@ -204,7 +204,7 @@ impl NodeFormat for WbFormat {
         for rank in 0..used.count_ones() as usize {
             let entry = slots.raw(rank);
             if entry >= ENTRIES || listed >> entry & 1 == 1 {
-                return Err("its slot array is none");
+                return Err("its slot array is invalid");
             }
             listed |= 1 << entry;
             let key = key_at(node, entry);
@@ -212,16 +212,16 @@ impl NodeFormat for WbFormat {
                 return Err("its keys are not in order");
             }
             if key < node.low() || key > node.high() {
-                return Err("a key belongs to another node");
+                return Err("a key is outside its key range");
             }
             entries.push((key, value_at(node, entry)));
         }
         if listed != used {
-            return Err("its slot array and its bitmap are of different entries");
+            return Err("its slot array and its bitmap list different entries");
         }
         let inner = node.level::<Self>() != Some(0);
         if inner && entries.first().is_none_or(|first| first.0 != node.low()) {
-            return Err("its first child is not where its keys begin");
+            return Err("its first child does not start at its least key");
         }
         Ok(NodeSummary {
             entries,

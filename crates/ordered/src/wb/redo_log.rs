@@ -126,10 +126,10 @@ pub(super) fn replay(recovery: &SlabRecovery) -> Result<(), TreeError> {
             .collect();
         let fits = |offset: u64| offset.is_multiple_of(8) && slab.node_at(offset).is_some();
         if count > PAIRS as u64 || !pairs.iter().all(|pair| fits(pair.0)) {
-            return Err(damaged("it is a log of words that are in no node"));
+            return Err(damaged("it is a log with words outside all nodes"));
         }
         if slab.sums().is_some() {
-            return Err(damaged("it is a log in use, in a tree that was closed"));
+            return Err(damaged("it is a log in use, although the tree was closed"));
         }
         begin_repair(slab)?;
         let mut out = NodeWriter::new(medium);

@@ -125,15 +125,15 @@ static CALENDAR: LazyLock<Vec<CalendarDay>> = LazyLock::new(|| {
     days
 });
 
-/// `yyyymmdd` of a day, counted from 1992-01-01.
+/// Returns the `yyyymmdd` number of a day, counted from 1992-01-01.
 ///
 /// # Panics
-/// From 1999 on.
+/// Panics for days from 1999 on.
 pub(super) fn datekey(day: usize) -> i32 {
     CALENDAR[day].key()
 }
 
-/// The columns of these rows of `date`.
+/// Generates the columns of these rows of `date`.
 pub(super) fn columns(rows: Range<u64>) -> Vec<ArrayRef> {
     let days = &CALENDAR[rows.start as usize..rows.end as usize];
     let number = |value: fn(&CalendarDay) -> i32| -> ArrayRef {

@@ -24,12 +24,12 @@ pub(super) const COLUMNS: [(&str, DataType); 9] = [
     ("p_container", DataType::Utf8),
 ];
 
-/// What a piece of a part costs, in cents.
+/// Returns the price of a part in cents.
 pub(super) fn price(partkey: u64) -> u64 {
     90_000 + partkey / 10 % 20_001 + 100 * (partkey % 1_000)
 }
 
-/// The columns of these rows.
+/// Generates the columns of these rows.
 pub(super) fn columns(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
     let [
         mut part_names,

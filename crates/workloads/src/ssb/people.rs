@@ -32,7 +32,7 @@ pub(super) const SUPPLIER_COLUMNS: [(&str, DataType); 7] = [
     ("s_phone", DataType::Utf8),
 ];
 
-/// What customers and suppliers have in common.
+/// The columns that customers and suppliers have in common.
 #[derive(Debug, Default)]
 struct PersonColumns {
     names: TextBuilder,
@@ -68,12 +68,12 @@ impl PersonColumns {
     }
 }
 
-/// The keys of these rows: from 1 up.
+/// Generates the keys of these rows, starting at 1.
 pub(super) fn keys(rows: Range<u64>) -> ArrayRef {
     Arc::new(Int32Array::from_iter_values(rows.map(|row| row as i32 + 1)))
 }
 
-/// The columns of these rows of `customer`.
+/// Generates the columns of these rows of `customer`.
 pub(super) fn customers(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
     let mut common = PersonColumns::default();
     let mut segments = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn customers(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
     columns
 }
 
-/// The columns of these rows of `supplier`.
+/// Generates the columns of these rows of `supplier`.
 pub(super) fn suppliers(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
     let mut common = PersonColumns::default();
     for row in rows.clone() {
