@@ -14,7 +14,8 @@ pub enum TreeError {
     Pool(#[from] PoolError),
     /// The object is not a tree, or is a tree of a kind that this version does not know.
     #[error(
-        "'{name}' is a {found}, not a tree that this version supports; check the name, or open it with the version that created it"
+        "'{name}' is a {found}, not a tree that this version supports; check the name, or open it with the \
+         version that created it"
     )]
     NotATree {
         /// The object's name.
@@ -34,7 +35,8 @@ pub enum TreeError {
     Media(#[from] MediaError),
     /// The medium failed earlier. The tree can be read but not written.
     #[error(
-        "'{name}' rejects writes because its medium failed earlier ({first}); close it, check the disk and open it again"
+        "'{name}' rejects writes because its medium failed earlier ({first}); close it, check the disk and open \
+         it again"
     )]
     Poisoned {
         /// The object's name.
@@ -51,7 +53,8 @@ pub enum TreeError {
     /// The tree was opened read-only, was not closed cleanly, and needs a repair that a crash left
     /// unfinished.
     #[error(
-        "'{name}' was not closed and needs recovery, which a read-only handle cannot do; open it for writing once, for \
+        "'{name}' was not closed and needs recovery, which a read-only handle cannot do; open it for writing \
+         once, for \
          example with `halocline kv POOL check`"
     )]
     NeedsRecovery {
@@ -60,7 +63,8 @@ pub enum TreeError {
     },
     /// The operation needs a node whose contents are inconsistent.
     #[error(
-        "the node at offset {node} of '{name}' is damaged: {reason}; run `check` to list all damage, then restore the pool from a backup or \
+        "the node at offset {node} of '{name}' is damaged: {reason}; run `check` to list all damage, then \
+         restore the pool from a backup or \
          load the readable entries into a new index"
     )]
     Damaged {
@@ -73,7 +77,8 @@ pub enum TreeError {
     },
     /// The entries of a bulk load are not in strictly ascending order of their keys.
     #[error(
-        "entry {position} is out of order: its key {key} follows {before}; sort the entries by key, remove duplicates and load \
+        "entry {position} is out of order: its key {key} follows {before}; sort the entries by key, remove \
+         duplicates and load \
          them again"
     )]
     NotSorted {
@@ -96,7 +101,8 @@ pub enum TreeError {
     },
     /// The pool has grown beyond the largest offset that the index can address.
     #[error(
-        "the node at offset {node} of '{name}' is beyond the {most} bytes that an index can address; use a smaller pool"
+        "the node at offset {node} of '{name}' is beyond the {most} bytes that an index can address; use a \
+         smaller pool"
     )]
     TooFar {
         /// The object's name.

@@ -44,8 +44,8 @@ impl FpTree {
     /// can be opened; operations that need them fail.
     ///
     /// # Errors
-    /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged; [`TreeError::Damaged`] if a
-    /// micro-log is.
+    /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged;
+    /// [`TreeError::Damaged`] if a micro-log is.
     pub fn open(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
         HybridTree::open(pool, name, OpenMode::Write, FpLeafFormat::default()).map(FpTree)
     }

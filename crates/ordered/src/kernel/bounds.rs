@@ -56,8 +56,9 @@ mod imp {
     pub(super) fn not_greater(pieces: &[AtomicU16; BOUNDS], piece: u16) -> usize {
         const { assert!(BOUNDS == 56) };
         let count: u64;
-        // SAFETY: the caller has found AVX2 and POPCNT. Reads the 112 bytes of `pieces`, which are borrowed; stores nothing; clobbers
-        // what is named. Comparisons are signed, which numbers up to 2^15 - 1 are not changed by.
+        // SAFETY: the caller has found AVX2 and POPCNT. The code reads the 112 bytes of `pieces`, which are
+        // borrowed, stores nothing, and clobbers only the named registers. The comparison is signed, which is
+        // correct for numbers up to 2^15 - 1.
         unsafe {
             asm!(
                 "vmovd xmm0, {above:e}",

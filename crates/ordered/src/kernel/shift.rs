@@ -53,8 +53,9 @@ mod imp {
     #[inline(always)]
     pub(super) fn shift_up<T: AtomicInt>(cells: &[T]) -> usize {
         let left: usize;
-        // SAFETY: the caller has found AVX2. Loads bytes of the cells but the last, and stores them behind where they were by the size of one: both
-        // within `cells`, which are borrowed and may be changed while they are. Clobbers what is named.
+        // SAFETY: the caller has found AVX2. The code loads the bytes of all cells but the last and stores
+        // them one cell further. Both are within `cells`, which are borrowed and may be changed while they
+        // are. Only the named registers are clobbered.
         unsafe {
             asm!(
                 "2:",

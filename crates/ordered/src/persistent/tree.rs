@@ -184,7 +184,8 @@ macro_rules! stored_tree {
             /// at a time, rounded up to whole blocks of 4 KiB.
             ///
             /// # Errors
-            /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::create_slab`](halocline_pool::Pool::create_slab).
+            /// [`TreeError::Pool`](crate::TreeError::Pool), as
+            /// [`Pool::create_slab`](halocline_pool::Pool::create_slab).
             pub fn create(
                 pool: &halocline_pool::Pool,
                 name: &str,

@@ -1,9 +1,10 @@
-//! Tests that need a look inside: crashes, mistakes, failures, threads in every order.
+//! Tests that need internals: crashes, mistakes, failures and thread schedules.
 //!
-//! A tree is put through all of it by a type that implements [`Kind`](workload::Kind) in a file of its own here, and a line of
-//! `tree_tests` below. The file also has the tree's own scenarios and its mistakes: a list by `halocline_pool::mistakes!` in the
-//! tree's module, for which it implements [`Rule`](mistakes::Rule), and a call of [`noticed`](mistakes::noticed) for each. The
-//! tests in `tests/` take every [`TreeKind`](crate::TreeKind).
+//! All of them run for a type that implements [`Kind`](workload::Kind) in its own file here and has a
+//! line of `tree_tests` below. The file also has the tree's own scenarios and its mistakes: a list by
+//! `halocline_pool::mistakes!` in the tree's module, for which it implements [`Rule`](mistakes::Rule),
+//! and a call of [`noticed`](mistakes::noticed) for each. The tests in `tests/` cover every
+//! [`TreeKind`](crate::TreeKind).
 
 mod closing;
 mod crash;
@@ -19,7 +20,7 @@ mod persistent;
 mod wb;
 mod workload;
 
-/// Hands the names of all crash scenarios on to a macro.
+/// Passes the names of all crash scenarios to a macro.
 macro_rules! crash_scenarios {
     ($macro:ident!($($args:tt)*)) => {
         $macro! {
@@ -51,7 +52,7 @@ macro_rules! crash_tests {
 
 macro_rules! tree_tests {
     ($($tree:ident: $kind:ty;)+) => {
-        /// Crash scenarios of all trees.
+        /// Number of crash scenarios of all trees.
         const SCENARIOS: usize = names!($($tree)+).len() * crash_scenarios!(names!()).len();
 
         $(mod $tree {

@@ -1,4 +1,4 @@
-//! Trees wholly on the slow tier: changes of inner nodes, damage, what opening reads.
+//! Tests of trees that are entirely on the slow tier: changes of inner nodes, damage, and opening.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,20 +11,21 @@ use super::workload::{Do, Kind, contents, run};
 use crate::persistent::{NodeFormat, NodeHead, NodeRef, PersistentTree};
 use crate::{OrderedIndex, Range, TreeError, TreeStats};
 
-/// Such a tree, seen from inside.
+/// Internals of such a tree.
 pub(crate) trait PersistentKind: Kind {
     type Nodes: NodeFormat;
 
-    /// As [`Needless`](super::workload::Needless), of one change of inner nodes.
+    /// Redundant flushes and fences of one change of inner nodes; see
+    /// [`Needless`](super::workload::Needless).
     const NEEDLESS_ABOVE: usize;
 
     fn persistent(tree: &Self::Tree) -> &PersistentTree<Self::Nodes>;
 
-    /// Where in a node the key of a slot is.
+    /// Returns the offset of a slot's key in its node.
     fn key_offset(slot: usize) -> u64;
 }
 
-/// A type by which such a tree is put through all tests.
+/// Defines a type with which such a tree runs all tests.
 macro_rules! is_persistent {
     (
         $kind:ident: $tree:ident of $nodes:ident,
@@ -73,7 +74,7 @@ macro_rules! is_persistent {
 
 pub(crate) use is_persistent;
 
-/// The numbers of operations that change inner nodes, after so many that do not count.
+/// Returns the positions of the operations that change inner nodes, ignoring the first ones.
 fn changes_above<K: Kind>(operations: &[Do], from: usize) -> Vec<usize> {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
     let mut tree = K::create(&pool);
@@ -91,10 +92,10 @@ fn changes_above<K: Kind>(operations: &[Do], from: usize) -> Vec<usize> {
     changes
 }
 
-/// Each operation that splits or joins inner nodes, or changes the root, alone.
+/// Explores each operation that splits or merges inner nodes, or replaces the root, separately.
 pub(crate) fn changes_of_inner_nodes<K: PersistentKind + Kind>() {
     let leaf = <K as Kind>::LEAF;
-    // Leaves that are filled in order are full, and so is the root when it has as many.
+    // Leaves filled in order are full, and so is a root with as many children.
     let full = inserts((1..=leaf * leaf).map(|key| key * 10));
     for key in [5, leaf * leaf * 5 + 5, leaf * leaf * 10 + 5] {
         all_needed_but::<K>(K::NEEDLESS_ABOVE, &full, &inserts([key]));
@@ -115,7 +116,7 @@ pub(crate) fn changes_of_inner_nodes<K: PersistentKind + Kind>() {
     }
 }
 
-/// A tree of several levels, and its medium.
+/// Creates a tree of several levels; also returns its medium.
 fn grown<K: PersistentKind>() -> (Arc<Tracked>, Pool, K::Tree) {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
@@ -130,7 +131,7 @@ fn grown<K: PersistentKind>() -> (Arc<Tracked>, Pool, K::Tree) {
     (medium, pool, tree)
 }
 
-/// The leaf of a key, or a node above it.
+/// Returns the leaf of a key, or a node above it.
 fn node_of<K: PersistentKind>(tree: &K::Tree, key: u64, level: u32) -> NodeRef<'_> {
     let persistent = K::persistent(tree);
     persistent.at(persistent.node_for(key, level).unwrap())
@@ -140,7 +141,8 @@ fn is_damaged<T>(result: Result<T, TreeError>, offset: u64) -> bool {
     matches!(result, Err(TreeError::Damaged { node, .. }) if node == offset)
 }
 
-/// How many of all keys cannot be read as a node is damaged. The others can, and nothing can be done with the key 1,000 or with all.
+/// Returns the number of keys that cannot be read because a node is damaged. All others must be
+/// readable; every operation on the key 1,000, or on all keys, must fail.
 fn refused(tree: &impl OrderedIndex, node: u64) -> usize {
     let mut refused = 0;
     for key in 0..2_003 {
@@ -160,8 +162,8 @@ fn refused(tree: &impl OrderedIndex, node: u64) -> usize {
     refused
 }
 
-/// A key that is another one: `check` names the leaf, and whatever needs it is refused, also after the tree is opened again, when
-/// nobody has checked it.
+/// Checks a leaf with a wrong key: `check` must name it and operations on it must fail, also after the
+/// tree is reopened without another check.
 pub(crate) fn damaged_leaves_are_named_and_refused<K: PersistentKind>() {
     let (medium, pool, tree) = grown::<K>();
     let leaf = node_of::<K>(&tree, 1_000, 0);
@@ -185,8 +187,9 @@ pub(crate) fn damaged_leaves_are_named_and_refused<K: PersistentKind>() {
     assert!(intact < 2_000 && tree.len() == intact);
 }
 
-/// One inner node, above 1,000, is damaged: what is below it is refused, in the tree as it is and after it is opened again, and the rest can be
-/// read and written; `check` names that node alone. When it is as it was, all is there.
+/// Damages one inner node above the key 1,000. Operations below it must fail, in the open tree and
+/// after it is reopened, and everything else must be readable and writable. `check` must name this node
+/// only. After the node is restored, everything must be present.
 fn refuses_what_is_below<K: PersistentKind>(
     (medium, pool, mut tree): (Arc<Tracked>, Pool, K::Tree),
     node: u64,
@@ -206,7 +209,7 @@ fn refuses_what_is_below<K: PersistentKind>(
         assert_eq!(named, [node], "{at}: {:?}", report.problems);
         let refused = refused(&tree, node);
         assert!((50..=1_500).contains(&refused), "{refused}");
-        // At first they were counted before.
+        // Before reopening, the entries had already been counted.
         assert!(
             !noticed || key == 10_000 || entries == report.entries,
             "{entries}"
@@ -241,7 +244,7 @@ pub(crate) fn damaged_inner_nodes_are_named_and_refused<K: PersistentKind>() {
     }
 }
 
-/// Links of an inner node that lead nowhere, or to the child of another one.
+/// Checks links of an inner node that lead nowhere, or to a child of another node.
 pub(crate) fn broken_links_are_named_and_refused<K: PersistentKind>() {
     for number in 0..5 {
         let grown = grown::<K>();
@@ -251,13 +254,13 @@ pub(crate) fn broken_links_are_named_and_refused<K: PersistentKind>() {
         let links = (0..K::Nodes::CAPACITY).map(|slot| node + K::key_offset(slot) + 8);
         let link = links.into_iter().find(|at| grown.0.load_u64(*at) == right);
         let wrong = [others[0], others[1], 3, 1 << 50, right + 8][number];
-        // From a leaf on the left the siblings lead where the link should, until it is noticed.
+        // From a leaf on the left, the sibling links lead to the target of the bad link, until it is noticed.
         refuses_what_is_below::<K>(grown, node, (link.unwrap(), wrong), number > 0);
     }
 }
 
-/// A leaf whose head is wrong, in an open tree or before it is opened: whatever is done ends, no answer is wrong, `check` names a node, and
-/// nothing that is written spreads the damage.
+/// Checks a leaf with a wrong head, in an open tree or before it is opened. Every operation must
+/// terminate, no result may be wrong, `check` must name a node, and writes must not spread the damage.
 pub(crate) fn leaves_with_wrong_heads_end_in_errors<K: PersistentKind>() {
     for (reopen, case) in [false, true]
         .into_iter()
@@ -319,7 +322,8 @@ pub(crate) fn leaves_with_wrong_heads_end_in_errors<K: PersistentKind>() {
     }
 }
 
-/// A root that is none can be opened, and no more; a link to none cannot.
+/// Checks that a tree with an invalid root node can be opened, but not used, and that one with an
+/// invalid link to its root cannot be opened.
 pub(crate) fn a_damaged_root_is_named<K: PersistentKind>() {
     let (medium, pool, tree) = grown::<K>();
     let (link, root) = (
@@ -343,7 +347,7 @@ pub(crate) fn a_damaged_root_is_named<K: PersistentKind>() {
     );
 }
 
-/// Entries are counted while others write.
+/// Checks counting during concurrent writes.
 pub(crate) fn a_count_among_writers<K: Kind>() {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
     let tree = K::create(&pool);
@@ -370,7 +374,7 @@ pub(crate) fn a_count_among_writers<K: Kind>() {
     assert_eq!(tree.check().unwrap().entries, 40_000);
 }
 
-/// Nothing is to be mended in a tree that no crash has met.
+/// Checks that opening a tree that has not crashed writes nothing.
 pub(crate) fn opening_writes_nothing<K: Kind>() {
     let medium = Arc::new(Counting::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();

@@ -1,4 +1,5 @@
-//! The wB+-Tree: its rules broken on purpose. What it has in common with other trees on the slow tier is in `persistent`.
+//! Tests of the wB+-Tree with its rules broken on purpose. `persistent` covers what it shares with
+//! other trees on the slow tier.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::{TreeError, WbTree};
 is_persistent! {
     WbKind: WbTree of WbFormat,
     leaf: 28,
-    // A new node's pairs and copies are durable with the next fence; a log that is cleared late says what is there already.
+    // The next fence makes a new node's pairs and copies durable. A log that is cleared late repeats values
+    // that are already present.
     needless: Needless {
         splits: 2,
         empty_leaves: 15,

@@ -25,7 +25,8 @@ pub enum TblError {
     },
     /// A line has too few or too many values: the file belongs to another table or is truncated.
     #[error(
-        "{}, line {line}: {got} values instead of the {expected} of table {table}; specify the table that the file belongs to",
+        "{}, line {line}: {got} values instead of the {expected} of table {table}; specify the \
+         table that the file belongs to",
         path.display()
     )]
     TblColumn {
