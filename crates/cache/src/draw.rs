@@ -1,5 +1,4 @@
-//! Pseudorandom numbers without shared state: one generator per thread, with the same stream in every
-//! thread.
+//! Pseudorandom numbers without shared state: one generator per thread, with the same stream in every thread.
 
 use std::cell::Cell;
 

@@ -50,12 +50,10 @@ pub enum TreeError {
         /// The object's name.
         name: String,
     },
-    /// The tree was opened read-only, was not closed cleanly, and needs a repair that a crash left
-    /// unfinished.
+    /// The tree was opened read-only, was not closed, and contains a change that a crash left unfinished.
     #[error(
         "'{name}' was not closed and needs recovery, which a read-only handle cannot do; open it for writing \
-         once, for \
-         example with `halocline kv POOL check`"
+         once, for example with `halocline kv POOL check`"
     )]
     NeedsRecovery {
         /// The object's name.
@@ -64,8 +62,7 @@ pub enum TreeError {
     /// The operation needs a node whose contents are inconsistent.
     #[error(
         "the node at offset {node} of '{name}' is damaged: {reason}; run `check` to list all damage, then \
-         restore the pool from a backup or \
-         load the readable entries into a new index"
+         restore the pool from a backup or load the readable entries into a new index"
     )]
     Damaged {
         /// The object's name.
@@ -78,8 +75,7 @@ pub enum TreeError {
     /// The entries of a bulk load are not in strictly ascending order of their keys.
     #[error(
         "entry {position} is out of order: its key {key} follows {before}; sort the entries by key, remove \
-         duplicates and load \
-         them again"
+         duplicates and load them again"
     )]
     NotSorted {
         /// Position of the offending entry, counted from 0.

@@ -38,8 +38,7 @@ pub trait OrderedIndex: Send + Sync {
     /// As [`insert`](OrderedIndex::insert).
     fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError>;
 
-    /// Replaces the value of an existing key and returns the previous one. Does nothing if the key is
-    /// absent.
+    /// Replaces the value of an existing key and returns the previous one. Does nothing if the key is absent.
     ///
     /// # Errors
     /// As [`insert`](OrderedIndex::insert).
@@ -51,24 +50,21 @@ pub trait OrderedIndex: Send + Sync {
     /// As [`insert`](OrderedIndex::insert).
     fn remove(&self, key: u64) -> Result<Option<u64>, TreeError>;
 
-    /// Appends entries with keys from `from` on to `into` in ascending order: at least `count` of them, if
-    /// there are that many, and at most one node's entries more. [`Range`](crate::Range) is an iterator on
-    /// top of it.
+    /// Appends entries with keys from `from` on to `into` in ascending order: at least `count` of them, if there are
+    /// that many, and at most one node's entries more. [`Range`](crate::Range) is an iterator on top of it.
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
     fn scan(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError>;
 
-    /// Appends entries with keys up to `from` in descending order, otherwise like
-    /// [`scan`](OrderedIndex::scan).
+    /// Appends entries with keys up to `from` in descending order, otherwise like [`scan`](OrderedIndex::scan).
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
     fn scan_back(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError>;
 
-    /// Loads entries, in ascending order of their keys, into an empty index and returns their number. Nodes
-    /// are filled to the fraction `fill` of their capacity. After a crash either all entries are present or
-    /// none.
+    /// Loads entries, in ascending order of their keys, into an empty index and returns their number. Nodes are filled
+    /// to the fraction `fill` of their capacity. After a crash either all entries are present or none.
     ///
     /// # Errors
     /// [`TreeError::NotEmpty`], [`TreeError::NotSorted`], and as [`insert`](OrderedIndex::insert).
@@ -90,8 +86,7 @@ pub trait OrderedIndex: Send + Sync {
     /// There must be no concurrent writers, or nodes that are being changed may be reported as damaged.
     ///
     /// # Errors
-    /// [`TreeError::Pool`] if broken links keep some nodes from being checked;
-    /// [`TreeError::NeedsRecovery`].
+    /// [`TreeError::Pool`] if broken links keep some nodes from being checked; [`TreeError::NeedsRecovery`].
     fn check(&self) -> Result<TreeCheckReport, TreeError>;
 
     /// Returns statistics of the tree.

@@ -1,5 +1,4 @@
-//! Versioned locks of leaves, in DRAM. A writer holds a leaf's lock; a reader validates the version
-//! after reading.
+//! Versioned locks of leaves, in DRAM. A writer holds a leaf's lock; a reader validates the version after reading.
 //!
 //! There are far fewer [versions](crate::version) than leaves. Leaves that share one cause at most a
 //! needless retry. The version of a leaf that is freed and reused for other keys has changed.
@@ -76,8 +75,7 @@ impl Locks {
     }
 }
 
-/// Locks of several nodes. Dropping them assigns new versions; [`unchanged`](LockedSet::unchanged)
-/// keeps the old ones.
+/// Locks of several nodes. Dropping them assigns new versions; [`unchanged`](LockedSet::unchanged) keeps the old ones.
 #[derive(Debug)]
 pub(crate) struct LockedSet<'a, const N: usize>([Option<Locked<'a>>; N]);
 

@@ -45,8 +45,7 @@ pub(crate) fn lock(version: &AtomicU64, seen: u64) -> Option<VersionGuard<'_>> {
     })
 }
 
-/// A held lock. Dropping it leaves a new version; [`unchanged`](VersionGuard::unchanged) keeps the old
-/// one.
+/// A held lock. Dropping it leaves a new version; [`unchanged`](VersionGuard::unchanged) keeps the old one.
 #[derive(Debug)]
 pub(crate) struct VersionGuard<'a> {
     version: &'a AtomicU64,

@@ -15,8 +15,7 @@
 //! whatever the number of threads. For this reason the crate has its own random numbers
 //! ([`SplitMix64`]); the streams of another crate might change.
 //!
-//! Conjunctions are values, not text: one can be printed as SQL or passed to the index API, predicate
-//! by predicate.
+//! Conjunctions are values, not text: one can be printed as SQL or passed to the index API, predicate by predicate.
 
 mod conjunctions;
 mod literal;

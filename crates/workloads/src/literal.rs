@@ -35,8 +35,7 @@ impl Literal {
         Self::Text(value.to_owned())
     }
 
-    /// Returns the value as an array of one element of `data_type`, or `None` if the types are
-    /// incompatible.
+    /// Returns the value as an array of one element of `data_type`, or `None` if the types are incompatible.
     #[must_use]
     pub fn to_array(&self, data_type: &DataType) -> Option<ArrayRef> {
         Some(match (self, data_type) {

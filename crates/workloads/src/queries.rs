@@ -30,8 +30,7 @@ pub fn zipf_rows(zipf: &Zipf, count: usize, seed: u64) -> Vec<u64> {
     (0..count).map(|_| zipf.sample(&mut rng)).collect()
 }
 
-/// Returns exact-match points: the values of the given rows, in one flat vector of `rows.len() * dims`
-/// values.
+/// Returns exact-match points: the values of the given rows, in one flat vector of `rows.len() * dims` values.
 ///
 /// # Panics
 /// Panics if the table has no such row.
@@ -53,8 +52,7 @@ pub fn ranges(points: &[u64], dims: usize, max_value: u64, percent: f64) -> Vec<
     partial_matches(points, dims, &all, max_value, percent)
 }
 
-/// Returns partial matches: like [`ranges`], but for the `chosen` dimensions only; the others are
-/// wildcards.
+/// Returns partial matches: like [`ranges`], but for the `chosen` dimensions only; the others are wildcards.
 ///
 /// # Panics
 /// Panics if a chosen dimension is not below `dims`.

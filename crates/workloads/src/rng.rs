@@ -40,8 +40,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Returns a number in `0..bound`, by a multiplication instead of a division (bias below `bound /
-    /// 2^64`).
+    /// Returns a number in `0..bound`, by a multiplication instead of a division (bias below `bound / 2^64`).
     ///
     /// # Panics
     /// Panics if `bound` is 0.

@@ -78,7 +78,7 @@ impl UniformTable {
         &self.spec
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.spec.rows

@@ -31,8 +31,7 @@ pub struct WideSpec {
     pub rows: u64,
     /// Bytes of each `name`.
     pub string_bytes: usize,
-    /// Seed of the values. A row depends on the seed and its `id` only as long as batches begin at the same
-    /// ids.
+    /// Seed of the values. A row depends on the seed and its `id` only as long as batches begin at the same ids.
     pub seed: u64,
 }
 

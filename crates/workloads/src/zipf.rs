@@ -14,8 +14,7 @@ pub enum ZipfError {
     Theta(f64),
 }
 
-/// A distribution over ranks `0..n`, in which the probability of rank `r` is proportional to `1 / (r +
-/// 1)^theta`.
+/// A distribution over ranks `0..n`, in which the probability of rank `r` is proportional to `1 / (r + 1)^theta`.
 ///
 /// Theta 0 is uniform; 0.5 is the skew of the Elf papers, 0.99 that of YCSB.
 ///

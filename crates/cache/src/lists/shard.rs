@@ -38,8 +38,7 @@ struct Counters {
     bytes_used: AtomicU64,
 }
 
-/// Adds to a counter. A plain store suffices under the lock. Wraps around, so that it can also
-/// subtract.
+/// Adds to a counter. A plain store suffices under the lock. Wraps around, so that it can also subtract.
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }

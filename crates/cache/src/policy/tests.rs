@@ -70,7 +70,7 @@ impl Harness {
         evicted
     }
 
-    /// W-TinyLFU's window may push others out before it finds that a large item cannot stay either.
+    /// Returns true for W-TinyLFU, whose window may evict others before it rejects a large item.
     fn policy_may_shift(&self) -> bool {
         format!("{:?}", self.policy).starts_with("WTinyLfu")
     }

@@ -1,5 +1,4 @@
-//! Encoding of tuples as keys of a [`TupleCache`](crate::TupleCache) in the fewest words that identify
-//! them.
+//! Encoding of tuples as keys of a [`TupleCache`](crate::TupleCache) in the fewest words that identify them.
 //!
 //! A short tuple is a number of up to 127 bits. If the bucket determines the other bits, one word is
 //! enough as its key: the lowest `slot_bits` bits of the number, offset by a hash of the others, select
@@ -44,9 +43,8 @@ impl Key {
 }
 
 impl Packing {
-    /// Creates a cache of about `budget_bytes` for tuples whose dimensions have these maximum codes, and
-    /// the encoding of its keys. Returns `None` if a key takes more than three words or not even one bucket
-    /// fits.
+    /// Creates a cache of about `budget_bytes` for tuples whose dimensions have these maximum codes, and the encoding
+    /// of its keys. Returns `None` if a key takes more than three words or not even one bucket fits.
     #[must_use]
     pub fn with_cache(budget_bytes: usize, max_codes: &[u64]) -> Option<(Self, TupleCache)> {
         let packing = Self::new(budget_bytes, max_codes)?;

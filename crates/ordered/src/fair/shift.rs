@@ -1,13 +1,12 @@
 //! FAST: entries are shifted by stores of 8 bytes. After each store the node holds either its contents
 //! before the change or those after it.
 //!
-//! Shifting to the right starts at the last entry. An entry is copied, value first, to the slot on its
-//! right and is duplicated from the moment its key is stored. The right copy is the valid one, so the
-//! left one can be overwritten. The insert takes effect when its key is stored. Shifting to the left
-//! stores the key of the next entry over that of the removed one. The removed entry becomes invalid at
-//! that moment, because the right one of two entries with the same key is valid; then the value is
-//! stored. In both directions a line is durable before the next one is touched, so a copy is never lost
-//! before its original.
+//! Shifting to the right starts at the last entry. An entry is copied, value first, to the slot on its right and is
+//! duplicated from the moment its key is stored. The right copy is the valid one, so the left one can be overwritten.
+//! The insert takes effect when its key is stored. Shifting to the left stores the key of the next entry over that of
+//! the removed one. The removed entry becomes invalid at that moment, because the right one of two entries with the
+//! same key is valid; then the value is stored. In both directions a line is durable before the next one is touched,
+//! so a copy is never lost before its original.
 
 use crate::persistent::{NodeHead, NodeRef, NodeWriter};
 
@@ -26,6 +25,7 @@ pub(super) fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, valu
         0 => usize::from(has_first(node) && key_at(node, 0) < key),
         last => last + 1,
     };
+    // From the end, so that no entry is overwritten before it has been copied.
     for slot in (place + 1..=count).rev() {
         store_value(out, node, slot, value_at(node, slot - 1));
         store_key(out, node, slot, key_at(node, slot - 1));
@@ -76,8 +76,7 @@ pub(super) fn remove(out: &mut NodeWriter<'_>, node: NodeRef<'_>, place: usize) 
     out.fence();
 }
 
-/// Removes the duplicate that an interrupted shift has left: the left one of two entries with the same
-/// key.
+/// Removes the duplicate that an interrupted shift has left: the left one of two entries with the same key.
 pub(super) fn repair(out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
     let copy = (1..count(node)).find(|slot| key_at(node, slot - 1) == key_at(node, *slot));
     if let Some(copy) = copy {

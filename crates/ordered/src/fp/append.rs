@@ -1,7 +1,6 @@
 //! Reading all entries of a leaf in the order of their keys, for scans.
 //!
-//! The function for mapped words is not generic, so it is always compiled and optimized within this
-//! crate.
+//! The function for mapped words is not generic, so it is always compiled and optimized within this crate.
 
 use halocline_media::Words;
 

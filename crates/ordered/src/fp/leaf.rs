@@ -44,16 +44,8 @@ impl FpHeader {
 }
 
 /// A reference to a leaf on the medium.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct FpLeafRef<'a>(pub(crate) LeafRef<'a>);
-
-impl Clone for FpLeafRef<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl Copy for FpLeafRef<'_> {}
 
 impl<'a> FpLeafRef<'a> {
     #[inline(always)]
@@ -105,8 +97,7 @@ impl<'a> FpLeafRef<'a> {
         })
     }
 
-    /// Inserts an entry into a free slot, if there is one, and atomically removes the entries in the bitmap
-    /// `instead`.
+    /// Inserts an entry into a free slot, if there is one, and atomically removes the entries in the bitmap `instead`.
     ///
     /// # Errors
     /// Fails if the medium does. The entry is then absent, or present but perhaps not durable.
@@ -120,6 +111,7 @@ impl<'a> FpLeafRef<'a> {
         if !made(Mistake::EntryUnflushed) {
             self.flush_entry(slot);
         }
+        // The bitmap must not become durable before the entry that it marks as used.
         if !made(Mistake::EntryUnfenced) {
             self.0.medium.fence()?;
         }
@@ -138,6 +130,7 @@ impl<'a> FpLeafRef<'a> {
         if made(Mistake::BitmapBeforeFingerprint) {
             self.store_bitmap(bitmap);
         }
+        // Fingerprint and bitmap are in one line, whose stores arrive in order: no fence is needed between.
         let word = head.set_fingerprint(slot, fingerprint(key));
         let at = self.0.offset + word as u64 * 8;
         self.0.medium.store_u64(at, head.0[word]);

@@ -48,6 +48,7 @@ impl<L: LeafFormat> HybridTree<L> {
             }
         };
         let (medium, root) = (self.slab.medium(), self.slab.root());
+        // All leaves are durable and linked; this store replaces the empty tree by them.
         medium.store_u64(root, offset_of(written[0].1));
         medium.flush(root, 8);
         let result = self.write_gate.keep(medium.fence());

@@ -9,19 +9,11 @@ use halocline_media::{LINE, Mapped, MediaError, Medium, Words};
 pub(crate) const LINE_WORDS: usize = LINE as usize / 8;
 
 /// A reference to a leaf on the medium.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct LeafRef<'a> {
     pub(crate) medium: &'a Medium,
     pub(crate) offset: u64,
 }
-
-impl Clone for LeafRef<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl Copy for LeafRef<'_> {}
 
 /// Read access to little-endian words, counted from the start of the leaf.
 pub(crate) trait LoadWords: Copy {

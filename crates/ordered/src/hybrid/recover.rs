@@ -1,13 +1,11 @@
 //! Opening a tree: the leaves are traversed by their links, and the inner nodes are built from them.
 //!
-//! One thread follows the links, the only step that is sequential; other threads read the leaves it has
-//! passed. Changes that a crash has left unfinished are completed: entries that a split has moved are
-//! cleared, and empty leaves are unlinked. Each of these changes is one store, so another crash does no
-//! harm.
+//! One thread follows the links, the only step that is sequential; other threads read the leaves it has passed.
+//! Changes that a crash has left unfinished are completed: entries that a split has moved are cleared, and empty
+//! leaves are unlinked. Each of these changes is one store, so another crash does no harm.
 //!
-//! A tree with damaged leaves can be opened. Operations that need a damaged leaf fail, and `check`
-//! reports all of them. A bad link is distinguished from a damaged target by where the target's own
-//! keys belong.
+//! A tree with damaged leaves can be opened. Operations that need a damaged leaf fail, and `check` reports all of
+//! them. A bad link is distinguished from a damaged target by where the target's own keys belong.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -153,8 +151,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Follows the links for one batch and marks the nodes as used. Returns their numbers and the next
-/// link.
+/// Follows the links for one batch and marks the nodes as used. Returns their numbers and the next link.
 fn follow<L: LeafFormat>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec<u32>, u64), TreeError> {
     let (mut at, mut batch) = (first, Vec::with_capacity(BATCH));
     while at != 0 && batch.len() < BATCH {

@@ -1,9 +1,8 @@
 //! Removing entries, and freeing leaves that become empty.
 //!
-//! An empty leaf is unlinked by one store to the live link of the leaf before it if both have the same
-//! parent. The first leaf of a parent takes over its right neighbour instead
-//! ([`LeafFormat::take_over`]). The version of a freed leaf has changed, so readers that still hold its
-//! number notice.
+//! An empty leaf is unlinked by one store to the live link of the leaf before it if both have the same parent. The
+//! first leaf of a parent takes over its right neighbour instead ([`LeafFormat::take_over`]). The version of a freed
+//! leaf has changed, so readers that still hold its number notice.
 //!
 //! As in the LB+-Tree, the wB+-Tree and the FPTree, only empty leaves are freed; leaves with entries
 //! are never merged. Inner nodes with at most a quarter of their entries are merged with a neighbour.
@@ -81,15 +80,12 @@ impl<L: LeafFormat> HybridTree<L> {
             0 => (place.leaf, parent.node().child(1)),
             _ => (parent.node().child(slot - 1), place.leaf),
         };
-        let Some(locks) = self.lock_both(left, right) else {
+        let Some(locks) = self.locks.try_lock_all([left, right]) else {
             parent.unchanged();
             return Ok(None);
         };
         if L::count(&L::head(self.at(place.leaf))) > 0 {
-            locks.0.unchanged();
-            if let Some(second) = locks.1 {
-                second.unchanged();
-            }
+            locks.unchanged();
             parent.unchanged();
             return Ok(Some(false));
         }
@@ -105,25 +101,6 @@ impl<L: LeafFormat> HybridTree<L> {
         result?;
         self.slab.free(offset_of(right));
         Ok(Some(true))
-    }
-
-    /// Locks two leaves, or the stripe that they share, if none of them is locked.
-    fn lock_both(
-        &self,
-        first: u32,
-        second: u32,
-    ) -> Option<(crate::locks::Locked<'_>, Option<crate::locks::Locked<'_>>)> {
-        let one = self.locks.try_lock(first)?;
-        if crate::locks::Locks::stripe(first) == crate::locks::Locks::stripe(second) {
-            return Some((one, None));
-        }
-        match self.locks.try_lock(second) {
-            Some(other) => Some((one, Some(other))),
-            None => {
-                one.unchanged();
-                None
-            }
-        }
     }
 
     /// Links `left` to the leaf after `right`, which is empty.

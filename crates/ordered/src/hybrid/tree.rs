@@ -61,7 +61,7 @@ impl<L: LeafFormat> HybridTree<L> {
         Self::open(pool, name, OpenMode::Write, leaves)
     }
 
-    /// The object's name.
+    /// Returns the name of the tree's object.
     pub(crate) fn name(&self) -> &str {
         self.slab.name()
     }
@@ -75,8 +75,10 @@ impl<L: LeafFormat> HybridTree<L> {
         }
     }
 
+    /// Returns an error if the leaf is known to be damaged.
+    ///
     /// # Errors
-    /// [`TreeError::Damaged`] if the leaf was found to be.
+    /// [`TreeError::Damaged`].
     #[inline(always)]
     pub(super) fn intact(&self, leaf: u32) -> Result<(), TreeError> {
         match self.damaged_nodes.reason(leaf) {
@@ -102,8 +104,7 @@ impl<L: LeafFormat> HybridTree<L> {
         self.read_leaf(place, key)
     }
 
-    /// Reads the value of a key from a leaf whose lines were prefetched, or returns `None` if validation
-    /// fails.
+    /// Reads the value of a key from a leaf whose lines were prefetched, or returns `None` if validation fails.
     #[inline(always)]
     pub(super) fn read_leaf(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);

@@ -1,8 +1,7 @@
 //! Inserts and updates.
 //!
-//! A node is allocated before anything is stored, so an insert into a full pool changes nothing. After
-//! a failed fence, the current change is completed in memory so that readers see a consistent tree, and
-//! all later writes fail.
+//! A node is allocated before anything is stored, so an insert into a full pool changes nothing. After a failed fence,
+//! the current change is completed in memory so that readers see a consistent tree, and all later writes fail.
 
 use halocline_media::MediaError;
 
@@ -22,8 +21,7 @@ type InsertAttempt<'a, L> = (
 );
 
 impl<L: LeafFormat> HybridTree<L> {
-    /// Inserts an entry. If the key exists, returns its value and, if `replace` is true, stores the new
-    /// one.
+    /// Inserts an entry. If the key exists, returns its value and, if `replace` is true, stores the new one.
     ///
     /// The common path is short, so that the core can start the next insert while it waits for memory.
     /// Everything else is in separate functions.
@@ -182,8 +180,7 @@ impl<L: LeafFormat> HybridTree<L> {
         }
     }
 
-    /// Locks the leaf at `place` if the key still belongs to it, which then holds until the lock is
-    /// released.
+    /// Locks the leaf at `place` if the key still belongs to it, which then holds until the lock is released.
     #[inline(always)]
     pub(super) fn lock_current(&self, place: &LeafLocation<'_>) -> Option<Locked<'_>> {
         let locked = self.locks.lock(place.leaf);

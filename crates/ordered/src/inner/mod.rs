@@ -32,8 +32,7 @@ pub(crate) use node::{CHILDREN, InnerNode, KEYS};
 /// Maximum number of inner nodes. Address space of 26 GiB is reserved for them.
 const MOST: usize = 1 << 25;
 
-/// The leaf of a key as found at some moment. It is still correct if [`InnerNodes::is_current`] returns
-/// true.
+/// The leaf of a key as found at some moment. It is still correct if [`InnerNodes::is_current`] returns true.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeafLocation<'a> {
     /// The lowest inner node.
@@ -304,7 +303,7 @@ impl InnerNodes {
         }
     }
 
-    /// As [`is_current`](InnerNodes::is_current).
+    /// Returns true if the node of a snapshot has not changed since it was taken.
     #[inline]
     pub(crate) fn is_current_snapshot(&self, snapshot: &ParentSnapshot) -> bool {
         self.arena
@@ -337,8 +336,7 @@ impl InnerNodes {
         Ok((index, node))
     }
 
-    /// Frees a node that has been removed from the tree. Its version has changed since it was part of the
-    /// tree.
+    /// Frees a node that has been removed from the tree. Its version has changed since it was part of the tree.
     fn free(&self, index: u32) {
         self.spare
             .lock()

@@ -1,7 +1,6 @@
 //! Comparison of a fingerprint with all fingerprints of a leaf at once.
 //!
-//! The operands are little-endian words that the caller has loaded. A test compares both
-//! implementations.
+//! The operands are little-endian words that the caller has loaded. A test compares both implementations.
 #![allow(unsafe_code, reason = "a vector instruction")]
 
 /// Returns a bitmap of the slots with this fingerprint, used or not; slot 0 is the lowest bit. The
@@ -18,8 +17,7 @@ pub(crate) fn matches_in_line(line: &[u64; 8], fingerprint: u8) -> u64 {
     (half(0) | half(2) << 16 | half(4) << 32 | half(6) << 48) >> 8
 }
 
-/// Returns the fingerprint of a key: the top byte of a multiplicative hash, so that adjacent keys
-/// differ.
+/// Returns the fingerprint of a key: the top byte of a multiplicative hash, so that adjacent keys differ.
 #[inline(always)]
 pub(crate) fn fingerprint(key: u64) -> u8 {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8

@@ -1,5 +1,4 @@
-//! Kernels with vector instructions. Each has a portable implementation, and a test that compares the
-//! two.
+//! Kernels with vector instructions. Each has a portable implementation, and a test that compares the two.
 
 mod bounds;
 mod fingerprints;

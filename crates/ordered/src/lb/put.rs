@@ -63,6 +63,7 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
             if made(Mistake::HeaderBeforeEntry) {
                 self.store_header(block, with);
             }
+            // Entry and header share a line, whose stores arrive in order: one flush and one fence suffice.
             self.store_entry((block, slot), key, value);
             self.store_header(block, with);
             self.flush_line(block, 0);
@@ -90,6 +91,7 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
                 header = header.without(1 << from).with(slot, fingerprint(key));
             }
         }
+        // The header is in another line, so the entries must be durable before it marks them as used.
         if !made(Mistake::EntryUnflushed) {
             self.flush_line(block, line);
         }
@@ -111,9 +113,8 @@ pub(crate) fn home<const B: usize>(key: u64) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % B
 }
 
-/// Selects the block and line for an insert: the home block, or the block with the most room if that is
-/// full; in it the header's line, or else the line with the most room. Returns `None` if the leaf is
-/// full.
+/// Selects the block and line for an insert: the home block, or the block with the most room if that is full; in it
+/// the header's line, or else the line with the most room. Returns `None` if the leaf is full.
 #[inline(always)]
 fn best_line<const B: usize>(headers: &[LbHeader; B], home: usize) -> Option<(usize, usize)> {
     let mut block = home;

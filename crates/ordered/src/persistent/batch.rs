@@ -1,5 +1,4 @@
-//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses
-//! overlap.
+//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses overlap.
 
 use crate::TreeError;
 

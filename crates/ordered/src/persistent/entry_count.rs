@@ -89,8 +89,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         matches!(self.visit(leaf), Ok(()) | Err(TreeError::NeedsRecovery { .. }))
     }
 
-    /// Counts the leaves of one parent, beginning with the key `from`. Ends early if a concurrent change
-    /// interferes.
+    /// Counts the leaves of one parent, beginning with the key `from`. Ends early if a concurrent change interferes.
     fn count_siblings(&self, from: u64) -> Result<(), TreeError> {
         let snapshot = self.parent_snapshot(from)?;
         let first = snapshot.entries.child(from);

@@ -18,8 +18,7 @@ pub(crate) struct NodeSummary {
     pub(crate) unfinished: bool,
 }
 
-/// A split of a full node. The caller holds the locks of the node, the new node and the parent, which
-/// has room.
+/// A split of a full node. The caller holds the locks of the node, the new node and the parent, which has room.
 #[derive(Debug)]
 pub(crate) struct NodeSplit<'a, 'm> {
     pub(crate) parent: NodeRef<'m>,
@@ -95,8 +94,7 @@ pub(crate) trait NodeFormat: Debug + Send + Sync + Sized + 'static {
     /// Returns the position of a key's entry, and its value.
     fn find(node: NodeRef<'_>, key: u64) -> Option<(usize, u64)>;
 
-    /// Returns the value of the last entry whose key is not greater, or of the first entry if there is
-    /// none.
+    /// Returns the value of the last entry whose key is not greater, or of the first entry if there is none.
     fn child(node: NodeRef<'_>, key: u64) -> u64;
 
     /// Calls `take` with all entries in order, at most [`CAPACITY`](NodeFormat::CAPACITY).

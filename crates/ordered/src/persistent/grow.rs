@@ -114,14 +114,14 @@ impl<F: NodeFormat> PersistentTree<F> {
             return Ok(false);
         }
         let entries = SortedEntries::of::<F>(node);
-        // At the right end, ascending keys are likely to follow: move as little as possible, so that nodes stay
-        // full.
+        // At the right end, ascending keys are likely to follow: move as little as possible, so that nodes stay full.
         let last = node.high() == u64::MAX && entries.last().is_some_and(|last| last.0 <= key);
         let middle = match (last, level) {
             (false, _) => entries.len() / 2,
             (true, 0) => entries.len(),
             (true, _) => entries.len() - 1,
         };
+        // If nothing moves, the additional entry is the first of the new node.
         let bound = entries.get(middle).map_or(key, |entry| entry.0);
         let mut out = NodeWriter::new(self.slab.medium());
         let split = NodeSplit {
@@ -178,6 +178,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             high: u64::MAX,
         };
         F::write_new(&mut out, new, &head, &[(0, self.node(root).offset)]);
+        // The new root must be durable before the slab's root refers to it.
         out.fence();
         self.store_root(&mut out, new);
         self.set_root(number_of(new), level + 1);

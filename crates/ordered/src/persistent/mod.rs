@@ -1,5 +1,4 @@
-//! Trees that are entirely on the slow tier. Inner nodes and leaves are nodes of one slab, 512 bytes
-//! each.
+//! Trees that are entirely on the slow tier. Inner nodes and leaves are nodes of one slab, 512 bytes each.
 //!
 //! This module is independent of the layout of entries, which a [`NodeFormat`] defines: that of
 //! FAST&FAIR ([`crate::fair`]) or of the wB+-Tree ([`crate::wb`]). All nodes have a [`NodeHead`] with

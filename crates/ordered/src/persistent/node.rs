@@ -29,19 +29,11 @@ pub(crate) fn is_node_offset(offset: u64, len: u64) -> bool {
 }
 
 /// A reference to a node on the medium.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeRef<'a> {
     pub(crate) medium: &'a Medium,
     pub(crate) offset: u64,
 }
-
-impl Clone for NodeRef<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl Copy for NodeRef<'_> {}
 
 impl NodeRef<'_> {
     /// Loads the word at an offset in the node.
@@ -126,8 +118,10 @@ impl<'a> NodeWriter<'a> {
         }
     }
 
+    /// Ends the change.
+    ///
     /// # Errors
-    /// The first failed fence.
+    /// The error of the first failed fence.
     #[inline(always)]
     pub(crate) fn done(self) -> Result<(), MediaError> {
         match self.failed {

@@ -285,6 +285,7 @@ fn settle_child<F: NodeFormat>(
             "its level or key range does not fit together with that of its sibling",
         )));
     }
+    // A split or merge was interrupted between its two stores to the head of the child.
     if right.low() <= node.high() {
         begin_repair(recovery.slab())?;
         out.store(child + NodeHead::HIGH, right.low() - 1);

@@ -169,6 +169,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
         let mut out = NodeWriter::new(self.slab.medium());
         F::join(&mut out, &self.log, parent, left, right);
+        // Before the locks are released, so that no reader takes the freed node for a live one.
         self.mark_freed(&mut out, right);
         if pair.level > 0 {
             self.add_inner_nodes(1_u64.wrapping_neg());

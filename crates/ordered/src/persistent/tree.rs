@@ -126,8 +126,10 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
+    /// Returns an error if the node is known to be damaged.
+    ///
     /// # Errors
-    /// [`TreeError::Damaged`] if the node was found to be.
+    /// [`TreeError::Damaged`].
     #[inline(always)]
     pub(super) fn intact(&self, number: u32) -> Result<(), TreeError> {
         match self.damaged_nodes.reason(number) {
@@ -204,9 +206,8 @@ macro_rules! stored_tree {
             /// allocated nodes.
             ///
             /// # Errors
-            /// [`TreeError::Pool`](crate::TreeError::Pool), as
-            /// [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if there is no root;
-            /// [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is damaged.
+            /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab),
+            /// and if there is no root; [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is damaged.
             pub fn open(pool: &halocline_pool::Pool, name: &str) -> Result<Self, $crate::TreeError> {
                 Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Write)?))
             }

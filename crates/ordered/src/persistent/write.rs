@@ -9,8 +9,7 @@ use super::node::NodeWriter;
 use super::tree::PersistentTree;
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// Inserts an entry. If the key exists, returns its value and, if `replace` is true, stores the new
-    /// one.
+    /// Inserts an entry. If the key exists, returns its value and, if `replace` is true, stores the new one.
     #[inline]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
         self.write_gate.check(&self.slab)?;

@@ -65,6 +65,7 @@ impl RedoLogs {
         if !made(Mistake::LogCountsEarly) {
             out.fence();
         }
+        // The log is complete and durable; the count makes it valid.
         out.store(log, pairs.len() as u64);
         out.flush(log);
         if !made(Mistake::LogAppliedEarly) {
@@ -74,6 +75,7 @@ impl RedoLogs {
         if !made(Mistake::LogClearedEarly) {
             out.fence();
         }
+        // Cleared while the nodes are still locked: a later replay must not undo newer changes of the same words.
         out.store(log, 0);
         if !made(Mistake::LogNotCleared) {
             out.flush(log);

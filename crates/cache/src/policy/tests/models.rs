@@ -25,7 +25,7 @@ pub(super) struct Model {
     kind: PolicyKind,
     capacity: Capacity,
     queues: [Vec<Entry>; 3],
-    /// The last so many keys that were noted, `None` where one was taken back.
+    /// The most recent keys of the ghost queue, `None` where one was taken out.
     ghost: Vec<Option<u64>>,
     ghost_len: usize,
     hand: Option<u64>,
