@@ -148,7 +148,7 @@ fn factory_of(pool: &Pool, name: &str) -> Result<TreeFactory, TreeError> {
         .ok_or_else(|| TreeError::NotATree {
             name: name.to_owned(),
             found: match owner {
-                Some(owner) => format!("slab with owner '{}'", owner.escape_ascii()),
+                Some(owner) => format!("slab of a '{}'", owner.escape_ascii()),
                 None => object.kind().to_string(),
             },
         })
