@@ -1,19 +1,19 @@
-//! Hit rates of the tuple cache and of all policies (items of one size) at 4 % of the keys, beside the ideal rate: the sum
-//! of the hottest keys' probabilities.
+//! Hit rates of the tuple cache and of all policies with items of one size, at a capacity of 4 % of the
+//! keys, beside the ideal rate: the sum of the hottest keys' probabilities.
 //!
-//! `cargo run --release -p halocline-cache --example hit_rates [KEYS [REQUESTS]]`, by default 1000000 keys and ten times
-//! as many requests, of which the second half is measured.
+//! `cargo run --release -p halocline-cache --example hit_rates [KEYS [REQUESTS]]`, by default 1000000
+//! keys and ten times as many requests, the second half of which is measured.
 
 #![allow(clippy::print_stdout)]
 
-use halocline_cache::{Capacity, Item, PolicyKind, TupleCache};
+use halocline_cache::{CacheItem, Capacity, PolicyKind, TupleCache};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
 
 const SHARE: f64 = 0.04;
 
-/// Zipfian ranks (Gray et al., SIGMOD'94, section 3.2).
+/// A generator of Zipfian ranks (Gray et al., SIGMOD'94, section 3.2).
 struct Zipf {
     n: u64,
     theta: f64,
@@ -54,7 +54,7 @@ impl Zipf {
     }
 }
 
-/// Ranks are spread over keys, so that neighbours have nothing in common.
+/// Scatters ranks over keys, so that adjacent ranks are unrelated.
 fn mix(key: u64) -> u64 {
     let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -105,7 +105,7 @@ fn policy(kind: PolicyKind, zipf: &Zipf, requests: u64) -> (f64, f64) {
             continue;
         }
         let slot = *free.last().expect("one slot is free");
-        let item = Item {
+        let item = CacheItem {
             slot,
             key,
             bytes: 1,

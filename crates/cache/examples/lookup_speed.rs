@@ -1,5 +1,5 @@
-//! Nanoseconds per lookup of a tuple cache of 40 MiB, one thread: hits and misses of independent lookups and of ones that wait
-//! for each other, offers, and the gate of a cache that does not pay.
+//! Nanoseconds per lookup of a tuple cache of 40 MiB on one thread: hits and misses of independent and
+//! of dependent lookups, offers, and the gate of a cache that does not pay.
 //!
 //! `cargo run --release -p halocline-cache --example lookup_speed`
 
@@ -9,7 +9,7 @@ use halocline_cache::TupleCache;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Spreads numbers, so that neighbours have nothing in common.
+/// Scatters numbers, so that adjacent ones are unrelated.
 fn mix(key: u64) -> u64 {
     let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,7 +17,7 @@ fn mix(key: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Nanoseconds per call of `ask` over `count` numbers.
+/// Measures the nanoseconds per call of `ask` over `count` numbers.
 fn nanoseconds(count: u64, mut ask: impl FnMut(u64) -> bool) -> f64 {
     let start = Instant::now();
     let mut hits = 0u64;
@@ -34,7 +34,7 @@ fn main() {
         let cache = TupleCache::new(40 << 20, words).expect("a cache");
         let room = cache.room() as u64;
         let key = |rank: u64| [rank, !rank, rank ^ 5];
-        // Ones that come back are in and their uses counted to the end, ones that never do are not.
+        // Recurring keys are admitted and their use counts saturated; others are not admitted.
         for rank in (0..5).flat_map(|_| 0..room / 2) {
             let hash = mix(rank);
             if cache.get(hash, &key(rank)[..words]).is_none() {
@@ -44,7 +44,7 @@ fn main() {
         let lookup = |rank: u64| cache.get(mix(rank), &key(rank)[..words]).is_some();
         let hit = nanoseconds(count, |i| lookup(mix(i) % (room / 2)));
         let miss = nanoseconds(count, |i| lookup(room * 1000 + i));
-        // Each lookup's key depends on the answer before: the whole way, nothing overlaps.
+        // Each key depends on the previous result, so lookups do not overlap.
         let mut last = 0;
         let chained = nanoseconds(count, |i| {
             let rank = mix(i + last) % (room / 2);

@@ -1,5 +1,6 @@
-//! One limit for the DRAM of several caches. What is reserved never exceeds the limit there was at that time, whichever
-//! threads reserve at once; a lower limit takes nothing back, it only refuses until enough was released.
+//! A common limit for the DRAM of several caches. The sum of reservations never exceeds the limit in
+//! force when they were made, even with concurrent reservations. Lowering the limit does not revoke
+//! reservations; it rejects new ones until enough have been released.
 
 use crate::CacheError;
 use std::sync::Arc;
@@ -7,12 +8,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Debug)]
-struct Books {
+struct BudgetState {
     limit: AtomicU64,
     used: AtomicU64,
 }
 
-/// An accountant of bytes; clones share its books.
+/// A budget of bytes. Clones share the same state.
 ///
 /// ```
 /// use halocline_cache::Budget;
@@ -25,30 +26,30 @@ struct Books {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Budget {
-    books: Arc<Books>,
+    state: Arc<BudgetState>,
 }
 
 impl Budget {
-    /// A budget of which nothing is used.
+    /// Creates an unused budget.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         let (limit, used) = (AtomicU64::new(limit), AtomicU64::new(0));
         Self {
-            books: Arc::new(Books { limit, used }),
+            state: Arc::new(BudgetState { limit, used }),
         }
     }
 
-    /// Takes bytes until the reservation is dropped.
+    /// Reserves bytes until the reservation is dropped.
     ///
     /// # Errors
     /// [`CacheError::BudgetUsedUp`] if fewer are free.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, CacheError> {
         let limit = self.limit();
-        // The count is all there is to agree on, so no order with other memory is needed.
+        // Relaxed is sufficient: the counter guards no other memory.
         let more = |used: u64| used.checked_add(bytes).filter(|&used| used <= limit);
-        match self.books.used.fetch_update(Relaxed, Relaxed, more) {
+        match self.state.used.fetch_update(Relaxed, Relaxed, more) {
             Ok(_) => Ok(Reservation {
-                books: Arc::clone(&self.books),
+                state: Arc::clone(&self.state),
                 bytes,
             }),
             Err(used) => Err(CacheError::BudgetUsedUp {
@@ -59,7 +60,7 @@ impl Budget {
         }
     }
 
-    /// Takes as many bytes as are free, `bytes` at most.
+    /// Reserves as many bytes as are free, `bytes` at most.
     pub fn reserve_up_to(&self, bytes: u64) -> Reservation {
         let limit = self.limit();
         let mut taken = 0;
@@ -67,60 +68,60 @@ impl Budget {
             taken = bytes.min(limit.saturating_sub(used));
             Some(used + taken)
         };
-        // It always gives a number, so it cannot fail.
-        let _ = self.books.used.fetch_update(Relaxed, Relaxed, more);
+        // The closure never returns `None`, so the update cannot fail.
+        let _ = self.state.used.fetch_update(Relaxed, Relaxed, more);
         Reservation {
-            books: Arc::clone(&self.books),
+            state: Arc::clone(&self.state),
             bytes: taken,
         }
     }
 
-    /// What could be reserved.
+    /// Returns the number of bytes that can still be reserved.
     #[must_use]
     pub fn free(&self) -> u64 {
         self.limit().saturating_sub(self.used())
     }
 
-    /// What is reserved.
+    /// Returns the number of reserved bytes.
     #[must_use]
     pub fn used(&self) -> u64 {
-        self.books.used.load(Relaxed)
+        self.state.used.load(Relaxed)
     }
 
-    /// What may be.
+    /// Returns the limit in bytes.
     #[must_use]
     pub fn limit(&self) -> u64 {
-        self.books.limit.load(Relaxed)
+        self.state.limit.load(Relaxed)
     }
 
-    /// Changes what may be reserved. Answers by how much it is passed already: that much is to be released by whoever
-    /// reserved it.
+    /// Changes the limit. Returns the number of bytes by which reservations exceed it; their holders should
+    /// release that many.
     pub fn set_limit(&self, bytes: u64) -> u64 {
-        self.books.limit.store(bytes, Relaxed);
+        self.state.limit.store(bytes, Relaxed);
         self.used().saturating_sub(bytes)
     }
 }
 
-/// Bytes of a [`Budget`], given back when it is dropped.
+/// Reserved bytes of a [`Budget`]. Dropping the reservation releases them.
 #[derive(Debug)]
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
-    books: Arc<Books>,
+    state: Arc<BudgetState>,
     bytes: u64,
 }
 
 impl Reservation {
-    /// How many.
+    /// Returns the number of reserved bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives back all but `bytes`, if it has more.
+    /// Releases all but `bytes`, if more are reserved.
     pub fn shrink(&mut self, bytes: u64) {
         let back = self.bytes.saturating_sub(bytes);
         self.bytes -= back;
-        self.books.used.fetch_sub(back, Relaxed);
+        self.state.used.fetch_sub(back, Relaxed);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Chance without shared state: a generator per thread, the same stream in every thread.
+//! Pseudorandom numbers without shared state: one generator per thread, with the same stream in every thread.
 
 use std::cell::Cell;
 
@@ -6,7 +6,8 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0x9e37_79b9_7f4a_7c15) };
 }
 
-/// The next number: good enough to decide what is sampled (the upper bits of a linear congruence, Knuth's MMIX).
+/// Returns the next number. The quality is sufficient for sampling (the upper bits of Knuth's MMIX
+/// linear congruential generator).
 #[inline]
 pub(crate) fn next() -> u64 {
     STATE.with(|state| {

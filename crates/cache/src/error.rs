@@ -1,68 +1,70 @@
-//! What can be wrong with a placement or a budget.
+//! Errors of placements, caches and budgets.
 
 use thiserror::Error;
 
-/// A placement or a cache that cannot be had.
+/// An error of a placement or a cache.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// No placement is written like this.
+    /// The text does not denote a placement.
     #[error(
-        "`{text}` is no placement: write slow-only, hybrid, volatile, static, static:LEVELS, dynamic[:POLICY], \
+        "unknown placement `{text}`; use slow-only, hybrid, volatile, static, static:LEVELS, dynamic[:POLICY], \
          static+dynamic[:POLICY], dual-access or auto"
     )]
     UnknownPlacement {
-        /// What was written.
+        /// The text that was given.
         text: String,
     },
-    /// No replacement policy has this name.
+    /// The name does not denote a replacement policy.
     #[error(
-        "`{name}` is no replacement policy: use one of {}",
+        "unknown replacement policy `{name}`; use one of {}",
         crate::PolicyKind::names()
     )]
     UnknownPolicy {
-        /// What was written.
+        /// The text that was given.
         name: String,
     },
-    /// A number of levels that is none.
-    #[error("`{text}` is no number of levels: write for example static:3")]
+    /// The number of levels of a static placement is invalid.
+    #[error("invalid number of levels `{text}`; use a positive number, for example static:3")]
     UnknownLevels {
-        /// What was written.
+        /// The text that was given.
         text: String,
     },
-    /// Less DRAM than the least cache takes.
+    /// The budget is smaller than the smallest possible cache.
     #[error(
-        "a cache takes at least {least} bytes of DRAM, and its budget is {bytes}: give it more, or use slow-only"
+        "the DRAM budget of {bytes} bytes is too small for a cache; give it at least {least} bytes, or use slow-only"
     )]
     BudgetTooSmall {
-        /// What it may take.
+        /// Budget of the cache in bytes.
         bytes: u64,
-        /// What it must be given.
+        /// Minimum budget in bytes.
         least: u64,
     },
-    /// Keys of a length that no tuple cache has.
-    #[error("a tuple cache has keys of 1, 2 or 3 words, not of {words}: leave such tuples uncached")]
+    /// The requested key length is not supported by tuple caches.
+    #[error(
+        "a tuple cache cannot have keys of {words} words; use 1, 2 or 3 words, or leave such tuples uncached"
+    )]
     TupleWords {
-        /// The words asked for.
+        /// Requested number of words.
         words: usize,
     },
-    /// What is left of the budget that all caches share is less than was asked for.
+    /// The shared budget of all caches has less free than requested.
     #[error(
-        "a cache asks for {asked} bytes of DRAM, and {free} of the {limit} for all caches are free: raise \
-         halocline.dram_budget, or give this or another index less (ALTER INDEX … SET (dram = …))"
+        "a cache needs {asked} bytes of DRAM, but only {free} of the {limit} bytes for all caches are free; raise \
+         halocline.dram_budget, or lower the limit of an index (ALTER INDEX … SET (dram = …))"
     )]
     BudgetUsedUp {
-        /// What was asked for.
+        /// Requested bytes.
         asked: u64,
-        /// What could have been had.
+        /// Free bytes.
         free: u64,
-        /// The budget of all.
+        /// Total budget in bytes.
         limit: u64,
     },
-    /// The system gives no more memory.
-    #[error("the system has no {bytes} bytes of memory left for a cache: lower its budget")]
+    /// The operating system is out of memory.
+    #[error("cannot allocate {bytes} bytes for a cache: the system is out of memory; lower the budget")]
     OutOfMemory {
-        /// What was asked for.
+        /// Requested bytes.
         bytes: u64,
     },
 }

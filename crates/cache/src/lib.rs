@@ -1,24 +1,24 @@
-//! Which slow bytes also live in DRAM: placements, budgets, replacement policies.
+//! Caching of slow-tier data in DRAM: placements, budgets and replacement policies.
 //!
-//! Everything here is volatile and decides nothing about what is durable: a cache may be dropped at any moment, and what
-//! is asked then comes from the slow tier. A [`Placement`] says what of an index is in DRAM.
+//! Everything here is volatile and has no influence on durability: a cache may be dropped at any moment, and requests
+//! are then served from the slow tier. A [`Placement`] defines which parts of an index are in DRAM.
 
+mod adaptive;
+mod aged_counts;
 mod budget;
-mod counts;
 mod draw;
 mod error;
-mod index;
+mod hash_index;
 mod lists;
 mod placement;
 mod policy;
-mod trial;
 mod tuples;
 
+pub use adaptive::{AdaptiveSelector, StrategyChoice};
+pub use aged_counts::AgedCounts;
 pub use budget::{Budget, Reservation};
-pub use counts::AgedCounts;
 pub use error::CacheError;
 pub use lists::{ListCache, Statistics};
-pub use placement::{Links, Placement, PolicyKind, Upper};
-pub use policy::{Capacity, Item, Policy};
-pub use trial::{Trial, Turn};
+pub use placement::{Links, Placement, PolicyKind, StaticLists};
+pub use policy::{CacheItem, Capacity, Policy};
 pub use tuples::{Key, Packing, TupleCache};

@@ -1,38 +1,39 @@
-//! What of an index is in DRAM: the variants of the reference's table (Jibril et al., section 4), and how they are written.
+//! Placements of an index in DRAM: the variants of Jibril et al. (section 4) and their textual form.
 //!
-//! A placement is a request. What of it has room is decided when an index is placed, within its own limit and
-//! the [`Budget`](crate::Budget) of all.
+//! A placement is a request. How much of it fits is decided when an index is placed, within its own
+//! limit and the [`Budget`](crate::Budget) of all indexes.
 
 use crate::CacheError;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which replacement policy a dynamic cache has.
+/// A replacement policy of a dynamic cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PolicyKind {
     /// Admits until the budget is full and never evicts.
     Naive,
-    /// Evicts what was not used for the longest time.
+    /// Evicts the least recently used item.
     Lru,
-    /// Evicts what was used least often.
+    /// Evicts the least frequently used item.
     Lfu,
-    /// An LRU queue that an item enters at its second miss (Johnson and Shasha, VLDB '94).
+    /// LRU queue with admission on the second miss (Johnson and Shasha, VLDB '94).
     TwoQ,
-    /// 'Least likely to be accessed': evicts the item of the least probability, and only for a more probable one.
+    /// "Least likely to be accessed": evicts the item with the lowest probability, and only for a more probable one.
     Lla,
-    /// Second chance: a hand passes over what was used since its last turn.
+    /// Second chance: a rotating hand skips items that were used since it last passed.
     Clock,
-    /// One queue, one hand, no moves on a hit (Zhang et al., NSDI '24).
+    /// One queue and one hand, without moves on a hit (Zhang et al., NSDI '24).
     Sieve,
-    /// A small queue before the main one, and a memory of what left it (Yang et al., SOSP '23).
+    /// A small queue in front of the main one, and a ghost queue of evicted keys (Yang et al., SOSP '23).
     S3Fifo,
-    /// An admission window before a segmented LRU, with a count-min sketch between them (Einziger et al., TOS '17).
+    /// An admission window in front of a segmented LRU, with admission by a count-min sketch (Einziger et
+    /// al., TOS '17).
     WTinyLfu,
 }
 
 impl PolicyKind {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 9] = [
         Self::Naive,
         Self::Lru,
@@ -45,7 +46,7 @@ impl PolicyKind {
         Self::WTinyLfu,
     ];
 
-    /// Its name as users write it.
+    /// Returns the policy's name in SQL and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Naive => "naive",
@@ -82,51 +83,52 @@ impl FromStr for PolicyKind {
     }
 }
 
-/// How a cached list is found.
+/// The method by which a cached list is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Links {
-    /// The DRAM copy of its parent points at it: a hit probes nothing.
+    /// The DRAM copy of the parent points to it, so that a hit needs no hash table.
     #[default]
     Swizzled,
-    /// A hash table from its offset, as the paper has it.
+    /// A hash table maps its offset to it, as in the paper.
     Hashed,
 }
 
-/// What a static cache holds.
+/// The lists in a static cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Upper {
+pub enum StaticLists {
     /// All lists of the first dimensions.
     Levels(usize),
-    /// The most probable lists, as many as the budget has room for.
+    /// The most probable lists, as many as fit the budget.
     Probable,
 }
 
-/// What of an index is in DRAM. Written `slow-only`, `hybrid`, `volatile`, `static`, `static:LEVELS`, `dynamic`,
-/// `dynamic:POLICY`, `dynamic:hashed-POLICY`, `static+dynamic…` as `dynamic…`, `dual-access` or `auto`.
+/// The parts of an index that are in DRAM. Written as `slow-only`, `hybrid`, `volatile`, `static`,
+/// `static:LEVELS`, `dynamic`, `dynamic:POLICY`, `dynamic:hashed-POLICY`, `static+dynamic` with the
+/// same suffixes as `dynamic`, `dual-access` or `auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Placement {
-    /// Nothing: every list is read where it is durable ("persistent" in the paper).
+    /// Nothing: every list is read from the durable index ("persistent" in the paper).
     #[default]
     SlowOnly,
-    /// A whole copy beside the durable index, made when it is opened.
+    /// A complete copy of the durable index, made when it is opened.
     Hybrid,
-    /// All of it in DRAM and nothing durable; lost at the end of the process.
+    /// Everything in DRAM and nothing durable; lost at the end of the process.
     Volatile,
     /// The upper lists, copied when the index is opened.
-    Static(Upper),
-    /// What queries touch, admitted while they run.
+    Static(StaticLists),
+    /// Lists that queries access, admitted at run time.
     Dynamic(PolicyKind, Links),
-    /// The upper lists from the start on, and others as queries touch them.
+    /// The upper lists from the start, and others as queries access them.
     StaticDynamic(PolicyKind, Links),
-    /// All DimensionLists in DRAM, all MonoLists in the slow tier: the ceiling of list caching.
+    /// All DimensionLists in DRAM and all MonoLists on the slow tier: the upper bound of list caching.
     DualAccess,
-    /// Whichever of the others is estimated to be the best under the budget.
+    /// The placement that is estimated to be the best within the budget.
     Auto,
 }
 
 impl Placement {
-    /// The policy of its dynamic part.
+    /// Returns the policy of the dynamic part.
     pub fn policy(self) -> Option<PolicyKind> {
         match self {
             Self::Dynamic(policy, _) | Self::StaticDynamic(policy, _) => Some(policy),
@@ -145,8 +147,8 @@ impl fmt::Display for Placement {
             Self::SlowOnly => f.write_str("slow-only"),
             Self::Hybrid => f.write_str("hybrid"),
             Self::Volatile => f.write_str("volatile"),
-            Self::Static(Upper::Levels(levels)) => write!(f, "static:{levels}"),
-            Self::Static(Upper::Probable) => f.write_str("static"),
+            Self::Static(StaticLists::Levels(levels)) => write!(f, "static:{levels}"),
+            Self::Static(StaticLists::Probable) => f.write_str("static"),
             Self::Dynamic(policy, links) => write!(f, "dynamic:{}{policy}", hashed(links)),
             Self::StaticDynamic(policy, links) => write!(f, "static+dynamic:{}{policy}", hashed(links)),
             Self::DualAccess => f.write_str("dual-access"),
@@ -177,9 +179,9 @@ impl FromStr for Placement {
             ("slow-only" | "persistent", None) => Ok(Self::SlowOnly),
             ("hybrid", None) => Ok(Self::Hybrid),
             ("volatile", None) => Ok(Self::Volatile),
-            ("static", None) => Ok(Self::Static(Upper::Probable)),
+            ("static", None) => Ok(Self::Static(StaticLists::Probable)),
             ("static", Some(levels)) => match levels.parse() {
-                Ok(levels) if levels > 0 => Ok(Self::Static(Upper::Levels(levels))),
+                Ok(levels) if levels > 0 => Ok(Self::Static(StaticLists::Levels(levels))),
                 _ => Err(CacheError::UnknownLevels { text: levels.into() }),
             },
             ("dynamic", _) => dynamic().map(|(policy, links)| Self::Dynamic(policy, links)),
@@ -201,8 +203,8 @@ mod tests {
             Placement::SlowOnly,
             Placement::Hybrid,
             Placement::Volatile,
-            Placement::Static(Upper::Probable),
-            Placement::Static(Upper::Levels(4)),
+            Placement::Static(StaticLists::Probable),
+            Placement::Static(StaticLists::Levels(4)),
             Placement::DualAccess,
             Placement::Auto,
         ];

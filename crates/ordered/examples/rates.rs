@@ -1,18 +1,19 @@
-//! How fast a tree is, and what its changes cost: lines flushed and fences waited for.
+//! Benchmark of a tree: rates of its operations, lines flushed and fences waited for.
 //!
 //! ```text
 //! cargo run --release -p halocline-ordered --example rates -- [KEYS] [FOLDER] [TREE] [still] [count]
 //! ```
-//! Loads KEYS (10,000,000) random keys by inserts into a tree in FOLDER (/dev/shm), on a file that is taken for DAX, so that
-//! every flush is really executed; then measures each operation, one thread unless it says two. TREE is `lb`, `lb2`, `lb4`, `fp`, `wb`, `fast-fair`; `still`: an `lb` that moves no
-//! entries. `count` counts lines and fences, which takes some time itself.
+//! Inserts KEYS (10,000,000) random keys into a tree in FOLDER (/dev/shm), on a file that is treated as
+//! DAX, so that every flush is executed, and then measures each operation, on one thread unless stated
+//! otherwise. TREE is `lb`, `lb2`, `lb4`, `fp`, `wb`, `fast-fair`, or `still`, an `lb` without entry
+//! moving. `count` counts lines and fences, which takes some time itself.
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use halocline_media::{Counting, FileMedium, FileOptions, FlushCounts, Medium, MediumAccess, MediumBackend};
+use halocline_media::{Counting, FileMedium, FileOptions, FlushCounts, Medium};
 use halocline_ordered::{LbOptions, LbTree, OrderedIndex, TreeError, TreeKind, create_tree, open_tree};
 use halocline_pool::Pool;
 use rand::rngs::SmallRng;
@@ -21,7 +22,7 @@ use rand::{Rng, SeedableRng};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Keys that are handed to a batched get at once.
+/// Number of keys per batched lookup.
 const BATCH: usize = 1024;
 
 struct Settings {
@@ -65,7 +66,7 @@ fn create(settings: &Settings, pool: &Pool) -> Result<Box<dyn OrderedIndex>, Tre
     }
 }
 
-/// A key that no other number has.
+/// Returns a key that is unique to `number`.
 fn key(number: u64) -> u64 {
     let mixed = (number ^ number >> 31).wrapping_mul(0x7FB5_D329_728E_A185);
     (mixed ^ mixed >> 27).wrapping_mul(0x81DA_DEF4_BC2D_D44D)
@@ -228,7 +229,7 @@ fn two_threads(what: &str, count: usize, work: impl Fn(usize) + Sync) {
     println!("{:<24} {rate:>7.3} Mop/s", format!("{what}, 2 threads"));
 }
 
-/// Numbers of keys by Zipf's law with exponent 0.99 (Gray et al., SIGMOD 1994), scattered.
+/// Draws key numbers from a Zipf distribution with exponent 0.99 (Gray et al., SIGMOD 1994), scattered.
 fn zipf(keys: usize, count: usize, rng: &mut SmallRng) -> Vec<u64> {
     const THETA: f64 = 0.99;
     let zeta = |n: usize| (1..=n).map(|rank| (rank as f64).powf(-THETA)).sum::<f64>();

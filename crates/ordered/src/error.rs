@@ -1,39 +1,42 @@
-//! What can go wrong with an index, and what to do about it.
+//! Errors of the indexes. Each message says what happened, to which tree, and what to do next.
 
 use halocline_media::MediaError;
 use halocline_pool::PoolError;
 
 use crate::TreeKind;
 
-/// An error of an index. Unless it says otherwise, nothing has changed.
+/// An error of an index operation. Unless a variant says otherwise, nothing has been changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// The pool refused: no such object, another kind of tree, no space, in use …
+    /// The pool rejected the operation: no such object, another kind of object, no space, object in use, …
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// The object is no tree, or one that this program does not know.
+    /// The object is not a tree, or is a tree of a kind that this version does not know.
     #[error(
-        "'{name}' is no tree that this program knows, but a {found}; check the name, or use the program it was made with"
+        "'{name}' is a {found}, not a tree that this version supports; check the name, or open it with the \
+         version that created it"
     )]
     NotATree {
         /// The object's name.
         name: String,
-        /// What it is.
+        /// The kind of object that was found.
         found: String,
     },
-    /// There is no tree of this kind.
-    #[error("there is no kind of tree '{text}'; there are {}", names())]
+    /// There is no kind of tree with this name.
+    #[error("unknown kind of tree '{text}'; use one of {}", names())]
     UnknownKind {
-        /// What was given.
+        /// The name that was given.
         text: String,
     },
-    /// The medium failed during this operation: whether its change is durable is not known until the index is opened again.
+    /// The medium failed during this operation. Whether its change is durable is unknown until the index is
+    /// opened again.
     #[error(transparent)]
     Media(#[from] MediaError),
-    /// The medium failed earlier; what is there can be read, and nothing can be written.
+    /// The medium failed earlier. The tree can be read but not written.
     #[error(
-        "'{name}' takes no more writes since its medium failed ({first}); close it, look after the disk, open it again"
+        "'{name}' rejects writes because its medium failed earlier ({first}); close it, check the disk and open \
+         it again"
     )]
     Poisoned {
         /// The object's name.
@@ -41,64 +44,68 @@ pub enum TreeError {
         /// The text of the first error.
         first: String,
     },
-    /// The tree is opened to be read.
-    #[error(
-        "'{name}' is opened to be read only: open it for writing, which no other process may have it open for"
-    )]
+    /// The tree was opened read-only.
+    #[error("'{name}' is open read-only; to write, open it for writing while no other process has it open")]
     ReadOnly {
         /// The object's name.
         name: String,
     },
-    /// A tree that is opened to be read was not closed, and a crash has left something half done in it.
+    /// The tree was opened read-only, was not closed, and contains a change that a crash left unfinished.
     #[error(
-        "'{name}' was not closed, and what a crash has left half done in it cannot be finished while it is only read: open it \
-         once for writing, as `halocline kv POOL check` does"
+        "'{name}' was not closed and needs recovery, which a read-only handle cannot do; open it for writing \
+         once, for example with `halocline kv POOL check`"
     )]
     NeedsRecovery {
         /// The object's name.
         name: String,
     },
-    /// What the key belongs to is in a node whose bytes contradict themselves.
+    /// The operation needs a node whose contents are inconsistent.
     #[error(
-        "the node at {node} of '{name}' is damaged: {reason}; run `check` for all damage, restore the pool from a copy, or \
-         load what can still be read into a new index"
+        "the node at offset {node} of '{name}' is damaged: {reason}; run `check` to list all damage, then \
+         restore the pool from a backup or load the readable entries into a new index"
     )]
     Damaged {
         /// The object's name.
         name: String,
         /// Offset of the node in the pool.
         node: u64,
-        /// What is wrong with it.
+        /// Description of the inconsistency.
         reason: String,
     },
-    /// Entries to load must come in ascending order of their keys, each key once.
+    /// The entries of a bulk load are not in strictly ascending order of their keys.
     #[error(
-        "entry {position} has the key {key} after {before}: sort the entries, each key once, and load them again"
+        "entry {position} is out of order: its key {key} follows {before}; sort the entries by key, remove \
+         duplicates and load them again"
     )]
     NotSorted {
-        /// Which entry, counted from 0.
+        /// Position of the offending entry, counted from 0.
         position: u64,
         /// Its key.
         key: u64,
         /// The key before it.
         before: u64,
     },
-    /// Only an empty index is loaded in bulk.
-    #[error("'{name}' holds {entries} entries already: load into a new index, or insert one by one")]
+    /// A bulk load was attempted on an index that already has entries.
+    #[error(
+        "cannot bulk-load '{name}': it has {entries} entries; load into a new index, or insert the entries one by one"
+    )]
     NotEmpty {
         /// The object's name.
         name: String,
-        /// How many there are.
+        /// Number of entries in the index.
         entries: u64,
     },
-    /// The pool has grown beyond the offsets that the index can hold.
-    #[error("the node at {node} of '{name}' is beyond the {most} bytes an index reaches; use a smaller pool")]
+    /// The pool has grown beyond the largest offset that the index can address.
+    #[error(
+        "the node at offset {node} of '{name}' is beyond the {most} bytes that an index can address; use a \
+         smaller pool"
+    )]
     TooFar {
         /// The object's name.
         name: String,
         /// Offset of the node in the pool.
         node: u64,
-        /// The first offset that is out of reach.
+        /// The first offset that cannot be addressed.
         most: u64,
     },
 }

@@ -1,5 +1,6 @@
-//! What the public trees hand on to their only field, a [`Hybrid`](crate::hybrid::Hybrid) or a [`Whole`](crate::whole::Whole), which have the
-//! same methods.
+//! Implementation of [`OrderedIndex`](crate::OrderedIndex) for the public trees. Each forwards to its
+//! only field, a [`HybridTree`](crate::hybrid::HybridTree) or a
+//! [`PersistentTree`](crate::persistent::PersistentTree), which have the same methods.
 
 /// Implements [`OrderedIndex`](crate::OrderedIndex) for a tree.
 macro_rules! is_index {
@@ -29,7 +30,7 @@ macro_rules! is_index {
             }
 
             fn remove(&self, key: u64) -> Result<Option<u64>, $crate::TreeError> {
-                self.0.take_out(key)
+                self.0.remove(key)
             }
 
             fn scan(
@@ -38,7 +39,7 @@ macro_rules! is_index {
                 count: usize,
                 into: &mut Vec<(u64, u64)>,
             ) -> Result<(), $crate::TreeError> {
-                $crate::scan::run(&self.0, $crate::scan::Way::Up, from, count, into)
+                $crate::scan::run(&self.0, $crate::scan::ScanDirection::Ascending, from, count, into)
             }
 
             fn scan_back(
@@ -47,7 +48,7 @@ macro_rules! is_index {
                 count: usize,
                 into: &mut Vec<(u64, u64)>,
             ) -> Result<(), $crate::TreeError> {
-                $crate::scan::run(&self.0, $crate::scan::Way::Down, from, count, into)
+                $crate::scan::run(&self.0, $crate::scan::ScanDirection::Descending, from, count, into)
             }
 
             fn bulk_load(
@@ -66,8 +67,8 @@ macro_rules! is_index {
                 self.0.is_empty()
             }
 
-            fn check(&self) -> Result<$crate::CheckReport, $crate::TreeError> {
-                self.0.examine_all()
+            fn check(&self) -> Result<$crate::TreeCheckReport, $crate::TreeError> {
+                self.0.check_all()
             }
 
             fn stats(&self) -> $crate::TreeStats {

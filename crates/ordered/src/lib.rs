@@ -1,7 +1,8 @@
-//! Ordered, crash-consistent indexes: keys and values of 8 bytes, on a slow tier, with their hot parts in DRAM.
+//! Ordered, crash-consistent indexes with keys and values of 8 bytes. Their data is on a slow tier,
+//! their hot parts are in DRAM.
 //!
-//! An index is an object of a [`Pool`](halocline_pool::Pool), a slab of nodes that it changes where they lie. It is used
-//! through one trait, [`OrderedIndex`], by any number of threads at once:
+//! An index is an object of a [`Pool`](halocline_pool::Pool): a slab of nodes that are changed in
+//! place. Any number of threads can use it at the same time through one trait, [`OrderedIndex`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,17 +27,17 @@
 //! ```
 //!
 //! # What every index promises
-//! - An operation that has returned is as durable as a fence on its medium makes it; one in flight when the machine goes
-//!   down is there wholly or not at all.
-//! - Operations on one key are linearizable. A range sees every entry that is there all the while, none that never was, and
-//!   each key at most once, in order.
-//! - No lock survives a restart: locks are in DRAM, and bits of a node that look like one are not trusted.
-//! - A tree that is closed, by being dropped, gets checksums of its nodes, which are compared when a node is first read after it is opened
-//!   again; see [`OrderedIndex::check`] for all of them.
-//! - After the first error of the medium nothing is written any more ([`TreeError::Poisoned`]); reads go on.
+//! - An operation that has returned is as durable as a fence on its medium makes it. One that is in
+//!   flight at a crash takes effect entirely or not at all.
+//! - Operations on one key are linearizable. A range sees every entry that is present throughout, none
+//!   that never existed, and each key at most once, in order.
+//! - No lock survives a restart: locks are in DRAM, and lock bits found in a node are ignored.
+//! - Closing a tree, which happens when it is dropped, stores checksums of its nodes. They are verified when a node is
+//!   first read after the tree is opened again; [`OrderedIndex::check`] verifies all of them.
+//! - After the first error of the medium, all writes fail ([`TreeError::Poisoned`]); reads continue.
 
-mod broken;
-mod count;
+mod damaged;
+mod entry_counter;
 mod error;
 mod facade;
 mod fair;
@@ -46,31 +47,33 @@ mod index;
 mod inner;
 mod kernel;
 mod kind;
-mod latch;
 mod lb;
 mod locks;
 mod mistake;
-mod opening;
+mod open_mode;
+mod persistent;
 mod range;
+mod registry;
 mod scan;
 mod sched;
 mod seal;
-mod sorted;
+mod sorted_input;
+mod stored;
 mod sync;
 mod version;
 mod wb;
-mod whole;
+mod write_gate;
 
 pub use error::TreeError;
 pub use fair::FastFair;
 pub use fp::{FpOptions, FpTree};
-pub use index::{CheckReport, OrderedIndex, Problem, TreeStats};
-pub use kind::{
-    TreeKind, create_tree, create_tree_in, open_tree, open_tree_read_only, open_tree_unsynced, tree_kind,
-    trees,
-};
+pub use index::{OrderedIndex, TreeCheckReport, TreeProblem, TreeStats};
+pub use kind::TreeKind;
 pub use lb::{LbOptions, LbTree};
 pub use range::Range;
+pub use registry::{
+    create_tree, create_tree_in, open_tree, open_tree_read_only, open_tree_unsynced, tree_kind, trees,
+};
 pub use wb::WbTree;
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! Versions of leaves, in DRAM: who changes a leaf has its lock, who reads it finds out afterwards whether it was changed.
+//! Versioned locks of leaves, in DRAM. A writer holds a leaf's lock; a reader validates the version after reading.
 //!
-//! There are far fewer [versions](crate::version) than leaves, so several leaves share one, which costs at most a needless retry. A leaf
-//! that is freed and used again for other keys has another one.
+//! There are far fewer [versions](crate::version) than leaves. Leaves that share one cause at most a
+//! needless retry. The version of a leaf that is freed and reused for other keys has changed.
 
 use crate::mistake::{Mistake, made};
 use crate::sched;
 use crate::sync::{AtomicU64, Ordering};
 use crate::version;
 
-/// A locked leaf.
-pub(crate) use version::Held as Locked;
+/// The lock of a leaf.
+pub(crate) use version::VersionGuard as Locked;
 
-/// How many, as a power of 2: little enough to stay in the CPU's cache; in tests, so few that leaves share them.
+/// Binary logarithm of the number of versions: few enough to stay in the CPU's caches, and in tests so
+/// few that leaves share them.
 const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 12 };
 
 /// The versions of all leaves of a tree.
@@ -19,7 +20,7 @@ const STRIPES_LOG: u32 = if cfg!(test) { 5 } else { 12 };
 pub(crate) struct Locks(Box<[AtomicU64; Locks::STRIPES]>);
 
 impl Locks {
-    /// How many versions there are.
+    /// Number of versions.
     pub(crate) const STRIPES: usize = 1 << STRIPES_LOG;
 
     pub(crate) fn new() -> Locks {
@@ -30,7 +31,7 @@ impl Locks {
         size_of_val(&*self.0) as u64
     }
 
-    /// Which number a leaf has; leaves of one number share their version.
+    /// Returns the index of a leaf's version.
     #[inline(always)]
     pub(crate) fn stripe(leaf: u32) -> usize {
         (leaf.wrapping_mul(0x9E37_79B1) >> (u32::BITS - STRIPES_LOG)) as usize
@@ -41,19 +42,19 @@ impl Locks {
         &self.0[Locks::stripe(leaf)]
     }
 
-    /// The version of a leaf that is about to be read; nothing if it is being changed.
+    /// Returns the version of a leaf that is about to be read, or `None` if the leaf is locked.
     #[inline(always)]
     pub(crate) fn read(&self, leaf: u32) -> Option<u64> {
         version::read(self.version(leaf))
     }
 
-    /// Whether all that was read since the version was is of one state of the leaf.
+    /// Returns true if everything read since version `seen` was obtained belongs to one state of the leaf.
     #[inline(always)]
     pub(crate) fn validate(&self, leaf: u32, seen: u64) -> bool {
         version::is_still(self.version(leaf), seen) || made(Mistake::LeafUnvalidated)
     }
 
-    /// Waits for the lock of a leaf. Who holds one must not wait for another.
+    /// Waits for the lock of a leaf. The caller must hold no other lock.
     #[inline]
     pub(crate) fn lock(&self, leaf: u32) -> Locked<'_> {
         let mut backoff = Backoff::default();
@@ -65,7 +66,7 @@ impl Locks {
         }
     }
 
-    /// The lock of a leaf, if nobody has it.
+    /// Locks a leaf if it is not locked.
     #[inline(always)]
     pub(crate) fn try_lock(&self, leaf: u32) -> Option<Locked<'_>> {
         sched::point();
@@ -74,14 +75,14 @@ impl Locks {
     }
 }
 
-/// Locked nodes. Dropped, they get new versions; [`unchanged`](LockedAll::unchanged) keeps the old ones.
+/// Locks of several nodes. Dropping them assigns new versions; [`unchanged`](LockedSet::unchanged) keeps the old ones.
 #[derive(Debug)]
-pub(crate) struct LockedAll<'a, const N: usize>([Option<Locked<'a>>; N]);
+pub(crate) struct LockedSet<'a, const N: usize>([Option<Locked<'a>>; N]);
 
 impl Locks {
-    /// The locks of several nodes, or of the fewer numbers they have, if nobody has one of them.
-    pub(crate) fn try_lock_all<const N: usize>(&self, nodes: [u32; N]) -> Option<LockedAll<'_, N>> {
-        let mut all = LockedAll([const { None }; N]);
+    /// Locks several nodes, or the fewer versions that they share, if none is locked.
+    pub(crate) fn try_lock_all<const N: usize>(&self, nodes: [u32; N]) -> Option<LockedSet<'_, N>> {
+        let mut all = LockedSet([const { None }; N]);
         for (at, node) in nodes.iter().enumerate() {
             let stripe = Locks::stripe(*node);
             if nodes[..at].iter().any(|other| Locks::stripe(*other) == stripe) {
@@ -99,13 +100,13 @@ impl Locks {
     }
 }
 
-impl<const N: usize> LockedAll<'_, N> {
-    /// Lets go of nodes that are as they were.
+impl<const N: usize> LockedSet<'_, N> {
+    /// Releases the locks of nodes that were not changed.
     pub(crate) fn unchanged(self) {
         self.0.into_iter().flatten().for_each(Locked::unchanged);
     }
 
-    /// Whether the first node had this version before.
+    /// Returns true if the first node had this version before it was locked.
     pub(crate) fn first_was(&self, version: u64) -> bool {
         self.0[0]
             .as_ref()
@@ -113,7 +114,7 @@ impl<const N: usize> LockedAll<'_, N> {
     }
 }
 
-/// Waiting for what will not take long: first busily, then giving way to other threads.
+/// A wait for a short time: spinning at first, then yielding to other threads.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff(u32);
 

@@ -1,34 +1,35 @@
-//! Iteration: [`Range`].
+//! Iteration over ranges of keys: [`Range`].
 
 use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 
 use crate::{OrderedIndex, TreeError};
 
-/// Entries fetched first; each further fetch is twice as large.
+/// Number of entries in the first fetch. Each further fetch is twice as large, up to `MOST`.
 const FIRST: usize = 16;
 const MOST: usize = 512;
 
-/// The entries of an index whose keys are in a range, from both ends, in order. Stays valid whatever is written meanwhile: it
-/// remembers a key, not a node, and looks for the next one anew whenever the few hundred entries that it has fetched are used up.
+/// A double-ended iterator over the entries of an index in a range of keys, in order. It stays valid
+/// during concurrent writes: it holds a key, not a node, and continues from that key when the entries
+/// it has fetched, a few hundred at most, are used up.
 ///
-/// After an error it is at its end.
+/// After an error it yields nothing more.
 #[derive(Debug)]
 pub struct Range<'a, I: ?Sized> {
     index: &'a I,
-    /// Keys that are left, if any: `low..=high`.
+    /// The remaining range of keys, `low..=high`.
     left: Option<(u64, u64)>,
-    front: Fetched,
-    back: Fetched,
+    front: FetchedEntries,
+    back: FetchedEntries,
 }
 
 #[derive(Debug, Default)]
-struct Fetched {
+struct FetchedEntries {
     entries: VecDeque<(u64, u64)>,
     fetches: u32,
 }
 
-impl Fetched {
+impl FetchedEntries {
     fn count(&mut self) -> usize {
         let count = (FIRST << self.fetches.min(16)).min(MOST);
         self.fetches += 1;
@@ -37,7 +38,7 @@ impl Fetched {
 }
 
 impl<'a, I: OrderedIndex + ?Sized> Range<'a, I> {
-    /// The entries of `index` whose keys are in `keys`.
+    /// Creates an iterator over the entries of `index` whose keys are in `keys`.
     pub fn new(index: &'a I, keys: impl RangeBounds<u64>) -> Range<'a, I> {
         let low = match keys.start_bound() {
             Bound::Included(key) => Some(*key),
@@ -52,8 +53,8 @@ impl<'a, I: OrderedIndex + ?Sized> Range<'a, I> {
         Range {
             index,
             left: low.zip(high).filter(|(low, high)| low <= high),
-            front: Fetched::default(),
-            back: Fetched::default(),
+            front: FetchedEntries::default(),
+            back: FetchedEntries::default(),
         }
     }
 

@@ -1,63 +1,64 @@
-//! Runs of entries in order, upward and downward: leaf after leaf, those of one parent side by side.
+//! Range scans in both directions, one leaf at a time, grouped by parent.
 //!
-//! Leaves are asked for some steps before they are read, but only as many as are likely to be needed; where those of one parent
-//! will not do, the next parent is asked for when the first is read, and is read itself while leaves are on their way. Links between
-//! leaves are not followed: who follows one has to wait for each leaf before it knows the next.
+//! Leaves are prefetched some steps ahead, but not more of them than will probably be needed. If those of one parent
+//! are too few, the next parent is prefetched when the first leaf is read, and read while leaves are still arriving.
+//! Links between leaves are not followed, because each link is known only after its leaf has arrived.
 
 use crate::TreeError;
 use crate::locks::Backoff;
 
-/// More entries than a leaf has. Room for them is made at once.
+/// Upper bound of a leaf's entries, reserved in the output in advance.
 const LEAF: usize = 64;
 
-/// Room is made at once for so many entries at most.
+/// Maximum number of further entries reserved in advance.
 const ROOM: usize = 1024;
 
-/// Which way a run goes.
+/// Direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    Up,
-    Down,
+pub(crate) enum ScanDirection {
+    Ascending,
+    Descending,
 }
 
-impl Way {
-    /// The leaf that is some steps further.
+impl ScanDirection {
+    /// Returns the index of the leaf that is `steps` further.
     #[inline(always)]
     fn go(self, slot: usize, steps: usize) -> usize {
         match self {
-            Way::Up => slot + steps,
-            Way::Down => slot - steps,
+            ScanDirection::Ascending => slot + steps,
+            ScanDirection::Descending => slot - steps,
         }
     }
 
-    /// How many leaves of a family there are from one on.
+    /// Returns the number of leaves of a parent from one on.
     #[inline(always)]
     fn left(self, (slot, leaves): (usize, usize)) -> usize {
         match self {
-            Way::Up => leaves - slot,
-            Way::Down => slot + 1,
+            ScanDirection::Ascending => leaves - slot,
+            ScanDirection::Descending => slot + 1,
         }
     }
 
-    /// The first key beyond others, if there is any.
+    /// Returns the first key beyond a range of keys.
     #[inline(always)]
     fn beyond(self, (low, high): (u64, u64)) -> Option<u64> {
         match self {
-            Way::Up => high.checked_add(1),
-            Way::Down => low.checked_sub(1),
+            ScanDirection::Ascending => high.checked_add(1),
+            ScanDirection::Descending => low.checked_sub(1),
         }
     }
 
-    /// What a leaf has, which was appended in ascending order, is put into the order of the run; entries before `from` go.
+    /// Arranges the entries of a leaf, appended from `start` on in ascending order, in scan order. Removes
+    /// those before `from`.
     #[inline(always)]
     fn arrange(self, from: u64, (low, high): (u64, u64), into: &mut Vec<(u64, u64)>, start: usize) {
         match self {
-            Way::Up if low < from => {
+            ScanDirection::Ascending if low < from => {
                 let before = into[start..].partition_point(|(key, _)| *key < from);
                 into.drain(start..start + before);
             }
-            Way::Up => {}
-            Way::Down => {
+            ScanDirection::Ascending => {}
+            ScanDirection::Descending => {
                 if from < high {
                     let up_to = into[start..].partition_point(|(key, _)| *key <= from);
                     into.truncate(start + up_to);
@@ -68,53 +69,53 @@ impl Way {
     }
 }
 
-/// What runs are read from.
-pub(crate) trait Families {
-    /// Leaves that have the same parent, as they were at some moment.
-    type Family;
+/// A tree that can be scanned.
+pub(crate) trait LeafScan {
+    /// A snapshot of the leaves that have the same parent.
+    type Snapshot;
 
-    /// How many leaves are asked for ahead of the one that is read.
+    /// Prefetch distance in leaves.
     const AHEAD: usize;
 
-    /// Entries that a leaf has at least, most likely.
+    /// The number of entries that a leaf usually has at least.
     const LIKELY: usize;
 
-    /// The leaves around a key.
+    /// Returns the leaves around a key.
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
-    fn family_of(&self, key: u64) -> Result<Self::Family, TreeError>;
+    fn snapshot_of(&self, key: u64) -> Result<Self::Snapshot, TreeError>;
 
-    /// Which of the leaves the key belongs to, and how many there are.
-    fn place(family: &Self::Family, key: u64) -> (usize, usize);
+    /// Returns the index of the key's leaf, and the number of leaves.
+    fn place(snapshot: &Self::Snapshot, key: u64) -> (usize, usize);
 
-    /// The keys that belong to all of them, from and to.
-    fn keys(family: &Self::Family) -> (u64, u64);
+    /// Returns the least and the greatest key of the range of all leaves.
+    fn keys(snapshot: &Self::Snapshot) -> (u64, u64);
 
-    /// Asks for the parent that is next on the way, if it is known.
-    fn fetch_beside(&self, family: &Self::Family, way: Way);
+    /// Prefetches the next parent in the direction of the scan, if it is known.
+    fn fetch_beside(&self, snapshot: &Self::Snapshot, direction: ScanDirection);
 
-    /// Asks for all of a leaf.
-    fn fetch_leaf(&self, family: &Self::Family, slot: usize);
+    /// Prefetches a whole leaf.
+    fn fetch_leaf(&self, snapshot: &Self::Snapshot, slot: usize);
 
-    /// Appends all entries of a leaf, in ascending order, and returns the keys that belong to it, from and to, `key` among them. Nothing
-    /// if something has come in between; then what was appended does not count.
+    /// Appends all entries of a leaf in ascending order and returns the range of its keys, which contains
+    /// `key`. If a concurrent change interferes, returns `None`, and the caller discards what was appended.
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
     fn append(
         &self,
-        family: &Self::Family,
+        snapshot: &Self::Snapshot,
         slot: usize,
         key: u64,
         into: &mut Vec<(u64, u64)>,
     ) -> Result<Option<(u64, u64)>, TreeError>;
 }
 
-/// Appends `count` entries from `from` on, or all there are, and those that are in the same leaf with the last one.
-pub(crate) fn run<T: Families>(
+/// Appends `count` entries from `from` on, if there are that many, and all others of the leaf with the last one.
+pub(crate) fn run<T: LeafScan>(
     tree: &T,
-    way: Way,
+    direction: ScanDirection,
     from: u64,
     count: usize,
     into: &mut Vec<(u64, u64)>,
@@ -122,52 +123,52 @@ pub(crate) fn run<T: Families>(
     let wanted = into.len().saturating_add(count);
     into.reserve(count.min(ROOM) + LEAF);
     let (mut from, mut backoff) = (from, Backoff::default());
-    // The next family, and the key for which it was looked for.
-    let mut next: Option<(u64, T::Family)> = None;
-    // How many leaves of this family and the next were asked for.
+    // The next snapshot, and the key for which it was taken.
+    let mut next: Option<(u64, T::Snapshot)> = None;
+    // Number of leaves of this snapshot and the next that were prefetched.
     let mut asked = 0;
-    'family: loop {
-        let family = match next.take().filter(|(key, _)| *key == from) {
-            Some((_, family)) => family,
+    'snapshot: loop {
+        let snapshot = match next.take().filter(|(key, _)| *key == from) {
+            Some((_, snapshot)) => snapshot,
             None => {
                 asked = 0;
-                tree.family_of(from)?
+                tree.snapshot_of(from)?
             }
         };
-        let place = T::place(&family, from);
-        let left = way.left(place);
+        let place = T::place(&snapshot, from);
+        let left = direction.left(place);
         for step in 0..left {
             let due = wanted.saturating_sub(into.len()) / T::LIKELY + 1;
             if step == 0 && due > left {
-                tree.fetch_beside(&family, way);
+                tree.fetch_beside(&snapshot, direction);
             }
             while asked < step + due.min(T::AHEAD) {
                 if asked < left {
-                    tree.fetch_leaf(&family, way.go(place.0, asked));
+                    tree.fetch_leaf(&snapshot, direction.go(place.0, asked));
                 } else {
                     if next.is_none() {
-                        // What cannot be read may not be needed either.
-                        let key = way.beyond(T::keys(&family));
-                        next = key.and_then(|key| Some((key, tree.family_of(key).ok()?)));
+                        // Errors are ignored here, as this parent may not be needed.
+                        let key = direction.beyond(T::keys(&snapshot));
+                        next = key.and_then(|key| Some((key, tree.snapshot_of(key).ok()?)));
                     }
                     let Some((key, next)) = &next else { break };
                     let place = T::place(next, *key);
-                    if asked - left >= way.left(place) {
+                    if asked - left >= direction.left(place) {
                         break;
                     }
-                    tree.fetch_leaf(next, way.go(place.0, asked - left));
+                    tree.fetch_leaf(next, direction.go(place.0, asked - left));
                 }
                 asked += 1;
             }
             let start = into.len();
-            let Some(keys) = tree.append(&family, way.go(place.0, step), from, into)? else {
+            let Some(keys) = tree.append(&snapshot, direction.go(place.0, step), from, into)? else {
                 into.truncate(start);
                 next = None;
                 backoff.wait();
-                continue 'family;
+                continue 'snapshot;
             };
-            way.arrange(from, keys, into, start);
-            match way.beyond(keys) {
+            direction.arrange(from, keys, into, start);
+            match direction.beyond(keys) {
                 Some(next) if into.len() < wanted => from = next,
                 _ => return Ok(()),
             }

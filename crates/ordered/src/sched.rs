@@ -1,15 +1,15 @@
-//! Where a test that models threads may let another one go on: around each access to what threads share. In a build without tests
-//! there is no such place.
+//! Scheduling points for tests that model threads, around each access to shared memory. They compile to
+//! nothing outside tests.
 
 #[cfg(test)]
 pub(crate) use crate::tests::models::{point, wait};
 
-/// Another thread may go on here.
+/// Marks a point at which another thread may run.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn point() {}
 
-/// Another thread must go on here, as this one waits for it; false if that is up to the system.
+/// Lets another thread run because this one waits for it. Returns false if no threads are modelled.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn wait() -> bool {

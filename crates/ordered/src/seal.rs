@@ -1,12 +1,11 @@
-//! Closing a tree: its nodes get checksums, which hold until it is written again.
+//! Closing a tree: its nodes get checksums that are valid until its next write.
 //!
-//! A tree is closed when it is dropped. One whose medium has failed, or that is dropped while a thread panics, counts as one that a crash has
-//! ended.
+//! A tree is closed when it is dropped. If its medium has failed, or if the thread is panicking, it is
+//! left as after a crash.
 
 use halocline_pool::{NodeAtRest, Slab};
 
-use crate::broken::Broken;
-use crate::latch::Latch;
+use crate::damaged::DamagedNodes;
 
 /// Rules of closing, for a test to break.
 pub(crate) mod mistake {
@@ -22,26 +21,27 @@ pub(crate) mod mistake {
 
 use mistake::{Mistake, made};
 
-/// Whether a tree that is dropped is to be closed.
-pub(crate) fn is_closing(slab: &Slab, latch: &Latch) -> bool {
-    !(slab.is_read_only() || latch.has_failed() || std::thread::panicking() || made(Mistake::Unsealed))
+/// Returns true if a tree that is dropped should be closed.
+pub(crate) fn is_closing(slab: &Slab, has_failed: bool) -> bool {
+    !(slab.is_read_only() || has_failed || std::thread::panicking() || made(Mistake::Unsealed))
 }
 
-/// Closes the slab of a tree; `is_known` says of a node whether it was looked at since the tree was opened, or written.
-pub(crate) fn seal(slab: &mut Slab, broken: &Broken, is_known: impl Fn(u64) -> bool) {
+/// Closes the slab of a tree. `is_known` returns true for nodes that were written or checked since the
+/// tree was opened.
+pub(crate) fn seal(slab: &mut Slab, damaged_nodes: &DamagedNodes, is_known: impl Fn(u64) -> bool) {
     let closed_before = slab.sums().is_some();
-    // An error is in the log, and the slab counts as one that was not closed.
+    // On an error the slab is left as not closed, which the next opening handles; the pool logs it.
     let _ = slab.seal(|node| {
         if made(Mistake::SealDamaged) {
             NodeAtRest::Current
-        } else if broken.has_at(node) {
+        } else if damaged_nodes.has_at(node) {
             NodeAtRest::Damaged
         } else if is_known(node) {
             NodeAtRest::Current
         } else if closed_before {
             NodeAtRest::Untouched
         } else {
-            // Out of reach behind a damaged node.
+            // Unreachable because of a damaged node.
             NodeAtRest::Damaged
         }
     });

@@ -1,12 +1,13 @@
-//! Versions, by which who reads without a lock finds out whether what he read was changed meanwhile.
+//! Versions by which lock-free readers detect concurrent changes.
 //!
-//! A version is odd while somebody holds its lock, and never goes back: each lock that was held for a change leaves another one.
+//! A version is odd while its lock is held, and it never decreases. Each lock that is held for a change
+//! leaves a new version.
 
 use crate::mistake::{Mistake, made};
 use crate::sched;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// The version of what is about to be read; nothing if it is being changed.
+/// Returns the version of data that is about to be read, or `None` if it is locked.
 #[inline(always)]
 pub(crate) fn read(version: &AtomicU64) -> Option<u64> {
     sched::point();
@@ -14,51 +15,51 @@ pub(crate) fn read(version: &AtomicU64) -> Option<u64> {
     seen.is_multiple_of(2).then_some(seen)
 }
 
-/// Whether all that was read since the version was is of one state.
+/// Returns true if everything read since version `seen` was obtained belongs to one state.
 #[inline(always)]
 pub(crate) fn is_still(version: &AtomicU64, seen: u64) -> bool {
     sched::point();
-    // What was read under a lock that came later has the lock seen here.
+    // If a read above returned a store made under a later lock, this fence makes that lock visible below.
     if !made(Mistake::ReadUnfenced) {
         fence(Ordering::Acquire);
     }
     version.load(Ordering::Relaxed) == seen
 }
 
-/// Takes the lock if the version is still this one, and even.
+/// Takes the lock if the version is still `seen` and not locked.
 #[inline(always)]
-pub(crate) fn lock(version: &AtomicU64, seen: u64) -> Option<Held<'_>> {
+pub(crate) fn lock(version: &AtomicU64, seen: u64) -> Option<VersionGuard<'_>> {
     sched::point();
     let taken = seen.is_multiple_of(2)
         && version
             .compare_exchange(seen, seen + 1, Ordering::Acquire, Ordering::Relaxed)
             .is_ok();
-    // Readers that see a store made under the lock must see the lock.
+    // A reader that sees a store made under the lock must also see the lock.
     if !made(Mistake::LockUnfenced) {
         fence(Ordering::Release);
     }
-    // Not `then_some`: a guard that is made is dropped, and unlocks.
-    taken.then(|| Held {
+    // Not `then_some`, which would create the guard, and release the lock on dropping it, in any case.
+    taken.then(|| VersionGuard {
         version,
         before: seen,
     })
 }
 
-/// A lock. Dropped, it leaves a new version; [`unchanged`](Held::unchanged) leaves the old one.
+/// A held lock. Dropping it leaves a new version; [`unchanged`](VersionGuard::unchanged) keeps the old one.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct VersionGuard<'a> {
     version: &'a AtomicU64,
     before: u64,
 }
 
-impl Held<'_> {
-    /// The version before it was locked.
+impl VersionGuard<'_> {
+    /// Returns the version before locking.
     #[inline]
     pub(crate) fn before(&self) -> u64 {
         self.before
     }
 
-    /// Lets go of what is as it was.
+    /// Releases the lock of data that was not changed.
     #[inline]
     pub(crate) fn unchanged(self) {
         sched::point();
@@ -67,7 +68,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for VersionGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         sched::point();

@@ -1,8 +1,10 @@
-//! Damage of every sort, by seeds: bits, lines, words and nodes of a tree are changed behind its back, and then it is read, checked and written.
+//! Random damage: bits, lines, words and nodes of a tree are changed behind its back; then the tree is
+//! read, checked and written.
 //!
-//! In a tree that was closed, no answer is wrong: it is right, or an error. In one that a crash has ended, nodes are covered by what their formats have of
-//! redundancy; all that is done there ends too, and how often that shows the damage is printed. `HALOCLINE_DAMAGE_RUNS` is the
-//! number of cases for each kind of tree and state, `HALOCLINE_DAMAGE_SEED` the first seed.
+//! In a tree that was closed, every result is correct or an error. In one that has crashed, damage is
+//! detected as far as the redundancy of its format allows; every operation must still terminate, and
+//! the rate of detection is printed. `HALOCLINE_DAMAGE_RUNS` is the number of cases for each kind of
+//! tree and state, `HALOCLINE_DAMAGE_SEED` the first seed.
 
 #![allow(clippy::print_stdout, reason = "prints how much damage is detected")]
 
@@ -19,10 +21,10 @@ use rand::{Rng, SeedableRng};
 
 const ENTRIES: u64 = 2_000;
 
-/// All bytes of a pool with a tree, and what is in it.
+/// The bytes of a pool with a tree, and the tree's contents.
 struct Original {
     image: Vec<u8>,
-    /// Where its chunks lie.
+    /// Ranges of the tree's chunks.
     chunks: Vec<(u64, u64)>,
     expected: BTreeMap<u64, u64>,
 }
@@ -39,7 +41,7 @@ fn medium_of(image: &[u8]) -> Arc<Dram> {
     Arc::new(medium)
 }
 
-/// A tree of some levels that has grown and shrunk.
+/// Creates a tree of several levels that has grown and shrunk.
 fn original(kind: TreeKind, closed: bool) -> Original {
     let medium = Arc::new(Dram::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
@@ -69,14 +71,14 @@ fn original(kind: TreeKind, closed: bool) -> Original {
     }
 }
 
-/// Changes some bytes of a tree; what it has done.
+/// Changes some bytes of a tree; returns a description.
 fn damage(rng: &mut StdRng, image: &mut [u8], chunks: &[(u64, u64)]) -> String {
     let place = |rng: &mut StdRng, image: &[u8], unit: u64| {
-        // A place that holds something: most of a chunk may be free.
+        // Search for a position that is in use, as most of a chunk may be free.
         for _ in 0..50 {
             let (start, len) = chunks[rng.random_range(0..chunks.len())];
             let at = (start + rng.random_range(0..len / unit) * unit) as usize;
-            // The head's marks against power loss are no part of the tree.
+            // The power-loss marks in the head are not part of the tree.
             let is_head = at as u64 + unit <= chunks[0].0 + 32 && at as u64 >= chunks[0].0;
             if !is_head && image[at..at + unit as usize].iter().any(|byte| *byte != 0) {
                 return at;
@@ -132,18 +134,18 @@ fn damage(rng: &mut StdRng, image: &mut [u8], chunks: &[(u64, u64)]) -> String {
     }
 }
 
-/// What came of one case.
+/// The outcome of one case.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Outcome {
-    /// Some answer was neither right nor an error.
+    /// A result was neither correct nor an error.
     wrong: bool,
-    /// Something was refused, or `check` has found something.
+    /// An operation failed, or `check` has found something.
     noticed: bool,
-    /// `check` or opening has said so.
+    /// `check` or opening has reported damage.
     reported: bool,
 }
 
-/// Reads all there is in every way.
+/// Reads the whole tree in every way.
 fn read(tree: &dyn OrderedIndex, expected: &BTreeMap<u64, u64>, outcome: &mut Outcome) {
     let all = || expected.iter().map(|(key, value)| (*key, *value));
     let mut scanned = |result: Result<Vec<(u64, u64)>, TreeError>,
@@ -186,7 +188,7 @@ fn read(tree: &dyn OrderedIndex, expected: &BTreeMap<u64, u64>, outcome: &mut Ou
     outcome.noticed |= outcome.reported;
 }
 
-/// One case: reads the damaged tree, or writes it and reads it then.
+/// Runs one case: reads the damaged tree, or first writes it.
 fn run(original: &Original, seed: u64) -> (Outcome, String) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut image = original.image.clone();

@@ -1,4 +1,4 @@
-//! Trees in files, of every kind of durability there is here.
+//! Trees in files, with every kind of durability that the machine supports.
 
 use halocline_ordered::{TreeKind, create_tree, open_tree};
 use halocline_pool::{Pool, PoolOptions};

@@ -1,4 +1,5 @@
-//! A pool of an earlier program, with a tree of each kind: it must open and hold what it held. Made once, and never again.
+//! A frozen pool of an earlier version with a tree of each kind, which must open and hold its contents.
+//! It is never regenerated.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use halocline_ordered::{Range, TreeKind, create_tree_in, open_tree, trees};
 use halocline_pool::{Pool, PoolOptions};
 
-/// The trees of the pool. A kind that comes later gets a pool of its own.
+/// The kinds of trees in the pool. Later kinds get a pool of their own.
 const KINDS: [TreeKind; 6] = [
     TreeKind::Lb,
     TreeKind::Lb2,
@@ -21,7 +22,8 @@ fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v3-trees.pool.zst")
 }
 
-/// What was done to each tree. Fixed: changing it changes no file.
+/// Applies the operations with which each tree was filled. The pool was made with these, so they must
+/// not change.
 fn fill(mut step: impl FnMut(u64, Option<u64>)) {
     for number in 0..900 {
         step(number * 7_919 % 10_007, Some(number));
@@ -62,7 +64,7 @@ fn trees_of_an_earlier_program_hold_what_they_held() {
         let found: Result<BTreeMap<u64, u64>, _> = Range::new(&*tree, ..).collect();
         assert!(found.unwrap() == expected, "{kind}");
         assert_eq!(tree.len(), expected.len() as u64);
-        // It can be written.
+        // The tree can be written.
         for key in 20_000..20_500 {
             assert!(tree.insert(key, 1).unwrap());
         }

@@ -1,10 +1,11 @@
-//! Every tree beside a `BTreeMap`: random operations, reopening in between, each answer compared.
+//! Model tests: random operations on every tree and on a `BTreeMap`, with reopening in between, and
+//! comparison of all results.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_ordered::{
     LbOptions, LbTree, OrderedIndex, Range, TreeError, TreeKind, create_tree_in, open_tree,
 };
@@ -14,11 +15,11 @@ use rand::{Rng, SeedableRng};
 
 type Model = BTreeMap<u64, u64>;
 
-/// A tree to test: every kind there is, and variants.
+/// A tree under test: all kinds, and variants of them.
 #[derive(Debug, Clone, Copy)]
 enum Tree {
     Kind(TreeKind),
-    /// An LB+-Tree that moves no entries.
+    /// An LB+-Tree without entry moving.
     Still,
 }
 
@@ -65,7 +66,7 @@ fn pool() -> Pool {
     Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap()
 }
 
-/// All of it, by every way there is.
+/// Compares the whole tree with the model in every way.
 fn compare(tree: &dyn OrderedIndex, model: &Model, context: impl fmt::Display) {
     let report = tree.check().unwrap();
     assert!(report.is_intact(), "{context}: {:?}", report.problems);
@@ -110,7 +111,7 @@ fn ranges(tree: &dyn OrderedIndex, model: &Model, rng: &mut StdRng) {
     assert!(all.starts_with(&some) && some.len() >= count.min(all.len()));
 }
 
-/// Random operations on `keys` keys, of which more and fewer are there in turns.
+/// Runs random operations on `keys` keys, whose number present grows and shrinks alternately.
 fn run(kind: Tree, keys: u64, operations: usize, seed: u64) {
     let context = format!("{kind}, seed {seed}, {keys} keys");
     let mut rng = StdRng::seed_from_u64(seed);

@@ -1,7 +1,9 @@
-//! `src/version.rs` and `src/locks.rs` with atomics that show every execution the memory model allows, also those of machines with weaker orders than the one
-//! the tests run on: `cargo test -p halocline-ordered --features loom --test orderings`.
+//! Tests of `src/version.rs` and `src/locks.rs` with atomics that explore every execution the memory
+//! model allows, including those of machines with weaker ordering than this one: `cargo test -p
+//! halocline-ordered --features loom --test orderings`.
 //!
-//! What is locked is two words, stored and read without any order of their own, as the weakest leaf or inner node would be.
+//! The protected data are two words that are stored and read with relaxed ordering, like the weakest
+//! leaf or inner node.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -27,12 +29,13 @@ mod sched {
     use loom::sync::atomic::{AtomicU64, Ordering};
 
     loom::lazy_static! {
-        /// Stored to and never loaded, so it orders nothing; but of two stores to it loom tries both orders. By itself it does not try that of
-        /// a thread's load and another's store if that one has loaded the word as well in between.
+        /// A word that is stored to and never loaded, so that it imposes no order, while loom tries both orders
+        /// of two stores to it. Without it, loom does not try both orders of a thread's load and another
+        /// thread's store if the latter has loaded the word in between.
         static ref POINT: AtomicU64 = AtomicU64::new(0);
     }
 
-    /// Another thread may go on here.
+    /// Allows a switch to another thread.
     pub(crate) fn point() {
         POINT.store(0, Ordering::Relaxed);
     }
@@ -89,7 +92,7 @@ impl Leaf {
         }
     }
 
-    /// Both words at one version.
+    /// Returns both words at one version.
     fn read(&self) -> [u64; 2] {
         let mut backoff = Backoff::default();
         loop {
@@ -107,7 +110,8 @@ impl Leaf {
     }
 }
 
-/// As an inner node: who changes it has read it without its lock, which he gets only if nothing has changed since.
+/// Data locked like an inner node: a writer reads it without the lock, which it obtains only if nothing
+/// has changed since.
 struct Node {
     version: AtomicU64,
     words: [AtomicU64; 2],
@@ -126,7 +130,7 @@ impl Node {
         [0, 1].map(|word: usize| self.words[word].load(Ordering::Relaxed))
     }
 
-    /// Adds 1 to both words; false if others came in between.
+    /// Adds 1 to both words; returns false if a concurrent change interferes.
     fn write(&self) -> bool {
         let Some(seen) = version::read(&self.version) else {
             return false;
@@ -141,7 +145,7 @@ impl Node {
         true
     }
 
-    /// Both words at one version; nothing if others came in between.
+    /// Returns both words at one version, or `None` if a concurrent change interferes.
     fn read(&self) -> Option<[u64; 2]> {
         let seen = version::read(&self.version)?;
         let words = self.words();
@@ -149,7 +153,7 @@ impl Node {
     }
 }
 
-/// A reader of a node beside a writer finds both words as they were before or after.
+/// Checks that a reader of a node sees both words before or after a concurrent write.
 fn a_reader_of_a_node() {
     loom::model(|| {
         let node = Node::new();
@@ -165,7 +169,7 @@ fn a_reader_of_a_node() {
     });
 }
 
-/// Nobody writes what he has read before another's change.
+/// Checks that no writer stores values that it has read before another thread's change.
 fn two_writers_of_a_node() {
     loom::model(|| {
         let node = Node::new();
@@ -179,7 +183,7 @@ fn two_writers_of_a_node() {
     });
 }
 
-/// A reader beside a writer finds both words as they were before or after.
+/// Checks that a reader sees both words before or after a concurrent write.
 fn a_reader_beside_a_writer() {
     loom::model(|| {
         let leaf = Leaf::new();
@@ -194,7 +198,7 @@ fn a_reader_beside_a_writer() {
     });
 }
 
-/// What a writer adds is not lost.
+/// Checks that no writer's increment is lost.
 fn two_writers() {
     loom::model(|| {
         let leaf = Leaf::new();

@@ -1,4 +1,5 @@
-//! Many threads on one tree: histories of each key are checked for linearizability, ranges for what they must and must not see.
+//! Many threads on one tree: the history of each key is checked for linearizability, and ranges for the
+//! entries they must and must not contain.
 
 mod history;
 
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_ordered::{OrderedIndex, Range, TreeKind, create_tree};
 use halocline_pool::Pool;
 use rand::rngs::StdRng;
@@ -19,7 +20,7 @@ fn tree(kind: TreeKind) -> Box<dyn OrderedIndex> {
     create_tree(&pool, "tree", kind).unwrap()
 }
 
-/// Threads do what comes to their minds on a few keys, and say what they found.
+/// Runs random operations on a few keys by several threads and returns their histories.
 fn history(tree: &dyn OrderedIndex, threads: u64, operations: u64, keys: u64, seed: u64) -> Vec<Event> {
     let clock = AtomicU64::new(0);
     let now = || clock.fetch_add(1, Ordering::SeqCst);
@@ -34,7 +35,7 @@ fn history(tree: &dyn OrderedIndex, threads: u64, operations: u64, keys: u64, se
             let (before, after) = match choice {
                 0..3 => match tree.insert(key, fresh).unwrap() {
                     true => (None, Some(fresh)),
-                    // What was there is not told.
+                    // The previous value is not returned.
                     false => continue,
                 },
                 3 => (tree.upsert(key, fresh).unwrap(), Some(fresh)),
@@ -101,7 +102,7 @@ fn ranges_see_what_stays_and_nothing_that_never_was() {
 fn ranges(kind: TreeKind) {
     const KEYS: u64 = 6_000;
     let tree = tree(kind);
-    // Even keys stay, odd ones come and go.
+    // Even keys stay; odd ones are inserted and removed.
     for key in (0..KEYS).step_by(2) {
         tree.insert(key, key).unwrap();
     }

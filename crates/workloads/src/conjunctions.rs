@@ -1,18 +1,18 @@
-//! Random conjunctions over `lineitem` that select about a wanted share of its rows.
+//! Random conjunctions over `lineitem` with a given approximate selectivity.
 //!
-//! A conjunction is grown around an *anchor*, a random row of the sample, so that it never selects nothing. Predicates
-//! are added one after the other; each takes its part of the selectivity still missing, measured on the sample rows that
-//! satisfied all before it, so that correlated columns (the three dates) do not multiply by mistake. Where too few
-//! sample rows are left to measure, the width of the range is interpolated. The result is near the target, not on it:
-//! an experiment counts and reports the actual selectivity.
+//! A conjunction is built around an *anchor*, a random row of the sample, so it never selects nothing. Predicates are
+//! added one at a time. Each takes a part of the selectivity still missing, measured on the sample rows that satisfy
+//! all previous predicates, so the selectivities of correlated columns (the three dates) are not multiplied by
+//! mistake. If too few sample rows remain, the width of the range is interpolated. The result is near the target, not
+//! on it: an experiment counts and reports the actual selectivity.
 
 use crate::sample::SampleColumn;
-use crate::{LineitemSample, Predicate, Selection, SplitMix64};
+use crate::{Conjunction, LineitemSample, Predicate, SplitMix64};
 
-/// Below so many satisfying sample rows, quantiles say nothing.
+/// Minimum number of matching sample rows for quantiles to be meaningful.
 const MEASURABLE: f64 = 30.0;
 
-/// Draws conjunctions; equal samples and seeds give equal conjunctions.
+/// A generator of conjunctions. Equal samples and seeds yield equal conjunctions.
 #[derive(Debug, Clone)]
 pub struct ConjunctionGenerator<'a> {
     sample: &'a LineitemSample,
@@ -21,10 +21,10 @@ pub struct ConjunctionGenerator<'a> {
 }
 
 impl<'a> ConjunctionGenerator<'a> {
-    /// A generator over `sample`.
+    /// Creates a generator over `sample`.
     ///
     /// # Panics
-    /// If the sample has no rows.
+    /// Panics if the sample has no rows.
     #[must_use]
     pub fn new(sample: &'a LineitemSample, seed: u64) -> Self {
         assert!(
@@ -38,12 +38,12 @@ impl<'a> ConjunctionGenerator<'a> {
         }
     }
 
-    /// A conjunction of `predicates` predicates on as many different columns, aimed at `selectivity` (a share of all
-    /// rows).
+    /// Draws a conjunction of `predicates` predicates on as many different columns, with about the given
+    /// selectivity (a fraction of all rows).
     ///
     /// # Panics
-    /// If `predicates` is 0 or more than 15, or `selectivity` is not in `(0, 1]`.
-    pub fn draw(&mut self, predicates: usize, selectivity: f64) -> Selection {
+    /// Panics if `predicates` is 0 or more than 15, or `selectivity` is not in `(0, 1]`.
+    pub fn draw(&mut self, predicates: usize, selectivity: f64) -> Conjunction {
         assert!(
             (1..=self.sample.columns().len()).contains(&predicates),
             "1 to 15 predicates, not {predicates}"
@@ -55,7 +55,7 @@ impl<'a> ConjunctionGenerator<'a> {
         let anchor = self.rng.below(self.sample.rows() as u64) as usize;
         let columns = self.choose_columns(predicates);
         let mut live: Vec<usize> = (0..self.sample.rows()).collect();
-        // What the live rows stand for: their number, as a fraction once they cannot be counted any more.
+        // The number of rows that the live ones represent; a fraction when too few are left to count.
         let mut weight = live.len() as f64;
         let mut missing = selectivity;
         let mut conditions = Vec::with_capacity(predicates);
@@ -77,11 +77,11 @@ impl<'a> ConjunctionGenerator<'a> {
         }
         let name = format!("random-{:03}", self.drawn);
         self.drawn += 1;
-        Selection::new(&name, conditions)
+        Conjunction::new(&name, conditions)
     }
 
-    /// Columns of strings first: they can only be narrowed in coarse steps, which the ordered ones after them even out.
-    /// At least one ordered column with many values is among them.
+    /// Chooses columns, strings first: they can be narrowed only in coarse steps, which the ordered columns
+    /// after them even out. At least one is an ordered column with many values.
     fn choose_columns(&mut self, count: usize) -> Vec<usize> {
         const FINE: [&str; 7] = [
             "l_orderkey",
@@ -104,7 +104,7 @@ impl<'a> ConjunctionGenerator<'a> {
         chosen
     }
 
-    /// Which part of the missing (logarithmic) selectivity the next of `left` predicates takes.
+    /// Returns the fraction of the missing (logarithmic) selectivity for the next of `left` predicates.
     fn part_of_the_rest(&mut self, left: f64) -> f64 {
         if left <= 1.0 {
             1.0
@@ -114,8 +114,8 @@ impl<'a> ConjunctionGenerator<'a> {
     }
 }
 
-/// A predicate on `column` that holds for the anchor and for about `share` of the `live` rows, with the inclusive
-/// bounds it stands for.
+/// Returns a predicate on `column` that holds for the anchor and for about `share` of the `live` rows,
+/// with its inclusive bounds.
 fn narrow(
     column: &SampleColumn,
     anchor: usize,
@@ -139,7 +139,7 @@ fn narrow(
         let start = first_of_value.saturating_sub(before).min(sorted.len() - length);
         (sorted[start].min(value), sorted[start + length - 1].max(value))
     } else {
-        // Too few rows to count: take the same share of the width, as if they lay evenly.
+        // Too few rows to count: take the same fraction of the width, assuming a uniform distribution.
         let (min, max) = (
             sorted.first().copied().unwrap_or(value),
             sorted.last().copied().unwrap_or(value),
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::{Condition, Literal};
 
-    fn count(sample: &LineitemSample, selection: &Selection) -> usize {
+    fn count(sample: &LineitemSample, selection: &Conjunction) -> usize {
         let holds = |predicate: &Predicate, row: usize| {
             let column = sample
                 .columns()
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn equal_seeds_draw_equal_conjunctions_on_different_columns() {
         let sample = LineitemSample::generate(0.002, usize::MAX, 1);
-        let draw = |seed| -> Vec<Selection> {
+        let draw = |seed| -> Vec<Conjunction> {
             let mut generator = ConjunctionGenerator::new(&sample, seed);
             (0..20).map(|i| generator.draw(1 + i % 5, 1e-4)).collect()
         };

@@ -1,4 +1,4 @@
-//! Data and query generators: what the experiments, the demo and the tests run on.
+//! Generators of data and queries for experiments, the demo and tests.
 //!
 //! - [`UniformTable`]: rows x dimensions x cardinality, as in the Elf papers;
 //! - [`Zipf`]: skewed row choice after Gray et al. (SIGMOD'94), and [`queries`] made of it: exact match, range and
@@ -8,15 +8,14 @@
 //!   [`ssb_queries`], and [`TblReader`] for the files of the public generator;
 //! - the 22 [`tpch_queries`];
 //! - [`WideSpec`]: rows with long strings, all different;
-//! - [`tpch_selections`] and [`tpch_q6_sql`]: the selections over `lineitem` that TPC-H asks for;
-//! - [`ConjunctionGenerator`]: random conjunctions over `lineitem` with a wanted selectivity.
+//! - [`tpch_selections`] and [`tpch_q6_sql`]: the selections over `lineitem` in TPC-H;
+//! - [`ConjunctionGenerator`]: random conjunctions over `lineitem` with a given selectivity.
 //!
-//! Invariant: the same seed gives the same data and the same queries in every release and on every machine, whatever
-//! the number of threads. That is why the random numbers are our own ([`SplitMix64`]) and not those of a crate whose
-//! streams may change.
+//! Invariant: the same seed yields the same data and queries in every release and on every machine,
+//! whatever the number of threads. For this reason the crate has its own random numbers
+//! ([`SplitMix64`]); the streams of another crate might change.
 //!
-//! Selections are values, not text: one can be printed as SQL or handed to the index API, predicate by
-//! predicate.
+//! Conjunctions are values, not text: one can be printed as SQL or passed to the index API, predicate by predicate.
 
 mod conjunctions;
 mod literal;
@@ -41,7 +40,7 @@ pub use parquet_file::{
 pub use queries::RangeQuery;
 pub use rng::SplitMix64;
 pub use sample::LineitemSample;
-pub use selection::{Condition, Predicate, Selection};
+pub use selection::{Condition, Conjunction, Predicate};
 pub use ssb::{SsbQuery, SsbTable, TblError, TblReader, ssb_queries};
 pub use tpch::TpchTable;
 pub use tpch_queries::{TpchQuery, tpch_queries};

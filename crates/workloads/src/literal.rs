@@ -23,19 +23,19 @@ pub enum Literal {
 }
 
 impl Literal {
-    /// A date literal from its calendar date.
+    /// Creates a date literal from a calendar date.
     #[must_use]
     pub fn date(year: i32, month: u32, day: u32) -> Self {
         Self::Date(days_from_civil(year, month, day))
     }
 
-    /// A string literal.
+    /// Creates a string literal.
     #[must_use]
     pub fn text(value: &str) -> Self {
         Self::Text(value.to_owned())
     }
 
-    /// The value as an array of one element of `data_type`, or `None` if the types do not fit together.
+    /// Returns the value as an array of one element of `data_type`, or `None` if the types are incompatible.
     #[must_use]
     pub fn to_array(&self, data_type: &DataType) -> Option<ArrayRef> {
         Some(match (self, data_type) {
@@ -55,7 +55,7 @@ impl Literal {
     }
 }
 
-/// SQL text.
+/// Formats the literal as SQL.
 impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,7 +78,8 @@ impl fmt::Display for Literal {
     }
 }
 
-/// Days since 1970-01-01 of a proleptic Gregorian date (Hinnant, "chrono-compatible low-level date algorithms").
+/// Returns the days since 1970-01-01 of a proleptic Gregorian date (Hinnant, "chrono-compatible
+/// low-level date algorithms").
 fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -88,7 +89,7 @@ fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// The inverse of [`days_from_civil`].
+/// Returns the date of a number of days since 1970-01-01, the inverse of [`days_from_civil`].
 fn civil_from_days(days: i32) -> (i32, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

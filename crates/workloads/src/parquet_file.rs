@@ -1,7 +1,7 @@
 //! Parquet files of generated tables.
 //!
-//! Row groups are encoded by several threads, each from its own part of the generator, and appended in order: encoding
-//! takes far longer than generating, and the file does not depend on the number of threads.
+//! Several threads encode row groups, each from its own part of the generator; the results are appended in order.
+//! Encoding takes far longer than generating, and the file does not depend on the number of threads.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::{SsbTable, TpchTable};
 
-/// How pages are compressed.
+/// Compression of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ParquetCompression {
     /// Zstandard, level 1: smaller files.
@@ -29,23 +29,23 @@ pub enum ParquetCompression {
     Zstd,
     /// Snappy: faster to write and to read.
     Snappy,
-    /// None.
+    /// No compression.
     Uncompressed,
 }
 
-/// How a Parquet file is written.
+/// Options of a Parquet file.
 #[derive(Debug, Clone)]
 pub struct ParquetOptions {
     /// Compression of all columns.
     pub compression: ParquetCompression,
-    /// About how many rows a row group holds.
+    /// Approximate number of rows per row group.
     pub row_group_rows: usize,
-    /// Threads that generate and encode; 0 means one per CPU.
+    /// Number of threads that generate and encode; 0 means one per CPU.
     pub threads: usize,
 }
 
 impl Default for ParquetOptions {
-    /// Zstd, row groups of 1 Mi rows, one thread per CPU.
+    /// Returns Zstd, row groups of 1 Mi rows and one thread per CPU.
     fn default() -> Self {
         Self {
             compression: ParquetCompression::default(),
@@ -69,10 +69,10 @@ impl ParquetOptions {
     }
 }
 
-/// Writes all batches of `reader` to a new Parquet file at `path`, on the calling thread; returns the number of rows.
+/// Writes all batches of `reader` to a new Parquet file at `path`, on the calling thread. Returns the number of rows.
 ///
 /// # Errors
-/// Whatever the file system, the reader or the Parquet encoder reports.
+/// Errors of the file system, the reader or the Parquet encoder.
 pub fn write_parquet(
     path: &Path,
     reader: impl RecordBatchReader,
@@ -89,11 +89,11 @@ pub fn write_parquet(
     Ok(rows)
 }
 
-/// Generates a TPC-H table into a new Parquet file at `path`; returns the number of rows. `progress` is told, now and
-/// then and from this thread, how many rows are written so far.
+/// Generates a TPC-H table into a new Parquet file at `path`. Returns the number of rows. `progress` is
+/// called from this thread, from time to time, with the number of rows written so far.
 ///
 /// # Errors
-/// Whatever the file system or the Parquet encoder reports.
+/// Errors of the file system or the Parquet encoder.
 pub fn write_tpch_parquet(
     path: &Path,
     table: TpchTable,
@@ -101,7 +101,7 @@ pub fn write_tpch_parquet(
     options: &ParquetOptions,
     progress: impl FnMut(u64),
 ) -> Result<u64, ParquetError> {
-    let source = Source {
+    let source = PartitionedSource {
         schema: table.schema(),
         rows: table.approximate_rows(scale_factor),
         part: &|part, parts| table.reader(scale_factor, part, parts),
@@ -109,10 +109,10 @@ pub fn write_tpch_parquet(
     write_parts(path, &source, options, progress)
 }
 
-/// [`write_tpch_parquet`] for a table of the Star Schema Benchmark.
+/// Generates a table of the Star Schema Benchmark like [`write_tpch_parquet`].
 ///
 /// # Errors
-/// Whatever the file system or the Parquet encoder reports.
+/// Errors of the file system or the Parquet encoder.
 ///
 /// # Panics
 /// As [`SsbTable::reader`].
@@ -123,7 +123,7 @@ pub fn write_ssb_parquet(
     options: &ParquetOptions,
     progress: impl FnMut(u64),
 ) -> Result<u64, ParquetError> {
-    let source = Source {
+    let source = PartitionedSource {
         schema: table.schema(),
         rows: table.approximate_rows(scale_factor),
         part: &|part, parts| table.reader(scale_factor, part, parts),
@@ -131,18 +131,18 @@ pub fn write_ssb_parquet(
     write_parts(path, &source, options, progress)
 }
 
-/// A generator whose table can be made in parts.
-struct Source<'a> {
+/// A generator whose table can be generated in parts.
+struct PartitionedSource<'a> {
     schema: SchemaRef,
-    /// About how many rows there are.
+    /// Approximate number of rows.
     rows: u64,
-    /// One of so many parts.
+    /// Creates a reader of one part, given its index and the number of parts.
     part: &'a (dyn Fn(u32, u32) -> Box<dyn RecordBatchReader + Send> + Sync),
 }
 
 fn write_parts(
     path: &Path,
-    source: &Source<'_>,
+    source: &PartitionedSource<'_>,
     options: &ParquetOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<u64, ParquetError> {
@@ -159,7 +159,7 @@ fn write_parts(
     let (mut file, factory) = writer.into_serialized_writer()?;
 
     let next_part = AtomicU32::new(0);
-    // A bounded channel: encoders wait when the file is slower than they are.
+    // The channel is bounded, so that encoders wait when the file is slower.
     let (sender, receiver) = mpsc::sync_channel(threads);
     thread::scope(|scope| {
         for _ in 0..threads {

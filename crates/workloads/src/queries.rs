@@ -13,7 +13,7 @@ pub struct RangeQuery {
 }
 
 impl RangeQuery {
-    /// Whether `row` (one value per dimension) lies in the window; brute force for tests.
+    /// Returns true if `row`, one value per dimension, is in the window. A brute-force reference for tests.
     #[must_use]
     pub fn matches(&self, row: &[u64]) -> bool {
         self.bounds
@@ -23,17 +23,17 @@ impl RangeQuery {
     }
 }
 
-/// Numbers of `count` rows drawn with skew.
+/// Draws `count` row numbers with a Zipf distribution.
 #[must_use]
 pub fn zipf_rows(zipf: &Zipf, count: usize, seed: u64) -> Vec<u64> {
     let mut rng = SplitMix64::new(seed);
     (0..count).map(|_| zipf.sample(&mut rng)).collect()
 }
 
-/// Exact-match points: the values of the given rows, row after row in one flat vector of `rows.len() * dims` values.
+/// Returns exact-match points: the values of the given rows, in one flat vector of `rows.len() * dims` values.
 ///
 /// # Panics
-/// If the table has no such row.
+/// Panics if the table has no such row.
 #[must_use]
 pub fn points(table: &UniformTable, rows: &[u64]) -> Vec<u64> {
     let mut flat = Vec::with_capacity(rows.len() * table.dims());
@@ -43,18 +43,19 @@ pub fn points(table: &UniformTable, rows: &[u64]) -> Vec<u64> {
     flat
 }
 
-/// Range queries: every dimension from the point's value to that plus `percent` % of the dimension's domain, clamped to
-/// the domain. `points` is flat, `dims` values each; the domain of each dimension is `0..=max_value`.
+/// Returns range queries. Each dimension ranges from the point's value to that plus `percent` % of the
+/// dimension's domain, clamped to the domain. `points` is flat with `dims` values each; the domain of
+/// each dimension is `0..=max_value`.
 #[must_use]
 pub fn ranges(points: &[u64], dims: usize, max_value: u64, percent: f64) -> Vec<RangeQuery> {
     let all: Vec<usize> = (0..dims).collect();
     partial_matches(points, dims, &all, max_value, percent)
 }
 
-/// Partial matches: as [`ranges`], for `chosen` dimensions only; the others are wildcards.
+/// Returns partial matches: like [`ranges`], but for the `chosen` dimensions only; the others are wildcards.
 ///
 /// # Panics
-/// If a chosen dimension is not below `dims`.
+/// Panics if a chosen dimension is not below `dims`.
 #[must_use]
 pub fn partial_matches(
     points: &[u64],
@@ -76,7 +77,7 @@ pub fn partial_matches(
         .collect()
 }
 
-/// `percent` % of a domain of `max_value + 1` values, rounded.
+/// Returns `percent` % of a domain of `max_value + 1` values, rounded.
 fn window(max_value: u64, percent: f64) -> u64 {
     ((max_value as f64 + 1.0) * percent / 100.0).round() as u64
 }

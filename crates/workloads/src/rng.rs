@@ -16,20 +16,21 @@ pub struct SplitMix64 {
 }
 
 impl SplitMix64 {
-    /// A stream that is fixed by `seed`.
+    /// Creates the stream of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The `index`-th of many independent streams of one seed (a column, a thread, a query kind).
+    /// Creates the `index`-th of many independent streams of one seed, for example for a column, a thread
+    /// or a kind of query.
     #[must_use]
     pub fn stream(seed: u64, index: u64) -> Self {
         let mut mixer = Self::new(seed ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03));
         Self::new(mixer.next_u64())
     }
 
-    /// The next number, uniform over all of `u64`.
+    /// Returns the next number, uniform over all of `u64`.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -39,23 +40,23 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..bound`, by a multiplication instead of a division (bias below `bound / 2^64`).
+    /// Returns a number in `0..bound`, by a multiplication instead of a division (bias below `bound / 2^64`).
     ///
     /// # Panics
-    /// If `bound` is 0.
+    /// Panics if `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "no number is below 0");
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in `[0, 1)` with 53 random bits.
+    /// Returns a number in `[0, 1)` with 53 random bits.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Puts `items` in random order (Fisher-Yates), O(n).
+    /// Shuffles `items` (Fisher-Yates) in O(n).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u64 + 1) as usize);

@@ -1,4 +1,4 @@
-//! A sample of `lineitem`, from which queries learn how values are distributed.
+//! A sample of `lineitem`, from which generators learn the distributions of values.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type};
@@ -7,9 +7,9 @@ use arrow_schema::DataType;
 
 use crate::{Literal, SplitMix64, TpchTable, lineitem_selection_columns};
 
-/// How the numbers of a column are turned back into values.
+/// The conversion of a column's numbers to values.
 #[derive(Debug, Clone)]
-enum Kind {
+enum SampleEncoding {
     Int,
     Cents,
     Date,
@@ -17,27 +17,27 @@ enum Kind {
     Text(Vec<String>),
 }
 
-/// One column of the sample: its values as numbers of the same order.
+/// A column of the sample: its values as numbers in the same order.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleColumn {
     pub(crate) name: &'static str,
     pub(crate) values: Vec<i64>,
-    kind: Kind,
+    kind: SampleEncoding,
 }
 
 impl SampleColumn {
-    /// Whether the values have an order that a range makes sense of.
+    /// Returns true if ranges of the column are meaningful.
     pub(crate) fn is_ordered(&self) -> bool {
-        !matches!(self.kind, Kind::Text(_))
+        !matches!(self.kind, SampleEncoding::Text(_))
     }
 
-    /// The value that `number` stands for.
+    /// Returns the value that `number` represents.
     pub(crate) fn literal(&self, number: i64) -> Literal {
         match &self.kind {
-            Kind::Int => Literal::Int(number),
-            Kind::Cents => Literal::Cents(number),
-            Kind::Date => Literal::Date(number as i32),
-            Kind::Text(dictionary) => Literal::Text(dictionary[number as usize].clone()),
+            SampleEncoding::Int => Literal::Int(number),
+            SampleEncoding::Cents => Literal::Cents(number),
+            SampleEncoding::Date => Literal::Date(number as i32),
+            SampleEncoding::Text(dictionary) => Literal::Text(dictionary[number as usize].clone()),
         }
     }
 }
@@ -49,7 +49,7 @@ pub struct LineitemSample {
 }
 
 impl LineitemSample {
-    /// About `rows` rows of the table at `scale_factor` (the whole table if it is smaller).
+    /// Generates about `rows` rows of the table at `scale_factor`, or the whole table if it is smaller.
     #[must_use]
     pub fn generate(scale_factor: f64, rows: usize, seed: u64) -> Self {
         const RUN: u64 = 400;
@@ -59,7 +59,7 @@ impl LineitemSample {
         let mut rng = SplitMix64::new(seed);
         let mut batches = Vec::new();
         for i in 0..u64::from(wanted) {
-            // One run from each of `wanted` equal stretches of the table.
+            // One run from each of `wanted` equal sections of the table.
             let first = i * u64::from(parts) / u64::from(wanted);
             let end = (i + 1) * u64::from(parts) / u64::from(wanted);
             let part = first + rng.below((end - first).max(1));
@@ -72,10 +72,10 @@ impl LineitemSample {
         Self::from_batches(&batches)
     }
 
-    /// The rows of `batches`, which must have the schema of [`TpchTable::Lineitem`].
+    /// Takes the rows of `batches`, which must have the schema of [`TpchTable::Lineitem`].
     ///
     /// # Panics
-    /// If a column is missing or has another type.
+    /// Panics if a column is missing or has another type.
     #[must_use]
     pub fn from_batches(batches: &[RecordBatch]) -> Self {
         let columns = lineitem_selection_columns()
@@ -85,7 +85,7 @@ impl LineitemSample {
         Self { columns }
     }
 
-    /// Number of rows in the sample.
+    /// Returns the number of rows in the sample.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.columns[0].values.len()
@@ -119,11 +119,11 @@ fn read_column(name: &'static str, batches: &[RecordBatch]) -> SampleColumn {
                         .map(|v| i64::from(*v)),
                 )
             });
-            Kind::Int
+            SampleEncoding::Int
         }
         DataType::Int64 => {
             arrays().for_each(|a| values.extend_from_slice(a.as_primitive::<Int64Type>().values()));
-            Kind::Int
+            SampleEncoding::Int
         }
         DataType::Decimal128(_, _) => {
             arrays().for_each(|a| {
@@ -134,7 +134,7 @@ fn read_column(name: &'static str, batches: &[RecordBatch]) -> SampleColumn {
                         .map(|v| *v as i64),
                 )
             });
-            Kind::Cents
+            SampleEncoding::Cents
         }
         DataType::Date32 => {
             arrays().for_each(|a| {
@@ -145,7 +145,7 @@ fn read_column(name: &'static str, batches: &[RecordBatch]) -> SampleColumn {
                         .map(|v| i64::from(*v)),
                 )
             });
-            Kind::Date
+            SampleEncoding::Date
         }
         _ => {
             let texts: Vec<&str> = arrays()
@@ -162,7 +162,7 @@ fn read_column(name: &'static str, batches: &[RecordBatch]) -> SampleColumn {
                     .iter()
                     .map(|text| dictionary.partition_point(|entry| entry < text) as i64),
             );
-            Kind::Text(dictionary.into_iter().map(str::to_owned).collect())
+            SampleEncoding::Text(dictionary.into_iter().map(str::to_owned).collect())
         }
     };
     SampleColumn { name, values, kind }

@@ -1,11 +1,11 @@
-//! Conjunctions of predicates, usable as SQL and through the index API alike.
+//! Conjunctions of predicates, usable both as SQL and through the index API.
 
 use std::fmt;
 use std::ops::Bound;
 
 use crate::Literal;
 
-/// What one column must satisfy.
+/// A condition on the values of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// Equal to the value.
@@ -21,12 +21,12 @@ pub enum Condition {
 pub struct Predicate {
     /// Name of the column.
     pub column: String,
-    /// What it must satisfy.
+    /// Condition on its values.
     pub condition: Condition,
 }
 
 impl Predicate {
-    /// `column = value`.
+    /// Creates `column = value`.
     #[must_use]
     pub fn equal(column: &str, value: Literal) -> Self {
         Self {
@@ -35,13 +35,13 @@ impl Predicate {
         }
     }
 
-    /// `lo <= column AND column <= hi`.
+    /// Creates `lo <= column AND column <= hi`.
     #[must_use]
     pub fn between(column: &str, lo: Literal, hi: Literal) -> Self {
         Self::range(column, Bound::Included(lo), Bound::Included(hi))
     }
 
-    /// `column` between two bounds.
+    /// Creates a range condition with two bounds.
     #[must_use]
     pub fn range(column: &str, lo: Bound<Literal>, hi: Bound<Literal>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Predicate {
         }
     }
 
-    /// `column IN (values)`.
+    /// Creates `column IN (values)`.
     #[must_use]
     pub fn one_of(column: &str, values: Vec<Literal>) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Predicate {
     }
 }
 
-/// SQL text.
+/// Formats the predicate as SQL.
 impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = &self.column;
@@ -96,15 +96,15 @@ impl fmt::Display for Predicate {
 
 /// A named conjunction of predicates over one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
-    /// What it is called in results, as `Q6` or `random-017`.
+pub struct Conjunction {
+    /// Its name in results, for example `Q6` or `random-017`.
     pub name: String,
-    /// All of them must hold.
+    /// The predicates, all of which must hold.
     pub predicates: Vec<Predicate>,
 }
 
-impl Selection {
-    /// A selection of `predicates`.
+impl Conjunction {
+    /// Creates a conjunction of `predicates`.
     #[must_use]
     pub fn new(name: &str, predicates: Vec<Predicate>) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl Selection {
         }
     }
 
-    /// The text behind `WHERE` (`true` without predicates).
+    /// Returns the text of the `WHERE` clause (`true` without predicates).
     #[must_use]
     pub fn where_clause(&self) -> String {
         if self.predicates.is_empty() {
@@ -126,7 +126,7 @@ impl Selection {
             .join(" AND ")
     }
 
-    /// `SELECT count(*)` of the selected rows of `table`.
+    /// Returns a query for the `count(*)` of the matching rows of `table`.
     #[must_use]
     pub fn count_sql(&self, table: &str) -> String {
         format!("SELECT count(*) AS n FROM {table} WHERE {}", self.where_clause())
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn sql_of_every_form() {
-        let selection = Selection::new(
+        let selection = Conjunction::new(
             "all",
             vec![
                 Predicate::equal("a", Literal::Int(1)),
@@ -159,6 +159,6 @@ mod tests {
             "SELECT count(*) AS n FROM t WHERE a = 1 AND b BETWEEN 0.05 AND 0.07 AND c > 1 AND c < 9 \
              AND d <= DATE '1998-09-02' AND e IS NOT NULL AND f IN ('x', 'y')"
         );
-        assert_eq!(Selection::new("none", vec![]).where_clause(), "true");
+        assert_eq!(Conjunction::new("none", vec![]).where_clause(), "true");
     }
 }

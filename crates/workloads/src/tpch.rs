@@ -51,7 +51,7 @@ impl TpchTable {
         Self::Lineitem,
     ];
 
-    /// The name the specification gives it.
+    /// Returns the table's name in the specification.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl TpchTable {
         }
     }
 
-    /// Number of rows at a scale factor; exact but for `lineitem`, whose orders have one to seven lines.
+    /// Returns the number of rows at a scale factor; approximate for `lineitem`, whose orders have one to seven lines.
     #[must_use]
     pub fn approximate_rows(self, scale_factor: f64) -> u64 {
         let per_scale_factor = match self {
@@ -82,7 +82,7 @@ impl TpchTable {
         (per_scale_factor * scale_factor) as u64
     }
 
-    /// The Arrow schema (strings are `Utf8View`, amounts `Decimal128(15, 2)`, dates `Date32`).
+    /// Returns the Arrow schema (strings are `Utf8View`, amounts `Decimal128(15, 2)`, dates `Date32`).
     #[must_use]
     pub fn schema(self) -> SchemaRef {
         match self {
@@ -97,11 +97,12 @@ impl TpchTable {
         }
     }
 
-    /// The rows of one of `parts` equal parts (`part` counts from 0), in batches of 8192; all parts after one another
-    /// are the table (`region` and `nation` are all in part 0). The first call in a process fills tpchgen's pool of words (300 MB of DRAM, about a second).
+    /// Generates one of `parts` equal parts (`part` counts from 0) in batches of 8192 rows. The
+    /// concatenation of all parts is the table (`region` and `nation` are entirely in part 0). The first
+    /// call in a process fills tpchgen's pool of words (300 MB of DRAM, about a second).
     ///
     /// # Panics
-    /// If `part >= parts`.
+    /// Panics if `part >= parts`.
     #[must_use]
     pub fn reader(self, scale_factor: f64, part: u32, parts: u32) -> Box<dyn RecordBatchReader + Send> {
         assert!(part < parts, "there is no part {part} of {parts}");

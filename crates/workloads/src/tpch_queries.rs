@@ -9,8 +9,8 @@ pub struct TpchQuery {
     pub sql: String,
 }
 
-/// The queries for data of a scale factor (which Q11 has a fraction of), in order. Q15 has its view as a `WITH`; all of them are
-/// single statements.
+/// Returns the queries in order. The scale factor determines a fraction in Q11. Q15 has its view as a
+/// `WITH` clause, so that all queries are single statements.
 #[must_use]
 pub fn tpch_queries(scale_factor: f64) -> Vec<TpchQuery> {
     let fraction = format!("{:.10}", 0.0001 / scale_factor);

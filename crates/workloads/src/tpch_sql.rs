@@ -1,11 +1,11 @@
-//! What TPC-H asks of `lineitem`: Q6 as it is, and the selections of Q1, Q6, Q10, Q14 and Q19 with the default
-//! substitution parameters of the specification.
+//! Selections over `lineitem` in TPC-H: Q6, and the selections of Q1, Q6, Q10, Q14 and Q19 with the
+//! default substitution parameters of the specification.
 
 use std::ops::Bound;
 
-use crate::{Literal, Predicate, Selection};
+use crate::{Conjunction, Literal, Predicate};
 
-/// TPC-H Q6 over `table`, one row: the revenue.
+/// Returns TPC-H Q6 over `table`, whose result is one row with the revenue.
 #[must_use]
 pub fn tpch_q6_sql(table: &str) -> String {
     format!(
@@ -15,19 +15,19 @@ pub fn tpch_q6_sql(table: &str) -> String {
     )
 }
 
-/// The parts of Q1, Q6, Q10, Q14 and Q19 that select rows of `lineitem`.
+/// Returns the predicates on `lineitem` of Q1, Q6, Q10, Q14 and Q19.
 ///
 /// Q19 is a disjunction of three conjunctions whose `lineitem` parts differ in the quantity only (1-11, 10-20, 20-30);
 /// their union is the range 1-30.
 #[must_use]
-pub fn tpch_selections() -> Vec<Selection> {
+pub fn tpch_selections() -> Vec<Conjunction> {
     let below = |column, bound| Predicate::range(column, Bound::Unbounded, bound);
     vec![
-        Selection::new(
+        Conjunction::new(
             "Q1",
             vec![below("l_shipdate", Bound::Included(Literal::date(1998, 9, 2)))],
         ),
-        Selection::new(
+        Conjunction::new(
             "Q6",
             vec![
                 Predicate::range(
@@ -39,8 +39,8 @@ pub fn tpch_selections() -> Vec<Selection> {
                 below("l_quantity", Bound::Excluded(Literal::Cents(2400))),
             ],
         ),
-        Selection::new("Q10", vec![Predicate::equal("l_returnflag", Literal::text("R"))]),
-        Selection::new(
+        Conjunction::new("Q10", vec![Predicate::equal("l_returnflag", Literal::text("R"))]),
+        Conjunction::new(
             "Q14",
             vec![Predicate::range(
                 "l_shipdate",
@@ -48,7 +48,7 @@ pub fn tpch_selections() -> Vec<Selection> {
                 Bound::Excluded(Literal::date(1995, 10, 1)),
             )],
         ),
-        Selection::new(
+        Conjunction::new(
             "Q19",
             vec![
                 Predicate::one_of("l_shipmode", vec![Literal::text("AIR"), Literal::text("AIR REG")]),
@@ -59,7 +59,7 @@ pub fn tpch_selections() -> Vec<Selection> {
     ]
 }
 
-/// The columns of `lineitem` that selections ask for: all but the comment, in the order of the schema.
+/// Returns the columns of `lineitem` used in selections: all but the comment, in schema order.
 #[must_use]
 pub fn lineitem_selection_columns() -> [&'static str; 15] {
     [

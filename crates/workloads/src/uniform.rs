@@ -4,10 +4,10 @@ use std::thread;
 
 use crate::SplitMix64;
 
-/// What a uniform table is made of; two equal specs give two equal tables.
+/// Parameters of a uniform table. Equal parameters give equal tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UniformSpec {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub rows: usize,
     /// Number of dimensions (columns).
     pub dims: usize,
@@ -32,10 +32,10 @@ pub struct UniformTable {
 }
 
 impl UniformTable {
-    /// Draws the table, columns in parallel; the result does not depend on the number of threads.
+    /// Generates the table, columns in parallel. The result does not depend on the number of threads.
     ///
     /// # Panics
-    /// If `spec.cardinality` is 0.
+    /// Panics if `spec.cardinality` is 0.
     #[must_use]
     pub fn generate(spec: &UniformSpec) -> Self {
         assert!(
@@ -62,44 +62,44 @@ impl UniformTable {
         }
     }
 
-    /// The values of one dimension in order of the rows, without a table to hold them.
+    /// Generates the values of one dimension in row order without storing a table.
     ///
     /// # Panics
-    /// If `spec.cardinality` is 0.
+    /// Panics if `spec.cardinality` is 0.
     pub fn values(spec: &UniformSpec, dim: usize) -> impl Iterator<Item = u32> + use<> {
         let mut rng = SplitMix64::stream(spec.seed, dim as u64);
         let cardinality = u64::from(spec.cardinality);
         (0..spec.rows).map(move |_| rng.below(cardinality) as u32)
     }
 
-    /// What the table was made from.
+    /// Returns the parameters of the table.
     #[must_use]
     pub fn spec(&self) -> &UniformSpec {
         &self.spec
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.spec.rows
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     #[must_use]
     pub fn dims(&self) -> usize {
         self.spec.dims
     }
 
-    /// The largest value a dimension can hold, `cardinality - 1` (drawn or not).
+    /// Returns the largest possible value of a dimension, `cardinality - 1`.
     #[must_use]
     pub fn max_value(&self) -> u64 {
         u64::from(self.spec.cardinality - 1)
     }
 
-    /// All values of one dimension, by row.
+    /// Returns all values of one dimension in row order.
     ///
     /// # Panics
-    /// If there is no such dimension.
+    /// Panics if there is no such dimension.
     #[must_use]
     pub fn column(&self, dim: usize) -> &[u32] {
         &self.columns[dim]
@@ -108,15 +108,15 @@ impl UniformTable {
     /// Appends the values of `row`, one per dimension, to `out`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// Panics if there is no such row.
     pub fn push_row(&self, row: usize, out: &mut Vec<u64>) {
         out.extend(self.columns.iter().map(|column| u64::from(column[row])));
     }
 
-    /// The values of `row`.
+    /// Returns the values of `row`.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// Panics if there is no such row.
     #[must_use]
     pub fn row(&self, row: usize) -> Vec<u64> {
         let mut values = Vec::with_capacity(self.dims());

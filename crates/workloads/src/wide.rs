@@ -1,4 +1,4 @@
-//! Tables of long, different strings beside numbers: what a dictionary cannot hold and no compression shortens.
+//! Tables with long, distinct strings and numbers, for which neither dictionaries nor compression help.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use arrow_schema::{DataType, Field, Schema};
 
 use crate::SplitMix64;
 
-/// Rows of a batch.
+/// Rows per batch.
 const BATCH_ROWS: u64 = 8192;
 const DIGITS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 
-/// What a wide table is made of; two equal specs give two equal tables.
+/// Parameters of a wide table. Equal parameters give equal tables.
 ///
 /// Columns: `id` (from `first_id` on), `k` (60 random bits), `g` (0 to 999), `name` (random letters and digits).
 ///
@@ -31,12 +31,12 @@ pub struct WideSpec {
     pub rows: u64,
     /// Bytes of each `name`.
     pub string_bytes: usize,
-    /// Seed of the values; a row depends on it and on its `id` only as far as batches begin at the same ids.
+    /// Seed of the values. A row depends on the seed and its `id` only as long as batches begin at the same ids.
     pub seed: u64,
 }
 
 impl WideSpec {
-    /// The rows, made as they are asked for.
+    /// Generates the rows lazily.
     pub fn batches(self) -> impl RecordBatchReader {
         let fields = vec![
             Field::new("id", DataType::Int64, false),

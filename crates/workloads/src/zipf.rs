@@ -3,18 +3,18 @@
 
 use crate::SplitMix64;
 
-/// Why a Zipf generator cannot be made.
+/// An error in creating a Zipf distribution.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ZipfError {
-    /// There is nothing to draw from.
+    /// There are no items to draw from.
     #[error("a Zipf distribution needs at least one item")]
     NoItems,
-    /// The skew is outside what the method covers.
+    /// The skew is outside the range of the method.
     #[error("the Zipf skew theta must be in [0, 1), not {0}")]
     Theta(f64),
 }
 
-/// Draws ranks `0..n`; rank `r` comes with a probability proportional to `1 / (r + 1)^theta`.
+/// A distribution over ranks `0..n`, in which the probability of rank `r` is proportional to `1 / (r + 1)^theta`.
 ///
 /// Theta 0 is uniform; 0.5 is the skew of the Elf papers, 0.99 that of YCSB.
 ///
@@ -35,7 +35,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// A distribution over `items` ranks with skew `theta`. O(min(items, 10^6)).
+    /// Creates a distribution over `items` ranks with skew `theta`. O(min(items, 10^6)).
     ///
     /// # Errors
     /// [`ZipfError`] if there are no items or `theta` is not in `[0, 1)`.
@@ -57,13 +57,13 @@ impl Zipf {
         })
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     #[must_use]
     pub fn items(&self) -> u64 {
         self.items
     }
 
-    /// The probability of `rank`, exactly (what [`Self::sample`] approximates for ranks above 1).
+    /// Returns the exact probability of `rank`, which [`Self::sample`] approximates for ranks above 1.
     #[must_use]
     pub fn probability(&self, rank: u64) -> f64 {
         (rank as f64 + 1.0).powf(-self.theta) / self.zeta_n
@@ -85,12 +85,12 @@ impl Zipf {
     }
 }
 
-/// `sum over i in 1..=n of i^-theta`: the first million terms one by one, the rest by Euler-Maclaurin, whose error there
-/// is far below the rounding of the sum.
+/// Computes `sum over i in 1..=n of i^-theta`: the first million terms one by one, the rest by
+/// Euler-Maclaurin, whose error there is far below the rounding error of the sum.
 fn zeta(n: u64, theta: f64) -> f64 {
     const EXACT: u64 = 1_000_000;
     let head = n.min(EXACT);
-    // Smallest terms first, to round less.
+    // Smallest terms first, to reduce rounding errors.
     let mut sum: f64 = (1..=head).rev().map(|i| (i as f64).powf(-theta)).sum();
     if n > head {
         let (a, b) = (head as f64, n as f64);
@@ -125,7 +125,8 @@ mod tests {
             for _ in 0..draws {
                 counts[zipf.sample(&mut rng) as usize] += 1;
             }
-            // The method is exact for the first two ranks and approximates the rest (up to a tenth off): compare ranges of ranks.
+            // The method is exact for the first two ranks and approximate for the rest (up to a tenth off), so
+            // ranges of ranks are compared.
             for range in [0..1, 1..2, 2..10, 10..100, 100..500, 500..1000] {
                 let expected: f64 = range.clone().map(|rank| zipf.probability(rank)).sum();
                 let got: f64 = range

@@ -1,18 +1,18 @@
-//! Copies of different sizes in one allocation: written one after another, and slid together when the end is reached.
+//! An arena of copies of different sizes. Copies are appended, and compacted when the end is reached.
 //!
-//! What is live is at most a given part of it ([`live_bytes`]), so sliding, which moves at most everything, frees at
-//! least the rest: a byte written costs a bounded number of bytes moved, and no room is ever lost to fragments.
+//! Live copies take at most a fixed fraction of the arena ([`live_bytes`]). Compaction therefore frees at least the
+//! rest and moves a bounded number of bytes per byte written. No space is lost to fragmentation.
 
-/// Before each copy: its owner, or [`NOBODY`], and its length.
+/// Size of the header of a copy, which has its owner, or [`NOBODY`], and its length.
 const HEADER: usize = 8;
 const NOBODY: u32 = u32::MAX;
 
-/// What a copy of `len` bytes takes.
+/// Returns the space that a copy of `len` bytes takes.
 pub(super) fn copy_bytes(len: usize) -> usize {
     HEADER + len.next_multiple_of(HEADER)
 }
 
-/// How much of an arena may be live.
+/// Returns the maximum number of live bytes in an arena.
 pub(super) fn live_bytes(arena: usize) -> usize {
     arena - arena / 16
 }
@@ -20,7 +20,7 @@ pub(super) fn live_bytes(arena: usize) -> usize {
 #[derive(Debug)]
 pub(super) struct Arena {
     bytes: Vec<u8>,
-    /// Where the next copy goes.
+    /// Offset of the next copy.
     end: usize,
 }
 
@@ -41,8 +41,8 @@ impl Arena {
         &self.bytes[start..start + len as usize]
     }
 
-    /// Copies `bytes` in and answers their place; `moved` is told the owners whose copies are elsewhere from now on. There
-    /// must be room among what is not live.
+    /// Appends a copy of `bytes` and returns its position. `moved` is called with the owner and the new
+    /// position of each copy that compaction moves. The live bytes must stay within their limit.
     pub(super) fn add(&mut self, owner: u32, bytes: &[u8], moved: impl FnMut(u32, u32)) -> u32 {
         if self.end + copy_bytes(bytes.len()) > self.bytes.len() {
             self.slide(moved);
@@ -56,7 +56,7 @@ impl Arena {
         place
     }
 
-    /// A copy is no longer live.
+    /// Marks a copy as dead.
     pub(super) fn remove(&mut self, place: u32) {
         let at = place as usize * HEADER;
         self.bytes[at..at + 4].copy_from_slice(&NOBODY.to_le_bytes());

@@ -1,36 +1,37 @@
-//! A cache of lists found by a hash table from their offsets: the way of the paper ([`Links::Hashed`](crate::Links)).
+//! A cache of lists that are found through a hash table of their offsets, as in the paper
+//! ([`Links::Hashed`](crate::Links)).
 //!
-//! All DRAM is allocated at the start and stays within the budget: the copies, the table, and what the policy takes. The
-//! cache is split into shards, a lock and a policy each; a list that is read is read under its shard's lock.
+//! All DRAM is allocated at creation and stays within the budget: the copies, the table and the metadata of the
+//! policy. The cache is split into shards with a lock and a policy each. A list is read under its shard's lock.
 
 mod arena;
 mod shard;
 #[cfg(test)]
 mod tests;
 
-use crate::index::mix;
+use crate::hash_index::mix;
 use crate::{CacheError, PolicyKind};
 use shard::Shard;
 use std::ops::Add;
 
-/// A shard has about this much at least, as small ones each waste some.
+/// Approximate minimum size of a shard; each shard has some overhead.
 const SHARD_BYTES: usize = 1 << 20;
 const MOST_SHARDS: usize = 16;
 
-/// What a cache did so far, and what it holds.
+/// Statistics of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Reads that found their list.
     pub hits: u64,
-    /// Reads that did not.
+    /// Reads that did not find their list.
     pub misses: u64,
-    /// Lists brought in.
+    /// Lists admitted.
     pub admissions: u64,
-    /// Lists that had to go for others.
+    /// Lists evicted.
     pub evictions: u64,
-    /// Lists held.
+    /// Lists in the cache.
     pub items: u64,
-    /// The DRAM of their copies.
+    /// DRAM used by the copies, in bytes.
     pub bytes_used: u64,
 }
 
@@ -49,21 +50,21 @@ impl Add for Statistics {
     }
 }
 
-/// See the module.
+/// A sharded cache of lists; see the module documentation.
 #[derive(Debug)]
 pub struct ListCache {
     shards: Box<[Shard]>,
 }
 
 impl ListCache {
-    /// An empty cache that takes at most `budget_bytes` of DRAM. `average_bytes` is what a list takes about: it
-    /// decides for how many the table has room.
+    /// Creates an empty cache that takes at most `budget_bytes` of DRAM. `average_bytes` is the average
+    /// size of a list, from which the size of the table follows.
     ///
     /// # Errors
-    /// [`CacheError::BudgetTooSmall`] if there is no room for a single list of that size.
+    /// [`CacheError::BudgetTooSmall`] if the budget is too small for a single list of that size.
     pub fn new(budget_bytes: usize, average_bytes: usize, policy: PolicyKind) -> Result<Self, CacheError> {
         let shards = (budget_bytes / SHARD_BYTES).clamp(1, MOST_SHARDS);
-        // A power of two, so that the low bits of a hash tell the shard.
+        // A power of two, so that the low bits of a hash select the shard.
         let shards = 1 << shards.ilog2();
         let each = budget_bytes.saturating_sub(size_of::<Self>()) / shards;
         let shard = |_| {
@@ -77,31 +78,31 @@ impl ListCache {
         })
     }
 
-    /// Calls `reader` with the list at offset `id`, if it is here. That shard waits until it returns.
+    /// Calls `reader` with the list at offset `id` if it is cached. The shard is locked during the call.
     #[inline]
     pub fn read<R>(&self, id: u64, reader: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let hash = mix(id);
         self.shard(hash).read(hash, id, reader)
     }
 
-    /// Offers a list that a read missed; the policy decides. Answers whether it is here now.
+    /// Offers a list that a read has missed. Returns true if it is in the cache now.
     pub fn admit(&self, id: u64, probability: f32, bytes: &[u8]) -> bool {
         let hash = mix(id);
         self.shard(hash).admit(hash, id, probability, bytes)
     }
 
-    /// The list has another probability, if it is here and its policy asks for that.
+    /// Updates the access probability of a list, if it is cached and the policy uses probabilities.
     pub fn reweigh(&self, id: u64, probability: f32) {
         let hash = mix(id);
         self.shard(hash).reweigh(hash, id, probability);
     }
 
-    /// The bits that tell the shard are the lowest, as the highest tell the place in its table.
+    /// Selects the shard by the lowest bits of the hash, because the highest select the position in its table.
     fn shard(&self, hash: u64) -> &Shard {
         &self.shards[hash as usize & (self.shards.len() - 1)]
     }
 
-    /// What it did and holds; takes no lock, so numbers of the same moment may differ by what goes on.
+    /// Returns the statistics. No lock is taken, so the numbers may be of slightly different moments.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.shards
@@ -110,7 +111,7 @@ impl ListCache {
             .fold(Statistics::default(), Add::add)
     }
 
-    /// The DRAM it takes, all of which is allocated from the start.
+    /// Returns the DRAM of the cache in bytes, all of which is allocated at creation.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.shards.iter().map(Shard::bytes).sum::<usize>()

@@ -1,33 +1,33 @@
-//! A part of a list cache: a lock, a table of slots, an arena of copies, and a policy.
+//! A shard of a list cache: a lock, a table of slots, an arena of copies, and a policy.
 
 use super::Statistics;
 use super::arena::{Arena, copy_bytes, live_bytes};
-use crate::index::{Index, mix};
-use crate::{Capacity, Item, Policy, PolicyKind};
+use crate::hash_index::{HashIndex, mix};
+use crate::{CacheItem, Capacity, Policy, PolicyKind};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A cached list: its offset, and its copy in the arena.
+/// A cached list: its offset and its copy in the arena.
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct CachedList {
     id: u64,
     place: u32,
     len: u32,
 }
 
 #[derive(Debug)]
-struct Cached {
-    index: Index,
-    slots: Vec<Slot>,
+struct ShardState {
+    index: HashIndex,
+    slots: Vec<CachedList>,
     free: Vec<u32>,
     arena: Arena,
     policy: Box<dyn Policy>,
-    /// What the policy evicted: empty between calls.
+    /// Output buffer for evicted slots; empty between calls.
     evicted: Vec<u32>,
 }
 
-/// Counters that only the holder of the lock writes, and everybody may read.
+/// Counters that are written under the lock and read without it.
 #[derive(Debug, Default)]
 struct Counters {
     hits: AtomicU64,
@@ -38,36 +38,37 @@ struct Counters {
     bytes_used: AtomicU64,
 }
 
-/// Adds under the lock, where no read-modify-write is needed; subtracts by wrapping.
+/// Adds to a counter. A plain store suffices under the lock. Wraps around, so that it can also subtract.
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
-/// On lines of its own, so that threads in different shards do not meet.
+/// A shard, aligned to avoid false sharing.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Shard {
-    cached: Mutex<Cached>,
+    cached: Mutex<ShardState>,
     counters: Counters,
     bytes: usize,
 }
 
-/// The DRAM of all but the arena.
+/// Returns the DRAM of everything but the arena.
 fn fixed_bytes(items: u32, policy: &dyn Policy) -> usize {
     let slots = items as usize + 1;
-    let index = Index::new(slots);
+    let index = HashIndex::new(slots);
     size_of::<Shard>()
-        + slots * (size_of::<Slot>() + 2 * size_of::<u32>())
+        + slots * (size_of::<CachedList>() + 2 * size_of::<u32>())
         + index.bytes()
         + size_of_val(policy)
         + policy.metadata_bytes()
 }
 
 impl Shard {
-    /// A shard within so many bytes, or none if that is no room for one list.
+    /// Creates a shard within a number of bytes, or returns `None` if a single list does not fit.
     pub(super) fn new(bytes: usize, average: usize, kind: PolicyKind) -> Option<Self> {
         let fixed = |items| fixed_bytes(items, &*kind.build(Capacity { bytes: 0, items }));
-        // What an item takes in a shard of many tells for how many there is room; the arena gets what is left.
+        // The overhead per item, measured on a large shard, determines the number of items. The arena gets the
+        // remaining bytes.
         let per_item = copy_bytes(average) + (fixed(1024) - fixed(0)).div_ceil(1024);
         let items = u32::try_from(bytes.saturating_sub(fixed(0)) / per_item).unwrap_or(u32::MAX - 2);
         let arena = bytes.checked_sub(fixed(items))?.min(u32::MAX as usize * 8) / 8 * 8;
@@ -80,9 +81,9 @@ impl Shard {
             items,
         };
         let slots = items as usize + 1;
-        let cached = Cached {
-            index: Index::new(slots),
-            slots: vec![Slot::default(); slots],
+        let cached = ShardState {
+            index: HashIndex::new(slots),
+            slots: vec![CachedList::default(); slots],
             free: (0..=items).collect(),
             arena: Arena::new(arena),
             policy: kind.build(capacity),
@@ -95,14 +96,14 @@ impl Shard {
         })
     }
 
-    /// About what a shard must be given for one list.
+    /// Returns the approximate minimum size of a shard.
     pub(super) fn least_bytes(average: usize, kind: PolicyKind) -> usize {
         let capacity = Capacity { bytes: 0, items: 4 };
         fixed_bytes(4, &*kind.build(capacity)) + 4 * copy_bytes(average)
     }
 
-    /// A reader that panicked has changed nothing, so what it left is whole.
-    fn lock(&self) -> MutexGuard<'_, Cached> {
+    /// Ignores poisoning: a reader that panicked has changed nothing.
+    fn lock(&self) -> MutexGuard<'_, ShardState> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,7 +115,7 @@ impl Shard {
         };
         add(&self.counters.hits, 1);
         cached.policy.hit(slot, id);
-        let Slot { place, len, .. } = cached.slots[slot as usize];
+        let CachedList { place, len, .. } = cached.slots[slot as usize];
         Some(reader(cached.arena.get(place, len)))
     }
 
@@ -123,12 +124,12 @@ impl Shard {
             return false;
         };
         let cached = &mut *self.lock();
-        // Another thread may have missed it, too, and been here first.
+        // Another thread may have missed the same list and admitted it first.
         if cached.find(hash, id).is_some() {
             return true;
         }
         let slot = *cached.free.last().expect("there is a slot more than items");
-        let item = Item {
+        let item = CacheItem {
             slot,
             key: id,
             bytes: size,
@@ -174,16 +175,16 @@ impl Shard {
     }
 }
 
-impl Cached {
+impl ShardState {
     fn find(&self, hash: u64, id: u64) -> Option<u32> {
         self.index.find(hash, |slot| self.slots[slot as usize].id == id)
     }
 
-    /// Forgets what the policy evicted. Answers how many lists that was, and their bytes.
+    /// Removes the lists that the policy has evicted. Returns their number and size in bytes.
     fn evict(&mut self) -> (u64, u64) {
         let (mut lists, mut bytes) = (0, 0);
         for slot in self.evicted.drain(..) {
-            let Slot { id, place, len } = self.slots[slot as usize];
+            let CachedList { id, place, len } = self.slots[slot as usize];
             let slots = &self.slots;
             self.index
                 .remove(mix(id), slot, |slot| mix(slots[slot as usize].id));
@@ -200,7 +201,7 @@ impl Cached {
         let moved = |owner: u32, place| slots[owner as usize].place = place;
         let place = self.arena.add(slot, bytes, moved);
         let len = bytes.len() as u32;
-        slots[slot as usize] = Slot { id, place, len };
+        slots[slot as usize] = CachedList { id, place, len };
         self.index.insert(hash, slot);
     }
 }

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::thread;
 
-/// The bytes of a list, which follow from its offset.
+/// Returns the bytes of a list, which are derived from its offset.
 fn list(id: u64) -> Vec<u8> {
     let len = 1 + mix(id) % 200;
     (0..len).map(|at| mix(id + at) as u8).collect()
 }
 
-/// Answers whether it hit.
+/// Runs one query; returns true on a hit.
 fn ask(cache: &ListCache, id: u64) -> bool {
     let hit = cache.read(id, |bytes| assert_eq!(bytes, list(id)));
     if hit.is_none() {
@@ -71,7 +71,7 @@ fn a_budget_without_room_for_a_list_is_an_error() {
         for _ in 0..2 {
             cache.admit(8, 1.0, &[7; 1000]);
         }
-        // A list larger than everything is refused, and nothing goes for it.
+        // A list larger than the cache is rejected, and nothing is evicted for it.
         assert!(!cache.admit(16, 1.0, &vec![7; 100_000]), "{kind}");
         assert_eq!(cache.statistics().evictions, 0, "{kind}");
     }

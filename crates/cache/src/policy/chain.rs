@@ -1,8 +1,8 @@
-//! Doubly linked queues of slots over shared arrays: a slot is in one queue at most, and knows its item's bytes.
+//! Doubly linked queues of slots in shared arrays. A slot is in at most one queue and stores the size of its item.
 
-use super::{Capacity, Item, bytes_of};
+use super::{CacheItem, Capacity, bytes_of};
 
-/// No slot.
+/// Marker of no slot.
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -18,14 +18,14 @@ pub(super) struct Chain {
     links: Vec<Link>,
 }
 
-/// One queue in a [`Chain`]: items enter at its head.
+/// A queue in a [`Chain`]. Items enter at its head.
 #[derive(Debug)]
 pub(super) struct Queue {
     head: u32,
     tail: u32,
-    /// The bytes of its items.
+    /// Total size of its items in bytes.
     pub(super) bytes: u64,
-    /// Their number.
+    /// Number of its items.
     pub(super) items: u32,
 }
 
@@ -39,17 +39,17 @@ impl Queue {
         }
     }
 
-    /// The oldest slot, or [`NONE`].
+    /// Returns the oldest slot, or [`NONE`].
     pub(super) fn tail(&self) -> u32 {
         self.tail
     }
 
-    /// Whether there is room for `item` within `capacity`.
-    pub(super) fn fits(&self, item: &Item, capacity: Capacity) -> bool {
+    /// Returns true if `item` also fits within `capacity`.
+    pub(super) fn fits(&self, item: &CacheItem, capacity: Capacity) -> bool {
         capacity.has(self.bytes + u64::from(item.bytes), self.items + 1)
     }
 
-    /// Whether it is within `capacity`.
+    /// Returns true if the queue is within `capacity`.
     pub(super) fn within(&self, capacity: Capacity) -> bool {
         capacity.has(self.bytes, self.items)
     }
@@ -67,23 +67,23 @@ impl Chain {
         }
     }
 
-    /// The slot that entered its queue after this one, or [`NONE`].
+    /// Returns the slot that entered the queue directly after this one, or [`NONE`].
     pub(super) fn newer(&self, slot: u32) -> u32 {
         self.links[slot as usize].newer
     }
 
-    /// The bytes of the slot's item.
+    /// Returns the size of the slot's item.
     pub(super) fn bytes(&self, slot: u32) -> u64 {
         u64::from(self.links[slot as usize].bytes)
     }
 
-    /// A new item enters `queue`.
-    pub(super) fn insert(&mut self, queue: &mut Queue, item: &Item) {
+    /// Adds a new item to `queue`.
+    pub(super) fn insert(&mut self, queue: &mut Queue, item: &CacheItem) {
         self.links[item.slot as usize].bytes = item.bytes;
         self.push(queue, item.slot);
     }
 
-    /// A slot that is in no queue enters this one.
+    /// Adds a slot that is in no queue.
     pub(super) fn push(&mut self, queue: &mut Queue, slot: u32) {
         let link = &mut self.links[slot as usize];
         link.newer = NONE;
@@ -97,7 +97,7 @@ impl Chain {
         queue.head = slot;
     }
 
-    /// A slot leaves the queue it is in.
+    /// Removes a slot from its queue.
     pub(super) fn remove(&mut self, queue: &mut Queue, slot: u32) {
         let &Link { newer, older, bytes } = &self.links[slot as usize];
         match newer {
@@ -112,7 +112,7 @@ impl Chain {
         queue.items -= 1;
     }
 
-    /// A slot becomes the newest of the queue it is in.
+    /// Moves a slot to the head of its queue.
     pub(super) fn renew(&mut self, queue: &mut Queue, slot: u32) {
         if queue.head != slot {
             self.remove(queue, slot);

@@ -1,18 +1,19 @@
-//! CLOCK: a hand goes round and evicts what was not used since it last passed (Corbató, "A paging experiment with the
-//! Multics system", 1969). Held as a queue: what the hand passes over enters it again, which is the same order.
+//! CLOCK: a rotating hand evicts items that were not used since it last passed (Corbató, "A paging
+//! experiment with the Multics system", 1969). Implemented as a queue: an item that the hand skips
+//! re-enters it, which gives the same order.
 
 use super::chain::{Chain, Queue};
-use super::{Capacity, Item, Policy, bytes_of};
+use super::{CacheItem, Capacity, Policy, bytes_of};
 
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct ClockPolicy {
     capacity: Capacity,
     chain: Chain,
     queue: Queue,
     used: Vec<bool>,
 }
 
-impl Clock {
+impl ClockPolicy {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
             capacity,
@@ -23,12 +24,12 @@ impl Clock {
     }
 }
 
-impl Policy for Clock {
+impl Policy for ClockPolicy {
     fn hit(&mut self, slot: u32, _key: u64) {
         self.used[slot as usize] = true;
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

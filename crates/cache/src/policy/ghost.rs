@@ -1,30 +1,30 @@
-//! A queue of keys without their items: the last so many that were noted, less those that were taken back.
+//! A queue of keys without their items: the most recent ones, except for those that were taken out.
 
 use super::bytes_of;
-use crate::index::{Index, mix};
+use crate::hash_index::{HashIndex, mix};
 
 #[derive(Debug)]
-pub(super) struct Ghost {
-    /// In the order of their notes, a ring.
+pub(super) struct GhostQueue {
+    /// Ring buffer of keys in insertion order.
     keys: Vec<u64>,
-    /// Which places of the ring hold keys that count.
-    index: Index,
+    /// The positions in the ring whose keys have not been taken out.
+    index: HashIndex,
     next: usize,
     len: usize,
 }
 
-impl Ghost {
+impl GhostQueue {
     pub(super) fn new(len: u32) -> Self {
         let len = len.max(1) as usize;
         Self {
             keys: Vec::with_capacity(len),
-            index: Index::new(len),
+            index: HashIndex::new(len),
             next: 0,
             len,
         }
     }
 
-    /// Notes a key that is not there; the note that is `len` notes old is lost.
+    /// Adds a key, which must be absent. The oldest key is dropped if the queue is full.
     pub(super) fn note(&mut self, key: u64) {
         let place = self.next as u32;
         if self.keys.len() < self.len {
@@ -40,7 +40,7 @@ impl Ghost {
         self.next = (self.next + 1) % self.len;
     }
 
-    /// Whether `key` was there; it no longer is.
+    /// Removes `key`; returns true if it was present.
     pub(super) fn take(&mut self, key: u64) -> bool {
         let keys = &self.keys;
         let hash = mix(key);

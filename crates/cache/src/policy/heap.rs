@@ -1,12 +1,12 @@
-//! A binary heap of slots by rank, the least on top, whose items can change rank or leave. O(log n) each.
+//! A binary min-heap of slots by rank, which supports changes of rank and removals. Each operation is O(log n).
 
-use super::{Capacity, Item, bytes_of};
+use super::{CacheItem, Capacity, bytes_of};
 
-/// What a slot that is not in the heap has as its place.
+/// Heap position of a slot that is not in the heap.
 const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
-pub(super) struct Heap {
+pub(super) struct RankHeap {
     heap: Vec<u32>,
     ranks: Vec<u64>,
     places: Vec<u32>,
@@ -14,7 +14,7 @@ pub(super) struct Heap {
     bytes: u64,
 }
 
-impl Heap {
+impl RankHeap {
     pub(super) fn new(slots: usize) -> Self {
         Self {
             heap: Vec::with_capacity(slots),
@@ -25,8 +25,8 @@ impl Heap {
         }
     }
 
-    /// Whether there is room for `item` within `capacity`.
-    pub(super) fn fits(&self, item: &Item, capacity: Capacity) -> bool {
+    /// Returns true if `item` also fits within `capacity`.
+    pub(super) fn fits(&self, item: &CacheItem, capacity: Capacity) -> bool {
         capacity.has(self.bytes + u64::from(item.bytes), self.heap.len() as u32 + 1)
     }
 
@@ -34,17 +34,17 @@ impl Heap {
         self.ranks[slot as usize]
     }
 
-    /// The slot of the least rank.
+    /// Returns the slot with the lowest rank.
     pub(super) fn least(&self) -> Option<u32> {
         self.heap.first().copied()
     }
 
-    pub(super) fn insert(&mut self, item: &Item, rank: u64) {
+    pub(super) fn insert(&mut self, item: &CacheItem, rank: u64) {
         self.sizes[item.slot as usize] = item.bytes;
         self.push(item.slot, rank);
     }
 
-    /// A slot comes back that was removed before, with the same bytes.
+    /// Re-inserts a removed slot with its previous size.
     pub(super) fn push(&mut self, slot: u32, rank: u64) {
         self.ranks[slot as usize] = rank;
         self.bytes += u64::from(self.sizes[slot as usize]);

@@ -1,17 +1,17 @@
-//! LFU: evicts what was used least often since it was admitted, of those the one not used for the longest time
-//! (Jibril et al. 2022, section 4; the textbook's policy without memory of what left).
+//! LFU: evicts the item used least often since its admission, and among equals the least recently used
+//! one (Jibril et al. 2022, section 4; the textbook policy without history of evicted items).
 
-use super::heap::Heap;
-use super::{Capacity, Item, Policy};
+use super::heap::RankHeap;
+use super::{CacheItem, Capacity, Policy};
 
-/// A rank is a number of uses above the time of the last one.
+/// A rank has the number of uses in the upper bits and the time of the last use in the lower ones.
 const TIME_BITS: u32 = 40;
 const MOST_USES: u64 = (1 << (64 - TIME_BITS)) - 1;
 
 #[derive(Debug)]
 pub(super) struct Lfu {
     capacity: Capacity,
-    heap: Heap,
+    heap: RankHeap,
     time: u64,
 }
 
@@ -19,7 +19,7 @@ impl Lfu {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
             capacity,
-            heap: Heap::new(capacity.slots()),
+            heap: RankHeap::new(capacity.slots()),
             time: 0,
         }
     }
@@ -37,7 +37,7 @@ impl Policy for Lfu {
         self.heap.rerank(slot, rank);
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

@@ -1,17 +1,17 @@
-//! LLA, 'least likely to be accessed': LFU with given frequencies. An item is admitted if all that must go for it are
-//! less probable than it is (Jibril et al. 2022, section 4; there, items are of one size and one must go).
+//! LLA, "least likely to be accessed": LFU with given probabilities. An item is admitted if all items to be evicted
+//! for it are less probable (Jibril et al. 2022, section 4; there all items have the same size and one is evicted).
 
-use super::heap::Heap;
-use super::{Capacity, Item, Policy};
+use super::heap::RankHeap;
+use super::{CacheItem, Capacity, Policy};
 
 #[derive(Debug)]
 pub(super) struct Lla {
     capacity: Capacity,
-    heap: Heap,
+    heap: RankHeap,
     time: u32,
 }
 
-/// The order of the bits of floats that are not negative is theirs.
+/// Returns the bits of a non-negative float, which have the same order as the value.
 fn bits(probability: f32) -> u32 {
     probability.max(0.0).to_bits()
 }
@@ -20,12 +20,12 @@ impl Lla {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
             capacity,
-            heap: Heap::new(capacity.slots()),
+            heap: RankHeap::new(capacity.slots()),
             time: 0,
         }
     }
 
-    /// The less probable is less, of equals the one admitted earlier.
+    /// Returns a rank by probability and, among equals, time of admission.
     fn rank(&mut self, probability: f32) -> u64 {
         self.time = self.time.wrapping_add(1);
         u64::from(bits(probability)) << 32 | u64::from(self.time)
@@ -35,7 +35,7 @@ impl Lla {
 impl Policy for Lla {
     fn hit(&mut self, _slot: u32, _key: u64) {}
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

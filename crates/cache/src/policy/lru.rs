@@ -1,7 +1,7 @@
-//! LRU: evicts what was not used for the longest time (Jibril et al. 2022, section 4; the textbook's policy).
+//! LRU: evicts the least recently used item (Jibril et al. 2022, section 4; the textbook policy).
 
 use super::chain::{Chain, Queue};
-use super::{Capacity, Item, Policy};
+use super::{CacheItem, Capacity, Policy};
 
 #[derive(Debug)]
 pub(super) struct Lru {
@@ -25,7 +25,7 @@ impl Policy for Lru {
         self.chain.renew(&mut self.queue, slot);
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

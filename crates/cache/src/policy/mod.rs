@@ -1,8 +1,8 @@
-//! Replacement policies: what of a cache stays when its room is used up.
+//! Replacement policies, which decide what stays in a full cache.
 //!
-//! A policy works on slots, small numbers that the cache gives its items, so that the only hash table is the cache's. It
-//! keeps its own books of bytes and items: after every call what is resident is within the [`Capacity`] it was built
-//! for. All its memory is allocated when it is built, and [`Policy::metadata_bytes`] says how much that is.
+//! A policy works on slots, small numbers that the cache assigns to its items, so that only the cache needs a hash
+//! table. It does its own accounting of bytes and items: after every call, the resident items are within its
+//! [`Capacity`]. All memory is allocated at creation and reported by [`Policy::metadata_bytes`].
 
 mod chain;
 mod clock;
@@ -23,32 +23,32 @@ mod w_tiny_lfu;
 use crate::PolicyKind;
 use std::fmt;
 
-/// What a policy may keep resident.
+/// The capacity of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// The sum of the items' bytes.
+    /// Maximum total size of the items in bytes.
     pub bytes: u64,
-    /// Their number. Slots are `0..=items`: one more, for the item that asks to be admitted.
+    /// Maximum number of items. Slots are `0..=items`; the additional one is for an item under consideration.
     pub items: u32,
 }
 
 impl Capacity {
-    /// Whether so much is within it.
+    /// Returns true if the given amounts are within the capacity.
     fn has(self, bytes: u64, items: u32) -> bool {
         bytes <= self.bytes && items <= self.items
     }
 
-    /// Whether an item can be resident at all.
+    /// Returns true if an item of this size can be resident at all.
     fn holds(self, bytes: u32) -> bool {
         self.has(u64::from(bytes), 1)
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     fn slots(self) -> usize {
         self.items as usize + 1
     }
 
-    /// `percent` of it, at least one item.
+    /// Returns `percent` of the capacity, but at least one item.
     fn percent(self, percent: u64) -> Self {
         Self {
             bytes: self.bytes * percent / 100,
@@ -57,40 +57,40 @@ impl Capacity {
     }
 }
 
-/// An item that asks to be admitted.
+/// An item to be admitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Item {
-    /// A slot of no resident item; the item's until it is evicted or removed, if it is admitted.
+pub struct CacheItem {
+    /// An unused slot. It belongs to the item, if that is admitted, until it is evicted or removed.
     pub slot: u32,
-    /// What identifies it also while it is not resident.
+    /// Identity of the item, also while it is not resident.
     pub key: u64,
-    /// What it takes of the capacity.
+    /// Size of the item.
     pub bytes: u32,
-    /// The probability of its use, not negative. Only [`PolicyKind::Lla`] asks.
+    /// Access probability, not negative. Used only by [`PolicyKind::Lla`].
     pub probability: f32,
 }
 
-/// Decides what is resident. See the module for the rules.
+/// A replacement policy. See the module documentation for the rules.
 pub trait Policy: fmt::Debug + Send {
-    /// The item in `slot` is used.
+    /// Records a use of the resident item in `slot`.
     fn hit(&mut self, slot: u32, key: u64);
 
-    /// An item is used that is not resident. Answers whether it is resident from now on; the slots of those that no
-    /// longer are get pushed to `evicted`, never the slot of `item`.
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool;
+    /// Handles the use of an item that is not resident. Returns true if it is admitted. The slots of
+    /// evicted items, never that of `item`, are appended to `evicted`.
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool;
 
-    /// The item in `slot` has another probability from now on.
+    /// Updates the access probability of the item in `slot`.
     fn reweigh(&mut self, _slot: u32, _probability: f32) {}
 
-    /// The resident item in `slot` is gone.
+    /// Removes the resident item in `slot`.
     fn remove(&mut self, slot: u32);
 
-    /// The DRAM that the policy itself takes.
+    /// Returns the DRAM that the policy itself takes, in bytes.
     fn metadata_bytes(&self) -> usize;
 }
 
 impl PolicyKind {
-    /// A policy with nothing resident.
+    /// Creates a policy with no resident items.
     #[must_use]
     pub fn build(self, capacity: Capacity) -> Box<dyn Policy> {
         match self {
@@ -99,7 +99,7 @@ impl PolicyKind {
             Self::Lfu => Box::new(lfu::Lfu::new(capacity)),
             Self::TwoQ => Box::new(two_q::TwoQ::new(capacity)),
             Self::Lla => Box::new(lla::Lla::new(capacity)),
-            Self::Clock => Box::new(clock::Clock::new(capacity)),
+            Self::Clock => Box::new(clock::ClockPolicy::new(capacity)),
             Self::Sieve => Box::new(sieve::Sieve::new(capacity)),
             Self::S3Fifo => Box::new(s3_fifo::S3Fifo::new(capacity)),
             Self::WTinyLfu => Box::new(w_tiny_lfu::WTinyLfu::new(capacity)),
@@ -107,7 +107,7 @@ impl PolicyKind {
     }
 }
 
-/// The bytes a vector holds on to.
+/// Returns the allocated size of a vector in bytes.
 fn bytes_of<T>(vec: &Vec<T>) -> usize {
     vec.capacity() * size_of::<T>()
 }

@@ -1,7 +1,8 @@
-//! Naive: admits while there is room and never evicts (Jibril et al., Distrib. Parallel Databases 40, 2022, section 4).
+//! Naive: admits while there is room and never evicts (Jibril et al., Distrib. Parallel Databases 40,
+//! 2022, section 4).
 
 use super::chain::{Chain, Queue};
-use super::{Capacity, Item, Policy};
+use super::{CacheItem, Capacity, Policy};
 
 #[derive(Debug)]
 pub(super) struct Naive {
@@ -23,7 +24,7 @@ impl Naive {
 impl Policy for Naive {
     fn hit(&mut self, _slot: u32, _key: u64) {}
 
-    fn admit(&mut self, item: Item, _evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, _evicted: &mut Vec<u32>) -> bool {
         let fits = self.resident.fits(&item, self.capacity);
         if fits {
             self.chain.insert(&mut self.resident, &item);

@@ -1,12 +1,12 @@
-//! S3-FIFO: a small queue S (a tenth of the room) before the main queue M, and a ghost queue G of the keys that left S.
-//! What was used more than once in S moves to M, what comes back while in G enters M at once (Yang et al., SOSP 2023,
-//! section 4.1, algorithm 1). G remembers as many keys as there may be items in M.
+//! S3-FIFO: a small queue S (a tenth of the capacity) in front of the main queue M, and a ghost queue G of keys that
+//! left S. Items used more than once in S move to M; items that return while in G enter M directly (Yang et al., SOSP
+//! 2023, section 4.1, algorithm 1). G holds as many keys as M may hold items.
 
 use super::chain::{Chain, NONE, Queue};
-use super::ghost::Ghost;
-use super::{Capacity, Item, Policy, bytes_of};
+use super::ghost::GhostQueue;
+use super::{CacheItem, Capacity, Policy, bytes_of};
 
-/// The bits of a slot's state: how often it was used (at most 3), and whether it is in M.
+/// Masks of a slot's state: number of uses, at most 3, and membership in M.
 const USES: u8 = 3;
 const MAIN: u8 = 4;
 
@@ -16,7 +16,7 @@ pub(super) struct S3Fifo {
     chain: Chain,
     small: Queue,
     main: Queue,
-    ghost: Ghost,
+    ghost: GhostQueue,
     states: Vec<u8>,
     keys: Vec<u64>,
 }
@@ -28,18 +28,18 @@ impl S3Fifo {
             chain: Chain::new(capacity.slots()),
             small: Queue::new(),
             main: Queue::new(),
-            ghost: Ghost::new(capacity.percent(90).items),
+            ghost: GhostQueue::new(capacity.percent(90).items),
             states: vec![0; capacity.slots()],
             keys: vec![0; capacity.slots()],
         }
     }
 
-    fn full(&self, item: &Item) -> bool {
+    fn full(&self, item: &CacheItem) -> bool {
         let bytes = self.small.bytes + self.main.bytes + u64::from(item.bytes);
         !self.capacity.has(bytes, self.small.items + self.main.items + 1)
     }
 
-    /// Whether S has its tenth: then it is S that something leaves.
+    /// Returns true if S has reached its share, so that items are evicted from S.
     fn small_is_full(&self) -> bool {
         let target = self.capacity.percent(10);
         self.small.bytes >= target.bytes || self.small.items >= target.items
@@ -85,7 +85,7 @@ impl Policy for S3Fifo {
         }
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

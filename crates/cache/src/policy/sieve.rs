@@ -1,8 +1,8 @@
-//! SIEVE: one queue, whose hand goes from its tail to its head and evicts what was not used since it last passed; what
-//! it passes over keeps its place (Zhang et al., NSDI 2024, section 3, algorithm 1).
+//! SIEVE: one queue, whose hand moves from tail to head and evicts items that were not used since it last passed;
+//! items that it skips keep their position (Zhang et al., NSDI 2024, section 3, algorithm 1).
 
 use super::chain::{Chain, NONE, Queue};
-use super::{Capacity, Item, Policy, bytes_of};
+use super::{CacheItem, Capacity, Policy, bytes_of};
 
 #[derive(Debug)]
 pub(super) struct Sieve {
@@ -10,7 +10,7 @@ pub(super) struct Sieve {
     chain: Chain,
     queue: Queue,
     used: Vec<bool>,
-    /// The slot it looks at next, or none: then the tail.
+    /// The slot to be examined next, or [`NONE`] for the tail.
     hand: u32,
 }
 
@@ -45,7 +45,7 @@ impl Policy for Sieve {
         self.used[slot as usize] = true;
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

@@ -3,7 +3,7 @@
 
 mod models;
 
-use super::{Capacity, Item, Policy};
+use super::{CacheItem, Capacity, Policy};
 use crate::PolicyKind;
 use models::{Model, Request};
 use rand::rngs::StdRng;
@@ -15,7 +15,7 @@ struct Harness {
     policy: Box<dyn Policy>,
     capacity: Capacity,
     slots: HashMap<u64, u32>,
-    items: HashMap<u32, Item>,
+    items: HashMap<u32, CacheItem>,
     free: Vec<u32>,
 }
 
@@ -31,13 +31,13 @@ impl Harness {
     }
 
     /// Answers what was evicted.
-    fn request(&mut self, request: Request) -> Vec<Item> {
+    fn request(&mut self, request: Request) -> Vec<CacheItem> {
         if let Some(&slot) = self.slots.get(&request.key) {
             self.policy.hit(slot, request.key);
             return Vec::new();
         }
         let slot = *self.free.last().expect("there is one slot more than items");
-        let item = Item {
+        let item = CacheItem {
             slot,
             key: request.key,
             bytes: request.bytes,
@@ -60,7 +60,7 @@ impl Harness {
             self.free.push(slot);
             item
         };
-        let evicted: Vec<Item> = evicted.into_iter().map(forget).collect();
+        let evicted: Vec<CacheItem> = evicted.into_iter().map(forget).collect();
         let bytes: u64 = self.items.values().map(|item| u64::from(item.bytes)).sum();
         assert!(bytes <= self.capacity.bytes, "{bytes} bytes are too many");
         assert!(self.items.len() <= self.capacity.items as usize);
@@ -70,7 +70,7 @@ impl Harness {
         evicted
     }
 
-    /// W-TinyLFU's window may push others out before it finds that a large item cannot stay either.
+    /// Returns true for W-TinyLFU, whose window may evict others before it rejects a large item.
     fn policy_may_shift(&self) -> bool {
         format!("{:?}", self.policy).starts_with("WTinyLfu")
     }

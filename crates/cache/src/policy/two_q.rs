@@ -1,16 +1,16 @@
-//! 2Q: an LRU queue AM of items, and a queue A1 of keys only. A first miss notes the key in A1; a miss while it is there
-//! brings the item into AM (Johnson and Shasha, VLDB 1994, the simplified 2Q of section 2, with items in AM only as
-//! Jibril et al. 2022, section 4, have it). A1 remembers as many keys as there may be items.
+//! 2Q: an LRU queue AM of items, and a queue A1 of keys only. The first miss adds the key to A1; a miss while it is
+//! there admits the item to AM (Johnson and Shasha, VLDB 1994, the simplified 2Q of section 2, with items in AM only
+//! as in Jibril et al. 2022, section 4). A1 holds as many keys as there may be items.
 
-use super::ghost::Ghost;
+use super::ghost::GhostQueue;
 use super::lru::Lru;
-use super::{Capacity, Item, Policy};
+use super::{CacheItem, Capacity, Policy};
 
 #[derive(Debug)]
 pub(super) struct TwoQ {
     capacity: Capacity,
     am: Lru,
-    a1: Ghost,
+    a1: GhostQueue,
 }
 
 impl TwoQ {
@@ -18,7 +18,7 @@ impl TwoQ {
         Self {
             capacity,
             am: Lru::new(capacity),
-            a1: Ghost::new(capacity.items),
+            a1: GhostQueue::new(capacity.items),
         }
     }
 }
@@ -28,7 +28,7 @@ impl Policy for TwoQ {
         self.am.hit(slot, key);
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         if !self.capacity.holds(item.bytes) {
             return false;
         }

@@ -1,15 +1,15 @@
-//! W-TinyLFU: new items enter an LRU window (a hundredth of the room); what leaves it is admitted to the main cache, a
-//! segmented LRU (a fifth probation, four fifths protected), if it is used more often than what must go for it, as far
-//! as a count-min sketch knows (Einziger, Friedman and Manes, ACM TOS 13(4), 2017, sections 3 and 4). With items of
-//! different sizes it must be used more often than all that must go together (the same authors and Eytan,
-//! "Lightweight robust size aware cache management", ACM TOS 18(3), 2022, 'aggregated victims').
+//! W-TinyLFU: new items enter an LRU window (a hundredth of the capacity). An item that leaves it is admitted to the
+//! main cache, a segmented LRU (one fifth probation, four fifths protected), if a count-min sketch estimates more uses
+//! for it than for its victim (Einziger, Friedman and Manes, ACM TOS 13(4), 2017, sections 3 and 4). With items of
+//! different sizes it needs more uses than all its victims together (the same authors and Eytan, "Lightweight robust
+//! size aware cache management", ACM TOS 18(3), 2022, "aggregated victims").
 
 use super::chain::{Chain, NONE, Queue};
-use super::sketch::Sketch;
-use super::{Capacity, Item, Policy, bytes_of};
+use super::sketch::FrequencySketch;
+use super::{CacheItem, Capacity, Policy, bytes_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum LfuSegment {
     Window,
     Probation,
     Protected,
@@ -25,9 +25,9 @@ pub(super) struct WTinyLfu {
     window: Queue,
     probation: Queue,
     protected: Queue,
-    parts: Vec<Part>,
+    segments: Vec<LfuSegment>,
     keys: Vec<u64>,
-    sketch: Sketch,
+    sketch: FrequencySketch,
 }
 
 impl WTinyLfu {
@@ -49,33 +49,34 @@ impl WTinyLfu {
             window: Queue::new(),
             probation: Queue::new(),
             protected: Queue::new(),
-            parts: vec![Part::Window; capacity.slots()],
+            segments: vec![LfuSegment::Window; capacity.slots()],
             keys: vec![0; capacity.slots()],
-            sketch: Sketch::new(capacity.items),
+            sketch: FrequencySketch::new(capacity.items),
         }
     }
 
     fn detach(&mut self, slot: u32) {
-        let queue = match self.parts[slot as usize] {
-            Part::Window => &mut self.window,
-            Part::Probation => &mut self.probation,
-            Part::Protected => &mut self.protected,
+        let queue = match self.segments[slot as usize] {
+            LfuSegment::Window => &mut self.window,
+            LfuSegment::Probation => &mut self.probation,
+            LfuSegment::Protected => &mut self.protected,
         };
         self.chain.remove(queue, slot);
     }
 
-    /// Puts a slot that is in no queue at the head of one.
-    fn attach(&mut self, slot: u32, part: Part) {
-        self.parts[slot as usize] = part;
+    /// Adds a slot that is in no queue to the head of a segment.
+    fn attach(&mut self, slot: u32, part: LfuSegment) {
+        self.segments[slot as usize] = part;
         let queue = match part {
-            Part::Window => &mut self.window,
-            Part::Probation => &mut self.probation,
-            Part::Protected => &mut self.protected,
+            LfuSegment::Window => &mut self.window,
+            LfuSegment::Probation => &mut self.probation,
+            LfuSegment::Protected => &mut self.protected,
         };
         self.chain.push(queue, slot);
     }
 
-    /// What leaves the window asks for a place in the main cache. Pushes what is no longer resident, if need be itself.
+    /// Considers an item that leaves the window for the main cache. Appends the victims, or the item
+    /// itself, to `evicted`.
     fn promote(&mut self, candidate: u32, evicted: &mut Vec<u32>) {
         let bytes = self.chain.bytes(candidate);
         let mut main_bytes = self.probation.bytes + self.protected.bytes + bytes;
@@ -102,13 +103,13 @@ impl WTinyLfu {
         let fits = self.main_room.has(main_bytes, main_items);
         if fits && (evicted.len() == before || uses > victims_uses) {
             for &victim in &evicted[before..] {
-                let queue = match self.parts[victim as usize] {
-                    Part::Protected => &mut self.protected,
-                    Part::Window | Part::Probation => &mut self.probation,
+                let queue = match self.segments[victim as usize] {
+                    LfuSegment::Protected => &mut self.protected,
+                    LfuSegment::Window | LfuSegment::Probation => &mut self.probation,
                 };
                 self.chain.remove(queue, victim);
             }
-            self.attach(candidate, Part::Probation);
+            self.attach(candidate, LfuSegment::Probation);
         } else {
             evicted.truncate(before);
             evicted.push(candidate);
@@ -120,24 +121,24 @@ impl Policy for WTinyLfu {
     fn hit(&mut self, slot: u32, key: u64) {
         self.sketch.count(key);
         self.detach(slot);
-        match self.parts[slot as usize] {
-            Part::Window => self.attach(slot, Part::Window),
-            Part::Probation | Part::Protected => self.attach(slot, Part::Protected),
+        match self.segments[slot as usize] {
+            LfuSegment::Window => self.attach(slot, LfuSegment::Window),
+            LfuSegment::Probation | LfuSegment::Protected => self.attach(slot, LfuSegment::Protected),
         }
         while !self.protected.within(self.protected_room) {
             let demoted = self.protected.tail();
             self.detach(demoted);
-            self.attach(demoted, Part::Probation);
+            self.attach(demoted, LfuSegment::Probation);
         }
     }
 
-    fn admit(&mut self, item: Item, evicted: &mut Vec<u32>) -> bool {
+    fn admit(&mut self, item: CacheItem, evicted: &mut Vec<u32>) -> bool {
         self.sketch.count(item.key);
         if !self.capacity.holds(item.bytes) {
             return false;
         }
         self.keys[item.slot as usize] = item.key;
-        self.parts[item.slot as usize] = Part::Window;
+        self.segments[item.slot as usize] = LfuSegment::Window;
         self.chain.insert(&mut self.window, &item);
         let before = evicted.len();
         while !self.window.within(self.window_room) {
@@ -145,7 +146,7 @@ impl Policy for WTinyLfu {
             self.detach(candidate);
             self.promote(candidate, evicted);
         }
-        // An item too large for the window may have lost its place at once.
+        // An item too large for the window may have been evicted immediately.
         let own = evicted[before..].iter().position(|&slot| slot == item.slot);
         if let Some(own) = own {
             evicted.swap_remove(before + own);
@@ -158,7 +159,7 @@ impl Policy for WTinyLfu {
     }
 
     fn metadata_bytes(&self) -> usize {
-        let arrays = bytes_of(&self.parts) + bytes_of(&self.keys);
+        let arrays = bytes_of(&self.segments) + bytes_of(&self.keys);
         self.chain.metadata_bytes() + self.sketch.metadata_bytes() + arrays
     }
 }

@@ -1,4 +1,4 @@
-//! One line of tuples: dense entries, and a word of state by which readers notice that they were overtaken.
+//! A bucket of tuples in one cache line: dense entries, and a state word by which readers detect concurrent writes.
 //!
 //! ```text
 //! W (words a key)  entries  keys        values (halves of words)       state
@@ -7,30 +7,31 @@
 //! 3                2        words 0..6  word 6                         upper half of 7
 //! ```
 //!
-//! The state has two bits of use for each entry (the lowest ten bits), then a version of 21 bits, and the lock on top.
-//! A value is stored inverted, so that zeroed memory holds entries of the TID `u32::MAX`: which is none.
+//! The state has two use bits for each entry (the lowest ten bits), then a version of 21 bits, and the lock bit on
+//! top. Values are stored inverted, so that zeroed memory holds the TID `u32::MAX`, which is never used.
 //!
-//! **Why no reader sees half an entry.** A writer (1) sets the lock by a compare-and-swap on the state, (2) fences with
-//! release, (3) stores relaxed, (4) stores the state of the next version with release. A reader (a) loads the state with
-//! acquire and gives up if it is locked, (b) loads relaxed, (c) fences with acquire, (d) loads the state again and gives
-//! up if lock or version differ. By (4) and (a) it sees at least all of the version it loaded. If a load of (b) sees a store
-//! (3) of a later writer, the fences (2) and (c) synchronise, so (1) happened before (d), which then sees that lock or
-//! something later: it differs. Uses are counted by compare-and-swaps of the state, which keep a release sequence whole
-//! and fail if the version is another one or locked. The version comes round after two million changes: a reader would
-//! have to stand still for exactly a multiple of that many changes to its own bucket.
+//! **Why no reader sees half an entry.** A writer (1) sets the lock by a compare-and-swap on the state, (2) executes a
+//! release fence, (3) makes relaxed stores, (4) stores the state of the next version with release ordering. A reader
+//! (a) loads the state with acquire ordering and gives up if it is locked, (b) makes relaxed loads, (c) executes an
+//! acquire fence, (d) loads the state again and gives up if lock or version differ. By (4) and (a) it sees at least
+//! all of the version it loaded. If a load of (b) sees a store (3) of a later writer, the fences (2) and (c)
+//! synchronize, so (1) happened before (d), which then sees that lock or something later and differs. Uses are counted
+//! by compare-and-swaps of the state, which do not break a release sequence and fail if the version has changed or is
+//! locked. The version wraps around after two million changes: a reader would have to be suspended for exactly a
+//! multiple of that many changes to its own bucket.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
 use zerocopy::FromZeros;
 
-/// The word with the state in its upper half.
+/// Index of the word with the state in its upper half.
 const STATE: usize = 7;
 const STATE_SHIFT: u32 = 32;
 const LOCK: u64 = 1 << 63;
-/// One more version, and the bits that tell versions (and the lock) apart.
+/// Increment of the version, and mask of version and lock.
 const VERSION: u64 = 1 << (STATE_SHIFT + 10);
 const VERSIONS: u64 = !(VERSION - 1);
-/// The most an entry's use counts.
+/// Maximum of an entry's use count.
 const MOST: u64 = 3;
 
 #[derive(Debug, FromZeros)]
@@ -39,12 +40,12 @@ pub(super) struct Bucket([AtomicU64; 8]);
 
 const _: () = assert!(size_of::<Bucket>() == 64);
 
-/// How many entries of `words` words a bucket has.
+/// Returns the number of entries of `words` words in a bucket.
 pub(super) const fn entries(words: usize) -> usize {
     60 / (8 * words + 4)
 }
 
-/// Where an entry's uses are in the word of the state.
+/// Returns the shift of an entry's use count in the state word.
 const fn uses_shift(entry: usize) -> u32 {
     STATE_SHIFT + 2 * entry as u32
 }
@@ -53,14 +54,14 @@ fn uses(state: u64, entry: usize) -> u64 {
     state >> uses_shift(entry) & MOST
 }
 
-/// The word and the shift of an entry's value.
+/// Returns the word and the shift of an entry's value.
 const fn value_place<const W: usize>(entry: usize) -> (usize, u32) {
     let half = 2 * entries(W) * W + entry;
     (half / 2, 32 * (half % 2) as u32)
 }
 
 impl Bucket {
-    /// The value of `key`, if it is here and nobody writes.
+    /// Returns the value of `key`, or `None` if it is absent or a write is in progress.
     #[inline]
     pub(super) fn get<const W: usize>(&self, key: &[u64; W]) -> Option<u32> {
         let state = self.0[STATE].load(Acquire);
@@ -74,7 +75,7 @@ impl Bucket {
             return None;
         }
         if uses(state, entry) < MOST {
-            // If another thread came first, this use goes uncounted.
+            // If another thread has changed the state, this use is not counted.
             let more = state + (1 << uses_shift(entry));
             let _ = self.0[STATE].compare_exchange(state, more, Relaxed, Relaxed);
         }
@@ -86,7 +87,7 @@ impl Bucket {
         (0..entries(W)).find(|entry| (0..W).all(|word| self.0[entry * W + word].load(Relaxed) == key[word]))
     }
 
-    /// The value of an entry, `state` being the word it may share with the state.
+    /// Returns the value of an entry. `state` is the word that some values share with the state.
     #[inline]
     fn value<const W: usize>(&self, entry: usize, state: u64) -> u32 {
         let (word, shift) = value_place::<W>(entry);
@@ -98,14 +99,14 @@ impl Bucket {
         !((word >> shift) as u32)
     }
 
-    /// Whether all entries are taken, as far as one can tell without the lock.
+    /// Returns true if all entries are in use, as far as can be determined without the lock.
     pub(super) fn full<const W: usize>(&self) -> bool {
         let state = self.0[STATE].load(Relaxed);
         (0..entries(W)).all(|entry| self.value::<W>(entry, state) != u32::MAX)
     }
 
-    /// Brings in an entry: over an older value of its key, where there is none, or over one without uses, searched for
-    /// from a place that chance gives; if all have uses, each loses one instead. Gives up if another thread is writing.
+    /// Stores an entry: over an older value of its key, in a free entry, or over one with no uses, searched from a
+    /// random position. If all entries have uses, each loses one instead. Does nothing if another thread is writing.
     pub(super) fn put<const W: usize>(&self, key: &[u64; W], value: u32, chance: usize) {
         let state = self.0[STATE].load(Relaxed);
         let locked = state | LOCK;
@@ -121,7 +122,7 @@ impl Bucket {
         self.0[STATE].store(after, Release);
     }
 
-    /// What the word of the state is after the put.
+    /// Stores an entry under the lock and returns the new state word.
     fn put_locked<const W: usize>(&self, key: &[u64; W], value: u32, chance: usize, mut state: u64) -> u64 {
         let n = entries(W);
         let free = || (0..n).find(|&entry| self.value::<W>(entry, state) == u32::MAX);
@@ -129,7 +130,7 @@ impl Bucket {
             let mut from_first = (0..n).map(|entry| (chance % n + entry) % n);
             from_first.find(|&entry| uses(state, entry) == 0)
         };
-        // A key without a value may also equal what never was an entry: the first such place then is its own.
+        // A key without a value may equal the zeroed key of a free entry, which is then used for it.
         let Some(entry) = self.find(key).or_else(free).or_else(unused) else {
             for entry in 0..n {
                 state -= 1 << uses_shift(entry);
@@ -147,7 +148,7 @@ impl Bucket {
             self.0[word].store(with_value(self.0[word].load(Relaxed)), Relaxed);
         }
         state &= !(MOST << uses_shift(entry));
-        // The carry of the last version would set the lock.
+        // The carry of the highest version would set the lock bit.
         (state.wrapping_add(VERSION)) & !LOCK
     }
 }

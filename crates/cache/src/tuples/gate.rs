@@ -1,9 +1,10 @@
-//! Whether looking something up pays: an estimate of the hit rate from a sample of the lookups.
+//! The gate of a cache: lookups are skipped while the sampled hit rate is too low for them to pay.
 //!
-//! While it is open one lookup in 16 is a sample; when 1024 are there, their hit rate is judged, and below the
-//! break-even rate the gate closes. Then one query in 64 is looked up, offered on a miss like any other, and is a
-//! sample: the cache sees the same workload, 64 times slower, and opens the gate when its hits pay again. A cache that
-//! had fewer lookups than twice its room is not judged: it had no time to fill.
+//! While the gate is open, one lookup in 16 is a sample. After 1024 samples their hit rate is
+//! evaluated, and the gate closes if it is below the break-even rate. While it is closed, one query in
+//! 64 still does a lookup, admits its result as usual, and is a sample. The cache thus sees the same
+//! workload at a 64th of the rate, and the gate opens when its hits pay again. There is no evaluation
+//! before the cache has had twice as many lookups as entries, as it needs time to fill.
 
 use crate::draw;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,29 +13,29 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 const SAMPLE: u64 = 16;
 const TRY: u64 = 64;
 const WINDOW: u32 = 1024;
-/// One sample in the word of the window.
+/// Increment of the number of samples in the window word.
 const SAMPLED: u64 = 1 << 32;
-/// A rate that was never measured.
+/// Marker of a rate that has not been measured.
 const UNKNOWN: u32 = u32::MAX;
 
-/// On a line of its own: it is written rarely and read by every lookup.
+/// The gate, on a cache line of its own because every lookup reads it.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Gate {
+pub(super) struct AdmissionGate {
     closed: AtomicBool,
-    /// Hits in a window below which it closes.
+    /// Number of hits in a window below which the gate closes.
     break_even: u32,
-    /// Samples before the first judgement.
+    /// Number of samples before the first evaluation.
     grace: u64,
-    /// The samples of this window, above the hits among them: one word, stored without a read-modify-write, which would
-    /// make lookups wait for each other. Threads that store at the same time lose a sample with its answer.
+    /// The number of samples in this window in the upper half, and of their hits in the lower one. It is stored
+    /// without a read-modify-write operation, which would serialize lookups; concurrent stores lose a sample.
     window: AtomicU64,
     all_samples: AtomicU64,
-    /// The hits of the last whole window.
+    /// Number of hits in the last complete window.
     last_hits: AtomicU32,
 }
 
-impl Gate {
+impl AdmissionGate {
     pub(super) fn new(entries: usize) -> Self {
         Self {
             closed: AtomicBool::new(false),
@@ -55,19 +56,19 @@ impl Gate {
         !self.closed.load(Relaxed)
     }
 
-    /// Whether the cache has had the time to fill, and was judged.
+    /// Returns true if the cache has had time to fill and has been evaluated.
     #[inline]
     pub(super) fn has_judged(&self) -> bool {
         self.all_samples.load(Relaxed) >= self.grace
     }
 
-    /// Whether this query is one of those that are looked up while it is closed.
+    /// Returns true if this query does a lookup although the gate is closed.
     #[inline]
     pub(super) fn try_anyway(&self) -> bool {
         draw::next().is_multiple_of(TRY)
     }
 
-    /// A lookup hit or missed.
+    /// Records the result of a lookup.
     #[inline]
     pub(super) fn note(&self, hit: bool) {
         if !self.open() || draw::next().is_multiple_of(SAMPLE) {

@@ -1,22 +1,23 @@
-//! Zeroed arrays that are read at random: in a mapping of their own, which the system has back as soon as they are dropped
-//! (an allocator may keep it), and which is on huge pages as soon as it is as long as one, where a miss costs half.
+//! Zeroed arrays for random access. Large ones have their own mapping, which is returned to the system when it is
+//! dropped (an allocator might keep it) and uses huge pages if it is long enough, which halves the cost of a miss.
 
 use crate::CacheError;
 use halocline_media::{HugeVec, PAGE};
 use std::ops::Deref;
 use zerocopy::FromZeros;
 
-/// Arrays of so many bytes have a mapping of their own: of smaller ones the pages it is rounded up to would be a large part.
+/// Minimum size of an array with its own mapping. Rounding a smaller one up to whole pages would waste
+/// a large fraction.
 const OWN: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(super) enum Memory<T> {
+pub(super) enum ZeroedArray<T> {
     Small(Box<[T]>),
     Own(HugeVec<T>),
 }
 
-impl<T: FromZeros> Memory<T> {
-    /// The most that [`Self::bytes`] may be for `len` values.
+impl<T: FromZeros> ZeroedArray<T> {
+    /// Returns the maximum of [`Self::bytes`] for `len` values.
     pub(super) fn bytes_for(len: usize) -> usize {
         let bytes = len * size_of::<T>();
         if bytes < OWN {
@@ -43,7 +44,7 @@ impl<T: FromZeros> Memory<T> {
     }
 }
 
-impl<T> Deref for Memory<T> {
+impl<T> Deref for ZeroedArray<T> {
     type Target = [T];
 
     #[inline]

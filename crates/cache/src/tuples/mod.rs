@@ -1,56 +1,57 @@
-//! A cache of tuples: keys of a few words, and the TID of each. For MonoLists, whose cached copy would be found by a probe
-//! just as long as the one that answers the query here.
+//! A cache that maps tuples, as keys of a few words, to their TIDs. It is for MonoLists: finding a
+//! cached copy of one would take as long a probe as the one that answers the query here.
 //!
-//! Set-associative: a key belongs to one [`bucket`], which is one line, so a lookup touches one line. Readers take no
-//! lock; a lookup that hits writes nothing but, now and then, a counter, and one that misses writes nothing here.
-//! Within a bucket the least used entry is replaced, and only for a key that was [seen](sightings) before. A [`gate`]
-//! closes the cache where it hits too rarely to pay.
+//! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line, so a lookup touches one
+//! line. Readers take no locks. A hit writes at most a use counter, and only now and then; a miss writes nothing.
+//! Within a bucket the least used entry is replaced, and only for a key that the [doorkeeper](doorkeeper) has seen
+//! before. A [`gate`] suspends the cache where it hits too rarely to pay.
 
 mod bucket;
+mod doorkeeper;
 mod gate;
 mod memory;
 mod packing;
-mod sightings;
 #[cfg(test)]
 mod tests;
 
 use crate::CacheError;
 use crate::draw;
-use crate::index::scale;
+use crate::hash_index::scale;
 use bucket::{Bucket, entries};
-use gate::Gate;
+use doorkeeper::Doorkeeper;
+use gate::AdmissionGate;
 use halocline_media::prefetch_value;
-use memory::Memory;
+use memory::ZeroedArray;
 pub use packing::{Key, Packing};
-use sightings::Sightings;
 
-/// See the module. A hash must have all its 64 bits well mixed, and be the same for equal keys.
+/// A cache of tuples; see the module documentation. All 64 bits of a hash must be well mixed, and equal
+/// keys must have equal hashes.
 #[derive(Debug)]
 pub struct TupleCache {
     words: usize,
-    buckets: Memory<Bucket>,
-    sightings: Sightings,
-    gate: Gate,
+    buckets: ZeroedArray<Bucket>,
+    doorkeeper: Doorkeeper,
+    gate: AdmissionGate,
 }
 
 impl TupleCache {
-    /// An empty cache of keys of `words` words (1, 2 or 3), which takes at most `budget_bytes` of DRAM.
+    /// Creates an empty cache for keys of `words` words (1, 2 or 3) that takes at most `budget_bytes` of DRAM.
     ///
     /// # Errors
-    /// [`CacheError::TupleWords`] for other numbers of words, [`CacheError::BudgetTooSmall`] if there is no room for
-    /// one bucket, [`CacheError::OutOfMemory`] if the system has not so much.
+    /// [`CacheError::TupleWords`] for other numbers of words, [`CacheError::BudgetTooSmall`] if not even
+    /// one bucket fits, [`CacheError::OutOfMemory`] if the allocation fails.
     pub fn new(budget_bytes: usize, words: usize) -> Result<Self, CacheError> {
         let buckets = Self::buckets_for(budget_bytes, words)?;
         let entries = buckets * entries(words);
         Ok(Self {
             words,
-            buckets: Memory::zeroed(buckets)?,
-            sightings: Sightings::new(entries)?,
-            gate: Gate::new(entries),
+            buckets: ZeroedArray::zeroed(buckets)?,
+            doorkeeper: Doorkeeper::new(entries)?,
+            gate: AdmissionGate::new(entries),
         })
     }
 
-    /// How many buckets a cache of that budget has; allocates nothing.
+    /// Returns the number of buckets of a cache with this budget, without allocating it.
     ///
     /// # Errors
     /// As [`new`](Self::new), but for memory.
@@ -60,10 +61,10 @@ impl TupleCache {
             _ => return Err(CacheError::TupleWords { words }),
         };
         let bytes_for =
-            |buckets| Memory::<Bucket>::bytes_for(buckets) + Sightings::bytes_for(buckets * entries);
+            |buckets| ZeroedArray::<Bucket>::bytes_for(buckets) + Doorkeeper::bytes_for(buckets * entries);
         let least = size_of::<Self>() + bytes_for(1);
         let room = budget_bytes.saturating_sub(size_of::<Self>());
-        // A first guess without the sightings, then down to what fits.
+        // First a guess without the doorkeeper, then reduced until it fits.
         let mut buckets = room / size_of::<Bucket>();
         while bytes_for(buckets) > room {
             let over = bytes_for(buckets) - room;
@@ -78,45 +79,45 @@ impl TupleCache {
         Ok(buckets)
     }
 
-    /// Sets the share of lookups that must hit for the cache to pay, of which [`Self::worth`] is the judge; 0, as at
-    /// first, is always paid.
+    /// Sets the hit rate above which lookups pay, which [`Self::worth`] uses. The default is 0: lookups always pay.
     #[must_use]
     pub fn with_break_even(mut self, rate: f64) -> Self {
         self.gate.set_break_even(rate);
         self
     }
 
-    /// Whether to look something up at all. While the cache pays, or has not had the time to fill, always; else for
-    /// one query in 64, by which it finds out that it would pay again.
+    /// Returns true if a lookup should be done. This is always so while the cache pays or is filling;
+    /// otherwise it is for one query in 64, which detects when it would pay again.
     #[inline]
     pub fn worth(&self) -> bool {
         self.gate.open() || self.gate.try_anyway()
     }
 
-    /// Whether it has had the time to fill, so that [`hit_rate`](Self::hit_rate) will stay as it is while queries do.
+    /// Returns true if the cache has had time to fill, so that [`hit_rate`](Self::hit_rate) is stable while
+    /// the workload is.
     #[inline]
     #[must_use]
     pub fn is_filled(&self) -> bool {
         self.gate.has_judged()
     }
 
-    /// Whether what is looked up hits often enough for it to pay, as far as one can tell.
+    /// Returns true if the estimated hit rate is high enough for lookups to pay.
     #[inline]
     #[must_use]
     pub fn pays(&self) -> bool {
         self.gate.open()
     }
 
-    /// Asks the CPU to fetch the line in which a lookup will look.
+    /// Prefetches the line that a lookup reads.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         prefetch_value(self.bucket(hash));
     }
 
-    /// The TID of `key`, if it is here.
+    /// Returns the TID of `key` if it is cached.
     ///
     /// # Panics
-    /// If `key` has not the number of words the cache is for.
+    /// Panics if `key` does not have the cache's number of words.
     #[inline]
     pub fn get(&self, hash: u64, key: &[u64]) -> Option<u32> {
         let bucket = self.bucket(hash);
@@ -128,17 +129,17 @@ impl TupleCache {
         };
         self.gate.note(found.is_some());
         if found.is_none() {
-            // What is found out elsewhere is offered next.
-            self.sightings.prefetch(hash);
+            // The caller will offer its result next.
+            self.doorkeeper.prefetch(hash);
         }
         found
     }
 
-    /// Offers what a lookup that missed has found out. Whether it gets in is the cache's to decide; a bucket that
-    /// another thread writes to is passed over.
+    /// Offers the result of a lookup that missed. The cache decides whether to admit it. The result is
+    /// dropped if another thread is writing to the bucket.
     ///
     /// # Panics
-    /// If `key` has not the number of words the cache is for.
+    /// Panics if `key` does not have the cache's number of words.
     pub fn put(&self, hash: u64, key: &[u64], tid: u32) {
         match (self.words, key) {
             (1, &[a]) => self.put_words(hash, &[a], tid),
@@ -150,7 +151,7 @@ impl TupleCache {
 
     fn put_words<const W: usize>(&self, hash: u64, key: &[u64; W], tid: u32) {
         let bucket = self.bucket(hash);
-        if bucket.full::<W>() && !self.sightings.again(hash) {
+        if bucket.full::<W>() && !self.doorkeeper.again(hash) {
             return;
         }
         bucket.put(key, tid, draw::next() as usize);
@@ -161,19 +162,19 @@ impl TupleCache {
         &self.buckets[scale(hash, self.buckets.len())]
     }
 
-    /// The DRAM it takes, all of which is allocated from the start.
+    /// Returns the DRAM of the cache in bytes, all of which is allocated at creation.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.buckets.bytes() + self.sightings.bytes()
+        size_of::<Self>() + self.buckets.bytes() + self.doorkeeper.bytes()
     }
 
-    /// How many tuples there is room for.
+    /// Returns the capacity in tuples.
     #[must_use]
     pub fn room(&self) -> usize {
         self.buckets.len() * entries(self.words)
     }
 
-    /// The share of lookups that hit lately, by samples; `None` before there were enough.
+    /// Returns the recent hit rate, estimated from samples, or `None` if there are too few.
     #[must_use]
     pub fn hit_rate(&self) -> Option<f64> {
         self.gate.rate()

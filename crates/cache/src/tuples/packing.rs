@@ -1,41 +1,41 @@
-//! What a [`TupleCache`](crate::TupleCache) knows a tuple by: the fewest words that tell it from all others.
+//! Encoding of tuples as keys of a [`TupleCache`](crate::TupleCache) in the fewest words that identify them.
 //!
-//! A short tuple is one number of up to 127 bits. Where its bucket tells the rest, one word of it is enough: the number's
-//! lowest `slot_bits` bits, moved by a hash of the others, choose the bucket, and the key holds the others. A bucket may
-//! reach into two neighbouring slots, so the key also has the lowest bit of its slot. Longer tuples are the words they
-//! take.
+//! A short tuple is a number of up to 127 bits. If the bucket determines the other bits, one word is
+//! enough as its key: the lowest `slot_bits` bits of the number, offset by a hash of the others, select
+//! the bucket, and the key holds the other bits. As a bucket may overlap two adjacent slots, the key
+//! also holds the lowest bit of its slot. Longer tuples are stored as whole words.
 
 use crate::TupleCache;
-use crate::index::mix;
+use crate::hash_index::mix;
 
-/// Where a dimension's code goes.
+/// Position of a dimension's code in the key.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct FieldPosition {
     word: u8,
     shift: u8,
     max: u64,
 }
 
-/// How tuples become keys.
+/// An encoding of tuples as keys.
 #[derive(Debug)]
 pub struct Packing {
-    places: Vec<Place>,
+    positions: Vec<FieldPosition>,
     words: usize,
-    /// Bits that the bucket tells; 0 if keys are whole tuples.
+    /// Number of bits that the bucket determines; 0 if keys are whole tuples.
     slot_bits: u32,
 }
 
-/// A tuple as a [`TupleCache`](crate::TupleCache) knows it.
+/// The key of a tuple in a [`TupleCache`](crate::TupleCache).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Well mixed.
+    /// Hash with well-mixed bits.
     pub hash: u64,
     words: [u64; 3],
     len: usize,
 }
 
 impl Key {
-    /// The words of the key.
+    /// Returns the words of the key.
     #[inline]
     pub fn words(&self) -> &[u64] {
         &self.words[..self.len]
@@ -43,8 +43,8 @@ impl Key {
 }
 
 impl Packing {
-    /// A cache of about `budget_bytes` for tuples of dimensions with these largest codes, and their keys; `None` if they
-    /// take more than three words or there is no room for a bucket.
+    /// Creates a cache of about `budget_bytes` for tuples whose dimensions have these maximum codes, and the encoding
+    /// of its keys. Returns `None` if a key takes more than three words or not even one bucket fits.
     #[must_use]
     pub fn with_cache(budget_bytes: usize, max_codes: &[u64]) -> Option<(Self, TupleCache)> {
         let packing = Self::new(budget_bytes, max_codes)?;
@@ -52,7 +52,7 @@ impl Packing {
         Some((packing, cache))
     }
 
-    /// The keys of [`with_cache`](Self::with_cache) without the cache: allocates nothing of its size.
+    /// Creates the encoding of [`with_cache`](Self::with_cache) without allocating the cache.
     #[must_use]
     pub fn new(budget_bytes: usize, max_codes: &[u64]) -> Option<Self> {
         let widths = max_codes.iter().map(|max| 64 - max.leading_zeros());
@@ -60,24 +60,24 @@ impl Packing {
         let slot_bits = TupleCache::buckets_for(budget_bytes, 1).ok()?.ilog2();
         if bits <= 63 + slot_bits && bits < 128 {
             let mut shift = 0;
-            let places = widths.zip(max_codes).map(|(width, &max)| {
-                let place = Place { word: 0, shift, max };
+            let positions = widths.zip(max_codes).map(|(width, &max)| {
+                let position = FieldPosition { word: 0, shift, max };
                 shift += width as u8;
-                place
+                position
             });
             return Some(Self {
-                places: places.collect(),
+                positions: positions.collect(),
                 words: 1,
                 slot_bits,
             });
         }
         let (mut word, mut shift) = (0_u8, 0);
-        let mut places = vec![];
+        let mut positions = vec![];
         for (width, &max) in widths.zip(max_codes) {
             if shift + width > 64 {
                 (word, shift) = (word + 1, 0);
             }
-            places.push(Place {
+            positions.push(FieldPosition {
                 word,
                 shift: shift.min(63) as u8,
                 max,
@@ -87,19 +87,19 @@ impl Packing {
         let words = usize::from(word) + 1;
         TupleCache::buckets_for(budget_bytes, words).ok()?;
         Some(Self {
-            places,
+            positions,
             words,
             slot_bits: 0,
         })
     }
 
-    /// Words of a key: 1, 2 or 3.
+    /// Returns the number of words of a key: 1, 2 or 3.
     #[must_use]
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// The key of a tuple; `None` if a code is too large, so that there is no such tuple.
+    /// Returns the key of a tuple, or `None` if a code exceeds its maximum, so that no such tuple exists.
     #[inline]
     #[must_use]
     pub fn key(&self, tuple: &[u64]) -> Option<Key> {
@@ -107,9 +107,9 @@ impl Packing {
             return self.long_key(tuple);
         }
         let (mut number, mut beyond) = (0_u128, false);
-        for (&code, place) in tuple.iter().zip(&self.places) {
-            number |= u128::from(code) << place.shift;
-            beyond |= code > place.max;
+        for (&code, position) in tuple.iter().zip(&self.positions) {
+            number |= u128::from(code) << position.shift;
+            beyond |= code > position.max;
         }
         if beyond {
             return None;
@@ -118,7 +118,7 @@ impl Packing {
         let spread = mix(upper);
         let slot = lower.wrapping_add(spread) & ((1 << self.slot_bits) - 1);
         Some(Key {
-            // The slot above, so that it decides the bucket as far as it can.
+            // The slot is in the highest bits, which determine the bucket.
             hash: slot << (64 - self.slot_bits) | spread >> self.slot_bits,
             words: [upper << 1 | slot & 1, 0, 0],
             len: 1,
@@ -128,11 +128,11 @@ impl Packing {
     #[inline(never)]
     fn long_key(&self, tuple: &[u64]) -> Option<Key> {
         let mut words = [0; 3];
-        for (&code, place) in tuple.iter().zip(&self.places) {
-            if code > place.max {
+        for (&code, position) in tuple.iter().zip(&self.positions) {
+            if code > position.max {
                 return None;
             }
-            words[usize::from(place.word)] |= code << place.shift;
+            words[usize::from(position.word)] |= code << position.shift;
         }
         let hash = words.iter().fold(0, |hash, &word| mix(hash ^ word));
         Some(Key {
@@ -146,7 +146,7 @@ impl Packing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::scale;
+    use crate::hash_index::scale;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
     use std::collections::HashMap;
@@ -164,7 +164,7 @@ mod tests {
             assert!(cache.bytes() <= budget);
             let buckets = TupleCache::buckets_for(budget, packing.words).unwrap();
             let mut seen: HashMap<(usize, Vec<u64>), Vec<u64>> = HashMap::new();
-            // Neighbours too, which differ in the bits that the bucket is to tell.
+            // Includes neighbours, which differ in the bits that the bucket determines.
             for _ in 0..20_000 {
                 let tuple: Vec<u64> = max
                     .iter()

@@ -1,13 +1,14 @@
-//! What is found is what was put, whoever writes meanwhile; what is asked for often stays; what does not pay is skipped.
+//! Tests of the tuple cache: lookups return what was stored, with concurrent writers; hot keys stay;
+//! unprofitable lookups are skipped.
 
 use super::*;
-use crate::index::mix;
+use crate::hash_index::mix;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// A key of some words, all of which change with `id`.
+/// Returns a key of some words, all of which depend on `id`.
 fn key_of(id: u64, words: usize) -> Vec<u64> {
     (0..words as u64).map(|word| mix(id * 8 + word)).collect()
 }
@@ -16,7 +17,7 @@ fn value_of(id: u64) -> u32 {
     mix(id ^ 0xabcd) as u32 >> 1
 }
 
-/// One query: looks up and offers what was not found. Answers whether it hit.
+/// Runs one query: a lookup, and an offer on a miss. Returns true on a hit.
 fn ask(cache: &TupleCache, id: u64, words: usize) -> bool {
     let key = key_of(id, words);
     let hash = mix(key[0]);
@@ -57,7 +58,7 @@ fn keys_that_look_like_empty_entries_are_keys() {
             cache.put(7, &zeros, 0);
             assert_eq!(cache.get(7, &zeros), Some(0));
         }
-        // No TID is this one.
+        // `u32::MAX` is not a valid TID.
         cache.put(7, &key_of(2, words), u32::MAX);
         assert_eq!(cache.get(7, &key_of(2, words)), None);
     }
@@ -71,7 +72,7 @@ fn the_budget_is_never_passed_and_nearly_used() {
             assert!(cache.bytes() <= budget, "{words} words, {budget}");
             assert!(cache.bytes() + 160 > budget, "{words} words, {budget}");
         }
-        // Large ones are rounded to pages.
+        // Large arrays are rounded up to pages.
         for budget in [70_000, 1 << 20, (40 << 20) + 100] {
             let cache = TupleCache::new(budget, words).unwrap();
             let what = format!("{words} words, {budget}: {}", cache.bytes());
@@ -111,7 +112,7 @@ fn what_is_asked_for_often_stays() {
 #[test]
 fn threads_never_see_a_torn_entry() {
     for words in 1..=3 {
-        // Two buckets and a few dozen keys: everybody is in everybody's way.
+        // Two buckets and a few dozen keys, so that all threads collide.
         let least = size_of::<TupleCache>() + 2 * 64 + 16;
         let cache = TupleCache::new(least, words).unwrap();
         let hits = AtomicU64::new(0);
@@ -131,7 +132,7 @@ fn threads_never_see_a_torn_entry() {
     }
 }
 
-/// Values change under readers: each is one that its key had.
+/// Checks that readers only see values that their key had, while the values change.
 #[test]
 fn threads_see_values_that_were_put() {
     let cache = TupleCache::new(size_of::<TupleCache>() + 64 + 8, 2).unwrap();
@@ -154,7 +155,7 @@ fn threads_see_values_that_were_put() {
     });
 }
 
-/// In a thread of its own, whose chance is the same in every run.
+/// Runs a test in a new thread, whose random numbers are the same in every run.
 fn in_new_thread(test: impl FnOnce() + Send) {
     thread::scope(|scope| scope.spawn(test).join().expect("the test's thread passes"));
 }

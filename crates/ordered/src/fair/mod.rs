@@ -1,15 +1,18 @@
-//! FAST&FAIR (Hwang et al., FAST 2018): sorted entries in nodes that lie wholly on the slow tier, changed in place without a log.
+//! FAST&FAIR (Hwang et al., FAST 2018): sorted entries in nodes that are entirely on the slow tier,
+//! changed in place without a log.
 //!
-//! - *FAST* (3 there): an insert shifts the greater entries to the right, a removal to the left, by stores of 8 bytes, and each line is
-//!   durable before the next one is touched. Of two neighbours with the same key the right one counts, so that after each of these
-//!   stores the node holds the entries it had or the ones it will have. (The paper tells a copy by equal pointers; values here are
-//!   any, so the keys tell.)
-//! - *FAIR* (4): a split writes the new node, links it as the sibling, and tells the parent last; who comes to a node whose keys end before its own follows
-//!   the sibling. The parent remembers which child it was last, in a word that is flushed with the new node and waits for no fence of its own; so opening need not look
-//!   at all children for one that was left half done.
+//! - *FAST* (section 3): an insert shifts the greater entries to the right and a removal shifts them to the left, by
+//!   stores of 8 bytes. Each line is durable before the next one is touched. If two neighbours have the same key, the
+//!   right one is valid, so after each store the node holds either its old or its new entries. (The paper recognizes a
+//!   copy by equal pointers. Values are arbitrary here, so the keys are compared instead.)
+//! - *FAIR* (section 4): a split writes the new node, links it as the sibling and updates the parent last. A reader
+//!   that reaches a node whose keys end before its own key follows the sibling link. The parent stores the child of
+//!   the latest change as a hint, in a word that is flushed with the new node and needs no fence of its own. Opening
+//!   therefore checks one child per parent for an unfinished change instead of all of them.
 //!
-//! Unlike there, readers take versions of nodes into account ([`crate::whole`]), so that operations are linearizable; nodes that became empty, and inner nodes with few children, join
-//! a neighbour by the steps of a split in reverse order.
+//! Unlike in the paper, readers validate the versions of nodes ([`crate::persistent`]), so operations
+//! are linearizable. Empty nodes, and inner nodes with few children, are merged with a neighbour by the
+//! steps of a split in reverse order.
 
 mod layout;
 pub(crate) mod mistake;
@@ -19,10 +22,11 @@ mod split;
 
 #[cfg(test)]
 pub(crate) use layout::entry_offset as key_offset;
-pub(crate) use nodes::Fair;
+pub(crate) use nodes::FairFormat;
 
-crate::whole::stored_tree! {
-    /// A FAST&FAIR tree, with nodes of 512 bytes. An insert or a removal writes the lines from its place to the node's last entry, and waits for a fence for each; an
-    /// update one of each. Reads are `O(log n)`; opening reads the inner nodes only.
-    FastFair, Fair
+crate::persistent::stored_tree! {
+    /// A FAST&FAIR tree with nodes of 512 bytes. An insert or a removal writes the lines from its position
+    /// to the last entry of the node and waits for one fence per line; an update takes one line and one
+    /// fence. Reads are `O(log n)`. Opening reads only the inner nodes.
+    FastFair, FairFormat
 }

@@ -1,9 +1,12 @@
-//! The format of FAST&FAIR's nodes.
+//! The node format of FAST&FAIR.
 
 use halocline_pool::{Slab, SlabRecovery};
 
 use crate::TreeError;
-use crate::whole::{Entries, Facts, Format, Head, Node, NodeHead, Out, Split, offset_of};
+use crate::persistent::{
+    NodeFormat, NodeHead, NodeHeadValues, NodeRef, NodeSplit, NodeSummary, NodeWriter, SortedEntries,
+    offset_of,
+};
 
 use super::layout::{
     FIRST, HINT, SLOTS, count, flush_slot, has_first, key_at, last_up_to, store_key, store_value, value_at,
@@ -11,11 +14,11 @@ use super::layout::{
 use super::mistake::{Mistake, made};
 use super::{shift, split};
 
-/// Sorted entries.
+/// Nodes with sorted entries.
 #[derive(Debug)]
-pub(crate) enum Fair {}
+pub(crate) enum FairFormat {}
 
-impl Format for Fair {
+impl NodeFormat for FairFormat {
     const OWNER: [u8; 8] = *b"fastfair";
     const TAG: u16 = 0xFA17;
     const CAPACITY: usize = SLOTS;
@@ -28,24 +31,24 @@ impl Format for Fair {
     }
 
     #[inline(always)]
-    fn count(node: Node<'_>) -> usize {
+    fn count(node: NodeRef<'_>) -> usize {
         count(node)
     }
 
     #[inline(always)]
-    fn find(node: Node<'_>, key: u64) -> Option<(usize, u64)> {
+    fn find(node: NodeRef<'_>, key: u64) -> Option<(usize, u64)> {
         let slot = last_up_to(node, key);
         let there = key_at(node, slot) == key && (slot > 0 || node.meta() & FIRST != 0);
         there.then(|| (slot, value_at(node, slot)))
     }
 
     #[inline(always)]
-    fn child(node: Node<'_>, key: u64) -> u64 {
+    fn child(node: NodeRef<'_>, key: u64) -> u64 {
         value_at(node, last_up_to(node, key))
     }
 
     #[inline(always)]
-    fn each(node: Node<'_>, mut take: impl FnMut(u64, u64)) {
+    fn each(node: NodeRef<'_>, mut take: impl FnMut(u64, u64)) {
         if !has_first(node) {
             return;
         }
@@ -60,7 +63,7 @@ impl Format for Fair {
         }
     }
 
-    fn write_new(out: &mut Out<'_>, offset: u64, head: &Head, entries: &[(u64, u64)]) {
+    fn write_new(out: &mut NodeWriter<'_>, offset: u64, head: &NodeHeadValues, entries: &[(u64, u64)]) {
         let node = out.node(offset);
         let first = if entries.is_empty() { 0 } else { FIRST };
         out.store(offset + NodeHead::SIBLING, head.sibling);
@@ -78,12 +81,12 @@ impl Format for Fair {
     }
 
     #[inline]
-    fn insert(out: &mut Out<'_>, node: Node<'_>, key: u64, value: u64) {
+    fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, value: u64) {
         shift::insert(out, node, key, value);
     }
 
     #[inline]
-    fn set_value(out: &mut Out<'_>, node: Node<'_>, at: usize, value: u64) {
+    fn set_value(out: &mut NodeWriter<'_>, node: NodeRef<'_>, at: usize, value: u64) {
         store_value(out, node, at, value);
         flush_slot(out, node, at);
         if !made(Mistake::UpdateUnfenced) {
@@ -92,22 +95,22 @@ impl Format for Fair {
     }
 
     #[inline]
-    fn remove(out: &mut Out<'_>, node: Node<'_>, at: usize) {
+    fn remove(out: &mut NodeWriter<'_>, node: NodeRef<'_>, at: usize) {
         shift::remove(out, node, at);
     }
 
-    fn split(out: &mut Out<'_>, (): &(), split: &Split<'_, '_>) {
+    fn split(out: &mut NodeWriter<'_>, (): &(), split: &NodeSplit<'_, '_>) {
         split::split(out, split);
     }
 
-    fn join(out: &mut Out<'_>, (): &(), parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
+    fn join(out: &mut NodeWriter<'_>, (): &(), parent: NodeRef<'_>, left: NodeRef<'_>, right: NodeRef<'_>) {
         split::join(out, parent, left, right);
     }
 
-    fn examine(node: Node<'_>) -> Result<Facts, &'static str> {
+    fn examine(node: NodeRef<'_>) -> Result<NodeSummary, &'static str> {
         let (low, high) = (node.low(), node.high());
-        let mut facts = Facts {
-            entries: Entries::new(),
+        let mut summary = NodeSummary {
+            entries: SortedEntries::new(),
             unfinished: false,
         };
         let mut ended = !has_first(node);
@@ -117,41 +120,41 @@ impl Format for Fair {
             ended |= slot > 0 && (key == 0 || key > high);
             if ended {
                 if slot > 0 && key != 0 && key <= high {
-                    return Err("there is a key behind the last one");
+                    return Err("there is a key after the last entry");
                 }
                 continue;
             }
             if key < low {
-                return Err("a key belongs to another node");
+                return Err("a key is outside its key range");
             }
             match before {
                 Some(before) if before > key => return Err("its keys are not in order"),
                 Some(before) if before == key => {
-                    if facts.unfinished {
-                        return Err("two of its keys are there twice");
+                    if summary.unfinished {
+                        return Err("two of its keys occur twice");
                     }
-                    facts.unfinished = true;
-                    facts.entries.replace_last((key, value_at(node, slot)));
+                    summary.unfinished = true;
+                    summary.entries.replace_last((key, value_at(node, slot)));
                 }
-                _ => facts.entries.push((key, value_at(node, slot))),
+                _ => summary.entries.push((key, value_at(node, slot))),
             }
             before = Some(key);
         }
         let inner = node.level::<Self>() != Some(0);
-        if inner && facts.entries.first().is_none_or(|first| first.0 != low) {
-            return Err("its first child is not where its keys begin");
+        if inner && summary.entries.first().is_none_or(|first| first.0 != low) {
+            return Err("its first child does not start at its least key");
         }
         if made(Mistake::CopyStays) {
-            facts.unfinished = false;
+            summary.unfinished = false;
         }
-        Ok(facts)
+        Ok(summary)
     }
 
-    fn mend(out: &mut Out<'_>, node: Node<'_>) {
-        shift::mend(out, node);
+    fn repair(out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
+        shift::repair(out, node);
     }
 
-    fn unsettled(node: Node<'_>) -> Option<u64> {
+    fn unfinished_child(node: NodeRef<'_>) -> Option<u64> {
         let child = (node.meta() >> HINT) as u32;
         (child != 0 && !made(Mistake::HintIgnored)).then(|| offset_of(child))
     }

@@ -1,27 +1,29 @@
-//! FAIR: nodes are split and joined without a log.
+//! FAIR: splitting and merging nodes without a log.
 //!
-//! *Split*: (1) the new node, whole, and in the parent the number of the old one; (2) the old one's link to the new one, and then where its keys
-//! end, in one line; (3) an entry of the parent. A crash before (2) leaves a node that nobody knows. After the link the old node may have
-//! entries that the new one has too; that those end to count is (2)'s second store, which opening makes up for, as it does for (3).
+//! *Split*: (1) write the new node and store the number of the old node in the parent; (2) link the new node from the
+//! old one, then lower the old node's greatest key, in one line; (3) insert an entry into the parent. A crash before
+//! (2) leaves a node that is not referenced. After the link is stored, the old node may hold entries that the new node
+//! also holds; the second store of (2) invalidates them. Opening repeats that store and (3) if they are missing.
 //!
-//! *Join*: (1) the right node's entries, in free slots of the left one, where they do not count as their keys are greater than its
-//! greatest, and in the parent the number of the left one; (2) the parent forgets the right one; (3) the left one's keys end where the right one's did, and then its link
-//! leads past it, in one line. A crash before the last store leaves the right one linked and whole: opening takes the change back.
+//! *Merge*: (1) copy the right node's entries into free slots of the left one, where they are invalid because their
+//! keys exceed its greatest key, and store the number of the left node in the parent; (2) remove the right node from
+//! the parent; (3) raise the left node's greatest key, then change its link to skip the right one, in one line. A
+//! crash before the last store leaves the right node linked and complete, and opening undoes the merge.
 
 use halocline_media::LINE;
 
-use crate::whole::{Entries, Format, NODE, Node, NodeHead, Out, Split};
+use crate::persistent::{NODE, NodeFormat, NodeHead, NodeRef, NodeSplit, NodeWriter, SortedEntries};
 
 use super::layout::{FIRST, HINT, SLOTS, count, entry_offset, key_at, last_up_to, store_key, store_value};
 use super::mistake::{Mistake, made};
-use super::nodes::Fair;
+use super::nodes::FairFormat;
 use super::shift;
 
-pub(super) fn split(out: &mut Out<'_>, split: &Split<'_, '_>) {
-    let Split {
+pub(super) fn split(out: &mut NodeWriter<'_>, split: &NodeSplit<'_, '_>) {
+    let NodeSplit {
         parent, node, new, ..
     } = *split;
-    Fair::write_new(out, new, &split.head(), &split.moved());
+    FairFormat::write_new(out, new, &split.head(), &split.moved());
     if !made(Mistake::NoHint) {
         store_hint(out, parent, node);
     }
@@ -34,6 +36,7 @@ pub(super) fn split(out: &mut Out<'_>, split: &Split<'_, '_>) {
     if made(Mistake::EndBeforeLink) {
         out.store(node.offset + NodeHead::HIGH, split.bound - 1);
     }
+    // The link first: the moved entries must be reachable before the old node disclaims their keys.
     out.store(node.offset + NodeHead::SIBLING, new);
     out.store(node.offset + NodeHead::HIGH, split.bound - 1);
     out.flush(node.offset);
@@ -46,13 +49,14 @@ pub(super) fn split(out: &mut Out<'_>, split: &Split<'_, '_>) {
     }
 }
 
-pub(super) fn join(out: &mut Out<'_>, parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
-    let entries = Entries::of::<Fair>(right);
+pub(super) fn join(out: &mut NodeWriter<'_>, parent: NodeRef<'_>, left: NodeRef<'_>, right: NodeRef<'_>) {
+    let entries = SortedEntries::of::<FairFormat>(right);
     append(out, left, &entries);
     store_hint(out, parent, left);
     if !made(Mistake::JoinUnfenced) {
         out.fence();
     }
+    // The hint is durable, so opening finds this change unfinished until the left node's head is complete.
     shift::remove(out, parent, last_up_to(parent, right.low()));
     out.store(left.offset + NodeHead::HIGH, right.high());
     out.store(left.offset + NodeHead::SIBLING, right.sibling());
@@ -62,8 +66,8 @@ pub(super) fn join(out: &mut Out<'_>, parent: Node<'_>, left: Node<'_>, right: N
     }
 }
 
-/// Stores and flushes entries behind those that a node has, and no others behind them.
-fn append(out: &mut Out<'_>, node: Node<'_>, entries: &[(u64, u64)]) {
+/// Stores and flushes entries behind those of the node, and clears the remaining slots.
+fn append(out: &mut NodeWriter<'_>, node: NodeRef<'_>, entries: &[(u64, u64)]) {
     let count = count(node);
     let mut changed = [false; (NODE / LINE) as usize];
     let mut touch = |slot: usize| changed[(entry_offset(slot) / LINE) as usize] = true;
@@ -91,8 +95,9 @@ fn append(out: &mut Out<'_>, node: Node<'_>, entries: &[(u64, u64)]) {
     }
 }
 
-/// Says in a parent which child is about to be changed together with its sibling; flushed, and durable with the next fence.
-fn store_hint(out: &mut Out<'_>, parent: Node<'_>, child: Node<'_>) {
+/// Stores in the parent which child is about to be changed together with its sibling. The line is
+/// flushed and becomes durable with the next fence.
+fn store_hint(out: &mut NodeWriter<'_>, parent: NodeRef<'_>, child: NodeRef<'_>) {
     let number = child.offset / 256;
     let meta = parent.meta() & ((1 << HINT) - 1) | number << HINT;
     if meta != parent.meta() {

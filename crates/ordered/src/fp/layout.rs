@@ -1,19 +1,19 @@
-//! The durable bytes of a leaf and of a micro-log.
+//! Durable layout of a leaf and of a micro-log.
 
 use std::mem::offset_of;
 
 use zerocopy::little_endian::U64;
 
-/// Entries of a leaf.
+/// Number of entries in a leaf.
 pub(crate) const SLOTS: usize = 56;
 
-/// One bit for each entry.
+/// Bitmap of a full leaf.
 pub(crate) const ALL: u64 = (1 << SLOTS) - 1;
 
 /// Bytes of a leaf.
 pub(crate) const LEAF: u64 = size_of::<FpLeaf>() as u64;
 
-/// A leaf. Its first line has the entries in use, a bit each, and a fingerprint for each.
+/// A leaf. Its first line holds a bitmap of the entries in use and a fingerprint of each.
 #[repr(C)]
 pub(crate) struct FpLeaf {
     bitmap: U64,
@@ -23,22 +23,23 @@ pub(crate) struct FpLeaf {
     reserved: [U64; 7],
 }
 
-/// What a split, or a leaf that takes over its right neighbour, is about to do.
+/// Description of a split, or of a merge with the right neighbour, that is in progress.
 #[repr(C)]
 pub(crate) struct MicroLog {
-    /// The offset of the leaf that is changed, plus what is done with it: 1 a split, 2 taking over. 0 if the log is not in use.
+    /// Offset of the leaf that is changed, plus the kind of change: 1 for a split, 2 for a merge. 0 if the
+    /// log is unused.
     leaf: U64,
-    /// The leaf right of it: the new one, or the one that goes.
+    /// The leaf on its right: the new one, or the one to be removed.
     right: U64,
-    /// The leaf's bitmap before.
+    /// The leaf's bitmap before the change.
     bitmap: U64,
     reserved: [U64; 5],
 }
 
-/// Where the micro-logs are in the root of the slab.
+/// Offset of the micro-logs in the root of the slab.
 pub(crate) const LOGS_AT: u64 = 64;
 
-/// How many there are: as many leaves can be split at a time.
+/// Number of micro-logs, and thus of leaves that can be split at the same time.
 pub(crate) const LOGS: u32 = 32;
 
 /// Bytes of a micro-log, a line.
@@ -54,7 +55,7 @@ const _: () = {
     assert!(offset_of!(MicroLog, bitmap) == 16);
 };
 
-/// Offset of an entry in its leaf.
+/// Returns the offset of an entry in its leaf.
 #[inline(always)]
 pub(crate) fn entry_offset(slot: usize) -> u64 {
     (offset_of!(FpLeaf, entries) + slot * 16) as u64

@@ -1,40 +1,40 @@
-//! Reading a leaf, and its durable changes within one leaf.
+//! Reading a leaf, and changes that affect only this leaf.
 //!
-//! Invariants: an entry is stored to a slot that is free, and is durable before the bitmap says it is in use. In the first line, whose
-//! stores arrive in order, fingerprints are stored before the bitmap.
+//! Invariants: an entry is stored to a free slot and is durable before the bitmap marks it as used. In
+//! the first line, whose stores arrive in order, fingerprints are stored before the bitmap.
 
 use halocline_media::{LINE, MediaError};
 
-use crate::hybrid::{At, Entry};
+use crate::hybrid::{LeafEntry, LeafRef};
 use crate::kernel::{fingerprint, matches_in_line};
 
 use super::layout::{ALL, NEXT, SLOTS, entry_offset};
 use super::mistake::{Mistake, made};
 
-/// The first line of a leaf: the bitmap, and fingerprints in bytes 8 to 63.
+/// A copy of a leaf's first line: the bitmap in bytes 0 to 7, fingerprints in bytes 8 to 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Head(pub(super) [u64; 8]);
+pub(crate) struct FpHeader(pub(super) [u64; 8]);
 
-impl Head {
-    /// Entries in use.
+impl FpHeader {
+    /// Returns a bitmap of the entries in use.
     #[inline(always)]
     pub(crate) fn used(&self) -> u64 {
         self.0[0] & ALL
     }
 
-    /// Entries not in use.
+    /// Returns a bitmap of the free slots.
     #[inline(always)]
     pub(crate) fn free(&self) -> u64 {
         !self.0[0] & ALL
     }
 
-    /// Entries in use with the fingerprint of a key.
+    /// Returns a bitmap of the used entries whose fingerprint equals that of `key`.
     #[inline(always)]
     pub(crate) fn matches(&self, key: u64) -> u64 {
         matches_in_line(&self.0, fingerprint(key)) & self.used()
     }
 
-    /// With a fingerprint for an entry that is not in use; returns which word has changed.
+    /// Sets the fingerprint of a free slot and returns the index of the changed word.
     #[inline(always)]
     pub(crate) fn set_fingerprint(&mut self, slot: usize, fingerprint: u8) -> usize {
         let (word, shift) = (1 + slot / 8, slot % 8 * 8);
@@ -43,22 +43,14 @@ impl Head {
     }
 }
 
-/// A leaf, where it lies.
-#[derive(Debug)]
-pub(crate) struct Leaf<'a>(pub(crate) At<'a>);
+/// A reference to a leaf on the medium.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FpLeafRef<'a>(pub(crate) LeafRef<'a>);
 
-impl Clone for Leaf<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl Copy for Leaf<'_> {}
-
-impl<'a> Leaf<'a> {
+impl<'a> FpLeafRef<'a> {
     #[inline(always)]
-    pub(crate) fn head(self) -> Head {
-        let mut head = Head::default();
+    pub(crate) fn head(self) -> FpHeader {
+        let mut head = FpHeader::default();
         for (number, word) in (0..).zip(&mut head.0) {
             *word = self.0.medium.load_u64(self.0.offset + number * 8);
         }
@@ -81,7 +73,7 @@ impl<'a> Leaf<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn find(self, head: &Head, key: u64) -> Option<usize> {
+    pub(crate) fn find(self, head: &FpHeader, key: u64) -> Option<usize> {
         let mut same = head.matches(key);
         while same != 0 {
             let slot = same.trailing_zeros() as usize;
@@ -93,24 +85,24 @@ impl<'a> Leaf<'a> {
         None
     }
 
-    /// All entries, in no order.
+    /// Returns all entries in arbitrary order.
     #[inline(always)]
-    pub(crate) fn entries(self, head: &Head) -> impl Iterator<Item = Entry<usize>> + use<'a> {
+    pub(crate) fn entries(self, head: &FpHeader) -> impl Iterator<Item = LeafEntry<usize>> + use<'a> {
         let mut used = head.used();
         std::iter::from_fn(move || {
             let slot = (used != 0).then(|| used.trailing_zeros() as usize)?;
             used &= used - 1;
             let (key, value) = (self.key(slot), self.value(slot));
-            Some(Entry { key, value, slot })
+            Some(LeafEntry { key, value, slot })
         })
     }
 
-    /// Puts an entry into a free slot, if there is one, and takes the entries `instead` out, in one.
+    /// Inserts an entry into a free slot, if there is one, and atomically removes the entries in the bitmap `instead`.
     ///
     /// # Errors
-    /// Of the medium: the entry is not there, or there and perhaps not durable.
+    /// Fails if the medium does. The entry is then absent, or present but perhaps not durable.
     #[inline(always)]
-    pub(crate) fn put(self, head: &Head, key: u64, value: u64, instead: u64) -> Result<bool, MediaError> {
+    pub(crate) fn put(self, head: &FpHeader, key: u64, value: u64, instead: u64) -> Result<bool, MediaError> {
         if head.free() == 0 {
             return Ok(false);
         }
@@ -119,6 +111,7 @@ impl<'a> Leaf<'a> {
         if !made(Mistake::EntryUnflushed) {
             self.flush_entry(slot);
         }
+        // The bitmap must not become durable before the entry that it marks as used.
         if !made(Mistake::EntryUnfenced) {
             self.0.medium.fence()?;
         }
@@ -129,14 +122,15 @@ impl<'a> Leaf<'a> {
         Ok(true)
     }
 
-    /// Makes a durable entry in a free slot count, and those of `instead` no longer.
+    /// Marks a durable entry as used and the entries in `instead` as free, by one store.
     #[inline(always)]
-    pub(crate) fn set(self, head: &Head, slot: usize, key: u64, instead: u64) -> Result<(), MediaError> {
+    pub(crate) fn set(self, head: &FpHeader, slot: usize, key: u64, instead: u64) -> Result<(), MediaError> {
         let mut head = *head;
         let bitmap = (head.used() | 1 << slot) & !instead;
         if made(Mistake::BitmapBeforeFingerprint) {
             self.store_bitmap(bitmap);
         }
+        // Fingerprint and bitmap are in one line, whose stores arrive in order: no fence is needed between.
         let word = head.set_fingerprint(slot, fingerprint(key));
         let at = self.0.offset + word as u64 * 8;
         self.0.medium.store_u64(at, head.0[word]);
@@ -145,12 +139,12 @@ impl<'a> Leaf<'a> {
         self.0.medium.fence()
     }
 
-    /// Replaces the value of an entry: out of place if there is room, else by one store.
+    /// Replaces the value of an entry: out of place if a slot is free, otherwise by one store.
     ///
     /// # Errors
-    /// Of the medium: the new value is there or not, and perhaps not durable.
+    /// Fails if the medium does. The value is then the old one, or the new one but perhaps not durable.
     #[inline(always)]
-    pub(crate) fn replace(self, head: &Head, entry: Entry<usize>) -> Result<(), MediaError> {
+    pub(crate) fn replace(self, head: &FpHeader, entry: LeafEntry<usize>) -> Result<(), MediaError> {
         if self.put(head, entry.key, entry.value, 1 << entry.slot)? {
             return Ok(());
         }
@@ -160,12 +154,12 @@ impl<'a> Leaf<'a> {
         self.0.medium.fence()
     }
 
-    /// Removes an entry: one store.
+    /// Removes an entry by one store.
     ///
     /// # Errors
-    /// Of the medium: it is gone, and perhaps not durably.
+    /// Fails if the medium does. The entry is then removed, but perhaps not durably.
     #[inline]
-    pub(crate) fn clear(self, head: &Head, slot: usize) -> Result<(), MediaError> {
+    pub(crate) fn clear(self, head: &FpHeader, slot: usize) -> Result<(), MediaError> {
         self.store_bitmap(head.used() & !(1 << slot));
         self.flush_head();
         if made(Mistake::RemoveUnfenced) {
@@ -186,8 +180,8 @@ impl<'a> Leaf<'a> {
         self.0.medium.store_u64(self.0.offset, bitmap);
     }
 
-    /// The whole first line, the bitmap last.
-    pub(crate) fn store_head(self, head: &Head) {
+    /// Stores the whole first line, the bitmap last.
+    pub(crate) fn store_head(self, head: &FpHeader) {
         for (number, word) in head.0.iter().enumerate().rev() {
             self.0.medium.store_u64(self.0.offset + number as u64 * 8, *word);
         }
@@ -209,9 +203,9 @@ impl<'a> Leaf<'a> {
         self.0.medium.flush(self.0.offset + NEXT, 8);
     }
 
-    /// Stores and flushes a whole leaf that nobody knows, all but lines in which nothing is.
+    /// Stores and flushes a new leaf that is not referenced yet, except for lines without entries.
     pub(crate) fn write_new(self, entries: impl Iterator<Item = (u64, u64)>, next: u64) {
-        let mut head = Head::default();
+        let mut head = FpHeader::default();
         let mut count = 0;
         for ((key, value), slot) in entries.zip(0..SLOTS) {
             self.store_entry(slot, key, value);
@@ -233,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_head_keeps_its_parts_apart() {
-        let mut head = Head::default();
+        let mut head = FpHeader::default();
         assert_eq!((head.used(), head.free()), (0, ALL));
         for slot in 0..SLOTS {
             let key = slot as u64 * 77;

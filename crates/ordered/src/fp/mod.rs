@@ -1,21 +1,23 @@
-//! The FPTree (Oukid, Lasperas, Nica, Willhalm, Lehner; SIGMOD 2016): leaves on the slow tier, inner nodes in DRAM, a byte of a hash
-//! of each key to look at before any key.
+//! The FPTree (Oukid, Lasperas, Nica, Willhalm, Lehner; SIGMOD 2016): leaves on the slow tier, inner
+//! nodes in DRAM, and one-byte fingerprints that are compared before any key is read.
 //!
-//! - *Fingerprints* (4.2 there) and the bitmap of entries in use share a leaf's first line: a search reads that line and, nearly
-//!   always, one entry; an insert writes two lines.
-//! - *Updates out of place* (5.3): the new entry goes to a free slot, and one store to the bitmap switches both. A leaf without a
-//!   free slot has its 8 bytes of value replaced where they are.
-//! - *Micro-logs* (5.1): what changes both a leaf's bitmap and its link, a split or taking over a neighbour, is noted in a line of the
-//!   tree's root first, and done again from there after a crash. Unlinking an empty leaf is one store and needs none: the paper's log
-//!   for it is for the allocator, and nodes of a slab are free when nothing leads to them.
+//! - *Fingerprints* (section 4.2) share a leaf's first line with the bitmap of used entries. A search
+//!   reads that line and almost always exactly one entry; an insert writes two lines.
+//! - *Out-of-place updates* (5.3): the new entry is written to a free slot, and one store to the bitmap switches from
+//!   the old entry to the new one. In a full leaf the 8 bytes of the value are replaced in place.
+//! - *Micro-logs* (5.1): a change of both the bitmap and the link of a leaf (a split, or a merge with a
+//!   neighbour) is first recorded in a line of the tree's root and completed from there after a crash.
+//!   Unlinking an empty leaf is one store and needs no log. The paper's log for it serves the
+//!   allocator; a slab's node is free when nothing references it.
 //!
-//! Instead of hardware transactions, optimistic lock coupling ([`crate::hybrid`]); there are no locks in leaves.
+//! Concurrency control is optimistic lock coupling ([`crate::hybrid`]) instead of hardware
+//! transactions. Leaves contain no locks.
 
 mod append;
 mod layout;
 mod leaf;
 mod leaves;
-mod log;
+mod micro_log;
 pub(crate) mod mistake;
 mod split;
 mod tree;
@@ -23,5 +25,5 @@ mod tree;
 #[cfg(test)]
 pub(crate) use layout::LOGS_AT;
 #[cfg(test)]
-pub(crate) use leaves::FpLeaves;
+pub(crate) use leaves::FpLeafFormat;
 pub use tree::{FpOptions, FpTree};

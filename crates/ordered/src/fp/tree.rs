@@ -1,78 +1,79 @@
-//! The tree as a whole: creating and opening.
+//! The public FPTree: creating and opening.
 
 use halocline_pool::Pool;
 
 use crate::TreeError;
 use crate::facade::is_index;
-use crate::hybrid::{Hybrid, Leaves};
-use crate::kind::{CHUNK, Stored};
-use crate::opening::Opening;
+use crate::hybrid::{HybridTree, LeafFormat};
+use crate::open_mode::OpenMode;
+use crate::stored::{DEFAULT_CHUNK, StoredTree};
 
-use super::leaves::FpLeaves;
+use super::leaves::FpLeafFormat;
 
-/// How an [`FpTree`] works.
+/// Options of an [`FpTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FpOptions {
-    /// Of a new tree, the least bytes of the pool it takes at a time.
+    /// Minimum number of bytes that a new tree allocates from the pool at a time.
     pub chunk: u64,
 }
 
 impl Default for FpOptions {
     fn default() -> FpOptions {
-        FpOptions { chunk: CHUNK }
+        FpOptions { chunk: DEFAULT_CHUNK }
     }
 }
 
 /// An FPTree, with leaves of 56 entries in 1 KiB.
 ///
-/// Costs of one operation: an insert writes two lines and waits for as many fences, about 2.3 and 2.0 on average with splits; an
-/// update the same, or one of each in a full leaf; a removal one of each.
+/// Average costs including splits: an insert writes 2.3 lines and waits for 2.0 fences. An update costs
+/// the same, or one line and one fence in a full leaf. A removal costs one line and one fence.
 #[derive(Debug)]
-pub struct FpTree(pub(crate) Hybrid<FpLeaves>);
+pub struct FpTree(pub(crate) HybridTree<FpLeafFormat>);
 
 impl FpTree {
-    /// Creates an empty tree as an object of this name.
+    /// Creates an empty tree as an object with this name.
     ///
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::create_slab`].
     pub fn create(pool: &Pool, name: &str, options: FpOptions) -> Result<FpTree, TreeError> {
-        Hybrid::create(pool, name, options.chunk, FpLeaves::default()).map(FpTree)
+        HybridTree::create(pool, name, options.chunk, FpLeafFormat::default()).map(FpTree)
     }
 
-    /// Opens a tree: finishes what its micro-logs say was interrupted, walks along its leaves, and builds the inner nodes, on all
-    /// cores. Linear in the number of leaves. Damaged leaves do not keep it from opening: what needs them is refused.
+    /// Opens a tree: completes the changes recorded in its micro-logs, traverses its leaves and builds the
+    /// inner nodes, using all cores. The time is linear in the number of leaves. A tree with damaged leaves
+    /// can be opened; operations that need them fail.
     ///
     /// # Errors
-    /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged; [`TreeError::Damaged`] if a
-    /// micro-log is.
+    /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged;
+    /// [`TreeError::Damaged`] if a micro-log is.
     pub fn open(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
-        Hybrid::open(pool, name, Opening::Write, FpLeaves::default()).map(FpTree)
+        HybridTree::open(pool, name, OpenMode::Write, FpLeafFormat::default()).map(FpTree)
     }
 
-    /// As [`open`](FpTree::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
+    /// Opens a tree read-only, alongside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
     ///
     /// # Errors
     /// As [`open`](FpTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
     pub fn open_read_only(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
-        Hybrid::open(pool, name, Opening::Read, FpLeaves::default()).map(FpTree)
+        HybridTree::open(pool, name, OpenMode::Read, FpLeafFormat::default()).map(FpTree)
     }
 
-    /// As [`open`](FpTree::open), also if the machine went down before all was synced
-    /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)): any part of what was written since the last sync
-    /// may be missing. [`check`](crate::OrderedIndex::check) the tree.
+    /// Opens a tree like [`open`](FpTree::open) even if the machine went down before the tree was synced
+    /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)). Any part of what was written
+    /// since the last sync may be missing; [`check`](crate::OrderedIndex::check) the tree.
     ///
     /// # Errors
     /// As [`open`](FpTree::open).
     pub fn open_unsynced(pool: &Pool, name: &str) -> Result<FpTree, TreeError> {
-        Hybrid::open(pool, name, Opening::Accept, FpLeaves::default()).map(FpTree)
+        HybridTree::open(pool, name, OpenMode::Accept, FpLeafFormat::default()).map(FpTree)
     }
 
-    /// The object's name.
+    /// Returns the name of the tree's object.
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// Makes all that was written survive power loss, on every medium.
+    /// Makes all completed changes survive power loss, on every kind of medium.
     ///
     /// # Errors
     /// [`TreeError::Pool`] if the disk fails.
@@ -83,14 +84,14 @@ impl FpTree {
 
 is_index!([] FpTree);
 
-impl Stored for FpTree {
-    const OWNER: [u8; 8] = FpLeaves::OWNER;
+impl StoredTree for FpTree {
+    const OWNER: [u8; 8] = FpLeafFormat::OWNER;
 
     fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError> {
         Self::create(pool, name, FpOptions { chunk })
     }
 
-    fn open_stored(pool: &Pool, name: &str, opening: Opening) -> Result<Self, TreeError> {
-        Hybrid::open(pool, name, opening, FpLeaves::default()).map(FpTree)
+    fn open_stored(pool: &Pool, name: &str, open_mode: OpenMode) -> Result<Self, TreeError> {
+        HybridTree::open(pool, name, open_mode, FpLeafFormat::default()).map(FpTree)
     }
 }

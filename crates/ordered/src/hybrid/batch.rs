@@ -1,26 +1,26 @@
-//! Many keys at once: their paths are followed level by level, so that the memory they wait for is fetched side by side.
+//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses overlap.
 //!
-//! `get_batch` follows 16 keys at a time, and asks for a leaf's header before the line that the header names.
+//! `get_batch` follows 16 keys at a time. It prefetches a leaf's header before the line that the header selects.
 
 use crate::TreeError;
-use crate::inner::Place;
+use crate::inner::LeafLocation;
 
-use super::leaves::Leaves;
-use super::tree::Hybrid;
+use super::leaves::LeafFormat;
+use super::tree::HybridTree;
 
-/// Keys that are followed at a time: about as many as a core can wait for.
+/// Number of keys in a group: about as many cache misses as a core can have outstanding.
 const GROUP: usize = 16;
 
-/// How far one key is.
+/// Position of one key of a batch on its way to a leaf.
 #[derive(Debug)]
-struct Step<'a> {
-    /// The inner node that was read last, its version, and the child that was found there.
-    place: Place<'a>,
-    /// Whether nothing has come in between.
+struct BatchCursor<'a> {
+    /// The inner node that was read last, its version and the selected child.
+    place: LeafLocation<'a>,
+    /// True as long as validation has succeeded.
     valid: bool,
 }
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     pub(crate) fn batch(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "a value for each key");
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
@@ -31,14 +31,14 @@ impl<L: Leaves> Hybrid<L> {
 
     fn group(&self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
         let Some((_, height, node, version)) = self.inner.start() else {
-            // Somebody is at the root just now.
+            // A writer holds the root's lock.
             for (key, value) in keys.iter().zip(values) {
                 *value = self.get(*key)?;
             }
             return Ok(());
         };
-        let mut steps: [Step<'_>; GROUP] = std::array::from_fn(|_| Step {
-            place: Place {
+        let mut steps: [BatchCursor<'_>; GROUP] = std::array::from_fn(|_| BatchCursor {
+            place: LeafLocation {
                 node,
                 version,
                 slot: 0,
@@ -63,7 +63,7 @@ impl<L: Leaves> Hybrid<L> {
             L::fetch_head(self.at(step.place.leaf), *key);
         }
         for (step, key) in steps.iter().zip(keys) {
-            // What is read of a leaf must be one.
+            // Validates first: the number must be that of a leaf before its memory is read.
             if step.valid && self.inner.is_current(&step.place) {
                 L::fetch_entry(self.at(step.place.leaf), *key);
             }
@@ -78,9 +78,9 @@ impl<L: Leaves> Hybrid<L> {
         Ok(())
     }
 
-    /// One level down.
+    /// Moves a cursor down by one level.
     #[inline(always)]
-    fn descend<'a>(&'a self, step: &mut Step<'a>, key: u64) {
+    fn descend<'a>(&'a self, step: &mut BatchCursor<'a>, key: u64) {
         let above = &step.place;
         let Some(node) = self.inner.node(above.leaf).filter(|_| step.valid) else {
             step.valid = false;
@@ -89,7 +89,7 @@ impl<L: Leaves> Hybrid<L> {
         let version = node.read();
         step.valid = version.is_some() && self.inner.is_current(above);
         let slot = self.inner.search(node, key);
-        step.place = Place {
+        step.place = LeafLocation {
             node,
             version: version.unwrap_or(1),
             slot: slot as u32,
@@ -97,9 +97,9 @@ impl<L: Leaves> Hybrid<L> {
         };
     }
 
-    /// The value, or nothing if something has come in between.
+    /// Returns the value, or `None` if validation fails.
     #[inline(always)]
-    fn finish(&self, step: &Step<'_>, key: u64) -> Option<Option<u64>> {
+    fn finish(&self, step: &BatchCursor<'_>, key: u64) -> Option<Option<u64>> {
         if step.valid {
             self.read_leaf(&step.place, key)
         } else {

@@ -1,27 +1,28 @@
-//! Loading an empty tree with entries that come in order.
+//! Bulk loading of an empty tree.
 //!
-//! All leaves are written and linked to each other beside the tree; when they are durable, one store to the root makes the tree begin
-//! with the first of them, and the one leaf it had is free.
+//! All leaves are written and linked outside the tree. When they are durable, one store to the root
+//! makes the first of them the tree's first leaf. The leaf that the empty tree had is freed.
 
 use crate::TreeError;
-use crate::count::Count;
-use crate::inner::Inner;
-use crate::sorted::{Sorted, filled};
+use crate::entry_counter::EntryCounter;
+use crate::inner::InnerNodes;
+use crate::sorted_input::{SortedInput, filled};
 
-use super::leaves::{At, Leaves};
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
 use super::mistake::{Mistake, made};
-use super::tree::{Hybrid, number_of, offset_of};
+use super::tree::{HybridTree, number_of, offset_of};
 
-/// The leaves that have been written so far: the least key of each, and its number.
-type Written = Vec<(u64, u32)>;
+/// The leaves written so far: the least key and the number of each.
+type LoadedLeaves = Vec<(u64, u32)>;
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     pub(crate) fn load(
         &mut self,
         entries: &mut dyn Iterator<Item = (u64, u64)>,
         fill: f64,
     ) -> Result<u64, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         let first = self.inner.find(0).leaf;
         self.intact(first)?;
         if !self.is_empty() || self.inner.find(u64::MAX).leaf != first {
@@ -30,13 +31,13 @@ impl<L: Leaves> Hybrid<L> {
                 entries: self.entries(),
             });
         }
-        let mut entries = Sorted::new(entries);
-        let mut written = Written::new();
+        let mut entries = SortedInput::new(entries);
+        let mut written = LoadedLeaves::new();
         let result = self.write_leaves(&mut entries, filled(L::ENTRIES, fill), &mut written);
         if written.is_empty() {
             return result.map(|()| 0);
         }
-        let inner = result.and_then(|()| Ok(Inner::build(&written)?));
+        let inner = result.and_then(|()| Ok(InnerNodes::build(&written)?));
         let inner = match inner {
             Ok(inner) => inner,
             Err(error) => {
@@ -47,45 +48,46 @@ impl<L: Leaves> Hybrid<L> {
             }
         };
         let (medium, root) = (self.slab.medium(), self.slab.root());
+        // All leaves are durable and linked; this store replaces the empty tree by them.
         medium.store_u64(root, offset_of(written[0].1));
         medium.flush(root, 8);
-        let result = self.latch.keep(medium.fence());
+        let result = self.write_gate.keep(medium.fence());
         self.inner = inner;
-        self.count = Count::new(entries.taken());
+        self.count = EntryCounter::new(entries.taken());
         result?;
         self.slab.free(offset_of(first));
         Ok(entries.taken())
     }
 
-    /// Writes all leaves; they are durable on return.
+    /// Writes all leaves. They are durable on return.
     fn write_leaves(
         &self,
-        entries: &mut Sorted<'_>,
+        entries: &mut SortedInput<'_>,
         fill: usize,
-        written: &mut Written,
+        written: &mut LoadedLeaves,
     ) -> Result<(), TreeError> {
         let medium = self.slab.medium();
         let mut pending = entries.next(fill)?;
         let mut offset = self.take_for(&pending, written)?;
         while !pending.is_empty() {
-            // The next one's place must be known before this one is written, as it leads there.
+            // A leaf links to the next one, which must therefore be allocated first.
             let following = entries.next(fill)?;
             let next = self.take_for(&following, written)?;
-            L::write_new(At { medium, offset }, pending.into_iter(), next, true);
+            L::write_new(LeafRef { medium, offset }, pending.into_iter(), next, true);
             (pending, offset) = (following, next);
         }
         if made(Mistake::LoadUnfenced) {
             return Ok(());
         }
-        self.latch.keep(medium.fence())
+        self.write_gate.keep(medium.fence())
     }
 
-    /// A node for entries; none, that is 0, if there are no entries.
-    fn take_for(&self, entries: &[(u64, u64)], written: &mut Written) -> Result<u64, TreeError> {
+    /// Allocates a node for `entries`; returns 0 if there are none.
+    fn take_for(&self, entries: &[(u64, u64)], written: &mut LoadedLeaves) -> Result<u64, TreeError> {
         let Some((least, _)) = entries.first() else {
             return Ok(0);
         };
-        let node = self.latch.alloc(&self.slab)?;
+        let node = self.write_gate.alloc(&self.slab)?;
         match number_of(node, self.name()) {
             Ok(number) => {
                 written.push((*least, number));

@@ -1,54 +1,60 @@
-//! What a leaf must be, and looking at all of them.
+//! Consistency checks of leaves.
 
-use crate::{CheckReport, Problem, TreeError};
+use crate::{TreeCheckReport, TreeError, TreeProblem};
 
-use super::leaves::{At, Leaves};
-use super::tree::{Hybrid, UNIT, number_of, offset_of};
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
+use super::tree::{HybridTree, UNIT, number_of, offset_of};
 
-/// What a look at a leaf has found.
+/// Result of reading all entries of a leaf.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct LeafSummary {
     pub(super) count: u64,
-    /// The least and the greatest key, if there are any.
+    /// The least key, or `u64::MAX` in an empty leaf.
     pub(super) least: u64,
     pub(super) greatest: u64,
-    /// What contradicts itself.
+    /// Description of an inconsistency.
     pub(super) damage: Option<&'static str>,
 }
 
-/// Looks at all entries of a leaf.
-pub(super) fn facts<L: Leaves>(at: At<'_>) -> Facts {
+/// Reads and checks all entries of a leaf.
+pub(super) fn summarize<L: LeafFormat>(at: LeafRef<'_>) -> LeafSummary {
     let head = L::head(at);
-    let mut facts = Facts {
+    let mut summary = LeafSummary {
         least: u64::MAX,
-        ..Facts::default()
+        ..LeafSummary::default()
     };
     L::each(at, &head, |entry| {
         let damage = L::damage(&head, &entry);
         if damage.is_some() {
-            facts.damage = damage;
+            summary.damage = damage;
         } else if L::find(at, &head, entry.key) != Some(entry.slot) {
-            facts.damage = Some("a key is there twice");
+            summary.damage = Some("a key occurs twice");
         }
-        facts.count += 1;
-        facts.least = facts.least.min(entry.key);
-        facts.greatest = facts.greatest.max(entry.key);
+        summary.count += 1;
+        summary.least = summary.least.min(entry.key);
+        summary.greatest = summary.greatest.max(entry.key);
     });
-    facts
+    summary
 }
 
-impl<L: Leaves> Hybrid<L> {
-    /// Every leaf, along the inner nodes and along the links, which must lead to the same ones.
-    pub(crate) fn examine_all(&self) -> Result<CheckReport, TreeError> {
-        let mut report = CheckReport::default();
+impl<L: LeafFormat> HybridTree<L> {
+    /// Checks every leaf. The inner nodes and the links between leaves must lead to the same ones.
+    pub(crate) fn check_all(&self) -> Result<TreeCheckReport, TreeError> {
+        let mut report = TreeCheckReport::default();
         let mut from = 0;
         let mut linked = self.slab.medium().load_u64(self.slab.root());
         loop {
-            let family = self.inner.family(from);
-            for slot in family.slot..family.leaves().len() {
-                let number = family.leaves()[slot];
-                linked = self.examine(&mut report, number, (family.low(slot), family.high(slot)), linked)?;
-                from = family.high(slot);
+            let snapshot = self.inner.parent_snapshot(from);
+            for slot in snapshot.slot..snapshot.leaves().len() {
+                let number = snapshot.leaves()[slot];
+                linked = self.examine(
+                    &mut report,
+                    number,
+                    (snapshot.low(slot), snapshot.high(slot)),
+                    linked,
+                )?;
+                from = snapshot.high(slot);
             }
             match from.checked_add(1) {
                 Some(next) => from = next,
@@ -57,15 +63,16 @@ impl<L: Leaves> Hybrid<L> {
         }
         let linked = self.past_empty(linked, 0);
         if linked != 0 {
-            self.report(&mut report, linked, "it is linked behind the last leaf")?;
+            self.report(&mut report, linked, "it is linked after the last leaf")?;
         }
         Ok(report)
     }
 
-    /// One leaf, to which keys in a range belong and which the link before it should lead to; returns its own link.
+    /// Checks one leaf. Its keys must be in a range, and `linked`, the link of the leaf before it, must
+    /// lead to it. Returns the leaf's own link.
     fn examine(
         &self,
-        report: &mut CheckReport,
+        report: &mut TreeCheckReport,
         number: u32,
         (low, high): (u64, u64),
         linked: u64,
@@ -74,28 +81,29 @@ impl<L: Leaves> Hybrid<L> {
         let at = self.at(number);
         let linked = self.past_empty(linked, at.offset);
         let next = L::next(at);
-        let facts = facts::<L>(at);
-        let reason = if let Some(reason) = self.broken.reason(number) {
-            report.problems.push(Problem {
+        let summary = summarize::<L>(at);
+        let reason = if let Some(reason) = self.damaged_nodes.reason(number) {
+            report.problems.push(TreeProblem {
                 node: at.offset,
                 reason,
             });
             return Ok(next);
-        } else if let Some(damage) = facts.damage {
+        } else if let Some(damage) = summary.damage {
             damage
-        } else if facts.count > 0 && (facts.least < low || facts.greatest > high) {
-            "a key belongs to another leaf"
+        } else if summary.count > 0 && (summary.least < low || summary.greatest > high) {
+            "a key is outside its key range"
         } else if linked != at.offset {
-            "the link of the leaf before it leads elsewhere"
+            "the link of the previous leaf does not lead to it"
         } else {
-            report.entries += facts.count;
+            report.entries += summary.count;
             return Ok(next);
         };
         self.report(report, at.offset, reason)?;
         Ok(next)
     }
 
-    /// Follows links past empty leaves, up to a leaf or the end: in a tree that is only read, these are linked and otherwise unknown.
+    /// Follows links over empty leaves up to the leaf at `to` or the end. A read-only tree may contain such
+    /// leaves, which its inner nodes do not reference.
     fn past_empty(&self, mut linked: u64, to: u64) -> u64 {
         let mut left = if self.slab.is_read_only() {
             self.slab.stats().used
@@ -103,7 +111,7 @@ impl<L: Leaves> Hybrid<L> {
             0
         };
         while left > 0 && linked != to && self.slab.is_node(linked) {
-            let leaf = At {
+            let leaf = LeafRef {
                 medium: self.slab.medium(),
                 offset: linked,
             };
@@ -116,11 +124,11 @@ impl<L: Leaves> Hybrid<L> {
         linked
     }
 
-    fn report(&self, report: &mut CheckReport, node: u64, reason: &str) -> Result<(), TreeError> {
+    fn report(&self, report: &mut TreeCheckReport, node: u64, reason: &str) -> Result<(), TreeError> {
         let number = number_of(node, self.name())?;
         debug_assert_eq!(offset_of(number), node / UNIT * UNIT);
-        self.broken.add(number, reason.to_owned());
-        report.problems.push(Problem {
+        self.damaged_nodes.add(number, reason.to_owned());
+        report.problems.push(TreeProblem {
             node,
             reason: reason.to_owned(),
         });

@@ -1,173 +1,160 @@
-//! What a tree's leaves are: [`Leaves`].
+//! The interface of a leaf format: [`LeafFormat`].
 
 use std::fmt;
 
-use halocline_media::{LINE, MediaError, Medium};
+use halocline_media::{LINE, MediaError};
 use halocline_pool::Slab;
 
 use crate::TreeError;
-use crate::kernel::Upper;
+use crate::kernel::UpperHalf;
 
-use super::Hybrid;
-use super::split::{Refused, Split};
+use super::HybridTree;
+use super::leaf_ref::LeafRef;
+use super::split::{FailedSplit, LeafSplit};
 
-/// A leaf, where it lies.
-#[derive(Debug)]
-pub(crate) struct At<'a> {
-    pub(crate) medium: &'a Medium,
-    pub(crate) offset: u64,
-}
-
-impl Clone for At<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl Copy for At<'_> {}
-
-/// An entry and where in its leaf it is.
+/// An entry and its slot in a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry<S> {
+pub(crate) struct LeafEntry<S> {
     pub(crate) key: u64,
     pub(crate) value: u64,
     pub(crate) slot: S,
 }
 
-/// What came of adding an entry.
+/// Outcome of an attempt to insert an entry into a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Put<S> {
+pub(crate) enum InsertOutcome<S> {
     Added,
-    /// There is one with this key.
-    There(S),
-    /// There is no room for it.
+    /// The leaf has an entry with this key, in this slot.
+    Exists(S),
+    /// The leaf has no free slot.
     Full,
 }
 
-/// A layout of leaves, and the changes of them. A change of one leaf is atomic, and durable when the method returns; if that fails,
-/// readers see the leaf as it was or as it was to be, so that there is one tree for them.
+/// A layout of leaves and the operations that change them. A change of one leaf is atomic, and durable when the method
+/// returns. If the medium fails, readers see the leaf as it was before or after the change.
 ///
-/// The caller has the locks of the leaves it changes. What a reader gets may be of different states of a leaf until it has
-/// validated: nothing may depend on its making sense.
-pub(crate) trait Leaves: fmt::Debug + Send + Sync + Sized + 'static {
-    /// Bytes of a leaf, a multiple of 256.
+/// The caller holds the locks of the leaves it changes. A reader may get parts of different states of a
+/// leaf until it has validated the version, so implementations must tolerate inconsistent data.
+pub(crate) trait LeafFormat: fmt::Debug + Send + Sync + Sized + 'static {
+    /// Size of a leaf in bytes, a multiple of 256.
     const BYTES: u64;
 
-    /// Entries that fill one.
+    /// Capacity of a leaf in entries.
     const ENTRIES: usize;
 
-    /// What a slab of them says it holds.
+    /// Owner tag of the slab.
     const OWNER: [u8; 8];
 
-    /// What is read of a leaf before anything else: which entries are in use, fingerprints.
-    type Head: Copy + Default + fmt::Debug;
+    /// The part of a leaf that is read first: entries in use and fingerprints.
+    type LeafHead: Copy + Default + fmt::Debug;
 
-    /// What [`open`](Leaves::open) gives.
+    /// Write access to a leaf, as returned by [`open`](LeafFormat::open).
     type Open<'a>: Copy;
 
-    /// A place for an entry.
+    /// Position of an entry in a leaf.
     type Slot: Copy + PartialEq + fmt::Debug;
 
-    /// How the words of a leaf are reached to change them; looked up before they are waited for.
-    fn open(at: At<'_>) -> Self::Open<'_>;
+    /// Returns write access to a leaf. It is looked up before the leaf's memory is waited for.
+    fn open(at: LeafRef<'_>) -> Self::Open<'_>;
 
-    /// Asks for what finding a key most likely needs, to be waited for once.
-    fn fetch(at: At<'_>, key: u64);
+    /// Prefetches the lines that a lookup of `key` most likely needs, so that their misses overlap.
+    fn fetch(at: LeafRef<'_>, key: u64);
 
-    /// Asks for what inserting a key most likely needs.
-    fn fetch_to_put(at: At<'_>, open: Self::Open<'_>, key: u64);
+    /// Prefetches the lines that an insert of `key` most likely needs.
+    fn fetch_to_put(at: LeafRef<'_>, open: Self::Open<'_>, key: u64);
 
-    /// Asks for the line that tells where the entry of a key is: less than [`fetch`](Leaves::fetch), for who has other things to do
-    /// before he waits for [the entry](Leaves::fetch_entry).
-    fn fetch_head(at: At<'_>, key: u64);
+    /// Prefetches only the line that locates the entry of a key. It is for callers with other work to do
+    /// before they prefetch [the entry](LeafFormat::fetch_entry).
+    fn fetch_head(at: LeafRef<'_>, key: u64);
 
-    /// Asks for all of it.
+    /// Prefetches the whole leaf.
     #[inline]
-    fn fetch_all(at: At<'_>) {
+    fn fetch_all(at: LeafRef<'_>) {
         at.medium.prefetch_lines(at.offset, Self::BYTES / LINE);
     }
 
-    /// Asks for the entry that a key's fingerprint is the same as, if it is in another line.
-    fn fetch_entry(at: At<'_>, key: u64);
+    /// Prefetches the entry whose fingerprint matches `key`, unless it is in the line of the header.
+    fn fetch_entry(at: LeafRef<'_>, key: u64);
 
-    fn head(at: At<'_>) -> Self::Head;
+    fn head(at: LeafRef<'_>) -> Self::LeafHead;
 
-    /// Entries in use.
-    fn count(head: &Self::Head) -> u32;
+    /// Returns the number of entries.
+    fn count(head: &Self::LeafHead) -> u32;
 
-    fn find(at: At<'_>, head: &Self::Head, key: u64) -> Option<Self::Slot>;
+    fn find(at: LeafRef<'_>, head: &Self::LeafHead, key: u64) -> Option<Self::Slot>;
 
-    /// As [`find`](Leaves::find), without a head, of which no more is read than is needed.
+    /// Finds the slot of a key without a head, reading no more of the leaf than necessary.
     #[inline(always)]
-    fn locate(at: At<'_>, key: u64) -> Option<Self::Slot> {
+    fn locate(at: LeafRef<'_>, key: u64) -> Option<Self::Slot> {
         Self::find(at, &Self::head(at), key)
     }
 
-    fn value(at: At<'_>, slot: Self::Slot) -> u64;
+    fn value(at: LeafRef<'_>, slot: Self::Slot) -> u64;
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a key.
     #[inline(always)]
-    fn get(at: At<'_>, key: u64) -> Option<u64> {
+    fn get(at: LeafRef<'_>, key: u64) -> Option<u64> {
         Self::locate(at, key).map(|slot| Self::value(at, slot))
     }
 
-    /// Looks at all entries, in no order.
-    fn each(at: At<'_>, head: &Self::Head, look: impl FnMut(Entry<Self::Slot>));
+    /// Calls `look` with each entry, in arbitrary order.
+    fn each(at: LeafRef<'_>, head: &Self::LeafHead, look: impl FnMut(LeafEntry<Self::Slot>));
 
-    /// The greater half of the keys of a full leaf: a bit for each entry, by the number of its slot. `vectors` as for
-    /// [`append`](Leaves::append).
-    fn upper(at: At<'_>, vectors: bool) -> Upper;
+    /// Returns the greater half of the keys of a full leaf as a bitmap of slot numbers. `vectors` is as for
+    /// [`append`](LeafFormat::append).
+    fn upper(at: LeafRef<'_>, vectors: bool) -> UpperHalf;
 
-    /// Appends all entries, in ascending order of their keys. `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says.
-    fn append(at: At<'_>, vectors: bool, into: &mut Vec<(u64, u64)>);
+    /// Appends all entries in ascending order of their keys. `vectors` is the result of
+    /// [`has_vectors`](crate::kernel::has_vectors).
+    fn append(at: LeafRef<'_>, vectors: bool, into: &mut Vec<(u64, u64)>);
 
-    /// What contradicts itself in the head, or between it and an entry, if anything does.
-    fn damage(head: &Self::Head, entry: &Entry<Self::Slot>) -> Option<&'static str>;
+    /// Returns a description of an inconsistency in the head, or between the head and an entry.
+    fn damage(head: &Self::LeafHead, entry: &LeafEntry<Self::Slot>) -> Option<&'static str>;
 
-    /// The next leaf, or 0.
-    fn next(at: At<'_>) -> u64;
+    /// Returns the offset of the next leaf, or 0.
+    fn next(at: LeafRef<'_>) -> u64;
 
-    /// Adds an entry, if there is none with this key and there is room for it.
+    /// Inserts an entry if its key is absent and a slot is free.
     fn put(
         &self,
-        at: At<'_>,
+        at: LeafRef<'_>,
         open: Self::Open<'_>,
         key: u64,
         value: u64,
-    ) -> Result<Put<Self::Slot>, Box<MediaError>>;
+    ) -> Result<InsertOutcome<Self::Slot>, Box<MediaError>>;
 
     /// Replaces the value of an entry.
-    fn replace(&self, at: At<'_>, entry: Entry<Self::Slot>) -> Result<(), MediaError>;
+    fn replace(&self, at: LeafRef<'_>, entry: LeafEntry<Self::Slot>) -> Result<(), MediaError>;
 
     /// Removes an entry.
-    fn clear(&self, at: At<'_>, slot: Self::Slot) -> Result<(), MediaError>;
+    fn clear(&self, at: LeafRef<'_>, slot: Self::Slot) -> Result<(), MediaError>;
 
-    /// Whether the entry in this slot is the only one.
+    /// Returns true if the entry in this slot is the only one.
     #[inline(always)]
-    fn is_only(at: At<'_>, _slot: Self::Slot) -> bool {
+    fn is_only(at: LeafRef<'_>, _slot: Self::Slot) -> bool {
         Self::count(&Self::head(at)) == 1
     }
 
-    /// Makes the link of a leaf lead elsewhere by one store, and flushes it; the fence is the caller's.
-    fn set_next(at: At<'_>, next: u64);
+    /// Changes the live link of a leaf by one store and flushes it. The caller issues the fence.
+    fn set_next(at: LeafRef<'_>, next: u64);
 
-    /// Stores and flushes a whole leaf that nobody knows, of at most [`ENTRIES`](Leaves::ENTRIES); the fence is the caller's. `filled`
-    /// by a bulk load, or with what a split has moved.
-    fn write_new(at: At<'_>, entries: impl Iterator<Item = (u64, u64)>, next: u64, filled: bool);
+    /// Stores and flushes a new leaf that is not referenced yet, with at most [`ENTRIES`](LeafFormat::ENTRIES)
+    /// entries. The caller issues the fence. `filled` is true in a bulk load and false in a split.
+    fn write_new(at: LeafRef<'_>, entries: impl Iterator<Item = (u64, u64)>, next: u64, filled: bool);
 
     /// Splits a full leaf.
-    fn split(tree: &Hybrid<Self>, split: &Split<'_, Self>) -> Result<(), Refused>;
+    fn split(tree: &HybridTree<Self>, split: &LeafSplit<'_, Self>) -> Result<(), FailedSplit>;
 
-    /// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
-    fn take_over(tree: &Hybrid<Self>, left: At<'_>, right: At<'_>) -> Result<(), TreeError>;
+    /// Moves all entries of `right` to the empty leaf `left` and links `left` to the leaf after `right`.
+    fn take_over(tree: &HybridTree<Self>, left: LeafRef<'_>, right: LeafRef<'_>) -> Result<(), TreeError>;
 
-    /// At opening, before anything else: finishes what a crash has interrupted.
+    /// Completes changes that a crash has interrupted. Called at opening, before anything else is read.
     fn finish(&self, _slab: &Slab) -> Result<(), TreeError> {
         Ok(())
     }
 
-    /// At opening: removes what a split has moved to the next leaf, whose least key is `least`.
-    fn clear_from(_at: At<'_>, _least: u64) -> Result<(), MediaError> {
+    /// Removes entries with keys from `least` on, which a split has moved to the next leaf. Called at opening.
+    fn clear_from(_at: LeafRef<'_>, _least: u64) -> Result<(), MediaError> {
         Ok(())
     }
 }

@@ -1,15 +1,16 @@
-//! Trees whose leaves are on the slow tier and whose inner nodes are in DRAM: all that such trees share.
+//! Trees with leaves on the slow tier and inner nodes in DRAM: the part that is independent of the leaf format.
 //!
-//! What differs is how a leaf is laid out and how it is changed so that no crash tears it: [`Leaves`]. Here are the rest: reading,
-//! scans, batches, locks, giving leaves back, bulk loads, checks, recovery.
+//! A [`LeafFormat`] defines the layout of a leaf and crash-consistent changes of it. This module has
+//! the rest: lookups, scans, batches, locking, freeing leaves, bulk loads, checks and recovery.
 //!
-//! Optimistic lock coupling on versions in DRAM ([`crate::inner`], [`crate::locks`]): who changes a leaf has its lock, and that of
-//! the inner node above it if leaves are added or go. A leaf that becomes empty is unlinked, or takes over its right neighbour,
-//! and its node is used again.
+//! Concurrency control is optimistic lock coupling with versions in DRAM ([`crate::inner`], [`crate::locks`]). A
+//! writer holds the lock of the leaf it changes, and that of the inner node above if leaves are added or removed. An
+//! empty leaf is unlinked, or takes over its right neighbour; the node that is no longer needed is reused.
 
 mod batch;
 mod bulk;
 mod check;
+mod leaf_ref;
 mod leaves;
 pub(crate) mod mistake;
 mod recover;
@@ -17,10 +18,9 @@ mod remove;
 mod scan;
 mod split;
 mod tree;
-mod words;
 mod write;
 
-pub(crate) use leaves::{At, Entry, Leaves, Put};
-pub(crate) use split::{Refused, Split};
-pub(crate) use tree::Hybrid;
-pub(crate) use words::{LINE_WORDS, Load, Store};
+pub(crate) use leaf_ref::{LINE_WORDS, LeafRef, LoadWords, StoreWords};
+pub(crate) use leaves::{InsertOutcome, LeafEntry, LeafFormat};
+pub(crate) use split::{FailedSplit, LeafSplit};
+pub(crate) use tree::HybridTree;

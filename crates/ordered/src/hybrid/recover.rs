@@ -1,11 +1,11 @@
-//! Opening: along the leaves by their links, then up to the root.
+//! Opening a tree: the leaves are traversed by their links, and the inner nodes are built from them.
 //!
-//! One thread follows the links, which is all that must be done in order; the others look at the leaves it has passed. What a crash
-//! has left half done is finished: entries that a split has moved are cleared, empty leaves are unlinked. Each of these
-//! changes is one store, so a crash in between does no harm.
+//! One thread follows the links, the only step that is sequential; other threads read the leaves it has passed.
+//! Changes that a crash has left unfinished are completed: entries that a split has moved are cleared, and empty
+//! leaves are unlinked. Each of these changes is one store, so another crash does no harm.
 //!
-//! Damaged leaves do not keep a tree from opening: whatever needs one is refused, and `check` names all. A
-//! link that contradicts its target is told from a damaged target by where the target's own keys lead to.
+//! A tree with damaged leaves can be opened. Operations that need a damaged leaf fail, and `check` reports all of
+//! them. A bad link is distinguished from a damaged target by where the target's own keys belong.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -14,103 +14,111 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use halocline_media::Medium;
-use halocline_pool::{NodeSums, Slab, SlabRecovery};
+use halocline_pool::{NodeSums, Pool, Slab, SlabRecovery};
 
 use crate::TreeError;
-use crate::inner::Inner;
-use crate::latch::Latch;
+use crate::inner::InnerNodes;
 use crate::locks::Locks;
-use crate::opening::{NOT_AS_CLOSED, may_finish};
+use crate::open_mode::{NOT_AS_CLOSED, OpenMode, begin_repair};
+use crate::write_gate::WriteGate;
 
-use super::check::{Facts, facts};
-use super::leaves::{At, Leaves};
-use super::tree::{Hybrid, number_of, offset_of};
-use crate::broken::Broken;
-use crate::count::Count;
+use super::check::{LeafSummary, summarize};
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
+use super::tree::{HybridTree, number_of, offset_of};
+use crate::damaged::DamagedNodes;
+use crate::entry_counter::EntryCounter;
 
-/// Leaves that are handed over at a time.
+/// Number of leaves that are passed to another thread at a time.
 const BATCH: usize = 4096;
 
-/// Leaves that are fetched ahead of a look at them.
+/// Prefetch distance in leaves.
 const AHEAD: usize = 8;
 
-/// Opens a tree on its slab.
-pub(super) fn recover<L: Leaves>(mut recovery: SlabRecovery, leaves: L) -> Result<Hybrid<L>, TreeError> {
+impl<L: LeafFormat> HybridTree<L> {
+    /// Opens a tree.
+    pub(crate) fn open(pool: &Pool, name: &str, open_mode: OpenMode, leaves: L) -> Result<Self, TreeError> {
+        recover(open_mode.slab(pool, name, L::OWNER)?, leaves)
+    }
+}
+
+/// Recovers a tree from its slab.
+fn recover<L: LeafFormat>(mut recovery: SlabRecovery, leaves: L) -> Result<HybridTree<L>, TreeError> {
     let (medium, root) = (recovery.slab().medium(), recovery.slab().root());
     let first = medium.load_u64(root);
     if first == 0 || recovery.slab().is_node(first) {
-        // Another link is refused by name.
+        // Only for links that lead to a node: other links get an error that names them.
         recovery.slab().check_root()?;
     }
     if first == 0 {
-        return begin(recovery.finish(), leaves);
+        return create_first_leaf(recovery.finish(), leaves);
     }
     leaves.finish(recovery.slab())?;
-    let mut found = walk::<L>(&mut recovery)?;
+    let mut found = traverse::<L>(&mut recovery)?;
     let slab = recovery.finish();
-    let broken = Broken::default();
-    settle::<L>(&slab, &mut found, &broken)?;
-    if broken.any() {
-        // A damaged leaf may have been linked to others.
+    let damaged_nodes = DamagedNodes::default();
+    settle::<L>(&slab, &mut found, &damaged_nodes)?;
+    if damaged_nodes.any() {
+        // The links of a damaged leaf are unknown, so no node may be freed.
         slab.keep_all();
     }
-    let count = found.iter().map(|leaf| leaf.facts.count).sum();
+    let count = found.iter().map(|leaf| leaf.summary.count).sum();
     let index = bounds(&found);
-    Ok(Hybrid {
-        inner: Inner::build(&index)?,
+    Ok(HybridTree {
+        inner: InnerNodes::build(&index)?,
         slab,
         locks: Locks::new(),
-        count: Count::new(count),
-        broken,
-        latch: Latch::default(),
+        count: EntryCounter::new(count),
+        damaged_nodes,
+        write_gate: WriteGate::default(),
         leaves,
     })
 }
 
-/// The first leaf of a tree that has none.
-fn begin<L: Leaves>(slab: Slab, leaves: L) -> Result<Hybrid<L>, TreeError> {
-    may_finish(&slab)?;
+/// Creates the first leaf of a new tree.
+fn create_first_leaf<L: LeafFormat>(slab: Slab, leaves: L) -> Result<HybridTree<L>, TreeError> {
+    begin_repair(&slab)?;
     let offset = slab.alloc()?;
     let number = number_of(offset, slab.name())?;
     let medium = slab.medium();
-    L::write_new(At { medium, offset }, std::iter::empty(), 0, false);
+    L::write_new(LeafRef { medium, offset }, std::iter::empty(), 0, false);
     medium.fence()?;
     medium.store_u64(slab.root(), offset);
     medium.persist(slab.root(), 8)?;
-    Ok(Hybrid {
-        inner: Inner::new(number)?,
+    Ok(HybridTree {
+        inner: InnerNodes::new(number)?,
         slab,
         locks: Locks::new(),
-        count: Count::new(0),
-        broken: Broken::default(),
-        latch: Latch::default(),
+        count: EntryCounter::new(0),
+        damaged_nodes: DamagedNodes::default(),
+        write_gate: WriteGate::default(),
         leaves,
     })
 }
 
-/// A leaf that the links lead to.
+/// A leaf that was found by following the links.
 #[derive(Debug)]
-struct Found {
+struct RecoveredLeaf {
     number: u32,
-    facts: Facts,
+    summary: LeafSummary,
 }
 
-/// All leaves, in the order of their links.
-fn walk<L: Leaves>(recovery: &mut SlabRecovery) -> Result<Vec<Found>, TreeError> {
+/// Reads all leaves and returns them in the order of their links.
+fn traverse<L: LeafFormat>(recovery: &mut SlabRecovery) -> Result<Vec<RecoveredLeaf>, TreeError> {
     let medium = recovery.slab().medium().clone();
     let sums = recovery.slab().sums().cloned();
     let first = medium.load_u64(recovery.slab().root());
     let (leaves, mut at) = follow::<L>(recovery, first)?;
     if at == 0 {
-        // Not worth another thread.
-        return Ok(look_at::<L>(&medium, sums.as_ref(), &leaves));
+        // One batch is not worth another thread.
+        return Ok(summarize_leaves::<L>(&medium, sums.as_ref(), &leaves));
     }
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(8);
     let (sender, receiver) = sync_channel::<(usize, Vec<u32>)>(64);
     let (receiver, looked) = (Mutex::new(receiver), Mutex::new(BTreeMap::new()));
     let look = || {
         while let Ok((number, leaves)) = locked(&receiver).recv() {
-            let found = look_at::<L>(&medium, sums.as_ref(), &leaves);
+            let found = summarize_leaves::<L>(&medium, sums.as_ref(), &leaves);
             locked(&looked).insert(number, found);
         }
     };
@@ -118,7 +126,7 @@ fn walk<L: Leaves>(recovery: &mut SlabRecovery) -> Result<Vec<Found>, TreeError>
         (0..threads).for_each(|_| drop(scope.spawn(look)));
         let (mut batch, mut number) = (leaves, 0);
         loop {
-            // Nobody hangs up before all is sent.
+            // Cannot fail: receivers do not disconnect before the sender is dropped.
             let _ = sender.send((number, batch));
             if at == 0 {
                 drop(sender);
@@ -143,13 +151,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Follows the links for one batch, naming the nodes; returns their numbers and the link behind them.
-fn follow<L: Leaves>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec<u32>, u64), TreeError> {
+/// Follows the links for one batch and marks the nodes as used. Returns their numbers and the next link.
+fn follow<L: LeafFormat>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec<u32>, u64), TreeError> {
     let (mut at, mut batch) = (first, Vec::with_capacity(BATCH));
     while at != 0 && batch.len() < BATCH {
         recovery.keep(at)?;
         batch.push(number_of(at, recovery.slab().name())?);
-        let leaf = At {
+        let leaf = LeafRef {
             medium: recovery.slab().medium(),
             offset: at,
         };
@@ -158,9 +166,13 @@ fn follow<L: Leaves>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec<u32
     Ok((batch, at))
 }
 
-/// Looks at leaves, while the next ones are being fetched.
-fn look_at<L: Leaves>(medium: &Medium, sums: Option<&NodeSums>, leaves: &[u32]) -> Vec<Found> {
-    let leaf = |number: u32| At {
+/// Reads leaves while prefetching the following ones.
+fn summarize_leaves<L: LeafFormat>(
+    medium: &Medium,
+    sums: Option<&NodeSums>,
+    leaves: &[u32],
+) -> Vec<RecoveredLeaf> {
+    let leaf = |number: u32| LeafRef {
         medium,
         offset: offset_of(number),
     };
@@ -168,65 +180,70 @@ fn look_at<L: Leaves>(medium: &Medium, sums: Option<&NodeSums>, leaves: &[u32]) 
         if let Some(ahead) = leaves.get(at + AHEAD) {
             L::fetch_all(leaf(*ahead));
         }
-        let mut facts = facts::<L>(leaf(*number));
+        let mut summary = summarize::<L>(leaf(*number));
         if sums.is_some_and(|sums| !sums.matches(offset_of(*number))) {
-            facts.damage = Some(NOT_AS_CLOSED);
+            summary.damage = Some(NOT_AS_CLOSED);
         }
-        Found {
+        RecoveredLeaf {
             number: *number,
-            facts,
+            summary,
         }
     };
     leaves.iter().enumerate().map(look).collect()
 }
 
-/// Finishes what was left half done, and sorts out what is damaged.
-fn settle<L: Leaves>(slab: &Slab, leaves: &mut Vec<Found>, broken: &Broken) -> Result<(), TreeError> {
+/// Completes unfinished changes and records damaged leaves.
+fn settle<L: LeafFormat>(
+    slab: &Slab,
+    leaves: &mut Vec<RecoveredLeaf>,
+    damaged_nodes: &DamagedNodes,
+) -> Result<(), TreeError> {
     let medium = slab.medium();
-    let leaf = |number: u32| At {
+    let leaf = |number: u32| LeafRef {
         medium,
         offset: offset_of(number),
     };
-    // Entries that belong to the next leaf.
+    // The next leaf to the right that has entries.
     let mut next: Option<usize> = None;
     for at in (0..leaves.len()).rev() {
-        if leaves[at].facts.damage.is_some() || leaves[at].facts.count == 0 {
+        if leaves[at].summary.damage.is_some() || leaves[at].summary.count == 0 {
             continue;
         }
         if let Some(next) = next
-            && leaves[at].facts.greatest >= leaves[next].facts.least
+            && leaves[at].summary.greatest >= leaves[next].summary.least
         {
-            let least = leaves[next].facts.least;
-            // What a split or a leaf that takes over another has left is in the next leaf too; what is not belongs to nobody.
+            let least = leaves[next].summary.least;
+            // An unfinished split or merge leaves only entries that the next leaf has too. Other entries out of
+            // order are damage.
             let (left, right) = (leaf(leaves[at].number), leaf(leaves[next].number));
             if slab.sums().is_none() && are_copies::<L>(left, right, least) {
-                may_finish(slab)?;
+                begin_repair(slab)?;
                 L::clear_from(left, least)?;
             }
-            leaves[at].facts = facts::<L>(leaf(leaves[at].number));
-            if leaves[at].facts.count > 0 && leaves[at].facts.greatest >= least {
-                let damage = Some("its keys and those of the next leaf are not in order");
-                leaves[at].facts.damage = damage;
-                leaves[next].facts.damage = damage;
+            leaves[at].summary = summarize::<L>(leaf(leaves[at].number));
+            if leaves[at].summary.count > 0 && leaves[at].summary.greatest >= least {
+                let damage = Some("its keys and those of the neighbouring leaf overlap");
+                leaves[at].summary.damage = damage;
+                leaves[next].summary.damage = damage;
                 continue;
             }
         }
-        if leaves[at].facts.count > 0 {
+        if leaves[at].summary.count > 0 {
             next = Some(at);
         }
     }
-    // Leaves without entries, but for the first.
+    // Unlink empty leaves, except for the first leaf.
     let mut freed = Vec::new();
     let mut before: Option<u32> = None;
     for found in leaves.iter() {
-        if let Some(damage) = found.facts.damage {
-            broken.add(found.number, damage.to_owned());
+        if let Some(damage) = found.summary.damage {
+            damaged_nodes.add(found.number, damage.to_owned());
             before = None;
-        } else if found.facts.count == 0
+        } else if found.summary.count == 0
             && let Some(before) = before
         {
             if slab.is_read_only() {
-                // It has no keys, so nobody needs it.
+                // The leaf has no keys, so leaving it linked is harmless.
                 continue;
             }
             slab.begin_writing()?;
@@ -243,14 +260,14 @@ fn settle<L: Leaves>(slab: &Slab, leaves: &mut Vec<Found>, broken: &Broken) -> R
         let freed: std::collections::HashSet<u32> = freed.into_iter().collect();
         leaves.retain(|found| !freed.contains(&found.number));
     }
-    for found in leaves.iter_mut().filter(|found| found.facts.damage.is_some()) {
-        found.facts.count = 0;
+    for found in leaves.iter_mut().filter(|found| found.summary.damage.is_some()) {
+        found.summary.count = 0;
     }
     Ok(())
 }
 
-/// Whether all entries of a leaf with keys from `least` on are those of another one too.
-fn are_copies<L: Leaves>(left: At<'_>, right: At<'_>, least: u64) -> bool {
+/// Returns true if all entries of `left` with keys from `least` on are also in `right`.
+fn are_copies<L: LeafFormat>(left: LeafRef<'_>, right: LeafRef<'_>, least: u64) -> bool {
     let head = L::head(right);
     let mut copies = true;
     L::each(left, &L::head(left), |entry| {
@@ -262,24 +279,24 @@ fn are_copies<L: Leaves>(left: At<'_>, right: At<'_>, least: u64) -> bool {
     copies
 }
 
-/// Each leaf with the least key that belongs to it. Keys that a damaged leaf may have had belong to it: all behind the
-/// leaf before it.
-fn bounds(leaves: &[Found]) -> Vec<(u64, u32)> {
+/// Returns each leaf with its lower bound. The range of a damaged leaf begins after the greatest key of
+/// the leaf before it, as the keys that it may have held are unknown.
+fn bounds(leaves: &[RecoveredLeaf]) -> Vec<(u64, u32)> {
     let mut index: Vec<(u64, u32)> = Vec::with_capacity(leaves.len());
     let mut greatest: Option<u64> = None;
     for found in leaves {
-        let bound = match (index.is_empty(), found.facts.damage, found.facts.count) {
+        let bound = match (index.is_empty(), found.summary.damage, found.summary.count) {
             (true, ..) => Some(0),
             (_, Some(_), _) => greatest.map_or(Some(0), |key| key.checked_add(1)),
             (_, None, 0) => None,
-            (_, None, _) => Some(found.facts.least),
+            (_, None, _) => Some(found.summary.least),
         };
-        // One of several damaged leaves in a row stands for all.
+        // Of consecutive damaged leaves, the first represents all.
         if let Some(bound) = bound.filter(|bound| index.last().is_none_or(|(last, _)| last < bound)) {
             index.push((bound, found.number));
         }
-        if found.facts.damage.is_none() && found.facts.count > 0 {
-            greatest = Some(found.facts.greatest);
+        if found.summary.damage.is_none() && found.summary.count > 0 {
+            greatest = Some(found.summary.greatest);
         }
     }
     index

@@ -1,69 +1,69 @@
-//! What runs of entries are read from: the leaves of one inner node, each validated by its own version and the parent's.
+//! Scans: the leaves of one inner node, each validated by its own version and the parent's.
 
 use halocline_media::LINE;
 
 use crate::TreeError;
-use crate::inner::Family;
-use crate::scan::{Families, Way};
+use crate::inner::ParentSnapshot;
+use crate::scan::{LeafScan, ScanDirection};
 
-use super::leaves::Leaves;
-use super::tree::Hybrid;
+use super::leaves::LeafFormat;
+use super::tree::HybridTree;
 
-/// How many lines are asked for ahead.
+/// Prefetch distance in lines.
 const AHEAD: u64 = 64;
 
-impl<L: Leaves> Families for Hybrid<L> {
-    type Family = Family;
+impl<L: LeafFormat> LeafScan for HybridTree<L> {
+    type Snapshot = ParentSnapshot;
 
     const AHEAD: usize = {
         let leaves = AHEAD * LINE / L::BYTES;
         if leaves > 1 { leaves as usize } else { 2 }
     };
 
-    /// Those of a tree that has grown by inserts are full to two thirds.
+    /// A tree that has grown by inserts is about two thirds full.
     const LIKELY: usize = L::ENTRIES * 5 / 8;
 
     #[inline]
-    fn family_of(&self, key: u64) -> Result<Family, TreeError> {
-        Ok(self.inner.family(key))
+    fn snapshot_of(&self, key: u64) -> Result<ParentSnapshot, TreeError> {
+        Ok(self.inner.parent_snapshot(key))
     }
 
     #[inline(always)]
-    fn place(family: &Family, _: u64) -> (usize, usize) {
-        (family.slot, family.leaves().len())
+    fn place(snapshot: &ParentSnapshot, _: u64) -> (usize, usize) {
+        (snapshot.slot, snapshot.leaves().len())
     }
 
     #[inline(always)]
-    fn keys(family: &Family) -> (u64, u64) {
-        family.keys()
+    fn keys(snapshot: &ParentSnapshot) -> (u64, u64) {
+        snapshot.keys()
     }
 
     #[inline(always)]
-    fn fetch_beside(&self, family: &Family, way: Way) {
-        self.inner.prefetch_all(match way {
-            Way::Up => family.right,
-            Way::Down => family.left,
+    fn fetch_beside(&self, snapshot: &ParentSnapshot, direction: ScanDirection) {
+        self.inner.prefetch_all(match direction {
+            ScanDirection::Ascending => snapshot.right,
+            ScanDirection::Descending => snapshot.left,
         });
     }
 
     #[inline(always)]
-    fn fetch_leaf(&self, family: &Family, slot: usize) {
-        L::fetch_all(self.at(family.leaves()[slot]));
+    fn fetch_leaf(&self, snapshot: &ParentSnapshot, slot: usize) {
+        L::fetch_all(self.at(snapshot.leaves()[slot]));
     }
 
     #[inline]
     fn append(
         &self,
-        family: &Family,
+        snapshot: &ParentSnapshot,
         slot: usize,
         _: u64,
         into: &mut Vec<(u64, u64)>,
     ) -> Result<Option<(u64, u64)>, TreeError> {
-        let number = family.leaves()[slot];
+        let number = snapshot.leaves()[slot];
         let Some(version) = self.locks.read(number) else {
             return Ok(None);
         };
-        if !self.inner.is_current_family(family) {
+        if !self.inner.is_current_snapshot(snapshot) {
             return Ok(None);
         }
         L::append(self.at(number), self.inner.vectors(), into);
@@ -71,6 +71,6 @@ impl<L: Leaves> Families for Hybrid<L> {
             return Ok(None);
         }
         self.intact(number)?;
-        Ok(Some((family.low(slot), family.high(slot))))
+        Ok(Some((snapshot.low(slot), snapshot.high(slot))))
     }
 }

@@ -1,60 +1,62 @@
-//! Splitting: which entries move, and what follows in DRAM. The stores are the leaves' own ([`Leaves::split`]).
+//! Splitting a leaf: selecting the entries to move and updating the inner nodes. The leaf format makes
+//! the stores ([`LeafFormat::split`]).
 //!
-//! A split changes the locked parent first, in DRAM, so that these stores do not queue behind its fences, and
-//! undoes that if the leaf refuses.
+//! The locked parent is changed first, so that its stores in DRAM do not queue behind the split's
+//! fences. The change is undone if the leaf format fails before the new leaf is linked.
 
 use crate::TreeError;
-use crate::inner::{LockedNode, Place};
-use crate::kernel::Upper;
+use crate::inner::{LeafLocation, LockedNode};
+use crate::kernel::UpperHalf;
 
-use super::leaves::{At, Leaves};
-use super::tree::{Hybrid, UNIT};
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
+use super::tree::{HybridTree, UNIT};
 
 /// A split that failed.
-pub(crate) struct Refused {
+pub(crate) struct FailedSplit {
     pub(crate) error: TreeError,
-    /// The new node, if nothing leads to it.
+    /// The new node, if it is not referenced.
     pub(crate) spare: Option<u64>,
 }
 
-impl Refused {
-    /// Before anything but the new leaf has been changed.
-    pub(crate) fn before<L: Leaves>(error: TreeError, split: &Split<'_, L>) -> Refused {
-        Refused {
+impl FailedSplit {
+    /// Makes an error from a failure before anything but the new leaf was changed.
+    pub(crate) fn before<L: LeafFormat>(error: TreeError, split: &LeafSplit<'_, L>) -> FailedSplit {
+        FailedSplit {
             error,
             spare: Some(split.new.offset),
         }
     }
 }
 
-impl From<TreeError> for Refused {
-    /// After that.
-    fn from(error: TreeError) -> Refused {
-        Refused { error, spare: None }
+impl From<TreeError> for FailedSplit {
+    /// Makes an error from a failure after the new leaf was linked.
+    fn from(error: TreeError) -> FailedSplit {
+        FailedSplit { error, spare: None }
     }
 }
 
-/// A full leaf that is to be split into itself and a new one right of it, with one entry more.
-pub(crate) struct Split<'a, L: Leaves> {
-    pub(crate) old: At<'a>,
-    /// Of the old leaf.
-    pub(crate) head: L::Head,
-    pub(crate) new: At<'a>,
-    /// The leaf that is right of both.
+/// A split of a full leaf into itself and a new leaf on its right, with one additional entry.
+pub(crate) struct LeafSplit<'a, L: LeafFormat> {
+    pub(crate) old: LeafRef<'a>,
+    /// The old leaf's head.
+    pub(crate) head: L::LeafHead,
+    pub(crate) new: LeafRef<'a>,
+    /// The leaf to the right of both.
     pub(crate) next: u64,
-    /// Entries that go to the new leaf, a bit each by the number of its slot; all others stay.
+    /// Bitmap of the slot numbers of the entries that move to the new leaf.
     pub(crate) moved: u64,
-    /// Those of them that are written last.
+    /// The subset of `moved` that is written last.
     pub(crate) last: u64,
-    /// What is added.
+    /// The additional entry.
     pub(crate) key: u64,
     pub(crate) value: u64,
-    /// Whether it goes to the new leaf.
+    /// True if the additional entry belongs to the new leaf.
     pub(crate) right: bool,
 }
 
-impl<L: Leaves> Split<'_, L> {
-    /// What the new leaf holds, if `entry` gives what is in a slot.
+impl<L: LeafFormat> LeafSplit<'_, L> {
+    /// Returns the entries of the new leaf. `entry` reads a slot.
     #[inline(always)]
     pub(crate) fn entries(&self, entry: impl Fn(usize) -> (u64, u64)) -> impl Iterator<Item = (u64, u64)> {
         let mut left = [self.moved & !self.last, self.moved & self.last];
@@ -71,24 +73,25 @@ impl<L: Leaves> Split<'_, L> {
     }
 }
 
-impl<L: Leaves> Hybrid<L> {
-    /// Splits the full leaf of a place, whose lock and whose parent's lock the caller holds, into itself and `node`, and adds
-    /// an entry to one of them. The parent has room.
+impl<L: LeafFormat> HybridTree<L> {
+    /// Splits the full leaf at `place` into itself and `node`, and inserts an entry into one of them. The
+    /// caller holds the locks of the leaf and of its parent, which has room.
     #[cold]
     pub(super) fn split(
         &self,
-        place: &Place<'_>,
+        place: &LeafLocation<'_>,
         parent: &LockedNode<'_>,
         node: u64,
         (key, value): (u64, u64),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), FailedSplit> {
         const { assert!(L::ENTRIES <= u64::BITS as usize) };
         let old = self.at(place.leaf);
         let head = L::head(old);
         let next = L::next(old);
-        // Behind the last entry of all nothing is likely to come but more behind it.
+        // A key greater than all others is probably the next of an ascending sequence: nothing moves, so leaves
+        // stay full.
         let upper = if next == 0 && is_greatest::<L>(old, &head, key) {
-            Upper {
+            UpperHalf {
                 bits: 0,
                 highest: 0,
                 least: key,
@@ -97,10 +100,10 @@ impl<L: Leaves> Hybrid<L> {
             L::upper(old, self.inner.vectors())
         };
         let bound = upper.least;
-        let split = Split {
+        let split = LeafSplit {
             old,
             head,
-            new: At {
+            new: LeafRef {
                 medium: old.medium,
                 offset: node,
             },
@@ -111,11 +114,12 @@ impl<L: Leaves> Hybrid<L> {
             value,
             right: key >= bound,
         };
-        // First, as many stores behind a fence would be waited for; nobody sees it before the lock is gone.
+        // Before the leaf is split: stores behind a fence would stall. Readers do not see this before the lock
+        // is released.
         let right = (node / UNIT) as u32;
         parent.insert(place.slot as usize, bound, right, self.inner.vectors());
         let result = L::split(self, &split);
-        if let Err(Refused { spare: Some(_), .. }) = result {
+        if let Err(FailedSplit { spare: Some(_), .. }) = result {
             parent.remove(place.slot as usize + 1);
             return result;
         }
@@ -124,8 +128,8 @@ impl<L: Leaves> Hybrid<L> {
     }
 }
 
-/// Whether all keys of a leaf are less.
-fn is_greatest<L: Leaves>(at: At<'_>, head: &L::Head, key: u64) -> bool {
+/// Returns true if `key` is greater than all keys of a leaf.
+fn is_greatest<L: LeafFormat>(at: LeafRef<'_>, head: &L::LeafHead, key: u64) -> bool {
     let mut greatest = true;
     L::each(at, head, |entry| greatest &= entry.key < key);
     greatest

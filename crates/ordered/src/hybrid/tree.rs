@@ -1,56 +1,56 @@
-//! The tree as a whole: reading one key.
+//! The tree itself and lookups of one key.
 
 use halocline_pool::{Pool, Slab, SlabOptions};
 
-use crate::broken::Broken;
-use crate::count::Count;
-use crate::inner::{Inner, Place};
-use crate::latch::Latch;
+use crate::damaged::DamagedNodes;
+use crate::entry_counter::EntryCounter;
+use crate::inner::{InnerNodes, LeafLocation};
 use crate::locks::{Backoff, Locks};
-use crate::opening::Opening;
+use crate::open_mode::OpenMode;
 use crate::seal::{is_closing, seal};
+use crate::write_gate::WriteGate;
 use crate::{TreeError, TreeStats};
 
-use super::leaves::{At, Leaves};
-use super::recover;
+use super::leaf_ref::LeafRef;
+use super::leaves::LeafFormat;
 
-/// Offsets of leaves are kept in 32 bits, by these units.
+/// Unit of leaf numbers: leaves are referenced by 32-bit multiples of this offset.
 pub(crate) const UNIT: u64 = 256;
 
-/// What cannot be reached by that.
+/// The first offset that cannot be referenced.
 const REACH: u64 = UNIT << 32;
 
-/// A tree with leaves of a kind.
+/// A tree with leaves of one format.
 #[derive(Debug)]
-pub(crate) struct Hybrid<L: Leaves> {
+pub(crate) struct HybridTree<L: LeafFormat> {
     pub(crate) slab: Slab,
-    pub(crate) inner: Inner,
+    pub(crate) inner: InnerNodes,
     pub(super) locks: Locks,
-    pub(super) count: Count,
-    pub(super) broken: Broken,
-    pub(crate) latch: Latch,
+    pub(super) count: EntryCounter,
+    pub(super) damaged_nodes: DamagedNodes,
+    pub(crate) write_gate: WriteGate,
     pub(crate) leaves: L,
 }
 
-impl<L: Leaves> Drop for Hybrid<L> {
+impl<L: LeafFormat> Drop for HybridTree<L> {
     fn drop(&mut self) {
-        if !is_closing(&self.slab, &self.latch) {
+        if !is_closing(&self.slab, self.write_gate.has_failed()) {
             return;
         }
-        // All leaves that can be reached were looked at when the tree was opened.
-        let reached = self.broken.any().then(|| self.inner.leaves());
+        // All reachable leaves were read when the tree was opened.
+        let reached = self.damaged_nodes.any().then(|| self.inner.leaves());
         let known = |node: u64| {
             let number = u32::try_from(node / UNIT).ok();
             reached
                 .as_ref()
                 .is_none_or(|reached| number.is_some_and(|number| reached.contains(&number)))
         };
-        seal(&mut self.slab, &self.broken, known);
+        seal(&mut self.slab, &self.damaged_nodes, known);
     }
 }
 
-impl<L: Leaves> Hybrid<L> {
-    /// Creates an empty tree as an object of this name.
+impl<L: LeafFormat> HybridTree<L> {
+    /// Creates an empty tree as an object with this name.
     pub(crate) fn create(pool: &Pool, name: &str, chunk: u64, leaves: L) -> Result<Self, TreeError> {
         let options = SlabOptions {
             node_size: L::BYTES as u32,
@@ -58,33 +58,30 @@ impl<L: Leaves> Hybrid<L> {
             chunk,
         };
         drop(pool.create_slab(name, &options)?);
-        Self::open(pool, name, Opening::Write, leaves)
+        Self::open(pool, name, OpenMode::Write, leaves)
     }
 
-    /// Opens a tree.
-    pub(crate) fn open(pool: &Pool, name: &str, opening: Opening, leaves: L) -> Result<Self, TreeError> {
-        recover::recover(opening.slab(pool, name, L::OWNER)?, leaves)
-    }
-
-    /// The object's name.
+    /// Returns the name of the tree's object.
     pub(crate) fn name(&self) -> &str {
         self.slab.name()
     }
 
-    /// A leaf by its number.
+    /// Returns the leaf with a number.
     #[inline(always)]
-    pub(super) fn at(&self, leaf: u32) -> At<'_> {
-        At {
+    pub(super) fn at(&self, leaf: u32) -> LeafRef<'_> {
+        LeafRef {
             medium: self.slab.medium(),
             offset: offset_of(leaf),
         }
     }
 
+    /// Returns an error if the leaf is known to be damaged.
+    ///
     /// # Errors
-    /// [`TreeError::Damaged`] if the leaf was found to be.
+    /// [`TreeError::Damaged`].
     #[inline(always)]
     pub(super) fn intact(&self, leaf: u32) -> Result<(), TreeError> {
-        match self.broken.reason(leaf) {
+        match self.damaged_nodes.reason(leaf) {
             None => Ok(()),
             Some(reason) => Err(TreeError::Damaged {
                 name: self.name().to_owned(),
@@ -94,22 +91,22 @@ impl<L: Leaves> Hybrid<L> {
         }
     }
 
-    /// The number of a node, if it is within reach.
+    /// Returns the number of a node.
     pub(super) fn number_of(&self, offset: u64) -> Result<u32, TreeError> {
         number_of(offset, self.name())
     }
 
-    /// Reads one leaf; nothing if something has come in between.
+    /// Reads the value of a key from one leaf, or returns `None` if validation fails.
     #[inline(always)]
-    fn try_get(&self, place: &Place<'_>, key: u64) -> Option<Option<u64>> {
+    fn try_get(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
         L::fetch(at, key);
         self.read_leaf(place, key)
     }
 
-    /// The same of a leaf whose lines were asked for.
+    /// Reads the value of a key from a leaf whose lines were prefetched, or returns `None` if validation fails.
     #[inline(always)]
-    pub(super) fn read_leaf(&self, place: &Place<'_>, key: u64) -> Option<Option<u64>> {
+    pub(super) fn read_leaf(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);
         let version = self.locks.read(place.leaf)?;
         if !self.inner.is_current(place) {
@@ -120,13 +117,13 @@ impl<L: Leaves> Hybrid<L> {
     }
 }
 
-/// Where the leaf of a number lies.
+/// Returns the offset of the leaf with a number.
 #[inline(always)]
 pub(super) fn offset_of(leaf: u32) -> u64 {
     u64::from(leaf) * UNIT
 }
 
-/// The number of the leaf at an offset.
+/// Returns the number of the leaf at an offset.
 pub(super) fn number_of(offset: u64, name: &str) -> Result<u32, TreeError> {
     u32::try_from(offset / UNIT).map_err(|_| TreeError::TooFar {
         name: name.to_owned(),
@@ -135,7 +132,7 @@ pub(super) fn number_of(offset: u64, name: &str) -> Result<u32, TreeError> {
     })
 }
 
-impl<L: Leaves> Hybrid<L> {
+impl<L: LeafFormat> HybridTree<L> {
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Result<Option<u64>, TreeError> {
         let mut backoff = Backoff::default();

@@ -1,40 +1,40 @@
 //! Inserts and updates.
 //!
-//! A node is taken from the pool before anything is stored, so a full pool changes nothing. After a failed
-//! fence the change in progress is finished in memory, so that readers see one tree, and nothing is written
-//! any more.
+//! A node is allocated before anything is stored, so an insert into a full pool changes nothing. After a failed fence,
+//! the current change is completed in memory so that readers see a consistent tree, and all later writes fail.
 
 use halocline_media::MediaError;
 
 use crate::TreeError;
-use crate::inner::Place;
+use crate::inner::LeafLocation;
 use crate::locks::{Backoff, Locked};
 use crate::mistake::{Mistake, made};
 
-use super::leaves::{Entry, Leaves, Put};
-use super::tree::Hybrid;
+use super::leaves::{InsertOutcome, LeafEntry, LeafFormat};
+use super::tree::HybridTree;
 
-/// What came of adding an entry to the leaf that it belongs to, which is still locked.
-type Tried<'a, L> = (
-    Place<'a>,
+/// The location and lock of a leaf, and the result of inserting into it.
+type InsertAttempt<'a, L> = (
+    LeafLocation<'a>,
     Locked<'a>,
-    Result<Put<<L as Leaves>::Slot>, Box<MediaError>>,
+    Result<InsertOutcome<<L as LeafFormat>::Slot>, Box<MediaError>>,
 );
 
-impl<L: Leaves> Hybrid<L> {
-    /// Adds an entry; if there is one with this key, returns its value and, if `replace`, gives it the new one.
+impl<L: LeafFormat> HybridTree<L> {
+    /// Inserts an entry. If the key exists, returns its value and, if `replace` is true, stores the new one.
     ///
-    /// What most inserts need is short, so that the core gets on to the next one while it waits for memory; all else is apart.
+    /// The common path is short, so that the core can start the next insert while it waits for memory.
+    /// Everything else is in separate functions.
     #[inline(always)]
     pub(crate) fn put(&self, key: u64, value: u64, replace: bool) -> Result<Option<u64>, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         match self.try_put(key, value)? {
-            Some((place, _locked, Ok(Put::Added))) => {
+            Some((place, _locked, Ok(InsertOutcome::Added))) => {
                 self.count.add(place.leaf, 1);
                 Ok(None)
             }
-            Some((place, locked, Ok(Put::There(slot)))) => {
-                self.put_over(&place, locked, Entry { key, value, slot }, replace)
+            Some((place, locked, Ok(InsertOutcome::Exists(slot)))) => {
+                self.put_over(&place, locked, LeafEntry { key, value, slot }, replace)
             }
             tried => {
                 let mut spare = None;
@@ -47,9 +47,9 @@ impl<L: Leaves> Hybrid<L> {
         }
     }
 
-    /// Nothing if something has come in between.
+    /// Attempts an insert. Returns `None` if validation fails.
     #[inline(always)]
-    fn try_put(&self, key: u64, value: u64) -> Result<Option<Tried<'_, L>>, TreeError> {
+    fn try_put(&self, key: u64, value: u64) -> Result<Option<InsertAttempt<'_, L>>, TreeError> {
         let place = self.inner.find(key);
         let at = self.at(place.leaf);
         let open = L::open(at);
@@ -61,33 +61,34 @@ impl<L: Leaves> Hybrid<L> {
         Ok(Some((place, locked, self.leaves.put(at, open, key, value))))
     }
 
-    /// There is an entry with this key.
+    /// Handles an insert whose key exists.
     #[inline(never)]
     fn put_over(
         &self,
-        place: &Place<'_>,
+        place: &LeafLocation<'_>,
         locked: Locked<'_>,
-        entry: Entry<L::Slot>,
+        entry: LeafEntry<L::Slot>,
         replace: bool,
     ) -> Result<Option<u64>, TreeError> {
         let at = self.at(place.leaf);
         let before = L::value(at, entry.slot);
         if replace {
-            self.latch.keep(self.leaves.replace(at, entry))?;
+            self.write_gate.keep(self.leaves.replace(at, entry))?;
         } else {
             locked.unchanged();
         }
         Ok(Some(before))
     }
 
-    /// As [`put`](Hybrid::put), from what was tried on; a node that was taken for a split and is not needed is left in `spare`.
+    /// Continues a [`put`](HybridTree::put) after its first attempt. A node that was allocated for a split
+    /// and not used is left in `spare`.
     #[cold]
     fn put_with<'a>(
         &'a self,
         key: u64,
         value: u64,
         replace: bool,
-        mut tried: Option<Tried<'a, L>>,
+        mut tried: Option<InsertAttempt<'a, L>>,
         spare: &mut Option<u64>,
     ) -> Result<Option<u64>, TreeError> {
         let mut backoff = Backoff::default();
@@ -98,27 +99,27 @@ impl<L: Leaves> Hybrid<L> {
                 continue;
             };
             match put {
-                Ok(Put::Added) => {
+                Ok(InsertOutcome::Added) => {
                     self.count.add(place.leaf, 1);
                     return Ok(None);
                 }
-                Ok(Put::There(slot)) => {
-                    return self.put_over(&place, locked, Entry { key, value, slot }, replace);
+                Ok(InsertOutcome::Exists(slot)) => {
+                    return self.put_over(&place, locked, LeafEntry { key, value, slot }, replace);
                 }
-                Ok(Put::Full) => {}
+                Ok(InsertOutcome::Full) => {}
                 Err(error) => {
-                    self.latch.keep(Err(*error))?;
+                    self.write_gate.keep(Err(*error))?;
                 }
             }
             *spare = spare.take().or_else(|| self.slab.alloc_ready());
             let Some(node) = *spare else {
-                // Without any lock, as the pool has to grow.
+                // No lock may be held here, as the pool has to grow.
                 locked.unchanged();
-                *spare = Some(self.latch.alloc(&self.slab)?);
+                *spare = Some(self.write_gate.alloc(&self.slab)?);
                 tried = self.try_put(key, value)?;
                 continue;
             };
-            // They come while it is decided what moves.
+            // The lines arrive while the split is being prepared.
             L::fetch_all(self.at(self.number_of(node)?));
             place.node.prefetch_keys();
             let Some(parent) = self.inner.lock(&place) else {
@@ -138,7 +139,7 @@ impl<L: Leaves> Hybrid<L> {
             return match split {
                 Ok(()) => Ok(None),
                 Err(refused) => {
-                    // Nothing leads to the node.
+                    // The node is not referenced, so it can be freed.
                     *spare = refused.spare;
                     Err(refused.error)
                 }
@@ -146,9 +147,9 @@ impl<L: Leaves> Hybrid<L> {
         }
     }
 
-    /// Replaces the value of a key that is there.
+    /// Replaces the value of an existing key.
     pub(crate) fn replace(&self, key: u64, value: u64) -> Result<Option<u64>, TreeError> {
-        self.latch.check(&self.slab)?;
+        self.write_gate.check(&self.slab)?;
         let (place, locked) = self.lock_leaf(key)?;
         let at = self.at(place.leaf);
         match L::locate(at, key) {
@@ -158,15 +159,15 @@ impl<L: Leaves> Hybrid<L> {
             }
             Some(slot) => {
                 let before = L::value(at, slot);
-                let entry = Entry { key, value, slot };
-                self.latch.keep(self.leaves.replace(at, entry))?;
+                let entry = LeafEntry { key, value, slot };
+                self.write_gate.keep(self.leaves.replace(at, entry))?;
                 Ok(Some(before))
             }
         }
     }
 
-    /// Locks the leaf that a key belongs to.
-    pub(super) fn lock_leaf(&self, key: u64) -> Result<(Place<'_>, Locked<'_>), TreeError> {
+    /// Locks the leaf of a key.
+    pub(super) fn lock_leaf(&self, key: u64) -> Result<(LeafLocation<'_>, Locked<'_>), TreeError> {
         let mut backoff = Backoff::default();
         loop {
             let place = self.inner.find(key);
@@ -179,9 +180,9 @@ impl<L: Leaves> Hybrid<L> {
         }
     }
 
-    /// Locks the leaf of a place, if the key still belongs there: as long as the lock is held, it does.
+    /// Locks the leaf at `place` if the key still belongs to it, which then holds until the lock is released.
     #[inline(always)]
-    pub(super) fn lock_current(&self, place: &Place<'_>) -> Option<Locked<'_>> {
+    pub(super) fn lock_current(&self, place: &LeafLocation<'_>) -> Option<Locked<'_>> {
         let locked = self.locks.lock(place.leaf);
         if self.inner.is_current(place) || made(Mistake::WriterUnchecked) {
             return Some(locked);

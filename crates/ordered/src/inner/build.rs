@@ -1,21 +1,21 @@
-//! All inner nodes at once, from the leaves up: after a recovery and a bulk load.
+//! Building all inner nodes bottom-up, after a recovery or a bulk load.
 
 use halocline_media::MediaError;
 
-use super::{CHILDREN, Inner};
+use super::{CHILDREN, InnerNodes};
 
-/// Children of a node that is built: some room is left for leaves that are split.
+/// Number of children of a newly built node. Some room is left for splits.
 const FILL: usize = CHILDREN * 4 / 5;
 
-impl Inner {
-    /// The inner nodes above leaves that are in order, each with the least key that belongs to it; that of the first counts as
-    /// 0. There is at least one leaf.
+impl InnerNodes {
+    /// Builds the inner nodes above leaves in key order, each given with its lower bound. The bound of the
+    /// first leaf is treated as zero. There must be at least one leaf.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].
-    pub(crate) fn build(leaves: &[(u64, u32)]) -> Result<Inner, MediaError> {
+    pub(crate) fn build(leaves: &[(u64, u32)]) -> Result<InnerNodes, MediaError> {
         let first = leaves.first().map_or(0, |(_, leaf)| *leaf);
-        let inner = Inner::new(first)?;
+        let inner = InnerNodes::new(first)?;
         if leaves.len() < 2 {
             return Ok(inner);
         }
@@ -26,7 +26,7 @@ impl Inner {
             let nodes = level.len().div_ceil(FILL);
             let mut above = Vec::with_capacity(nodes);
             for number in 0..nodes {
-                // Evenly, so that no node has a single child.
+                // Children are distributed evenly, so that no node has a single child.
                 let range = level.len() * number / nodes..level.len() * (number + 1) / nodes;
                 let (keys, children): (Vec<u64>, Vec<u32>) = level[range].iter().copied().unzip();
                 let (index, node) = inner.alloc()?;

@@ -1,16 +1,17 @@
-//! Room for another leaf: full nodes are split on the way down, so that the lowest one has room when a leaf is split.
+//! Making room for another leaf: full nodes are split from the root down, so that the lowest node has
+//! room when a leaf is split.
 
 use halocline_media::MediaError;
 
 use crate::locks::Backoff;
 
-use super::{Inner, KEYS, Node};
+use super::{InnerNode, InnerNodes, KEYS};
 
-impl Inner {
-    /// Makes room for another leaf in the lowest inner node above a key, which others may fill again.
+impl InnerNodes {
+    /// Makes room for another leaf in the lowest inner node above a key. Other threads may use it up.
     ///
     /// # Errors
-    /// [`MediaError::OutOfMemory`]; nothing has changed but that some nodes may have been split.
+    /// [`MediaError::OutOfMemory`]. Some nodes may have been split; the mapping of keys to leaves is unchanged.
     pub(crate) fn make_room(&self, key: u64) -> Result<(), MediaError> {
         let mut backoff = Backoff::default();
         loop {
@@ -26,7 +27,7 @@ impl Inner {
             return Ok(false);
         };
         let height = level;
-        let mut parent: Option<(&Node, u64, usize)> = None;
+        let mut parent: Option<(&InnerNode, u64, usize)> = None;
         loop {
             if node.count() == KEYS {
                 match parent {
@@ -38,7 +39,7 @@ impl Inner {
             let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
-                // The keys too, which are going to be moved.
+                // Prefetches the keys too, as the following insert shifts them.
                 self.prefetch_all(index);
                 return Ok(true);
             }
@@ -57,7 +58,7 @@ impl Inner {
     }
 
     /// Splits a full node whose parent has room, unless one of them has changed.
-    fn split(&self, parent: (&Node, u64, usize), full: (&Node, u64)) -> Result<(), MediaError> {
+    fn split(&self, parent: (&InnerNode, u64, usize), full: (&InnerNode, u64)) -> Result<(), MediaError> {
         let (right, right_node) = self.alloc()?;
         let Some(above) = parent.0.lock(parent.1) else {
             self.free(right);
@@ -78,8 +79,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts a new root above a full one, which is split the next time.
-    fn split_root(&self, root: (u32, &Node, u64), height: u32) -> Result<(), MediaError> {
+    /// Adds a new root above a full one. The full node is split by the next attempt.
+    fn split_root(&self, root: (u32, &InnerNode, u64), height: u32) -> Result<(), MediaError> {
         let (above, node) = self.alloc()?;
         let Some(locked) = root.1.lock(root.2) else {
             self.free(above);
@@ -96,7 +97,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether this is the root, of which the caller has the lock.
+    /// Returns true if `root` is still the root. The caller holds its lock.
     pub(super) fn start_is(&self, root: u32, height: u32) -> bool {
         let now = self.root.load(std::sync::atomic::Ordering::Acquire);
         now == u64::from(height) << 32 | u64::from(root)

@@ -1,34 +1,35 @@
-//! Changing one inner node, of which the caller has the lock.
+//! Changes of a locked inner node.
 //!
-//! Between the stores readers find any mixture, which they do not use, as the version tells them.
+//! Between the stores, readers may see a mixture of old and new contents. Validation of the version rejects it.
 
 use std::sync::atomic::Ordering;
 
 use crate::kernel::shift_up;
 use crate::sched;
-use crate::version::Held;
+use crate::version::VersionGuard;
 
-use super::node::{KEYS, Node};
-use super::piece::{NONE, Window};
+use super::key_window::{KeyWindow, NONE};
+use super::node::{InnerNode, KEYS};
 
-/// A locked node. Dropped, it lets go with a new version; [`unchanged`](LockedNode::unchanged) keeps the old one.
+/// A locked node. Dropping it releases the lock with a new version;
+/// [`unchanged`](LockedNode::unchanged) keeps the old one.
 #[derive(Debug)]
 pub(crate) struct LockedNode<'a> {
-    node: &'a Node,
-    held: Held<'a>,
+    node: &'a InnerNode,
+    held: VersionGuard<'a>,
 }
 
 impl<'a> LockedNode<'a> {
-    pub(super) fn new(node: &'a Node, held: Held<'a>) -> LockedNode<'a> {
+    pub(super) fn new(node: &'a InnerNode, held: VersionGuard<'a>) -> LockedNode<'a> {
         LockedNode { node, held }
     }
 
-    /// Lets go of a node that is as it was.
+    /// Releases the lock of a node that was not changed.
     pub(crate) fn unchanged(self) {
         self.held.unchanged();
     }
 
-    pub(crate) fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &InnerNode {
         self.node
     }
 
@@ -36,8 +37,8 @@ impl<'a> LockedNode<'a> {
         self.node.count() == KEYS
     }
 
-    /// Puts a child right of the one in `slot`, which holds keys from `key` on from now on. There is room.
-    /// `vectors` is what [`has_vectors`](crate::kernel::has_vectors) says, or false.
+    /// Inserts a child to the right of the one in `slot`, with the lower bound `key`. The node must have
+    /// room. `vectors` is the result of [`has_vectors`](crate::kernel::has_vectors), or false.
     pub(crate) fn insert(&self, slot: usize, key: u64, child: u32, vectors: bool) {
         let node = self.node;
         let count = node.count();
@@ -48,7 +49,7 @@ impl<'a> LockedNode<'a> {
         node.keys[slot].store(key, Ordering::Relaxed);
         node.children[slot + 1].store(child, Ordering::Relaxed);
         node.count.store(count as u32 + 1, Ordering::Relaxed);
-        let window = Window::from(node.window.load(Ordering::Relaxed));
+        let window = KeyWindow::from(node.window.load(Ordering::Relaxed));
         if count == 0 || !window.tells_apart(key) {
             return self.set_pieces();
         }
@@ -56,7 +57,7 @@ impl<'a> LockedNode<'a> {
         node.pieces[slot].store(window.piece(key), Ordering::Relaxed);
     }
 
-    /// Removes the child in `slot`, not the first: the one left of it takes its keys.
+    /// Removes the child in `slot`, which is not the first. Its left neighbour takes over its keys.
     pub(crate) fn remove(&self, slot: usize) {
         let node = self.node;
         let count = node.count();
@@ -76,7 +77,7 @@ impl<'a> LockedNode<'a> {
         self.set_pieces();
     }
 
-    /// Replaces all of it.
+    /// Replaces the whole contents.
     pub(crate) fn set(&self, keys: &[u64], children: &[u32]) {
         debug_assert!(keys.len() + 1 == children.len() && keys.len() <= KEYS);
         let node = self.node;
@@ -91,13 +92,13 @@ impl<'a> LockedNode<'a> {
         self.set_pieces();
     }
 
-    /// Makes the pieces those of the keys.
+    /// Recomputes the window and all pieces from the keys.
     fn set_pieces(&self) {
         let node = self.node;
         let count = node.count();
         let window = match count {
-            0 => Window::default(),
-            _ => Window::around(node.key(0), node.key(count - 1)),
+            0 => KeyWindow::default(),
+            _ => KeyWindow::around(node.key(0), node.key(count - 1)),
         };
         node.window.store(window.into(), Ordering::Relaxed);
         for (slot, stored) in node.pieces.iter().enumerate() {
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
     use crate::kernel::has_vectors;
 
-    /// Keys far apart, in clusters, and next to each other.
+    /// Generates keys that are far apart, clustered, and adjacent.
     fn keys() -> impl Strategy<Value = Vec<u64>> {
         let cluster = (
             any::<u64>(),
@@ -135,7 +136,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_search_finds_the_child(keys in keys(), taken: Vec<prop::sample::Index>, moved: prop::sample::Index) {
-            let node = Node::new_zeroed();
+            let node = InnerNode::new_zeroed();
             let locked = node.lock_new();
             locked.set(&[], &[0]);
             let mut model: Vec<u64> = vec![];

@@ -1,17 +1,18 @@
-//! The inner nodes of a tree, in DRAM: from a key to the leaf that holds it.
+//! The inner nodes of a tree in DRAM, which map a key to its leaf.
 //!
-//! Optimistic lock coupling: a reader takes no lock, but looks at a node's version before and after it has read the node,
-//! and at the parent's again after it has the child's; if one has changed, it starts over. A writer locks the nodes that it
-//! changes, at the versions with which it has read them, so that it never waits for one lock while it holds another.
+//! Concurrency control is optimistic lock coupling. A reader takes no locks. It reads a node's version
+//! before and after the node, and validates the parent again after it has read the child's version; if
+//! a version has changed, it restarts. A writer locks the nodes that it changes at the versions it has
+//! read, so it never waits for one lock while it holds another.
 //!
-//! Invariants: all leaves have the same depth, at least 1. A node that has no place in the tree any more has another version
-//! than when it had one. Leaves are numbers here; what they mean is the tree's.
+//! Invariants: all leaves have the same depth, at least 1. A node that has been removed from the tree
+//! has a different version than when it was part of it. Leaves are opaque numbers here.
 
 mod build;
 mod grow;
+mod key_window;
 mod locked;
 mod node;
-mod piece;
 mod shrink;
 
 use std::collections::HashSet;
@@ -26,59 +27,59 @@ use crate::sched;
 
 pub(crate) use locked::LockedNode;
 use node::SEARCHED;
-pub(crate) use node::{CHILDREN, KEYS, Node};
+pub(crate) use node::{CHILDREN, InnerNode, KEYS};
 
-/// Addresses are set aside for so many nodes: 26 GiB.
+/// Maximum number of inner nodes. Address space of 26 GiB is reserved for them.
 const MOST: usize = 1 << 25;
 
-/// Where a key belongs, as found at some moment; still so if [`Inner::is_current`].
+/// The leaf of a key as found at some moment. It is still correct if [`InnerNodes::is_current`] returns true.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct LeafLocation<'a> {
     /// The lowest inner node.
-    pub(crate) node: &'a Node,
+    pub(crate) node: &'a InnerNode,
     pub(crate) version: u64,
-    /// Which of its children.
+    /// Index of the leaf among the node's children.
     pub(crate) slot: u32,
     pub(crate) leaf: u32,
 }
 
-/// A copy of the lowest inner node above a key, and the keys that belong below it: from `low` up to `high`, inclusive.
+/// A copy of the lowest inner node above a key, and the range of keys below it, `low..=high`.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct ParentSnapshot {
     keys: [u64; KEYS],
     leaves: [u32; CHILDREN],
     count: usize,
-    /// Which of the leaves the key belongs to.
+    /// Index of the key's leaf.
     pub(crate) slot: usize,
     low: u64,
     high: u64,
     node: u32,
     version: u64,
-    /// The nodes next to it that have the same parent; itself where there is none.
+    /// The neighbours that have the same parent, or the node itself where there is none.
     pub(crate) left: u32,
     pub(crate) right: u32,
 }
 
-impl Family {
-    /// Its leaves.
+impl ParentSnapshot {
+    /// Returns the numbers of the leaves.
     #[inline]
     pub(crate) fn leaves(&self) -> &[u32] {
         &self.leaves[..=self.count]
     }
 
-    /// The keys that belong to all of them, from and to.
+    /// Returns the least and the greatest key of the range.
     #[inline]
     pub(crate) fn keys(&self) -> (u64, u64) {
         (self.low, self.high)
     }
 
-    /// The least key that belongs to the leaf in `slot`.
+    /// Returns the least key that belongs to the leaf in `slot`.
     #[inline]
     pub(crate) fn low(&self, slot: usize) -> u64 {
         if slot == 0 { self.low } else { self.keys[slot - 1] }
     }
 
-    /// The greatest.
+    /// Returns the greatest key that belongs to the leaf in `slot`.
     #[inline]
     pub(crate) fn high(&self, slot: usize) -> u64 {
         if slot < self.count {
@@ -91,25 +92,25 @@ impl Family {
 
 /// All inner nodes of a tree.
 #[derive(Debug)]
-pub(crate) struct Inner {
-    arena: HugeArena<Node>,
-    /// The root's number, and above it the number of levels.
+pub(crate) struct InnerNodes {
+    arena: HugeArena<InnerNode>,
+    /// The root's number in the lower half, the number of levels in the upper one.
     root: AtomicU64,
-    spare: Mutex<Spare>,
-    /// Whether the CPU can compare all keys of a node at once.
+    spare: Mutex<FreeNodes>,
+    /// True if the CPU can compare all keys of a node at once.
     vectors: bool,
 }
 
 #[derive(Debug, Default)]
-struct Spare {
+struct FreeNodes {
     freed: Vec<u32>,
     next: u32,
 }
 
-impl Inner {
-    /// A tree of one leaf.
-    pub(crate) fn new(leaf: u32) -> Result<Inner, MediaError> {
-        let inner = Inner {
+impl InnerNodes {
+    /// Creates the inner nodes of a tree with one leaf.
+    pub(crate) fn new(leaf: u32) -> Result<InnerNodes, MediaError> {
+        let inner = InnerNodes {
             arena: HugeArena::new(1, MOST)?,
             root: AtomicU64::new(0),
             spare: Mutex::default(),
@@ -121,30 +122,30 @@ impl Inner {
         Ok(inner)
     }
 
-    /// Levels of inner nodes.
+    /// Returns the number of levels of inner nodes.
     pub(crate) fn height(&self) -> u32 {
         (self.root.load(Ordering::Acquire) >> 32) as u32
     }
 
-    /// Inner nodes in use.
+    /// Returns the number of inner nodes in use.
     pub(crate) fn nodes(&self) -> u64 {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         u64::from(spare.next) - spare.freed.len() as u64
     }
 
-    /// Whether the CPU has the vector instructions that kernels use.
+    /// Returns true if the CPU has the vector instructions that the kernels use.
     #[inline(always)]
     pub(crate) fn vectors(&self) -> bool {
         self.vectors
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.nodes() * size_of::<Node>() as u64
+        self.nodes() * size_of::<InnerNode>() as u64
     }
 
-    /// The leaf that a key belongs to.
+    /// Finds the leaf of a key.
     #[inline]
-    pub(crate) fn find(&self, key: u64) -> Place<'_> {
+    pub(crate) fn find(&self, key: u64) -> LeafLocation<'_> {
         let mut backoff = Backoff::default();
         loop {
             match self.try_find(key) {
@@ -155,20 +156,20 @@ impl Inner {
     }
 
     #[inline(always)]
-    fn try_find(&self, key: u64) -> Option<Place<'_>> {
+    fn try_find(&self, key: u64) -> Option<LeafLocation<'_>> {
         let (_, mut level, mut node, mut version) = self.start()?;
         loop {
             let slot = node.search(key, self.vectors);
             let child = node.child(slot);
             if level == 1 {
-                return Some(Place {
+                return Some(LeafLocation {
                     node,
                     version,
                     slot: slot as u32,
                     leaf: child,
                 });
             }
-            // All its lines at once, or the children's would be waited for after the keys'.
+            // Prefetches all lines at once; otherwise the miss of the children would follow that of the keys.
             self.prefetch(child);
             let next = self.arena.get(child as usize)?;
             let next_version = next.read()?;
@@ -179,9 +180,9 @@ impl Inner {
         }
     }
 
-    /// The root, its level and its version.
+    /// Returns the root with its number, level and version, or `None` if a writer interferes.
     #[inline(always)]
-    pub(crate) fn start(&self) -> Option<(u32, u32, &Node, u64)> {
+    pub(crate) fn start(&self) -> Option<(u32, u32, &InnerNode, u64)> {
         let root = self.root.load(Ordering::Acquire);
         let node = self.arena.get(root as u32 as usize)?;
         let version = node.read()?;
@@ -194,53 +195,53 @@ impl Inner {
         ))
     }
 
-    /// Whether a place is as it was found: what was read of its leaf since, if the leaf's own version agrees, is of a leaf that
-    /// the key belongs to.
+    /// Returns true if a location is still valid. Data that was read from its leaf since then, and
+    /// validated by the leaf's version, belongs to the leaf of the key.
     #[inline(always)]
-    pub(crate) fn is_current(&self, place: &Place<'_>) -> bool {
+    pub(crate) fn is_current(&self, place: &LeafLocation<'_>) -> bool {
         place.node.validate(place.version)
     }
 
-    /// Locks the lowest inner node above a place, if it is current.
-    pub(crate) fn lock<'a>(&self, place: &Place<'a>) -> Option<LockedNode<'a>> {
+    /// Locks the lowest inner node of a location if the location is current.
+    pub(crate) fn lock<'a>(&self, place: &LeafLocation<'a>) -> Option<LockedNode<'a>> {
         place.node.lock(place.version)
     }
 
-    /// Which child of a node holds the key.
+    /// Returns the index of the child that holds the key.
     #[inline(always)]
-    pub(crate) fn search(&self, node: &Node, key: u64) -> usize {
+    pub(crate) fn search(&self, node: &InnerNode, key: u64) -> usize {
         node.search(key, self.vectors)
     }
 
     #[inline(always)]
-    pub(crate) fn node(&self, index: u32) -> Option<&Node> {
+    pub(crate) fn node(&self, index: u32) -> Option<&InnerNode> {
         self.arena.get(index as usize)
     }
 
-    /// Asks for what a search of a node needs.
+    /// Prefetches the part of a node that a search needs.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: u32) {
         self.arena.prefetch(index as usize, SEARCHED);
     }
 
-    /// Asks for all of a node, its keys too.
+    /// Prefetches a whole node, including its keys.
     #[inline]
     pub(crate) fn prefetch_all(&self, index: u32) {
-        self.arena.prefetch(index as usize, size_of::<Node>());
+        self.arena.prefetch(index as usize, size_of::<InnerNode>());
     }
 
-    /// The leaves around a key: those that have the same parent.
-    pub(crate) fn family(&self, key: u64) -> Family {
+    /// Returns the leaves around a key: those with the same parent.
+    pub(crate) fn parent_snapshot(&self, key: u64) -> ParentSnapshot {
         let mut backoff = Backoff::default();
         loop {
-            match self.try_family(key) {
-                Some(family) => return family,
+            match self.try_snapshot(key) {
+                Some(snapshot) => return snapshot,
                 None => backoff.wait(),
             }
         }
     }
 
-    fn try_family(&self, key: u64) -> Option<Family> {
+    fn try_snapshot(&self, key: u64) -> Option<ParentSnapshot> {
         let (mut index, mut level, mut node, mut version) = self.start()?;
         let (mut low, mut high) = (0, u64::MAX);
         let (mut left, mut right) = (index, index);
@@ -250,7 +251,7 @@ impl Inner {
                 let keys = std::array::from_fn(|slot| node.key(slot));
                 let leaves = std::array::from_fn(|slot| node.child(slot));
                 let count = node.count();
-                return node.validate(version).then_some(Family {
+                return node.validate(version).then_some(ParentSnapshot {
                     keys,
                     leaves,
                     count,
@@ -289,25 +290,25 @@ impl Inner {
         }
     }
 
-    /// The numbers of all leaves, as they are while nobody writes.
+    /// Returns the numbers of all leaves. There must be no concurrent writers.
     pub(crate) fn leaves(&self) -> HashSet<u32> {
         let (mut all, mut from) = (HashSet::new(), 0);
         loop {
-            let family = self.family(from);
-            all.extend(family.leaves());
-            match family.keys().1.checked_add(1) {
+            let snapshot = self.parent_snapshot(from);
+            all.extend(snapshot.leaves());
+            match snapshot.keys().1.checked_add(1) {
                 Some(next) => from = next,
                 None => return all,
             }
         }
     }
 
-    /// As [`is_current`](Inner::is_current).
+    /// Returns true if the node of a snapshot has not changed since it was taken.
     #[inline]
-    pub(crate) fn is_current_family(&self, family: &Family) -> bool {
+    pub(crate) fn is_current_snapshot(&self, snapshot: &ParentSnapshot) -> bool {
         self.arena
-            .get(family.node as usize)
-            .is_some_and(|node| node.validate(family.version))
+            .get(snapshot.node as usize)
+            .is_some_and(|node| node.validate(snapshot.version))
     }
 
     fn set_root(&self, root: u32, height: u32) {
@@ -316,8 +317,8 @@ impl Inner {
             .store(u64::from(height) << 32 | u64::from(root), Ordering::Release);
     }
 
-    /// A node that nobody knows yet.
-    fn alloc(&self) -> Result<(u32, &Node), MediaError> {
+    /// Allocates a node that is not referenced yet.
+    fn alloc(&self) -> Result<(u32, &InnerNode), MediaError> {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match spare.freed.pop() {
             Some(index) => index,
@@ -329,13 +330,13 @@ impl Inner {
         };
         drop(spare);
         let node = self.arena.get(index as usize).ok_or(MediaError::OutOfMemory {
-            bytes: size_of::<Node>() as u64,
+            bytes: size_of::<InnerNode>() as u64,
             source: std::io::ErrorKind::OutOfMemory.into(),
         })?;
         Ok((index, node))
     }
 
-    /// Gives a node back that is not in the tree any more. Its version is another than when it was.
+    /// Frees a node that has been removed from the tree. Its version has changed since it was part of the tree.
     fn free(&self, index: u32) {
         self.spare
             .lock()

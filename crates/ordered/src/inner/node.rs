@@ -1,9 +1,10 @@
-//! One inner node: keys, children, and the version by which readers find out that it has changed.
+//! An inner node: keys, children, and a version by which readers detect changes.
 //!
-//! Child `i` holds keys from `keys[i - 1]` on, up to and without `keys[i]`. What a search needs is in the first lines: of each key a
-//! [`piece`](super::piece) of 15 bits, and the children; the keys themselves are behind, and are read only where two pieces are the same.
-//! Pieces behind the last are [`NONE`](super::piece::NONE), so that all of them can be compared without a look at how many there are. All are
-//! atomic, as readers look while a writer changes them; only what a reader has validated is used.
+//! Child `i` holds keys from `keys[i - 1]` up to but not including `keys[i]`. The first lines have what
+//! a search needs: a [`piece`](KeyWindow::piece) of 15 bits of each key, and the children. The full
+//! keys follow and are read only where two pieces are equal. Unused pieces are
+//! [`NONE`](super::key_window::NONE), so that all can be compared without reading the count. All fields
+//! are atomic, because readers run concurrently with a writer; only validated data is used.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -15,21 +16,21 @@ use crate::mistake::{Mistake, made};
 use crate::sched;
 use crate::version;
 
+use super::key_window::KeyWindow;
 use super::locked::LockedNode;
-use super::piece::Window;
 
-/// Keys of a node: as many as have their pieces in its first two lines.
+/// Maximum number of keys of a node.
 pub(crate) const KEYS: usize = BOUNDS;
 
-/// Children of a node.
+/// Maximum number of children of a node.
 pub(crate) const CHILDREN: usize = KEYS + 1;
 
-/// An inner node of 13 lines, of which a search reads the first two and one of the next four.
+/// An inner node of 13 lines. A search reads the first two and one of the next four.
 #[derive(Debug, FromZeros)]
 #[repr(C, align(64))]
-pub(crate) struct Node {
+pub(crate) struct InnerNode {
     version: AtomicU64,
-    /// A [`Window`].
+    /// The node's [`KeyWindow`].
     pub(super) window: AtomicU64,
     pub(super) pieces: [AtomicU16; KEYS],
     pub(super) count: AtomicU32,
@@ -38,33 +39,33 @@ pub(crate) struct Node {
     pub(super) keys: [AtomicU64; KEYS],
 }
 
-/// Bytes at the start of a node that a search may need.
+/// Number of bytes at the start of a node that a search may read.
 pub(crate) const SEARCHED: usize = 384;
 
-const _: () = assert!(size_of::<Node>() == 832);
-const _: () = assert!(std::mem::offset_of!(Node, keys) == SEARCHED);
+const _: () = assert!(size_of::<InnerNode>() == 832);
+const _: () = assert!(std::mem::offset_of!(InnerNode, keys) == SEARCHED);
 
-/// What a node holds, in private memory: `keys.len() + 1 == children.len()`.
+/// The contents of a node, copied to private memory: `keys.len() + 1 == children.len()`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Contents {
+pub(crate) struct NodeContents {
     pub(crate) keys: Vec<u64>,
     pub(crate) children: Vec<u32>,
 }
 
-impl Node {
-    /// The version of a node that is about to be read; nothing if it is being changed.
+impl InnerNode {
+    /// Returns the version of a node that is about to be read, or `None` if it is locked.
     #[inline(always)]
     pub(crate) fn read(&self) -> Option<u64> {
         version::read(&self.version)
     }
 
-    /// Whether all that was read since the version was is of one state of the node.
+    /// Returns true if everything read since `version` was obtained belongs to one state of the node.
     #[inline(always)]
     pub(crate) fn validate(&self, version: u64) -> bool {
         version::is_still(&self.version, version) || made(Mistake::NodeUnvalidated)
     }
 
-    /// Asks for the keys, which a search seldom needs.
+    /// Prefetches the keys, which a search seldom needs.
     pub(crate) fn prefetch_keys(&self) {
         for first_of_line in self.keys.iter().step_by(8) {
             prefetch_value(first_of_line);
@@ -78,7 +79,7 @@ impl Node {
         Some(LockedNode::new(self, held))
     }
 
-    /// Locks a node that nobody else knows.
+    /// Locks a node that no other thread can reach.
     pub(crate) fn lock_new(&self) -> LockedNode<'_> {
         loop {
             let version = self.version.load(Ordering::Relaxed);
@@ -93,11 +94,11 @@ impl Node {
         (self.count.load(Ordering::Relaxed) as usize).min(KEYS)
     }
 
-    /// Which child holds the key. All pieces are compared, without a branch.
+    /// Returns the index of the child that holds the key. All pieces are compared without branches.
     #[inline(always)]
     pub(crate) fn search(&self, key: u64, vectors: bool) -> usize {
         sched::point();
-        let piece = Window::from(self.window.load(Ordering::Relaxed)).piece(key);
+        let piece = KeyWindow::from(self.window.load(Ordering::Relaxed)).piece(key);
         let to = not_greater(&self.pieces, piece, vectors);
         let before = self.pieces.get(to.wrapping_sub(1));
         if before.is_some_and(|before| before.load(Ordering::Relaxed) == piece) {
@@ -107,7 +108,8 @@ impl Node {
         }
     }
 
-    /// The same, if there are keys with the same piece, the last of them before `to`: they may be greater.
+    /// Continues a search among the keys that have the same piece, the last of them before `to`. Some of
+    /// them may be greater than `key`.
     #[cold]
     fn search_among(&self, to: usize, piece: u16, key: u64) -> usize {
         let same = |slot: &usize| self.pieces[*slot].load(Ordering::Relaxed) == piece;
@@ -129,10 +131,10 @@ impl Node {
         self.keys[slot].load(Ordering::Relaxed)
     }
 
-    /// A copy, to be validated.
-    pub(crate) fn contents(&self) -> Contents {
+    /// Returns a copy of the contents, which must be validated.
+    pub(crate) fn contents(&self) -> NodeContents {
         let count = self.count();
-        Contents {
+        NodeContents {
             keys: (0..count).map(|slot| self.key(slot)).collect(),
             children: (0..=count).map(|slot| self.child(slot)).collect(),
         }

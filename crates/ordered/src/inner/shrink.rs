@@ -1,16 +1,17 @@
-//! Fewer leaves: a node with few children takes some of a neighbour's, or joins it, so that every lowest node has two at
-//! least as long as there are two leaves. DRAM only; whoever comes in between makes it wait for the next removal.
+//! Rebalancing after leaves were removed. A node with few children takes some from a neighbour or is
+//! merged with it, so that every lowest node has at least two children if the tree has two leaves. All
+//! changes are in DRAM. If concurrent changes interfere, rebalancing is left to the next removal.
 
-use super::{CHILDREN, Inner, KEYS, Node};
+use super::{CHILDREN, InnerNode, InnerNodes, KEYS};
 
-/// With so many children, or fewer, a node looks for more.
+/// A node with fewer children is rebalanced.
 const FEW: usize = CHILDREN / 4;
 
-/// How often it is tried again when others come in between.
+/// Number of attempts despite concurrent changes.
 const TRIES: usize = 64;
 
-impl Inner {
-    /// Looks after the nodes on the way to a key, one of whose leaves has been removed.
+impl InnerNodes {
+    /// Rebalances the nodes on the path to a key, one of whose leaves was removed.
     pub(crate) fn shrink(&self, key: u64) {
         for _ in 0..TRIES {
             if self.try_shrink(key) == Some(false) {
@@ -20,7 +21,8 @@ impl Inner {
         }
     }
 
-    /// Whether something was done, after which there may be more to do; nothing if others came in between.
+    /// Returns true if something was changed, so that there may be more to do, and `None` if a concurrent
+    /// change interfered.
     fn try_shrink(&self, key: u64) -> Option<bool> {
         let (root, height, mut node, mut version) = self.start()?;
         if height > 1 && node.count() == 0 {
@@ -53,8 +55,8 @@ impl Inner {
         Some(false)
     }
 
-    /// Joins the children `left` and `left + 1` of a node, or divides what they have evenly.
-    fn join(&self, node: &Node, version: u64, left: usize) -> Option<()> {
+    /// Merges the children `left` and `left + 1` of a node, or distributes their contents evenly.
+    fn join(&self, node: &InnerNode, version: u64, left: usize) -> Option<()> {
         let above = node.lock(version)?;
         let (left_index, right_index) = (node.child(left), node.child(left + 1));
         let locked = self

@@ -1,26 +1,26 @@
-//! Comparing a key's piece with the pieces of all keys of an inner node at once.
+//! Comparison of a key's piece with all pieces of an inner node at once.
 //!
-//! The pieces may be changed meanwhile. The portable way loads each as an atomic number; the other one by vector instructions, in
-//! assembly, which is not bound by the rules for plain accesses: aligned numbers are loaded whole, as a run of relaxed atomic
-//! loads would.
+//! The pieces may change concurrently. The portable implementation loads each as an atomic. The other
+//! one uses vector instructions in assembly, which the rules for non-atomic accesses do not apply to:
+//! each aligned piece is loaded as a whole, as by a sequence of relaxed atomic loads.
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Pieces that are compared.
+/// Number of pieces in a node.
 pub(crate) const BOUNDS: usize = 56;
 
 /// The greatest piece there can be.
 const MOST: u16 = (1 << 15) - 1;
 
-/// Whether this CPU has what [`not_greater`] can use.
+/// Returns true if this CPU has the instructions that [`not_greater`] uses.
 pub(crate) fn has_vectors() -> bool {
     imp::available()
 }
 
-/// How many of the pieces, which are in ascending order, are not greater than `piece`: where the first greater one is. All are less
-/// than 2^15, and `piece` is less than the greatest of them can be. Of pieces in no order it gives any number up to [`BOUNDS`]. `vectors` is
-/// what [`has_vectors`] says, or false.
+/// Returns the number of pieces that are not greater than `piece`. The pieces are in ascending order and less than
+/// 2^15, and `piece` is less than the greatest possible one. If the pieces are not in order, the result is any number
+/// up to [`BOUNDS`]. `vectors` is the result of [`has_vectors`], or false.
 #[inline(always)]
 pub(crate) fn not_greater(pieces: &[AtomicU16; BOUNDS], piece: u16, vectors: bool) -> usize {
     debug_assert!(piece < MOST);
@@ -50,13 +50,14 @@ mod imp {
         std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt")
     }
 
-    /// Only where it is [`available`].
+    /// Must be called only if [`available`] has returned true.
     #[inline(always)]
     pub(super) fn not_greater(pieces: &[AtomicU16; BOUNDS], piece: u16) -> usize {
         const { assert!(BOUNDS == 56) };
         let count: u64;
-        // SAFETY: the caller has found AVX2 and POPCNT. Reads the 112 bytes of `pieces`, which are borrowed; stores nothing; clobbers
-        // what is named. Comparisons are signed, which numbers up to 2^15 - 1 are not changed by.
+        // SAFETY: the caller has found AVX2 and POPCNT. The code reads the 112 bytes of `pieces`, which are
+        // borrowed, stores nothing, and clobbers only the named registers. The comparison is signed, which is
+        // correct for numbers up to 2^15 - 1.
         unsafe {
             asm!(
                 "vmovd xmm0, {above:e}",
@@ -65,7 +66,7 @@ mod imp {
                 "vpcmpgtw ymm2, ymm0, [{pieces} + 32]",
                 "vpcmpgtw ymm3, ymm0, [{pieces} + 64]",
                 "vpcmpgtw xmm4, xmm0, [{pieces} + 96]",
-                // One byte for each piece, in an order that does not matter.
+                // One byte per piece; their order does not affect the count.
                 "vpacksswb ymm1, ymm1, ymm2",
                 "vpacksswb ymm3, ymm3, ymm4",
                 "vpmovmskb {above:e}, ymm1",
@@ -77,7 +78,8 @@ mod imp {
                 above = inout(reg) u32::from(piece) + 1 => _,
                 pieces = in(reg) pieces.as_ptr(),
                 count = out(reg) count,
-                // `vzeroupper` changes the upper halves of all, in which a build with AVX may keep something.
+                // `vzeroupper` clears the upper halves of all vector registers, in which code compiled for AVX may
+                // hold values.
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
                 out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
                 out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,

@@ -1,24 +1,23 @@
-//! Comparing a fingerprint with all of a leaf's at once.
+//! Comparison of a fingerprint with all fingerprints of a leaf at once.
 //!
-//! The bytes that are compared are little-endian words, which the caller has loaded. Both ways give the same, which a test
-//! compares.
+//! The operands are little-endian words that the caller has loaded. A test compares both implementations.
 #![allow(unsafe_code, reason = "a vector instruction")]
 
-/// The slots whose fingerprint this is, a bit each, slot 0 lowest; whether they are in use is not looked at. Fingerprints are
-/// bytes 2 to 15.
+/// Returns a bitmap of the slots with this fingerprint, used or not; slot 0 is the lowest bit. The
+/// fingerprints are bytes 2 to 15.
 #[inline(always)]
 pub(crate) fn matches(low: u64, high: u64, fingerprint: u8) -> u32 {
     imp::same_bytes(low, high, fingerprint) >> 2
 }
 
-/// The same of a whole line whose bytes 8 to 63 are fingerprints.
+/// Returns a bitmap of the slots with this fingerprint in a line whose bytes 8 to 63 are fingerprints.
 #[inline(always)]
 pub(crate) fn matches_in_line(line: &[u64; 8], fingerprint: u8) -> u64 {
     let half = |at: usize| u64::from(imp::same_bytes(line[at], line[at + 1], fingerprint));
     (half(0) | half(2) << 16 | half(4) << 32 | half(6) << 48) >> 8
 }
 
-/// One byte of a hash of the key: the top byte of a product, as neighbouring keys should differ in it.
+/// Returns the fingerprint of a key: the top byte of a multiplicative hash, so that adjacent keys differ.
 #[inline(always)]
 pub(crate) fn fingerprint(key: u64) -> u8 {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8

@@ -1,5 +1,4 @@
-//! The named kernel files of this crate: what is compared with vector instructions. Each has a portable way beside it, and a
-//! test that both give the same.
+//! Kernels with vector instructions. Each has a portable implementation, and a test that compares the two.
 
 mod bounds;
 mod fingerprints;
@@ -8,5 +7,5 @@ mod shift;
 
 pub(crate) use bounds::{BOUNDS, has_vectors, not_greater};
 pub(crate) use fingerprints::{fingerprint, matches, matches_in_line};
-pub(crate) use ranks::{RANKED, Unsorted, Upper, append_sorted, upper};
+pub(crate) use ranks::{RANKED, UnsortedEntries, UpperHalf, append_sorted, upper};
 pub(crate) use shift::shift_up;

@@ -1,30 +1,32 @@
-//! Sorting the few entries of a leaf: the rank of a key is how many are less, and all are compared with all.
+//! Sorting of the few entries of a leaf. The rank of a key is the number of lesser keys, found by
+//! comparing all with all.
 //!
-//! No branch depends on the keys, which are in no order, so that nothing is mispredicted.
+//! No branch depends on the keys, so none is mispredicted.
 #![allow(unsafe_code, reason = "vector instructions")]
 
-/// Keys that are ranked at once.
+/// Number of keys that are ranked at once.
 pub(crate) const RANKED: usize = 16;
 
-/// Entries in no order, at most `N` times [`RANKED`].
+/// Up to `N` times [`RANKED`] entries in arbitrary order.
 #[derive(Debug)]
-pub(crate) struct Unsorted<const N: usize> {
+pub(crate) struct UnsortedEntries<const N: usize> {
     count: usize,
     keys: [[u64; RANKED]; N],
     values: [[u64; RANKED]; N],
 }
 
-impl<const N: usize> Unsorted<N> {
+impl<const N: usize> UnsortedEntries<N> {
     #[inline(always)]
-    pub(crate) fn new() -> Unsorted<N> {
-        Unsorted {
+    pub(crate) fn new() -> UnsortedEntries<N> {
+        UnsortedEntries {
             count: 0,
             keys: [[u64::MAX; RANKED]; N],
             values: [[0; RANKED]; N],
         }
     }
 
-    /// Adds an entry; one that there is no room for is left out, which only a reader whom a writer has overtaken can meet.
+    /// Adds an entry. Entries beyond the capacity are dropped; only a reader of a leaf that is being
+    /// changed can have that many.
     #[inline(always)]
     pub(crate) fn push(&mut self, key: u64, value: u64) {
         self.put(self.count, key, value);
@@ -39,8 +41,8 @@ impl<const N: usize> Unsorted<N> {
         }
     }
 
-    /// Appends them in ascending order of their keys, which all differ. `vectors` is what [`has_vectors`](super::has_vectors) says, or
-    /// false.
+    /// Appends the entries in ascending order of their keys, which must be distinct. `vectors` is the
+    /// result of [`has_vectors`](super::has_vectors), or false.
     #[inline(always)]
     pub(crate) fn append_to(&self, into: &mut Vec<(u64, u64)>, vectors: bool) {
         let count = self.count.min(N * RANKED);
@@ -57,29 +59,29 @@ impl<const N: usize> Unsorted<N> {
     }
 }
 
-/// The keys in the upper half of some.
+/// The upper half of a set of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Upper {
-    /// A bit for each key: whether at least half of all are less.
+pub(crate) struct UpperHalf {
+    /// Bitmap of the keys that are not less than the median.
     pub(crate) bits: u64,
-    /// Those of them that are the highest, as many as were asked for.
+    /// The subset with the highest keys, as many as were requested.
     pub(crate) highest: u64,
-    /// The least of them.
+    /// The least key of the upper half.
     pub(crate) least: u64,
 }
 
-/// Halves the first `count` keys, at least one, which all differ, and finds the `highest` of them, at most half. `vectors` as for
-/// [`append_to`](Unsorted::append_to).
+/// Finds the upper half of the first `count` keys, and the `highest` keys of it, at most half of all. The keys must be
+/// distinct and not empty. `vectors` is as for [`append_to`](UnsortedEntries::append_to).
 ///
 /// # Panics
-/// If there are not so many.
+/// Panics if there are fewer than `count` keys.
 #[inline(always)]
 pub(crate) fn upper<const N: usize>(
     keys: &[[u64; RANKED]; N],
     count: usize,
     highest: usize,
     vectors: bool,
-) -> Upper {
+) -> UpperHalf {
     const { assert!(N * RANKED <= 64) };
     let all = &keys.as_flattened()[..count];
     let half = count as u64 / 2;
@@ -91,17 +93,18 @@ pub(crate) fn upper<const N: usize>(
             *bits |= u64::from(above) << (number * RANKED);
         }
     }
-    // What is behind the last key counts for nothing.
+    // Clears the bits of slots behind the last key.
     let counted = u64::MAX >> (64 - count);
     let [upper, behind, highest] = bits.map(|bits| bits & counted);
-    Upper {
+    UpperHalf {
         bits: upper,
         highest,
         least: all[(upper & !behind).trailing_zeros() as usize % count],
     }
 }
 
-/// For which of the keys at least so many of `all` are less, for each of three numbers. `vectors` as above.
+/// Returns, for each of three thresholds, a bitmap of the keys that exceed at least that many keys of
+/// `all`. `vectors` is as above.
 #[inline(always)]
 fn above(keys: &[u64; RANKED], all: &[u64], least: [u64; 3], vectors: bool) -> [u16; 3] {
     if vectors {
@@ -120,7 +123,8 @@ fn portable_above(keys: &[u64; RANKED], all: &[u64], least: [u64; 3]) -> [u16; 3
     })
 }
 
-/// Appends those of some entries that are in use, a bit each, in ascending order of their keys, which all differ. `vectors` as above.
+/// Appends the entries in the bitmap `used` in ascending order of their keys, which must be distinct.
+/// `vectors` is as above.
 #[inline(always)]
 pub(crate) fn append_sorted<const N: usize>(
     entries: &[(u64, u64); N],
@@ -138,7 +142,7 @@ pub(crate) fn append_sorted<const N: usize>(
     into.extend_from_slice(&[(0, 0); RANKED]);
     if let Some(run) = into.last_chunk_mut::<RANKED>() {
         for (slot, (rank, entry)) in ranks.iter().zip(entries).enumerate() {
-            // What is not in use goes behind all that can be.
+            // Unused entries go behind all used ones.
             let rank = if used >> slot & 1 == 1 {
                 *rank as usize
             } else {
@@ -150,7 +154,7 @@ pub(crate) fn append_sorted<const N: usize>(
     into.truncate(start + (used & ((1 << N) - 1)).count_ones() as usize);
 }
 
-/// How many of `all` are less than each of the keys. `vectors` as above.
+/// Returns for each key the number of keys in `all` that are less. `vectors` is as above.
 #[inline(always)]
 fn ranks(keys: &[u64; RANKED], all: &[u64], vectors: bool) -> [u64; RANKED] {
     if vectors {
@@ -180,7 +184,7 @@ mod imp {
 
     use super::RANKED;
 
-    /// Vectors of four that keys are compared in.
+    /// Number of vectors of four keys.
     const FOURS: usize = RANKED / 4;
 
     #[inline(always)]
@@ -231,7 +235,7 @@ mod imp {
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn count(keys: &[u64; RANKED], all: &[u64]) -> [__m256i; FOURS] {
-        // Comparisons are signed, so the highest bits are turned over.
+        // The comparison is signed, so the sign bits are inverted.
         let top = _mm256_set1_epi64x(i64::MIN);
         let mut own = [_mm256_setzero_si256(); FOURS];
         for (own, keys) in own.iter_mut().zip(keys.as_chunks::<4>().0) {
@@ -243,7 +247,7 @@ mod imp {
         for other in all {
             let other = _mm256_set1_epi64x((other ^ 1 << 63) as i64);
             for (rank, own) in ranks.iter_mut().zip(&own) {
-                // What is greater is -1.
+                // A true comparison yields -1.
                 *rank = _mm256_sub_epi64(*rank, _mm256_cmpgt_epi64(*own, other));
             }
         }
@@ -263,7 +267,7 @@ mod tests {
     use super::super::has_vectors;
     use super::*;
 
-    /// Without those whose key another one has.
+    /// Removes entries with duplicate keys.
     fn distinct(entries: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let mut distinct = entries.to_vec();
         distinct.sort_unstable();
@@ -297,7 +301,7 @@ mod tests {
             };
             let part = part.index(keys.len() / 2 + 1);
             let highest = sorted.get(keys.len() - part).map_or(0, |least| from(*least));
-            let wanted = Upper { bits: from(least), highest, least };
+            let wanted = UpperHalf { bits: from(least), highest, least };
             let mut padded = [[behind; RANKED]; 4];
             padded.as_flattened_mut()[..keys.len()].copy_from_slice(&keys);
             for vectors in [false, has_vectors()] {
@@ -313,8 +317,8 @@ mod tests {
             }
             let mut sorted = distinct(&entries);
             sorted.truncate(64);
-            let mut unsorted = Unsorted::<4>::new();
-            // Every second one first.
+            let mut unsorted = UnsortedEntries::<4>::new();
+            // Even positions first.
             for (key, value) in sorted.iter().step_by(2).chain(sorted.iter().skip(1).step_by(2)) {
                 unsorted.push(*key, *value);
             }

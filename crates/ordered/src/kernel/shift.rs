@@ -1,20 +1,20 @@
-//! Making room in an array of an inner node: what is from some place on moves one up.
+//! Shifting part of an array of an inner node up by one position.
 //!
-//! Readers may look meanwhile, and do not use what they find. The portable way moves one atomic number after the other; the other one by
-//! vector instructions, in assembly, which is not bound by the rules for plain accesses.
+//! Readers may run concurrently; validation rejects what they find. The portable implementation moves one atomic at a
+//! time. The other one uses vector instructions in assembly, which the rules for non-atomic accesses do not apply to.
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// A number that readers may look at while it is replaced.
-pub(crate) trait Cell {
-    /// Makes it the same as another one.
+/// An integer that readers may load while it is being replaced.
+pub(crate) trait AtomicInt {
+    /// Copies the value of another cell.
     fn copy(&self, other: &Self);
 }
 
 macro_rules! cells {
     ($($cell:ty),*) => {$(
-        impl Cell for $cell {
+        impl AtomicInt for $cell {
             #[inline(always)]
             fn copy(&self, other: &Self) {
                 self.store(other.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -25,17 +25,17 @@ macro_rules! cells {
 
 cells!(AtomicU16, AtomicU32, AtomicU64);
 
-/// Moves the cells from `from` up to and without `to` one up, over the one at `to`; none if there are none between. `vectors` is what
-/// [`has_vectors`](super::has_vectors) says, or false.
+/// Moves the cells `from..to` up by one, overwriting the one at `to`. Does nothing if the range is
+/// empty. `vectors` is the result of [`has_vectors`](super::has_vectors), or false.
 ///
 /// # Panics
-/// If there is no cell at `to`.
+/// Panics if there is no cell at `to`.
 #[inline(always)]
-pub(crate) fn shift_up<T: Cell>(cells: &[T], from: usize, to: usize, vectors: bool) {
+pub(crate) fn shift_up<T: AtomicInt>(cells: &[T], from: usize, to: usize, vectors: bool) {
     let Some(count) = to.checked_sub(from) else { return };
     let cells = &cells[from..=to];
     let left = if vectors { imp::shift_up(cells) } else { count };
-    // A few, or all.
+    // The rest below a full vector, or all cells.
     for at in (0..left).rev() {
         cells[at + 1].copy(&cells[at]);
     }
@@ -45,14 +45,16 @@ pub(crate) fn shift_up<T: Cell>(cells: &[T], from: usize, to: usize, vectors: bo
 mod imp {
     use std::arch::asm;
 
-    use super::Cell;
+    use super::AtomicInt;
 
-    /// Moves all cells but the last one up, or, from the highest ones down, as many as fill vectors; returns how many are left to move.
+    /// Moves cells up from the highest down, as long as they fill whole vectors, and returns the number of
+    /// cells left to move. The last cell is only overwritten.
     #[inline(always)]
-    pub(super) fn shift_up<T: Cell>(cells: &[T]) -> usize {
+    pub(super) fn shift_up<T: AtomicInt>(cells: &[T]) -> usize {
         let left: usize;
-        // SAFETY: the caller has found AVX2. Loads bytes of the cells but the last, and stores them behind where they were by the size of one: both
-        // within `cells`, which are borrowed and may be changed while they are. Clobbers what is named.
+        // SAFETY: the caller has found AVX2. The code loads the bytes of all cells but the last and stores
+        // them one cell further. Both are within `cells`, which are borrowed and may be changed while they
+        // are. Only the named registers are clobbered.
         unsafe {
             asm!(
                 "2:",
@@ -67,7 +69,8 @@ mod imp {
                 start = in(reg) cells.as_ptr(),
                 left = inout(reg) size_of_val(cells) - size_of::<T>() => left,
                 size = const size_of::<T>(),
-                // `vzeroupper` changes the upper halves of all, in which a build with AVX may keep something.
+                // `vzeroupper` clears the upper halves of all vector registers, in which code compiled for AVX may
+                // hold values.
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
                 out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
                 out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
@@ -92,7 +95,7 @@ mod tests {
     use super::super::has_vectors;
     use super::*;
 
-    fn check<T: Cell, U: Copy + PartialEq + std::fmt::Debug>(
+    fn check<T: AtomicInt, U: Copy + PartialEq + std::fmt::Debug>(
         numbers: &[U],
         from: usize,
         to: usize,

@@ -1,22 +1,23 @@
-//! An empty leaf takes over its right neighbour.
+//! Merging an empty leaf with its right neighbour.
 //!
-//! Order: (1) entries and the link that is not live, durable before (2) if there is an entry that (2) makes count in another line than its header;
-//! (2) in leaves of several blocks, the headers of all but the first, whose entries recovery clears as long as the next leaf is linked;
-//! (3) one store to the first header, which makes its entries and the link live.
+//! Order: (1) the entries and the link that is not live; (2) in leaves of several blocks, all headers but the first;
+//! (3) one store to the first header, which makes its entries and the new link live. Until (3), recovery clears the
+//! entries of (2), because the next leaf is still linked. There is a fence between (1) and (2) or (3) if an entry is
+//! not in the same line as the header that makes it valid.
 
 use crate::TreeError;
-use crate::hybrid::Store;
-use crate::latch::Latch;
+use crate::hybrid::StoreWords;
+use crate::write_gate::WriteGate;
 
 use super::layout::LINES;
-use super::leaf::Leaf;
+use super::leaf::LbLeafRef;
 use super::mistake::{Mistake, made};
 
-/// Moves all entries of `right` to `left`, which is empty, and makes its link lead past `right`.
-pub(super) fn take_over<W: Store, const B: usize>(
-    latch: &Latch,
-    left: Leaf<W, B>,
-    right: Leaf<W, B>,
+/// Moves all entries of `right` to the empty leaf `left` and links `left` to the leaf after `right`.
+pub(super) fn take_over<W: StoreWords, const B: usize>(
+    write_gate: &WriteGate,
+    left: LbLeafRef<W, B>,
+    right: LbLeafRef<W, B>,
 ) -> Result<(), TreeError> {
     let (own, others) = (left.headers(), right.headers());
     right.each(&others, |entry| {
@@ -24,8 +25,8 @@ pub(super) fn take_over<W: Store, const B: usize>(
     });
     left.store_link(1 - own[0].alt(), right.next());
     let several = others[1..].iter().any(|header| header.used() != 0);
-    // Entries of later blocks must be durable before their headers, but for those in the headers' own lines, whose stores arrive in
-    // order.
+    // Entries of later blocks must be durable before their headers, except for those in the header's own
+    // line, whose stores arrive in order.
     let mut waits = !several;
     for (block, header) in others.iter().enumerate() {
         for (line, slots) in LINES.iter().enumerate().skip(1) {
@@ -37,19 +38,20 @@ pub(super) fn take_over<W: Store, const B: usize>(
         }
     }
     let mut result = match waits {
-        true => latch.keep(left.0.fence()),
+        true => write_gate.keep(left.0.fence()),
         false => Ok(()),
     };
     if several {
         for block in 1..B {
-            // Until the switch, these are entries that belong to the next leaf: recovery clears them.
+            // Until the first header is switched, these entries also belong to the next leaf, and recovery clears
+            // them here.
             left.store_header(block, own[block].replaced_by(others[block]));
             left.flush_line(block, 0);
         }
-        result = result.and(latch.keep(left.0.fence()));
+        result = result.and(write_gate.keep(left.0.fence()));
     }
-    // Entries of this line need no flush of their own.
+    // This flush also covers the entries in the header's line.
     left.store_header(0, own[0].replaced_by(others[0]).flipped());
     left.flush_line(0, 0);
-    result.and(latch.keep(left.0.fence()))
+    result.and(write_gate.keep(left.0.fence()))
 }

@@ -1,30 +1,30 @@
-//! Writing a leaf that nobody knows yet.
+//! Writing new leaves.
 
-use crate::hybrid::Store;
+use crate::hybrid::StoreWords;
 use crate::kernel::fingerprint;
 
-use super::layout::{Header, LINES, SLOTS};
-use super::leaf::Leaf;
+use super::layout::{LINES, LbHeader, SLOTS};
+use super::leaf::LbLeafRef;
 use super::mistake::{Mistake, made};
 use super::put::home;
 
-/// The order in which a block's slots are filled in a leaf that is flushed only where there are entries: the line of the links, which is
-/// flushed anyway, another line, and the header's, so that the fourth line stays free as long as possible. As the lower keys of a split
-/// come first, a line has neighbours, of which the next split takes all or none: what it leaves free is together, and so an insert
-/// finds room there for more of the header's line (1.636 lines an insert instead of 1.663).
+/// Slot order for a leaf of which only the lines with entries are flushed: first the line of the links, which is
+/// flushed anyway, then another line, then the header's, so that the fourth stays free as long as possible. A split
+/// writes the lower keys first, so entries of one line are neighbours in key order. The next split then frees whole
+/// lines, and later inserts can move more entries out of the header's line (1.636 lines per insert instead of 1.663).
 const COMPACT: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 0, 1, 2, 7, 8, 9, 10];
 
-/// The order in one that is filled: the header's line last, as entries to come cost least there.
+/// Slot order for a bulk load: the header's line last, because later inserts are cheapest there.
 const FULL: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2];
 
-impl<W: Store, const B: usize> Leaf<W, B> {
-    /// Stores and flushes a whole leaf, all but lines in which nothing is; at most all its slots.
+impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
+    /// Stores and flushes a new leaf, except for lines without entries. Entries beyond its capacity are ignored.
     pub(crate) fn write_new(
         self,
         entries: impl Iterator<Item = (u64, u64)>,
         next: u64,
         filled: bool,
-    ) -> [Header; B] {
+    ) -> [LbHeader; B] {
         let order = if filled { &FULL } else { &COMPACT };
         let forgets = made(if filled {
             Mistake::LoadUnflushed
@@ -48,9 +48,9 @@ impl<W: Store, const B: usize> Leaf<W, B> {
         }
         self.store_link(0, next);
         self.store_link(1, 0);
-        let mut headers = [Header::default(); B];
+        let mut headers = [LbHeader::default(); B];
         for (block, header) in headers.iter_mut().enumerate() {
-            *header = Header::of(used[block], &fingerprints[block]);
+            *header = LbHeader::of(used[block], &fingerprints[block]);
             self.store_header(block, *header);
             for (line, slots) in LINES.iter().enumerate() {
                 let links = (block, line) == (0, 3);

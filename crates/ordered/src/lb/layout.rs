@@ -1,8 +1,8 @@
-//! The durable bytes of a leaf, and its header.
+//! Durable layout of a leaf, and its header.
 //!
-//! A leaf is one or more blocks of 256 bytes. Line 0 of a block has the header and the entries 0 to 2, lines 1 and 2 have four
-//! entries each, line 3 three and the two links. The links of the first block alone are used: the one that `alt` names leads
-//! to the next leaf, the other one is free to be set.
+//! A leaf consists of one or more blocks of 256 bytes. Line 0 of a block has the header and entries 0 to 2, lines 1
+//! and 2 have four entries each, and line 3 has three entries and two links. Only the links of the first block are
+//! used: the one selected by the header's `alt` bit leads to the next leaf, the other one is free.
 
 use std::mem::offset_of;
 
@@ -10,22 +10,22 @@ use zerocopy::little_endian::U64;
 
 use crate::kernel;
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 pub(crate) const BLOCK: u64 = 256;
 
-/// Entries of a block.
+/// Number of entries in a block.
 pub(crate) const SLOTS: usize = 14;
 
-/// One bit for each entry.
+/// Bitmap of a full block.
 pub(crate) const ALL: u32 = (1 << SLOTS) - 1;
 
 const LOCK: u64 = 1 << 14;
 const ALT: u64 = 1 << 15;
 
-/// The entries of each line, a bit each.
+/// Bitmaps of the entries in each line.
 pub(crate) const LINES: [u32; 4] = [0b111, 0b1111 << 3, 0b1111 << 7, 0b111 << 11];
 
-/// One block of a leaf.
+/// A block of a leaf.
 #[repr(C)]
 pub(crate) struct LeafBlock {
     header: [U64; 2],
@@ -39,94 +39,94 @@ const _: () = {
     assert!(offset_of!(LeafBlock, links) == 240);
 };
 
-/// Offset of an entry in its block.
+/// Returns the offset of an entry in its block.
 #[inline(always)]
 pub(crate) fn entry_offset(slot: usize) -> u64 {
     (offset_of!(LeafBlock, entries) + slot * 16) as u64
 }
 
-/// Offset of a link in its block.
+/// Returns the offset of a link in its block.
 #[inline(always)]
 pub(crate) fn link_offset(which: usize) -> u64 {
     (offset_of!(LeafBlock, links) + which * 8) as u64
 }
 
-/// Which line of its block an entry is in.
+/// Returns the line of its block that an entry is in.
 #[inline(always)]
 pub(crate) fn line_of(slot: usize) -> usize {
     (slot + 1) / 4
 }
 
-/// The 16 bytes at the start of a block: entries in use, the lock bit, which is ignored, `alt`, and a fingerprint for each
-/// entry in bytes 2 to 15.
+/// The first 16 bytes of a block: a bitmap of the entries in use, a lock bit, which is ignored, the
+/// `alt` bit, and the fingerprint of each entry in bytes 2 to 15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Header {
+pub(crate) struct LbHeader {
     pub(crate) low: u64,
     pub(crate) high: u64,
 }
 
-impl Header {
-    /// With these entries in use.
+impl LbHeader {
+    /// Makes a header from a bitmap of used entries and their fingerprints.
     #[inline(always)]
-    pub(crate) fn of(used: u32, fingerprints: &[u8; SLOTS]) -> Header {
+    pub(crate) fn of(used: u32, fingerprints: &[u8; SLOTS]) -> LbHeader {
         let mut bytes = [[0; 8]; 2];
         bytes.as_flattened_mut()[2..].copy_from_slice(fingerprints);
         let [low, high] = bytes.map(u64::from_le_bytes);
-        Header {
+        LbHeader {
             low: low | u64::from(used),
             high,
         }
     }
 
-    /// Entries in use.
+    /// Returns a bitmap of the used entries.
     #[inline(always)]
     pub(crate) fn used(self) -> u32 {
         self.low as u32 & ALL
     }
 
-    /// Entries not in use.
+    /// Returns a bitmap of the free slots.
     #[inline(always)]
     pub(crate) fn free(self) -> u32 {
         !(self.low as u32) & ALL
     }
 
-    /// The link that is live.
+    /// Returns the index of the live link.
     #[inline(always)]
     pub(crate) fn alt(self) -> usize {
         usize::from(self.low & ALT != 0)
     }
 
-    /// Whether the lock bit is set, which this program never does.
+    /// Returns true if the lock bit is set, which this implementation never does.
     pub(crate) fn is_locked(self) -> bool {
         self.low & LOCK != 0
     }
 
-    /// Entries in use with this fingerprint.
+    /// Returns a bitmap of the used entries with this fingerprint.
     #[inline(always)]
     pub(crate) fn matches(self, fingerprint: u8) -> u32 {
         kernel::matches(self.low, self.high, fingerprint) & self.used()
     }
 
-    /// With the other link live.
-    pub(crate) fn flipped(self) -> Header {
-        Header {
+    /// Returns the header with the other link live.
+    pub(crate) fn flipped(self) -> LbHeader {
+        LbHeader {
             low: self.low ^ ALT,
             ..self
         }
     }
 
-    /// Without some entries.
+    /// Returns the header with some entries marked as free.
     #[inline(always)]
-    pub(crate) fn without(self, slots: u32) -> Header {
-        Header {
+    pub(crate) fn without(self, slots: u32) -> LbHeader {
+        LbHeader {
             low: self.low & !u64::from(slots & ALL),
             ..self
         }
     }
 
-    /// With one more entry in use.
+    /// Returns the header with one more entry in use.
     #[inline(always)]
-    pub(crate) fn with(self, slot: usize, fingerprint: u8) -> Header {
+    pub(crate) fn with(self, slot: usize, fingerprint: u8) -> LbHeader {
         let (mut low, mut high) = (self.low | 1 << slot, self.high);
         let (word, byte) = if slot < 6 {
             (&mut low, slot + 2)
@@ -134,12 +134,12 @@ impl Header {
             (&mut high, slot - 6)
         };
         *word = *word & !(0xFF << (byte * 8)) | u64::from(fingerprint) << (byte * 8);
-        Header { low, high }
+        LbHeader { low, high }
     }
 
-    /// With the used entries and fingerprints of another, and its own link.
-    pub(crate) fn replaced_by(self, other: Header) -> Header {
-        Header {
+    /// Returns the header with the used entries and fingerprints of `other` and its own live link.
+    pub(crate) fn replaced_by(self, other: LbHeader) -> LbHeader {
+        LbHeader {
             low: other.low & !(ALT | LOCK) | self.low & ALT,
             high: other.high,
         }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_header_keeps_its_parts_apart() {
-        let mut header = Header::default().flipped();
+        let mut header = LbHeader::default().flipped();
         for slot in 0..SLOTS {
             header = header.with(slot, 0xA0 + slot as u8);
         }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((half.used(), half.matches(0xA1)), (ALL & !0b1111, 0));
         assert_eq!(half.flipped().alt(), 0);
         assert_eq!(half.with(2, 7).matches(7), 1 << 2);
-        let other = Header {
+        let other = LbHeader {
             low: half.low | LOCK,
             ..half
         }

@@ -1,37 +1,38 @@
-//! Reading a leaf, and its durable changes within one leaf, but for [`put`](super::put).
+//! Reading a leaf, and changes that affect only this leaf, except for inserts ([`put`](super::put)).
 //!
-//! Invariants: the words of a header are stored fingerprints first.
+//! Invariant: the words of a header are stored with the one holding the bitmap last.
 //!
-//! In a leaf of several blocks each key has a home block by its hash, where it is put if there is room and
-//! looked for first, so that a reader asks for the lines of that block alone. Nothing durable depends on it.
+//! In a leaf of several blocks, the hash of a key selects its home block, where it is stored if there is room and
+//! looked up first. A lookup therefore prefetches only that block. No durable state depends on home blocks.
 
 use halocline_media::{Mapped, MediaError};
 
-use crate::hybrid::{At, Entry, LINE_WORDS, Load, Store};
-use crate::kernel::{RANKED, Upper, fingerprint, upper};
+use crate::hybrid::{LINE_WORDS, LeafEntry, LeafRef, LoadWords, StoreWords};
+use crate::kernel::{RANKED, UpperHalf, fingerprint, upper};
 
-use super::layout::{BLOCK, Header, LINES, SLOTS, entry_offset, line_of, link_offset};
+use super::layout::{BLOCK, LINES, LbHeader, SLOTS, entry_offset, line_of, link_offset};
 use super::mistake::{Mistake, made};
 use super::put::home;
 
-/// Words of a block.
+/// Number of words in a block.
 pub(crate) const WORDS: usize = BLOCK as usize / 8;
 
-/// Where an entry is: block and slot.
-pub(crate) type Slot = (usize, usize);
+/// Position of an entry: block and slot.
+pub(crate) type BlockSlot = (usize, usize);
 
-/// A leaf of `B` blocks, and how its words are reached.
+/// A reference to a leaf of `B` blocks. `W` is the kind of access to its words.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Leaf<W, const B: usize>(pub(crate) W);
+pub(crate) struct LbLeafRef<W, const B: usize>(pub(crate) W);
 
-impl<'a, const B: usize> Leaf<Mapped<'a>, B> {
-    /// The leaf at `at`, if its words may be changed as they are.
+impl<'a, const B: usize> LbLeafRef<Mapped<'a>, B> {
+    /// Returns the leaf at `at` if its words can be written directly.
     #[inline(always)]
-    pub(crate) fn mapped(at: At<'a>) -> Option<Self> {
-        at.medium.mapped(at.offset, B * WORDS).map(Leaf)
+    pub(crate) fn mapped(at: LeafRef<'a>) -> Option<Self> {
+        at.medium.mapped(at.offset, B * WORDS).map(LbLeafRef)
     }
 
-    /// Asks for all lines of a key's block, and for the other headers: the key must not be in their blocks.
+    /// Prefetches all lines of the key's home block, and the headers of the other blocks, which must be
+    /// checked for the key too.
     #[inline(always)]
     pub(crate) fn fetch_to_put(self, key: u64) {
         let home = home::<B>(key);
@@ -44,11 +45,11 @@ impl<'a, const B: usize> Leaf<Mapped<'a>, B> {
     }
 }
 
-impl<W: Load, const B: usize> Leaf<W, B> {
+impl<W: LoadWords, const B: usize> LbLeafRef<W, B> {
     #[inline(always)]
-    pub(crate) fn headers(self) -> [Header; B] {
-        // Not `array::from_fn`, which is a call of its own.
-        let mut headers = [Header::default(); B];
+    pub(crate) fn headers(self) -> [LbHeader; B] {
+        // A loop, because `array::from_fn` is not inlined.
+        let mut headers = [LbHeader::default(); B];
         for (block, header) in headers.iter_mut().enumerate() {
             *header = self.header(block);
         }
@@ -56,34 +57,34 @@ impl<W: Load, const B: usize> Leaf<W, B> {
     }
 
     #[inline(always)]
-    pub(crate) fn header(self, block: usize) -> Header {
-        Header {
+    pub(crate) fn header(self, block: usize) -> LbHeader {
+        LbHeader {
             low: self.0.load(block * WORDS),
             high: self.0.load(block * WORDS + 1),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn key(self, slot: Slot) -> u64 {
+    pub(crate) fn key(self, slot: BlockSlot) -> u64 {
         self.0.load(entry_at(slot))
     }
 
     #[inline(always)]
-    pub(crate) fn value(self, slot: Slot) -> u64 {
+    pub(crate) fn value(self, slot: BlockSlot) -> u64 {
         self.0.load(entry_at(slot) + 1)
     }
 
-    /// The next leaf, or 0.
+    /// Returns the offset of the next leaf, or 0.
     #[inline]
     pub(crate) fn next(self) -> u64 {
         self.0.load(link_at(self.header(0).alt()))
     }
 
-    /// The greater half of the keys of a full leaf, a bit for each [number](slot_of) of a slot; the highest are those for a line of their
-    /// own in each block of a new leaf.
+    /// Returns the upper half of the keys of a full leaf, as a bitmap of [slot numbers](slot_of). The
+    /// highest keys are those that fill a line of each block of a new leaf.
     #[inline(always)]
-    pub(crate) fn upper(self, vectors: bool) -> Upper {
-        // So many that a vector of them is full.
+    pub(crate) fn upper(self, vectors: bool) -> UpperHalf {
+        // Padded to whole vectors.
         let mut keys = [[0; RANKED]; B];
         let all = keys.as_flattened_mut();
         for block in 0..B {
@@ -94,15 +95,15 @@ impl<W: Load, const B: usize> Leaf<W, B> {
         upper(&keys, B * SLOTS, B * LINES[1].count_ones() as usize, vectors)
     }
 
-    /// Where the entry of a key is.
+    /// Returns the position of a key.
     #[inline(always)]
-    pub(crate) fn find(self, headers: &[Header; B], key: u64) -> Option<Slot> {
+    pub(crate) fn find(self, headers: &[LbHeader; B], key: u64) -> Option<BlockSlot> {
         (0..B).find_map(|block| self.find_in(block, headers[block], key))
     }
 
-    /// The same, if it is not known which entries there are: the other blocks' headers are read if it is not where it is likely to be.
+    /// Returns the position of a key, reading the headers of other blocks only if the key is not in its home block.
     #[inline(always)]
-    pub(crate) fn locate(self, key: u64) -> Option<Slot> {
+    pub(crate) fn locate(self, key: u64) -> Option<BlockSlot> {
         let home = home::<B>(key);
         self.find_in(home, self.header(home), key).or_else(|| {
             (1..B).find_map(|next| self.find_in((home + next) % B, self.header((home + next) % B), key))
@@ -110,7 +111,7 @@ impl<W: Load, const B: usize> Leaf<W, B> {
     }
 
     #[inline(always)]
-    pub(crate) fn find_in(self, block: usize, header: Header, key: u64) -> Option<Slot> {
+    pub(crate) fn find_in(self, block: usize, header: LbHeader, key: u64) -> Option<BlockSlot> {
         let mut same = header.matches(fingerprint(key));
         while same != 0 {
             let at = (block, same.trailing_zeros() as usize);
@@ -122,28 +123,28 @@ impl<W: Load, const B: usize> Leaf<W, B> {
         None
     }
 
-    /// Looks at all entries, in no order.
+    /// Calls `look` with each entry, in arbitrary order.
     #[inline(always)]
-    pub(crate) fn each(self, headers: &[Header; B], mut look: impl FnMut(Entry<Slot>)) {
+    pub(crate) fn each(self, headers: &[LbHeader; B], mut look: impl FnMut(LeafEntry<BlockSlot>)) {
         for (block, header) in headers.iter().enumerate() {
             let mut used = header.used();
             while used != 0 {
                 let slot = (block, used.trailing_zeros() as usize);
                 used &= used - 1;
                 let (key, value) = (self.key(slot), self.value(slot));
-                look(Entry { key, value, slot });
+                look(LeafEntry { key, value, slot });
             }
         }
     }
 }
 
-/// The value of a key in the leaf at `at`.
+/// Returns the value of a key in the leaf at `at`.
 #[inline(always)]
-pub(crate) fn get<const B: usize>(at: At<'_>, key: u64) -> Option<u64> {
+pub(crate) fn get<const B: usize>(at: LeafRef<'_>, key: u64) -> Option<u64> {
     let home = home::<B>(key);
     let words = at.medium.words(at.offset + home as u64 * BLOCK, WORDS);
     if let Some(words) = words {
-        let block = Leaf::<_, 1>(words);
+        let block = LbLeafRef::<_, 1>(words);
         if let Some(slot) = block.find_in(0, block.header(0), key) {
             return Some(block.value(slot));
         }
@@ -151,16 +152,16 @@ pub(crate) fn get<const B: usize>(at: At<'_>, key: u64) -> Option<u64> {
             return None;
         }
     }
-    let leaf = Leaf::<_, B>(at);
+    let leaf = LbLeafRef::<_, B>(at);
     leaf.locate(key).map(|slot| leaf.value(slot))
 }
 
-impl<W: Store, const B: usize> Leaf<W, B> {
-    /// Replaces a value: one store.
+impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
+    /// Replaces a value by one store.
     ///
     /// # Errors
-    /// Of the medium: the new value is there, and perhaps not durable.
-    pub(crate) fn set_value(self, at: Slot, value: u64) -> Result<(), MediaError> {
+    /// Fails if the medium does. The new value is then visible, but perhaps not durable.
+    pub(crate) fn set_value(self, at: BlockSlot, value: u64) -> Result<(), MediaError> {
         let (block, slot) = at;
         self.0.store(entry_at(at) + 1, value);
         self.flush_line(block, line_of(slot));
@@ -170,11 +171,11 @@ impl<W: Store, const B: usize> Leaf<W, B> {
         self.0.fence()
     }
 
-    /// Removes entries of one block: one store.
+    /// Removes entries of one block by one store.
     ///
     /// # Errors
-    /// Of the medium: they are gone, and perhaps not durably.
-    pub(crate) fn clear(self, block: usize, header: Header, slots: u32) -> Result<(), MediaError> {
+    /// Fails if the medium does. The entries are then removed, but perhaps not durably.
+    pub(crate) fn clear(self, block: usize, header: LbHeader, slots: u32) -> Result<(), MediaError> {
         self.store_low(block, header.without(slots));
         self.flush_line(block, 0);
         if made(Mistake::RemoveUnfenced) {
@@ -184,19 +185,19 @@ impl<W: Store, const B: usize> Leaf<W, B> {
     }
 
     #[inline(always)]
-    pub(crate) fn store_entry(self, slot: Slot, key: u64, value: u64) {
+    pub(crate) fn store_entry(self, slot: BlockSlot, key: u64, value: u64) {
         self.0.store(entry_at(slot), key);
         self.0.store(entry_at(slot) + 1, value);
     }
 
     #[inline(always)]
-    pub(crate) fn store_header(self, block: usize, header: Header) {
+    pub(crate) fn store_header(self, block: usize, header: LbHeader) {
         self.0.store(block * WORDS + 1, header.high);
         self.store_low(block, header);
     }
 
     #[inline(always)]
-    pub(crate) fn store_low(self, block: usize, header: Header) {
+    pub(crate) fn store_low(self, block: usize, header: LbHeader) {
         self.0.store(block * WORDS, header.low);
     }
 
@@ -210,22 +211,22 @@ impl<W: Store, const B: usize> Leaf<W, B> {
     }
 }
 
-/// The slot of a number: those of the first block first.
+/// Converts a slot number to a position. The slots of the first block come first.
 #[inline(always)]
-pub(crate) fn slot_of<const B: usize>(number: usize) -> Slot {
+pub(crate) fn slot_of<const B: usize>(number: usize) -> BlockSlot {
     if B == 1 {
         return (0, number);
     }
     (number / SLOTS, number % SLOTS)
 }
 
-/// The word that an entry starts with.
+/// Returns the index of an entry's first word.
 #[inline(always)]
-fn entry_at((block, slot): Slot) -> usize {
+fn entry_at((block, slot): BlockSlot) -> usize {
     block * WORDS + entry_offset(slot) as usize / 8
 }
 
-/// The word of a link.
+/// Returns the index of a link's word.
 #[inline(always)]
 fn link_at(which: usize) -> usize {
     link_offset(which) as usize / 8

@@ -1,13 +1,16 @@
-//! The LB+-Tree (Liu and Chen, PVLDB 13(7), 2020): leaves on the slow tier, inner nodes in DRAM, few lines per change.
+//! The LB+-Tree (Liu and Chen, PVLDB 13(7), 2020): leaves on the slow tier, inner nodes in DRAM, and
+//! few line writes per change.
 //!
-//! - *Entry moving* (3.2 there): an insert that cannot use the header's line takes entries of that line with it, so that the
-//!   next ones can.
-//! - *Logless splits* (3.3): a leaf has two links to its right; a split sets the one that is not live, and one store of 8 bytes to the
-//!   header makes it live and forgets the entries that have moved.
-//! - *Distributed headers* (3.4): leaves of several blocks of 256 bytes have a header in each. A split switches the first, and
-//!   then clears what has moved of the others; after a crash in between, what belongs to the next leaf is cleared.
+//! - *Entry moving* (section 3.2): an insert that finds no room in the header's line moves entries out
+//!   of that line together with its own, so that later inserts find room there.
+//! - *Logless splits* (3.3): a leaf has two links. A split sets the one that is not live; one store of
+//!   8 bytes to the header then makes it live and frees the entries that have moved.
+//! - *Distributed headers* (3.4): in leaves of several blocks of 256 bytes, each block has a header. A
+//!   split switches the first one and then clears the moved entries of the others. After a crash in
+//!   between, recovery clears entries that belong to the next leaf.
 //!
-//! Instead of hardware transactions, optimistic lock coupling ([`crate::hybrid`]); the lock bit of a leaf is never set, and ignored.
+//! Concurrency control is optimistic lock coupling ([`crate::hybrid`]) instead of hardware
+//! transactions. The lock bit of a leaf is never set, and ignored.
 
 mod absorb;
 mod append;
@@ -21,5 +24,5 @@ mod split;
 mod tree;
 
 #[cfg(test)]
-pub(crate) use leaves::LbLeaves;
+pub(crate) use leaves::LbLeafFormat;
 pub use tree::{LbOptions, LbTree};

@@ -1,42 +1,51 @@
-//! Adding an entry to a leaf: where it goes, and what is stored in which order.
+//! Inserting an entry into a leaf: choice of the slot and order of the stores.
 //!
-//! Invariants: an entry is stored to a slot that is free, and is durable before the header that says it is in use is stored,
-//! unless both are in one line, whose stores arrive in order.
+//! Invariant: an entry is stored to a free slot, and it is durable before the header that marks it as
+//! used is stored. The exception is an entry in the header's own line, whose stores arrive in order.
 
 use halocline_media::MediaError;
 
-use crate::hybrid::{Put, Store};
+use crate::hybrid::{InsertOutcome, StoreWords};
 use crate::kernel::fingerprint;
 
-use super::layout::{Header, LINES, SLOTS, line_of};
-use super::leaf::{Leaf, Slot};
+use super::layout::{LINES, LbHeader, SLOTS, line_of};
+use super::leaf::{BlockSlot, LbLeafRef};
 use super::mistake::{Mistake, made};
 
-impl<W: Store, const B: usize> Leaf<W, B> {
-    /// Adds an entry, if there is none with this key, as [`put`](Leaf::put) does.
+impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
+    /// Inserts an entry like [`put`](LbLeafRef::put) if the key is absent.
     ///
     /// # Errors
-    /// As [`put`](Leaf::put).
+    /// As [`put`](LbLeafRef::put).
     #[inline(always)]
-    pub(crate) fn put_new(self, key: u64, value: u64, moving: bool) -> Result<Put<Slot>, Box<MediaError>> {
+    pub(crate) fn put_new(
+        self,
+        key: u64,
+        value: u64,
+        moving: bool,
+    ) -> Result<InsertOutcome<BlockSlot>, Box<MediaError>> {
         let headers = self.headers();
         if let Some(slot) = self.find(&headers, key) {
-            return Ok(Put::There(slot));
+            return Ok(InsertOutcome::Exists(slot));
         }
         let added = self.put(&headers, key, value, moving)?;
-        Ok(if added { Put::Added } else { Put::Full })
+        Ok(if added {
+            InsertOutcome::Added
+        } else {
+            InsertOutcome::Full
+        })
     }
 
-    /// Adds an entry where there is room; false if there is none. An entry whose slot is in the header's own line costs one
-    /// line; else the entry takes as many as fit of that line with it, so that there is room in it again. If not `moving`, it
-    /// goes to any slot and takes none.
+    /// Inserts an entry; returns false if there is no room. In the header's line an insert writes one line.
+    /// Otherwise it writes two, and moves as many entries as fit out of the header's line to make room
+    /// there for later inserts. If `moving` is false, any slot is used and no entries move.
     ///
     /// # Errors
-    /// Of the medium: the entry is not there, or there and perhaps not durable.
+    /// Fails if the medium does. The entry is then absent, or present but perhaps not durable.
     #[inline(always)]
     pub(crate) fn put(
         self,
-        headers: &[Header; B],
+        headers: &[LbHeader; B],
         key: u64,
         value: u64,
         moving: bool,
@@ -54,6 +63,7 @@ impl<W: Store, const B: usize> Leaf<W, B> {
             if made(Mistake::HeaderBeforeEntry) {
                 self.store_header(block, with);
             }
+            // Entry and header share a line, whose stores arrive in order: one flush and one fence suffice.
             self.store_entry((block, slot), key, value);
             self.store_header(block, with);
             self.flush_line(block, 0);
@@ -81,6 +91,7 @@ impl<W: Store, const B: usize> Leaf<W, B> {
                 header = header.without(1 << from).with(slot, fingerprint(key));
             }
         }
+        // The header is in another line, so the entries must be durable before it marks them as used.
         if !made(Mistake::EntryUnflushed) {
             self.flush_line(block, line);
         }
@@ -94,18 +105,18 @@ impl<W: Store, const B: usize> Leaf<W, B> {
     }
 }
 
-/// The block in which the entry of a key is looked for first, and put if there is room: other bits of the hash than the
-/// fingerprint. A matter of speed alone: an entry may be in any block.
+/// Returns the home block of a key, which is searched first and preferred by inserts. It uses other
+/// bits of the hash than the fingerprint. This affects only speed: an entry may be in any block.
 #[inline(always)]
 pub(crate) fn home<const B: usize>(key: u64) -> usize {
     const { assert!(B.is_power_of_two()) };
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % B
 }
 
-/// The block and line for an entry: in its home, or else in the block with most room; there the header's line, or else the one with
-/// most room; nothing if there is none.
+/// Selects the block and line for an insert: the home block, or the block with the most room if that is full; in it
+/// the header's line, or else the line with the most room. Returns `None` if the leaf is full.
 #[inline(always)]
-fn best_line<const B: usize>(headers: &[Header; B], home: usize) -> Option<(usize, usize)> {
+fn best_line<const B: usize>(headers: &[LbHeader; B], home: usize) -> Option<(usize, usize)> {
     let mut block = home;
     if B > 1 && headers[home].free() == 0 {
         block = (0..B).max_by_key(|block| headers[*block].free().count_ones())?;
@@ -120,15 +131,15 @@ fn best_line<const B: usize>(headers: &[Header; B], home: usize) -> Option<(usiz
     (free != 0).then_some((block, line))
 }
 
-/// How many of the four lowest bits are set, of which there are no others: without an instruction that not every CPU has.
+/// Counts the bits of a 4-bit number by table lookup, as not every CPU has a population count.
 #[inline(always)]
 fn bits_of_four(bits: u32) -> u64 {
     const COUNTS: u64 = 0x4332_3221_3221_2110;
     COUNTS >> (bits * 4) & 0xF
 }
 
-/// The block and line of any free slot, drawn by the key: an insert that knows nothing of lines.
-fn any_line<const B: usize>(headers: &[Header; B], key: u64) -> Option<(usize, usize)> {
+/// Selects the block and line of a pseudorandom free slot, like an insert that does not consider lines.
+fn any_line<const B: usize>(headers: &[LbHeader; B], key: u64) -> Option<(usize, usize)> {
     let free: u32 = headers.iter().map(|header| header.free().count_ones()).sum();
     let drawn = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % u64::from(free.max(1));
     let slots = (0..B).flat_map(|block| (0..SLOTS).map(move |slot| (block, slot)));

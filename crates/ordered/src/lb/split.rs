@@ -1,39 +1,45 @@
-//! Splitting a full leaf without a log.
+//! Logless split of a full leaf.
 //!
-//! Order: (1) the new leaf, whole, and the link to it in the old leaf's link that is not live; (2) one store to the header of the old
-//! leaf's first block, which makes the link live and forgets the entries of that block that have moved; (3) in leaves of several
-//! blocks, the same entries of the others. A crash before (2) leaves the old leaf as it was, and a node that nobody knows; one
-//! after (2) leaves both leaves, the old one perhaps with entries of other blocks that belong to the new one: as every one of them is
-//! in the new leaf, and not below its least key, recovery clears them.
+//! Order: (1) the whole new leaf, and the link to it in the link of the old leaf that is not live; (2) one store to
+//! the first header of the old leaf, which makes that link live and frees the moved entries of the first block; (3) in
+//! leaves of several blocks, the other headers. A crash before (2) leaves the old leaf unchanged and the new one
+//! unreferenced. A crash after (2) may leave moved entries in other blocks of the old leaf. All of them are also in
+//! the new leaf and not below its least key, so recovery recognizes and clears them.
 
-use crate::hybrid::{Refused, Split, Store};
+use crate::hybrid::{FailedSplit, LeafSplit, StoreWords};
 use crate::kernel::fingerprint;
-use crate::latch::Latch;
+use crate::write_gate::WriteGate;
 
-use super::layout::{ALL, Header, LINES, SLOTS};
-use super::leaf::{Leaf, slot_of};
-use super::leaves::LbLeaves;
+use super::layout::{ALL, LINES, LbHeader, SLOTS};
+use super::leaf::{LbLeafRef, slot_of};
+use super::leaves::LbLeafFormat;
 use super::mistake::{Mistake, made};
 
-/// Splits a full leaf; `moving` as in [`Leaf::put`].
+/// Splits a full leaf. `moving` is as in [`LbLeafRef::put`].
 pub(super) fn split<const B: usize>(
-    latch: &Latch,
+    write_gate: &WriteGate,
     moving: bool,
-    split: &Split<'_, LbLeaves<B>>,
-) -> Result<(), Refused> {
-    match (Leaf::mapped(split.old), Leaf::mapped(split.new)) {
-        (Some(leaf), Some(new)) => split_into(leaf, new, latch, moving, split),
-        _ => split_into(Leaf(split.old), Leaf(split.new), latch, moving, split),
+    split: &LeafSplit<'_, LbLeafFormat<B>>,
+) -> Result<(), FailedSplit> {
+    match (LbLeafRef::mapped(split.old), LbLeafRef::mapped(split.new)) {
+        (Some(leaf), Some(new)) => split_into(leaf, new, write_gate, moving, split),
+        _ => split_into(
+            LbLeafRef(split.old),
+            LbLeafRef(split.new),
+            write_gate,
+            moving,
+            split,
+        ),
     }
 }
 
-fn split_into<W: Store, const B: usize>(
-    leaf: Leaf<W, B>,
-    new: Leaf<W, B>,
-    latch: &Latch,
+fn split_into<W: StoreWords, const B: usize>(
+    leaf: LbLeafRef<W, B>,
+    new: LbLeafRef<W, B>,
+    write_gate: &WriteGate,
     moving: bool,
-    split: &Split<'_, LbLeaves<B>>,
-) -> Result<(), Refused> {
+    split: &LeafSplit<'_, LbLeafFormat<B>>,
+) -> Result<(), FailedSplit> {
     let headers = &split.head.0;
     let (key, value) = (split.key, split.value);
     let live = headers[0].alt();
@@ -58,13 +64,13 @@ fn split_into<W: Store, const B: usize>(
         leaf.flush_line(0, 3);
     }
     if !made(Mistake::NewLeafUnfenced)
-        && let Err(error) = latch.keep(leaf.0.fence())
+        && let Err(error) = write_gate.keep(leaf.0.fence())
     {
-        // The link is not live, so nothing has changed.
-        return Err(Refused::before(error, split));
+        // The new link is not live, so the old leaf is unchanged.
+        return Err(FailedSplit::before(error, split));
     }
 
-    // From here on everything is done, whatever the medium says, so that readers see one tree.
+    // From here on all stores are made even if the medium fails, so that readers see a consistent tree.
     let mut left = *headers;
     left[0] = headers[0].flipped().without(gone[0]);
     leaf.store_low(0, left[0]);
@@ -74,7 +80,7 @@ fn split_into<W: Store, const B: usize>(
     }
     let mut placed = split.right || place(&leaf, &mut left, 0, gone[0], (key, value));
     leaf.flush_line(0, 0);
-    let mut result = latch.keep(leaf.0.fence());
+    let mut result = write_gate.keep(leaf.0.fence());
     if gone[1..].iter().any(|gone| *gone != 0) {
         for block in 1..B {
             if gone[block] != 0 {
@@ -84,20 +90,20 @@ fn split_into<W: Store, const B: usize>(
                 leaf.flush_line(block, 0);
             }
         }
-        result = result.and(latch.keep(leaf.0.fence()));
+        result = result.and(write_gate.keep(leaf.0.fence()));
     }
     if !placed {
         let put = leaf.put(&left, key, value, moving);
-        result = result.and(latch.keep(put.map(drop).map_err(|error| *error)));
+        result = result.and(write_gate.keep(put.map(drop).map_err(|error| *error)));
     }
     Ok(result?)
 }
 
-/// Puts an entry into a slot of the header's line that has just been freed: as the stores to a line arrive in order, that
-/// needs no flush of its own.
-fn place<W: Store, const B: usize>(
-    leaf: &Leaf<W, B>,
-    headers: &mut [Header; B],
+/// Inserts an entry into a slot of the header's line that has just been freed. Stores to one line
+/// arrive in order, so this needs no flush or fence of its own.
+fn place<W: StoreWords, const B: usize>(
+    leaf: &LbLeafRef<W, B>,
+    headers: &mut [LbHeader; B],
     block: usize,
     freed: u32,
     (key, value): (u64, u64),

@@ -1,22 +1,22 @@
-//! The tree as a whole: creating and opening.
+//! The public LB+-Tree: creating and opening.
 
 use halocline_pool::Pool;
 
 use crate::TreeError;
 use crate::facade::is_index;
-use crate::hybrid::Hybrid;
-use crate::kind::{CHUNK, Stored};
-use crate::opening::Opening;
+use crate::hybrid::HybridTree;
+use crate::open_mode::OpenMode;
+use crate::stored::{DEFAULT_CHUNK, StoredTree};
 
-use super::leaves::LbLeaves;
+use super::leaves::LbLeafFormat;
 
-/// How an [`LbTree`] works; nothing of it is stored.
+/// Options of an [`LbTree`]. None of them is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LbOptions {
-    /// Whether an insert prefers the header's line and moves entries out of it to make room. If not, it takes any free slot, and
-    /// writes the entry's line and the header's; only to measure what it is worth.
+    /// If true, an insert prefers the header's line and moves entries out of it to make room. If false, it takes any
+    /// free slot and writes the entry's line and the header's, which is useful only for comparisons.
     pub moving: bool,
-    /// Of a new tree, the least bytes of the pool it takes at a time.
+    /// Minimum number of bytes that a new tree allocates from the pool at a time.
     pub chunk: u64,
 }
 
@@ -24,60 +24,61 @@ impl Default for LbOptions {
     fn default() -> LbOptions {
         LbOptions {
             moving: true,
-            chunk: CHUNK,
+            chunk: DEFAULT_CHUNK,
         }
     }
 }
 
 /// An LB+-Tree whose leaves have `B` blocks of 256 bytes: 1, 2 or 4.
 ///
-/// Costs of one operation on a leaf of one block: an insert writes one or two lines and waits for as many fences, about 1.6 and
-/// 1.3 on average with splits; an update or a removal one of each.
+/// Average costs for leaves of one block, including splits: an insert writes 1.6 lines and waits for
+/// 1.3 fences; an update or a removal costs one of each.
 #[derive(Debug)]
-pub struct LbTree<const B: usize = 1>(pub(crate) Hybrid<LbLeaves<B>>);
+pub struct LbTree<const B: usize = 1>(pub(crate) HybridTree<LbLeafFormat<B>>);
 
 impl<const B: usize> LbTree<B> {
-    /// Creates an empty tree as an object of this name.
+    /// Creates an empty tree as an object with this name.
     ///
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::create_slab`].
     pub fn create(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        Hybrid::create(pool, name, options.chunk, LbLeaves::new(options)).map(LbTree)
+        HybridTree::create(pool, name, options.chunk, LbLeafFormat::new(options)).map(LbTree)
     }
 
-    /// Opens a tree: walks along its leaves, finishes what a crash has left half done, and builds the inner nodes, on all
-    /// cores. Linear in the number of leaves. Damaged leaves do not keep it from opening: what needs them is refused.
+    /// Opens a tree: traverses its leaves, completes changes that a crash has interrupted, and builds the
+    /// inner nodes, using all cores. The time is linear in the number of leaves. A tree with damaged leaves
+    /// can be opened; operations that need them fail.
     ///
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged.
     pub fn open(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        Hybrid::open(pool, name, Opening::Write, LbLeaves::new(options)).map(LbTree)
+        HybridTree::open(pool, name, OpenMode::Write, LbLeafFormat::new(options)).map(LbTree)
     }
 
-    /// As [`open`](LbTree::open), to read it, beside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
+    /// Opens a tree read-only, alongside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
     ///
     /// # Errors
     /// As [`open`](LbTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).
     pub fn open_read_only(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        Hybrid::open(pool, name, Opening::Read, LbLeaves::new(options)).map(LbTree)
+        HybridTree::open(pool, name, OpenMode::Read, LbLeafFormat::new(options)).map(LbTree)
     }
 
-    /// As [`open`](LbTree::open), also if the machine went down before all was synced
-    /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)): any part of what was written since the last sync
-    /// may be missing. [`check`](crate::OrderedIndex::check) the tree.
+    /// Opens a tree like [`open`](LbTree::open) even if the machine went down before the tree was synced
+    /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)). Any part of what was written
+    /// since the last sync may be missing; [`check`](crate::OrderedIndex::check) the tree.
     ///
     /// # Errors
     /// As [`open`](LbTree::open).
     pub fn open_unsynced(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        Hybrid::open(pool, name, Opening::Accept, LbLeaves::new(options)).map(LbTree)
+        HybridTree::open(pool, name, OpenMode::Accept, LbLeafFormat::new(options)).map(LbTree)
     }
 
-    /// The object's name.
+    /// Returns the name of the tree's object.
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// Makes all that was written survive power loss, on every medium.
+    /// Makes all completed changes survive power loss, on every kind of medium.
     ///
     /// # Errors
     /// [`TreeError::Pool`] if the disk fails.
@@ -88,8 +89,8 @@ impl<const B: usize> LbTree<B> {
 
 is_index!([const B: usize] LbTree<B>);
 
-impl<const B: usize> Stored for LbTree<B> {
-    const OWNER: [u8; 8] = LbLeaves::<B>::TAG;
+impl<const B: usize> StoredTree for LbTree<B> {
+    const OWNER: [u8; 8] = LbLeafFormat::<B>::TAG;
 
     fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError> {
         let options = LbOptions {
@@ -99,7 +100,7 @@ impl<const B: usize> Stored for LbTree<B> {
         Self::create(pool, name, options)
     }
 
-    fn open_stored(pool: &Pool, name: &str, opening: Opening) -> Result<Self, TreeError> {
-        Hybrid::open(pool, name, opening, LbLeaves::new(LbOptions::default())).map(LbTree)
+    fn open_stored(pool: &Pool, name: &str, open_mode: OpenMode) -> Result<Self, TreeError> {
+        HybridTree::open(pool, name, open_mode, LbLeafFormat::new(LbOptions::default())).map(LbTree)
     }
 }

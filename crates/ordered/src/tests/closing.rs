@@ -11,26 +11,27 @@ use super::workload::{Do, Kind, check, contents, run, states};
 use crate::seal::mistake::{self, Mistake};
 use crate::{OrderedIndex, Range, TreeError};
 
-/// State of a slab that is closed, and where it is in the slab's head.
+/// State word of a closed slab, and its offset in the slab's head.
 const CLOSED: u64 = u64::from_le_bytes(*b"slabshut");
 const STATE: u64 = 32;
 
-/// A value that is nothing else.
+/// A value that occurs nowhere else.
 const ODD: u64 = 0xDEAD_BEEF_0BAD_F00D;
 
-/// Where the state of the tree's slab lies.
+/// Returns the offset of the state of the tree's slab.
 fn state_at(pool: &Pool) -> u64 {
     let object = pool.snapshot().unwrap();
     object.get("tree").unwrap().extent_ref(0).offset + STATE
 }
 
-/// Some leaves.
+/// Returns the setup operations: a few leaves.
 fn setup<K: Kind>() -> Vec<Do> {
     (1..=2 * K::LEAF + 2).map(|key| Do::Insert(key * 10)).collect()
 }
 
-/// Every crash of a tree that is opened, written and closed: what the crash leaves opens, holds what was acknowledged, and nothing in it is
-/// taken for damage; when it is closed, it is closed.
+/// Explores every crash of a tree that is opened, written and closed. Each image must open, hold what
+/// was acknowledged and contain nothing that is taken for damage, and it must be closed after it is
+/// closed again.
 fn survives_closing<K: Kind>() -> Result<MutantReport, Box<Violation>> {
     let setup = setup::<K>();
     let operations = [Do::Update(20, 7), Do::Insert(15), Do::Remove(30)];
@@ -67,7 +68,7 @@ fn survives_closing<K: Kind>() -> Result<MutantReport, Box<Violation>> {
                 return Err("it is not closed".to_owned());
             }
             drop(pool);
-            // The operations without the closing, which changes no contents.
+            // Only the operations before closing, which changes no contents.
             let mut acknowledged = crash.acknowledged.to_vec();
             acknowledged.retain(|step| *step != closing);
             let mut crash = *crash;
@@ -80,8 +81,8 @@ fn survives_closing<K: Kind>() -> Result<MutantReport, Box<Violation>> {
     Ok(report)
 }
 
-/// No flush or fence of the first operation on a closed tree, an update, or of closing can be left out; what is between is for other scenarios. And
-/// a rule that is broken is noticed.
+/// Checks that no flush or fence of closing, or of the first operation on a closed tree (an update),
+/// can be left out, and that a broken rule is noticed. Other scenarios cover what is in between.
 pub(crate) fn closing_and_the_first_store_after_it<K: Kind>() {
     let report = survives_closing::<K>().unwrap_or_else(|violation| panic!("{violation}"));
     let own = |text: &str| text.contains("operation 0") || text.contains("operation 3");
@@ -94,7 +95,7 @@ pub(crate) fn closing_and_the_first_store_after_it<K: Kind>() {
     );
 }
 
-/// A tree that is closed, with an odd value.
+/// Creates a closed tree with an odd value.
 fn closed<K: Kind>() -> (Arc<Tracked>, Pool, u64) {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
@@ -108,7 +109,8 @@ fn closed<K: Kind>() -> (Arc<Tracked>, Pool, u64) {
     (medium, pool, at[0])
 }
 
-/// One bit of a value, which nothing but the checksum can show: it is never read, however often the tree is opened, written elsewhere and closed.
+/// Checks that a changed bit of a value, which only the checksum can detect, is never read, however
+/// often the tree is opened, written elsewhere and closed.
 pub(crate) fn a_changed_value_is_damage_that_closing_keeps<K: Kind>() {
     let (medium, pool, at) = closed::<K>();
     medium.store_u64(at, ODD ^ 1 << 33);
@@ -122,7 +124,7 @@ pub(crate) fn a_changed_value_is_damage_that_closing_keeps<K: Kind>() {
         let scanned: Result<Vec<_>, _> = Range::new(&tree, ..).collect();
         assert!(matches!(scanned, Err(TreeError::Damaged { .. })));
         drop(tree);
-        // Not visited, but closed again.
+        // Closed again without a visit to the leaf.
         let tree = K::open(&pool).unwrap();
         assert!(tree.insert(far + 10 + round, 1).unwrap());
     }
@@ -137,7 +139,8 @@ pub(crate) fn a_changed_value_is_damage_that_closing_keeps<K: Kind>() {
     );
 }
 
-/// Trees can be read by several at once, and stay closed; who writes is alone.
+/// Checks that several readers can share a tree, which stays closed, and that a writer excludes all
+/// others.
 pub(crate) fn readers_share_a_tree<K: Kind>() {
     let (medium, pool, _) = closed::<K>();
     let before = medium.image();
@@ -167,7 +170,8 @@ pub(crate) fn readers_share_a_tree<K: Kind>() {
     assert!(K::open_read_only(&pool).is_ok());
 }
 
-/// A tree that was not closed is read where nothing is half done, and refused or read rightly wherever a crash has left something.
+/// Checks that a tree that was not closed can be read where no change is unfinished. Elsewhere reads
+/// must fail or return correct results.
 pub(crate) fn readers_of_a_tree_that_was_not_closed<K: Kind>() {
     let setup = setup::<K>();
     let leaf = K::LEAF;

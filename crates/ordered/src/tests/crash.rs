@@ -1,39 +1,42 @@
-//! Every crash of small workloads, each with every flush and fence left out, and a sample of those of long random ones.
+//! Explores every crash of small workloads, each with every flush and fence left out, and samples of
+//! long random ones.
 
 use std::sync::Arc;
 
+use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer};
-use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::{Pool, PoolError};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
 use super::images;
-use super::workload::{Contents, Do, Kind, contents, explore, survives};
+use super::workload::{Do, Kind, TreeContents, contents, explore, survives};
 use crate::TreeError;
 
-/// Images at one crash point up to which all are tried.
+/// Maximum number of images per crash point that are explored exhaustively.
 pub(crate) const LIMIT: usize = 600;
 
 pub(crate) fn inserts(keys: impl IntoIterator<Item = u64>) -> Vec<Do> {
     keys.into_iter().map(Do::Insert).collect()
 }
 
-/// Nothing but so many flushes and fences, whose work others do, may be left out unnoticed.
+/// Checks that no flush or fence can be left out unnoticed, except for `others` whose work is done
+/// elsewhere.
 pub(crate) fn all_needed_but<K: Kind>(others: usize, setup: &[Do], operations: &[Do]) {
     let report = explore::<K>(LIMIT, setup, operations);
     assert!(report.missed.len() <= others, "{report}");
 }
 
-/// Keys in no order.
+/// Returns the keys in pseudorandom order.
 fn shuffled(keys: impl IntoIterator<Item = u64>, seed: u64) -> Vec<u64> {
     let mut keys: Vec<u64> = keys.into_iter().collect();
     keys.shuffle(&mut StdRng::seed_from_u64(seed));
     keys
 }
 
-/// The tree itself: there and empty once it is created, not there before, and in between it can be created or opened.
+/// Explores the creation of a tree: it exists and is empty afterwards, does not exist before, and can
+/// be created or opened at any time in between.
 pub(crate) fn creation<K: Kind>() {
     let check = |medium: Arc<Tracked>, crash: &Crash<'_>| {
         let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
@@ -44,7 +47,7 @@ pub(crate) fn creation<K: Kind>() {
             }
             Err(error) => return Err(error.to_string()),
         };
-        match contents(&tree)? == Contents::new() {
+        match contents(&tree)? == TreeContents::new() {
             true => Ok(()),
             false => Err("a new tree has entries".to_owned()),
         }
@@ -67,7 +70,7 @@ pub(crate) fn creation<K: Kind>() {
     images::count(report.images);
 }
 
-/// Into a tree of one leaf, until that is full.
+/// Explores inserts into a tree of one leaf until it is full.
 pub(crate) fn inserts_into_a_leaf<K: Kind>() {
     let keys = shuffled((1..=K::LEAF).map(|key| key * 10), 1);
     for first in 0..K::LEAF as usize / 14 {
@@ -81,8 +84,9 @@ pub(crate) fn inserts_into_a_leaf<K: Kind>() {
     }
 }
 
-/// A full leaf: the insert goes to the left, to the right, to both sides of the middle, behind all. Then the entries around the
-/// middle are removed, and must not come back from where they were before.
+/// Explores inserts into a full leaf: to the left, to the right, to both sides of the middle and at the
+/// end. Then the entries around the middle are removed, and must not reappear from their previous
+/// positions.
 pub(crate) fn splits<K: Kind>() {
     let middle = (K::LEAF / 2 + 1) * 10;
     for seed in 0..2 {
@@ -95,7 +99,7 @@ pub(crate) fn splits<K: Kind>() {
     }
 }
 
-/// Splits at several levels and growth of the pool, then removals until nothing is left.
+/// Explores splits on several levels and growth of the pool, followed by removals of all entries.
 pub(crate) fn growth_and_decline<K: Kind>() {
     let keys = shuffled((0..900).map(|key| 3_000 + key * 7), 3);
     let (early, late) = keys.split_at(450);
@@ -124,7 +128,8 @@ pub(crate) fn updates_and_removals<K: Kind>() {
     all_needed_but::<K>(K::NEEDLESS.changes, &setup, &operations);
 }
 
-/// Several leaves; then one in the middle becomes empty, the first one, or all, and their nodes are used again.
+/// Explores leaves that become empty, one in the middle, the first one, or all, and the reuse of their
+/// nodes.
 pub(crate) fn empty_leaves<K: Kind>() {
     let leaf = K::LEAF;
     let keys = || 1..=2 * leaf + 2;
@@ -144,7 +149,7 @@ pub(crate) fn bulk_loads<K: Kind>() {
     all_needed_but::<K>(needless, &[Do::Insert(5), Do::Remove(5)], &[Do::Load(40)]);
 }
 
-/// Random operations that grow and shrink a tree, and the contents they need.
+/// Returns random operations that grow and shrink a tree, and the setup they need.
 fn random(seed: u64, count: usize, keys: u64) -> Vec<Do> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut there = std::collections::BTreeSet::new();
@@ -171,7 +176,7 @@ fn random(seed: u64, count: usize, keys: u64) -> Vec<Do> {
     operations
 }
 
-/// Runs of random operations, `HALOCLINE_CRASH_RUNS` of them (64), on few keys and on many.
+/// Explores random operations on few keys and on many, in `HALOCLINE_CRASH_RUNS` runs (64).
 pub(crate) fn long_random_runs<K: Kind>() {
     let runs = std::env::var("HALOCLINE_CRASH_RUNS").ok();
     let runs: usize = runs.and_then(|runs| runs.parse().ok()).unwrap_or(64);

@@ -1,4 +1,4 @@
-//! A medium that fails, a pool that is full, nodes that are damaged, pools of other things.
+//! Tests of failures: a failing medium, a full pool, damaged nodes, and pools with other objects.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::{
     LbOptions, LbTree, OrderedIndex, TreeError, TreeKind, create_tree_in, open_tree, tree_kind, trees,
 };
 
-/// Tracked memory that does not grow beyond a length, and whose fences fail after so many. Where threads are modelled, another one
-/// may go on at each access.
+/// Tracked memory of limited length, whose fences fail after a number of them. Where threads are
+/// modelled, each access is a scheduling point.
 pub(crate) struct Limited {
     medium: Tracked,
     most: AtomicU64,
@@ -129,7 +129,7 @@ pub(crate) fn a_full_pool_changes_nothing<K: Kind>() {
     let full = matches!(error, TreeError::Pool(PoolError::DiskFull { .. }));
     assert!(full, "{error}");
     assert_eq!(contents(&tree).unwrap().len() as u64, inserted);
-    // What needs no room goes on, and makes some.
+    // An update needs no room and succeeds.
     assert_eq!(tree.update(0, 7).unwrap(), Some(0));
     for key in 0..100 {
         tree.remove(key * 3).unwrap();
@@ -140,7 +140,7 @@ pub(crate) fn a_full_pool_changes_nothing<K: Kind>() {
 }
 
 pub(crate) fn a_medium_that_fails_takes_no_more_and_can_be_read<K: Kind>() {
-    // At every fence of a workload with splits and removals.
+    // Fails each fence of a workload with splits and removals in turn.
     for after in 0..6 * K::LEAF {
         let medium = Limited::new();
         let (_pool, tree) = tree::<K>(&medium);
@@ -159,7 +159,7 @@ pub(crate) fn a_medium_that_fails_takes_no_more_and_can_be_read<K: Kind>() {
         let next = tree.insert(7, 7).unwrap_err();
         assert!(matches!(next, TreeError::Poisoned { .. }), "{next}");
         assert!(matches!(tree.remove(10), Err(TreeError::Poisoned { .. })));
-        // Reads go on, and see a whole tree.
+        // Reads continue and see a consistent tree.
         let report = tree.check().unwrap();
         assert!(report.is_intact(), "after {after} fences: {:?}", report.problems);
         let mut all = Vec::new();

@@ -1,24 +1,26 @@
-//! FAST&FAIR: its rules broken on purpose. What it has in common with other trees on the slow tier is in `whole`.
+//! Tests of FAST&FAIR with its rules broken on purpose. `persistent` covers what it shares with other
+//! trees on the slow tier.
 
 use super::crash::inserts;
 use super::mistakes::noticed;
-use super::whole::is_whole;
+use super::persistent::is_persistent;
 use super::workload::{Do, Needless};
 use crate::FastFair;
 use crate::fair::mistake::Mistake;
-use crate::fair::{Fair, key_offset};
+use crate::fair::{FairFormat, key_offset};
 
-is_whole! {
-    FastFairKind: FastFair of Fair,
+is_persistent! {
+    FastFairKind: FastFair of FairFormat,
     leaf: 30,
     needless: Needless {
-        // A removal counts from its first store on: if it ends in another line, what is left is a copy, and who visits the node
-        // next clears that.
+        // A removal takes effect with its first store. If it ends in another line, a duplicate remains, which
+        // the next visit to the node clears.
         changes: 5,
         loads: 2,
-        // So does opening add what the parent lacks.
+        // Opening adds what is missing from the parent.
         splits: 5,
-        // A removal of the last entry is durable when the leaf is unlinked; what a leaf takes over shows when it has all.
+        // Unlinking the leaf also makes the removal of its last entry durable. A takeover becomes visible only
+        // when it is complete.
         empty_leaves: 6,
         ..Needless::NONE
     },
@@ -30,7 +32,7 @@ fn found(mistake: Mistake, setup: &[Do], operations: &[Do]) {
     noticed::<FastFairKind>(mistake, setup, operations);
 }
 
-/// A leaf with room for a few.
+/// Returns operations that leave a leaf with room for a few entries.
 fn most() -> Vec<Do> {
     inserts((1..=25).map(|key| key * 10))
 }
@@ -83,7 +85,7 @@ fn keys_taken_over_too_early() {
     found(Mistake::FreeBeforeUnlink, &setup, &operations);
     let operations: Vec<Do> = removals(1..=30).collect();
     found(Mistake::HintIgnored, &setup, &operations);
-    // The third leaf, whose place in the parent is not in the head's line.
+    // The third leaf, whose entry in the parent is not in the line of the head.
     let setup = inserts((1..=152).map(|key| key * 10));
     let operations: Vec<Do> = removals(61..=90).collect();
     found(Mistake::JoinUnfenced, &setup, &operations);

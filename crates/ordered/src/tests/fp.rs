@@ -1,4 +1,4 @@
-//! The FPTree: its rules broken on purpose.
+//! Tests of the FPTree with its rules broken on purpose.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::inserts;
-use super::hybrid::Inside;
+use super::hybrid::HybridKind;
 use super::mistakes::noticed;
 use super::workload::{Do, Kind, Needless};
 use crate::fp::mistake::Mistake;
-use crate::fp::{FpLeaves, LOGS_AT};
-use crate::hybrid::Hybrid;
+use crate::fp::{FpLeafFormat, LOGS_AT};
+use crate::hybrid::HybridTree;
 use crate::hybrid::mistake::Mistake as Shared;
 use crate::{FpOptions, FpTree, TreeError};
 
@@ -23,10 +23,10 @@ impl Kind for Fp {
     const LEAF: u64 = 56;
 
     const NEEDLESS: Needless = Needless {
-        // The link of a new leaf that is the last one, which was zero before; clearing the log, and the fence for that, as doing
-        // the split again does no harm before the leaf is split once more.
+        // The link of a new last leaf, which was already zero; clearing the log and its fence, because
+        // repeating the split does no harm until the leaf is split again.
         splits: 3,
-        // The same; and the removal of a leaf's last entry, which unlinking the leaf makes durable as well.
+        // The same, and the removal of a leaf's last entry, which unlinking the leaf also makes durable.
         empty_leaves: 5,
         loads: 1,
         ..Needless::NONE
@@ -45,10 +45,10 @@ impl Kind for Fp {
     }
 }
 
-impl Inside for Fp {
-    type Leaves = FpLeaves;
+impl HybridKind for Fp {
+    type Leaves = FpLeafFormat;
 
-    fn hybrid(tree: &FpTree) -> &Hybrid<FpLeaves> {
+    fn hybrid(tree: &FpTree) -> &HybridTree<FpLeafFormat> {
         &tree.0
     }
 }
@@ -70,7 +70,7 @@ fn changes_of_a_leaf_out_of_order() {
     noticed::<Fp>(Mistake::RemoveUnfenced, &setup, &[Do::Remove(20)]);
 }
 
-/// A full leaf.
+/// Returns operations that fill a leaf.
 fn full() -> Vec<Do> {
     inserts((1..=56).map(|key| key * 37 % 57 * 10))
 }
@@ -92,7 +92,7 @@ fn splits_out_of_order() {
 
 #[test]
 fn logs_that_outlive_their_split() {
-    // The leaf is split again, and the new leaf of the second split must not be lost.
+    // The leaf is split again; the new leaf of the second split must not be lost.
     let again = inserts((0..64).map(|key| key * 4 + 3));
     noticed::<Fp>(Mistake::LogClearedLate, &full(), &again);
 }

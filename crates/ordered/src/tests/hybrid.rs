@@ -1,4 +1,4 @@
-//! Trees with inner nodes in DRAM: damage.
+//! Tests of damage in trees with inner nodes in DRAM.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use halocline_media::{Medium, MediumAccess, Tracked};
 use halocline_pool::{Pool, PoolError};
 
 use super::workload::Kind;
-use crate::hybrid::{At, Hybrid, Leaves};
+use crate::hybrid::{HybridTree, LeafFormat, LeafRef};
 use crate::{OrderedIndex, TreeError};
 
-/// Such a tree, seen from inside.
-pub(crate) trait Inside: Kind {
-    type Leaves: Leaves;
+/// Internals of such a tree.
+pub(crate) trait HybridKind: Kind {
+    type Leaves: LeafFormat;
 
-    fn hybrid(tree: &Self::Tree) -> &Hybrid<Self::Leaves>;
+    fn hybrid(tree: &Self::Tree) -> &HybridTree<Self::Leaves>;
 }
 
-/// A tree of several leaves with the keys 0, 10 and so on, each with its number as value.
-fn filled<K: Inside>() -> (Arc<Tracked>, Pool, K::Tree) {
+/// Creates a tree of several leaves with the keys 0, 10 and so on; the value is the entry's number.
+fn filled<K: HybridKind>() -> (Arc<Tracked>, Pool, K::Tree) {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
     let tree = K::create(&pool);
@@ -25,16 +25,16 @@ fn filled<K: Inside>() -> (Arc<Tracked>, Pool, K::Tree) {
     (medium, pool, tree)
 }
 
-/// Where in a node a word is.
-fn place_of<K: Inside>(medium: &Tracked, node: u64, word: u64) -> u64 {
+/// Returns the offset of a word in a node.
+fn place_of<K: HybridKind>(medium: &Tracked, node: u64, word: u64) -> u64 {
     let words = (node..node + K::Leaves::BYTES).step_by(8);
     words.into_iter().find(|at| medium.load_u64(*at) == word).unwrap()
 }
 
-pub(crate) fn damaged_leaves_are_named_and_refused<K: Inside>() {
+pub(crate) fn damaged_leaves_are_named_and_refused<K: HybridKind>() {
     let (medium, pool, tree) = filled::<K>();
     let (count, middle) = (5 * K::LEAF, 5 * K::LEAF / 2 * 10);
-    // Another key in an entry.
+    // Replaces the key of an entry.
     let leaf = u64::from(K::hybrid(&tree).inner.find(middle).leaf) * 256;
     medium.store_u64(place_of::<K>(&medium, leaf, middle), middle ^ 0xFFFF);
     let report = tree.check().unwrap();
@@ -67,10 +67,10 @@ pub(crate) fn damaged_leaves_are_named_and_refused<K: Inside>() {
     assert_eq!(tree.check().unwrap().problems.len(), 1);
 }
 
-pub(crate) fn broken_links_keep_a_tree_from_opening<K: Inside>() {
+pub(crate) fn broken_links_keep_a_tree_from_opening<K: HybridKind>() {
     let (medium, pool, tree) = filled::<K>();
     let offset = medium.load_u64(K::hybrid(&tree).slab.root());
-    let right = K::Leaves::next(At {
+    let right = K::Leaves::next(LeafRef {
         medium: &Medium::from(&medium),
         offset,
     });

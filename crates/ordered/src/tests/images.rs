@@ -1,23 +1,23 @@
-//! How many crash images the tests have opened, each once.
+//! The number of distinct crash images that the tests have opened.
 
 use std::cell::Cell;
 use std::fs::File;
 use std::io::Write;
 use std::sync::Mutex;
 
-/// What [`scenario`]s must add up to when all have run.
+/// Minimum total of all [`scenario`]s.
 const LEAST: usize = 1_000_000;
 
-/// How many scenarios have ended, and their images.
+/// Number of completed scenarios and of their images.
 static TOTAL: Mutex<(usize, usize)> = Mutex::new((0, 0));
 
 thread_local! {
-    /// Images of the scenario that this thread runs.
+    /// Number of images of this thread's current scenario.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Takes note of the images of an exploration. The number is also appended as a line to the file that `HALOCLINE_CRASH_COUNT`
-/// names, if it does, to be summed up.
+/// Counts the images of an exploration. If `HALOCLINE_CRASH_COUNT` names a file, also appends the
+/// number to it as a line, to be summed up.
 pub(crate) fn count(images: usize) {
     OWN.set(OWN.get() + images);
     if let Some(path) = std::env::var_os("HALOCLINE_CRASH_COUNT") {
@@ -26,8 +26,8 @@ pub(crate) fn count(images: usize) {
     }
 }
 
-/// Runs one of so many scenarios. The last of them to end checks that there were images enough; if only some are run, none does, and
-/// neither if there are to be fewer long random runs than usual.
+/// Runs one of `of` scenarios. The last one to complete checks the minimum number of images. The check
+/// is skipped if only some scenarios run, or fewer long random runs than usual.
 pub(crate) fn scenario(of: usize, run: impl FnOnce()) {
     OWN.set(0);
     run();

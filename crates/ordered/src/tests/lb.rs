@@ -1,4 +1,4 @@
-//! The LB+-Tree: what only it does, and its rules broken on purpose.
+//! Tests of the LB+-Tree: its special features, and its rules broken on purpose.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::{LIMIT, all_needed_but, inserts};
-use super::hybrid::Inside;
+use super::hybrid::HybridKind;
 use super::mistakes::noticed;
 use super::workload::{Do, Kind, Needless, contents, run, survives};
-use crate::hybrid::Hybrid;
+use crate::hybrid::HybridTree;
 use crate::hybrid::mistake::Mistake as Shared;
-use crate::lb::LbLeaves;
+use crate::lb::LbLeafFormat;
 use crate::lb::mistake::{self, Mistake};
 use crate::{LbOptions, LbTree, TreeError};
 
-/// An LB+-Tree of `B` blocks a leaf that moves entries or does not.
+/// An LB+-Tree with leaves of `B` blocks, with or without entry moving.
 pub(crate) struct Lb<const B: usize, const MOVING: bool>;
 
 impl<const B: usize, const MOVING: bool> Lb<B, MOVING> {
@@ -31,13 +31,14 @@ impl<const B: usize, const MOVING: bool> Kind for Lb<B, MOVING> {
     const LEAF: u64 = 14 * B as u64;
 
     const NEEDLESS: Needless = Needless {
-        // A later fence of the thread makes the end of the split durable; the header of a block that stays empty was zero
-        // before.
+        // A later fence of the thread makes the end of the split durable. The header of a block that stays
+        // empty was already zero.
         splits: if B == 1 { 0 } else { B },
-        // The removal of a leaf's last entry, which unlinking the leaf makes durable as well; the switch of a leaf that takes
-        // over another, which the next removal flushes; a link to a node that the same link led to when it was live.
+        // Unlinking a leaf also makes the removal of its last entry durable. The next removal flushes the
+        // switch of a leaf that takes over another. A link may lead to the node it led to when it was last
+        // live.
         empty_leaves: 3 + 2 * B,
-        // The headers of blocks that stay empty, which were zero before.
+        // The headers of blocks that stay empty were already zero.
         loads: B - 1,
         ..Needless::NONE
     };
@@ -55,15 +56,16 @@ impl<const B: usize, const MOVING: bool> Kind for Lb<B, MOVING> {
     }
 }
 
-impl<const B: usize, const MOVING: bool> Inside for Lb<B, MOVING> {
-    type Leaves = LbLeaves<B>;
+impl<const B: usize, const MOVING: bool> HybridKind for Lb<B, MOVING> {
+    type Leaves = LbLeafFormat<B>;
 
-    fn hybrid(tree: &LbTree<B>) -> &Hybrid<LbLeaves<B>> {
+    fn hybrid(tree: &LbTree<B>) -> &HybridTree<LbLeafFormat<B>> {
         &tree.0
     }
 }
 
-/// Fourteen keys of which the least and the greatest are in the header's line, or those in the middle.
+/// Returns operations that fill a leaf with fourteen keys, of which either the least and the greatest
+/// or those in the middle are in the header's line.
 fn full(first: [u64; 3]) -> Vec<Do> {
     let others = (1..=14).map(|key| key * 10).filter(|key| !first.contains(key));
     let mut keys: Vec<u64> = first.into_iter().chain(others).collect();
@@ -74,16 +76,16 @@ fn full(first: [u64; 3]) -> Vec<Do> {
 #[test]
 fn splits_of_leaves_by_what_is_in_the_first_line() {
     for first in [[10, 20, 30], [120, 130, 140], [60, 80, 100]] {
-        // To the left, to the right, to both sides of the middle, behind all.
+        // To the left, to the right, to both sides of the middle, and at the end.
         for key in [5, 135, 71, 81, 150] {
             all_needed_but::<Lb<1, true>>(0, &full(first), &inserts([key]));
             all_needed_but::<Lb<1, false>>(0, &full(first), &inserts([key]));
         }
     }
     let setup = [full([10, 20, 30]), inserts((1..=14).map(|key| key * 10 + 3))].concat();
-    // The last goes to the first block of a leaf of its own, whose header is needed then.
+    // The last one goes to the first block of a leaf of its own, whose header is needed then.
     for key in [5, 135, 75, 164] {
-        // The least keys of the new leaf go, and must not come back from the old one.
+        // The least keys of the new leaf are removed and must not reappear from the old one.
         let removals = [75, 80, 83, 90, 93]
             .into_iter()
             .filter(|gone| *gone != 75 || key == 75);
@@ -91,8 +93,8 @@ fn splits_of_leaves_by_what_is_in_the_first_line() {
             .into_iter()
             .chain(removals.map(Do::Remove))
             .collect();
-        // A later fence of the thread makes the end of the split durable; the header of a second block that stays empty was
-        // zero before.
+        // A later fence of the thread makes the end of the split durable. The header of a second block that
+        // stays empty was already zero.
         all_needed_but::<Lb<2, true>>(1, &setup, &operations);
     }
 }
@@ -117,10 +119,12 @@ fn empty_leaves_of_two_blocks() {
         .chain(first.filter(|key| key % 280 != 0).map(Do::Remove))
         .collect();
     let operations: Vec<Do> = [0, 280, 560].map(Do::Remove).into_iter().chain(later).collect();
-    // Each removal takes the last entry of the first leaf, which then takes over its neighbour: that makes the removal durable as well, so its
-    // flush and its fence are needless (6). The switch by which it takes over may come later, as until then there are an empty leaf and
-    // its neighbour; it is in the line of the first block's header. The second removal (flush and fence) and the inserts (flush and
-    // fence) flush that line again, and the third removal, of an entry of the other block, waits for what was flushed (fence).
+    // Each removal takes the last entry of the first leaf, which then takes over its neighbour. That also
+    // makes the removal durable, so its flush and its fence are redundant (6). The switch of the takeover
+    // is in the line of the first block's header and may be delayed, as until then there are an empty leaf
+    // and its neighbour. The second removal (flush and fence) and the inserts (flush and fence) flush that
+    // line again, and the third removal, of an entry of the other block, waits for what was flushed
+    // (fence).
     all_needed_but::<Lb<2, true>>(11, &setup, &operations);
 }
 
@@ -153,7 +157,7 @@ fn splits_out_of_order() {
             noticed::<Lb<1, true>>(mistake, &full([10, 60, 140]), &inserts([key]));
         }
     }
-    // There must be a next leaf for its link to be lost.
+    // A next leaf must exist for its link to be lost.
     let setup = [full([10, 60, 140]), inserts([145, 150])].concat();
     let operations = inserts([1, 2, 3, 4, 5, 6, 7, 8]);
     noticed::<Lb<1, true>>(Mistake::LinkOverLive, &setup, &operations);
@@ -185,7 +189,8 @@ fn loads_updates_and_removals_not_durable() {
     noticed::<Lb<1, true>>(Mistake::RemoveUnfenced, &setup, &[Do::Remove(20)]);
 }
 
-/// Opens a tree in all of whose leaves the lock bit is set, as by a program that died while it held all locks.
+/// Opens a tree with the lock bit set in all leaves, as left by a program that died while it held all
+/// locks.
 fn opens_with_lock_bits() -> bool {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Arc::clone(&medium)).unwrap();

@@ -1,17 +1,17 @@
-//! Rules broken on purpose: each must be noticed by some crash.
+//! Checks that each rule broken on purpose is noticed by some crash.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::workload::{Do, Kind, survives};
 
-/// A tree's own list of mistakes.
+/// A tree's list of mistakes.
 pub(crate) trait Rule: Copy + Debug {
-    /// Runs something while this one is made.
+    /// Runs a function while this mistake is made.
     fn broken<T>(self, run: impl FnOnce() -> T) -> T;
 }
 
-/// A crash of the workload must show the mistake, which it does not show without.
+/// Checks that a crash of the workload reveals the mistake, and that there is no failure without it.
 pub(crate) fn noticed<K: Kind>(mistake: impl Rule, setup: &[Do], operations: &[Do]) {
     let work = || survives::<K>(500, 7, setup, operations);
     work().unwrap_or_else(|violation| panic!("{violation}"));

@@ -1,9 +1,10 @@
-//! Tests that need a look inside: crashes, mistakes, failures, threads in every order.
+//! Tests that need internals: crashes, mistakes, failures and thread schedules.
 //!
-//! A tree is put through all of it by a type that implements [`Kind`](workload::Kind) in a file of its own here, and a line of
-//! `tree_tests` below. The file also has the tree's own scenarios and its mistakes: a list by `halocline_pool::mistakes!` in the
-//! tree's module, for which it implements [`Rule`](mistakes::Rule), and a call of [`noticed`](mistakes::noticed) for each. The
-//! tests in `tests/` take every [`TreeKind`](crate::TreeKind).
+//! All of them run for a type that implements [`Kind`](workload::Kind) in its own file here and has a
+//! line of `tree_tests` below. The file also has the tree's own scenarios and its mistakes: a list by
+//! `halocline_pool::mistakes!` in the tree's module, for which it implements [`Rule`](mistakes::Rule),
+//! and a call of [`noticed`](mistakes::noticed) for each. The tests in `tests/` cover every
+//! [`TreeKind`](crate::TreeKind).
 
 mod closing;
 mod crash;
@@ -15,11 +16,11 @@ mod images;
 mod lb;
 mod mistakes;
 pub(crate) mod models;
+mod persistent;
 mod wb;
-mod whole;
 mod workload;
 
-/// Hands the names of all crash scenarios on to a macro.
+/// Passes the names of all crash scenarios to a macro.
 macro_rules! crash_scenarios {
     ($macro:ident!($($args:tt)*)) => {
         $macro! {
@@ -51,7 +52,7 @@ macro_rules! crash_tests {
 
 macro_rules! tree_tests {
     ($($tree:ident: $kind:ty;)+) => {
-        /// Crash scenarios of all trees.
+        /// Number of crash scenarios of all trees.
         const SCENARIOS: usize = names!($($tree)+).len() * crash_scenarios!(names!()).len();
 
         $(mod $tree {
@@ -104,24 +105,24 @@ hybrid_tests! {
     hybrid_fp: fp::Fp;
 }
 
-macro_rules! whole_tests {
+macro_rules! persistent_tests {
     ($($tree:ident: $kind:ty;)+) => {$(
         mod $tree {
             use super::*;
 
-            tree_tests!(@ $kind: whole, changes_of_inner_nodes);
-            tree_tests!(@ $kind: whole, damaged_leaves_are_named_and_refused);
-            tree_tests!(@ $kind: whole, damaged_inner_nodes_are_named_and_refused);
-            tree_tests!(@ $kind: whole, broken_links_are_named_and_refused);
-            tree_tests!(@ $kind: whole, leaves_with_wrong_heads_end_in_errors);
-            tree_tests!(@ $kind: whole, a_damaged_root_is_named);
-            tree_tests!(@ $kind: whole, a_count_among_writers);
-            tree_tests!(@ $kind: whole, opening_writes_nothing);
+            tree_tests!(@ $kind: persistent, changes_of_inner_nodes);
+            tree_tests!(@ $kind: persistent, damaged_leaves_are_named_and_refused);
+            tree_tests!(@ $kind: persistent, damaged_inner_nodes_are_named_and_refused);
+            tree_tests!(@ $kind: persistent, broken_links_are_named_and_refused);
+            tree_tests!(@ $kind: persistent, leaves_with_wrong_heads_end_in_errors);
+            tree_tests!(@ $kind: persistent, a_damaged_root_is_named);
+            tree_tests!(@ $kind: persistent, a_count_among_writers);
+            tree_tests!(@ $kind: persistent, opening_writes_nothing);
         }
     )+};
 }
 
-whole_tests! {
-    whole_fast_fair: fair::FastFairKind;
-    whole_wb: wb::WbKind;
+persistent_tests! {
+    persistent_fast_fair: fair::FastFairKind;
+    persistent_wb: wb::WbKind;
 }

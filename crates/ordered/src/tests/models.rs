@@ -1,8 +1,9 @@
-//! A few threads on a small tree, in thousands of orders that a scheduler picks: at each access to what they share another one may go
-//! on. What they find must be linearizable, key by key, and the tree intact.
+//! Models of a few threads on a small tree, run in thousands of schedules: each access to shared memory
+//! may switch to another thread. The results must be linearizable for each key, and the tree intact.
 //!
-//! Accesses happen in the order of the schedule, as if each were sequentially consistent. A tree whose threads wait for each other must
-//! do so by [`Backoff`](crate::locks::Backoff), and must not touch shared memory while it has a `std` lock.
+//! Accesses are sequentially consistent, in the order of the schedule. Threads of a tree must wait for
+//! each other only by [`Backoff`](crate::locks::Backoff), and must not access shared memory while
+//! holding a `std` lock.
 
 #[path = "../../tests/history/mod.rs"]
 mod history;
@@ -19,17 +20,17 @@ use shuttle::{Config, FailurePersistence, Runner};
 
 use super::failures::Limited;
 use super::mistakes::Rule;
-use super::workload::{Contents, Do, Kind, run, states};
+use super::workload::{Do, Kind, TreeContents, run, states};
 use crate::mistake::Mistake;
 use crate::{OrderedIndex, Range};
 use history::{Event, linearizable};
 
 thread_local! {
-    /// Whether threads are being modelled. They are coroutines of one real thread.
+    /// True while threads are modelled. They are coroutines of one real thread.
     static MODELLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Another thread may go on here.
+/// Allows a switch to another thread.
 #[inline]
 pub(crate) fn point() {
     if MODELLED.get() && !std::thread::panicking() {
@@ -37,7 +38,7 @@ pub(crate) fn point() {
     }
 }
 
-/// Another thread goes on here; false if none is modelled.
+/// Forces a switch to another thread; returns false if none is modelled.
 pub(crate) fn wait() -> bool {
     let modelled = MODELLED.get() && !std::thread::panicking();
     if modelled {
@@ -46,7 +47,7 @@ pub(crate) fn wait() -> bool {
     modelled
 }
 
-/// What one thread does.
+/// An operation of a modelled thread.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     Insert(u64),
@@ -54,7 +55,7 @@ enum Op {
     Update(u64),
     Get(u64),
     Batch(u64),
-    /// All of it, upward and downward.
+    /// Scans the whole tree in both directions.
     Scan,
 }
 
@@ -68,7 +69,8 @@ impl Op {
         }
     }
 
-    /// Does it, and says what the key's value was before and after; nothing if that is not known.
+    /// Executes the operation. Returns the key's value before and after it, or `None` where that is
+    /// unknown.
     fn run(self, tree: &dyn OrderedIndex, fresh: u64) -> Option<(Option<u64>, Option<u64>)> {
         match self {
             Insert(key) => tree.insert(key, fresh).unwrap().then_some((None, Some(fresh))),
@@ -91,7 +93,7 @@ impl Op {
     }
 }
 
-/// Threads, and what is done before they start.
+/// Modelled threads and the operations before they start.
 #[derive(Debug, Clone)]
 struct Model {
     setup: Vec<Do>,
@@ -99,7 +101,7 @@ struct Model {
 }
 
 impl Model {
-    /// One schedule.
+    /// Runs one schedule.
     fn run<K: Kind>(&self)
     where
         K::Tree: 'static,
@@ -109,7 +111,7 @@ impl Model {
         let mut tree = K::create(&pool);
         run(&mut tree, &self.setup, |_| (), |_| ());
         let before = states(&self.setup).pop().unwrap_or_default();
-        let stay: Contents = before
+        let stay: TreeContents = before
             .iter()
             .filter(|(key, _)| !self.threads.iter().flatten().any(|op| op.key() == Some(**key)))
             .map(|(key, value)| (*key, *value))
@@ -137,7 +139,7 @@ impl Model {
         super::workload::contents(tree).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 
-    /// Many schedules, drawn by a seed.
+    /// Runs many schedules derived from a seed.
     fn explore<K: Kind>(&self, schedules: usize, seed: u64) {
         fn explored<K: Kind>(model: &Model, scheduler: impl Scheduler + 'static) {
             let mut config = Config::new();
@@ -151,7 +153,13 @@ impl Model {
     }
 }
 
-fn perform(tree: &impl OrderedIndex, op: Op, stay: &Contents, clock: &AtomicU64, events: &Mutex<Vec<Event>>) {
+fn perform(
+    tree: &impl OrderedIndex,
+    op: Op,
+    stay: &TreeContents,
+    clock: &AtomicU64,
+    events: &Mutex<Vec<Event>>,
+) {
     let now = || clock.fetch_add(1, Ordering::SeqCst);
     let Some(key) = op.key() else {
         let up: Vec<(u64, u64)> = Range::new(tree, ..).map(Result::unwrap).collect();
@@ -181,7 +189,7 @@ fn perform(tree: &impl OrderedIndex, op: Op, stay: &Contents, clock: &AtomicU64,
     }
 }
 
-/// Schedules of each model, `HALOCLINE_SCHEDULES` of them (400).
+/// Returns the number of schedules of each model, `HALOCLINE_SCHEDULES` (400).
 fn schedules() -> usize {
     let schedules = std::env::var("HALOCLINE_SCHEDULES").ok();
     schedules.and_then(|count| count.parse().ok()).unwrap_or(400)
@@ -191,7 +199,7 @@ fn keys(range: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = u64> {
     range.map(|key| key * 10)
 }
 
-/// A full leaf is split while others use what stays and what moves.
+/// Models the split of a full leaf while other threads use entries that stay and entries that move.
 fn split<K: Kind>() -> Model {
     let last = K::LEAF * 10;
     Model {
@@ -204,7 +212,8 @@ fn split<K: Kind>() -> Model {
     }
 }
 
-/// A leaf becomes empty while others insert into it and read what is beside it; `first` of its parent, or not.
+/// Models a leaf that becomes empty while other threads insert into it and read its neighbour. `first`
+/// selects the first leaf of the parent.
 fn empty_leaf<K: Kind>(first: bool) -> Model {
     let leaf = K::LEAF;
     let (gone, left) = match first {
@@ -224,7 +233,8 @@ fn empty_leaf<K: Kind>(first: bool) -> Model {
     }
 }
 
-/// Inner nodes are split and joined: so many leaves that the root has two levels below it, or is about to get them.
+/// Models splits and merges of inner nodes, with enough leaves for the root to have, or be about to
+/// have, two levels below it.
 fn inner_nodes<K: Kind>() -> Model {
     let leaf = K::LEAF;
     let last = leaf * 29 * 10;

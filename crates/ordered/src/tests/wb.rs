@@ -1,4 +1,5 @@
-//! The wB+-Tree: its rules broken on purpose. What it has in common with other trees on the slow tier is in `whole`.
+//! Tests of the wB+-Tree with its rules broken on purpose. `persistent` covers what it shares with
+//! other trees on the slow tier.
 
 use std::sync::Arc;
 
@@ -7,16 +8,17 @@ use halocline_pool::Pool;
 
 use super::crash::inserts;
 use super::mistakes::noticed;
-use super::whole::is_whole;
+use super::persistent::is_persistent;
 use super::workload::{Do, Kind, Needless, run};
 use crate::wb::mistake::Mistake;
-use crate::wb::{Wb, key_offset};
+use crate::wb::{WbFormat, key_offset};
 use crate::{TreeError, WbTree};
 
-is_whole! {
-    WbKind: WbTree of Wb,
+is_persistent! {
+    WbKind: WbTree of WbFormat,
     leaf: 28,
-    // A new node's pairs and copies are durable with the next fence; a log that is cleared late says what is there already.
+    // The next fence makes a new node's pairs and copies durable. A log that is cleared late repeats values
+    // that are already present.
     needless: Needless {
         splits: 2,
         empty_leaves: 15,

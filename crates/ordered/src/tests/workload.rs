@@ -1,37 +1,37 @@
-//! Small workloads on a tree whose contents after each operation are known.
+//! Small workloads with known contents after each operation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
-use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::images;
 use crate::seal::mistake::{self, Mistake};
 use crate::{OrderedIndex, Range, TreeError};
 
-pub(crate) type Contents = BTreeMap<u64, u64>;
+pub(crate) type TreeContents = BTreeMap<u64, u64>;
 
-/// One thing to do.
+/// An operation of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Do {
     Insert(u64),
     Remove(u64),
-    /// Gives the key another value.
+    /// Replaces the value of a key.
     Update(u64, u64),
-    /// Loads the keys up to this, those that are multiples of 3.
+    /// Bulk-loads the multiples of 3 up to this key.
     Load(u64),
 }
 
-/// A tree to test: how it is made, on media of any kind, always with the same name.
+/// A tree under test, which is created on any kind of medium, always with the same name.
 pub(crate) trait Kind: 'static {
     type Tree: OrderedIndex;
 
-    /// Entries that fill a leaf.
+    /// Capacity of a leaf in entries.
     const LEAF: u64;
 
-    /// Flushes and fences whose work others do.
+    /// Redundant flushes and fences.
     const NEEDLESS: Needless = Needless::NONE;
 
     fn create(pool: &Pool) -> Self::Tree;
@@ -41,14 +41,14 @@ pub(crate) trait Kind: 'static {
     fn open_read_only(pool: &Pool) -> Result<Self::Tree, TreeError>;
 }
 
-/// How many flushes and fences of each scenario of [`crash`](super::crash) may be left out unnoticed, since others do their
-/// work. A tree says why it has any.
+/// The number of flushes and fences in each scenario of [`crash`](super::crash) that may be left out
+/// unnoticed because other ones do their work. A tree states the reasons for its numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Needless {
     pub(crate) inserts: usize,
     pub(crate) splits: usize,
     pub(crate) changes: usize,
-    /// For each leaf that becomes empty.
+    /// Number for each leaf that becomes empty.
     pub(crate) empty_leaves: usize,
     pub(crate) loads: usize,
 }
@@ -63,9 +63,9 @@ impl Needless {
     };
 }
 
-/// What is there after each operation, nothing first.
-pub(crate) fn states(operations: &[Do]) -> Vec<Contents> {
-    let mut states = vec![Contents::new()];
+/// Returns the contents before the first and after each operation.
+pub(crate) fn states(operations: &[Do]) -> Vec<TreeContents> {
+    let mut states = vec![TreeContents::new()];
     for operation in operations {
         let mut next = states.last().cloned().unwrap_or_default();
         match *operation {
@@ -95,8 +95,8 @@ pub(crate) fn run(tree: &mut impl OrderedIndex, operations: &[Do], begun: impl F
     }
 }
 
-/// All entries of a tree that is intact and leaks no node.
-pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<Contents, String> {
+/// Returns all entries of a tree, which must be intact and leak no nodes.
+pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<TreeContents, String> {
     let report = tree.check().map_err(|error| error.to_string())?;
     if let Some(problem) = report.problems.first() {
         return Err(problem.to_string());
@@ -114,19 +114,19 @@ pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<Contents, String> {
         }
     }
     let count = entries.len();
-    let contents: Contents = entries.into_iter().collect();
+    let contents: TreeContents = entries.into_iter().collect();
     match contents.len() == count && count as u64 == report.entries {
         true => Ok(contents),
         false => Err(format!("{count} entries, {} keys, {report:?}", contents.len())),
     }
 }
 
-/// Accepts an image whose tree holds what was acknowledged, and the operation in flight or not; it goes on from there, and
-/// can be opened again, whenever.
+/// Accepts an image if its tree holds what was acknowledged, with or without the operation in flight,
+/// and if it can be used further and reopened at any time.
 pub(crate) fn check<K: Kind>(
     medium: Arc<Tracked>,
     crash: &Crash<'_>,
-    states: &[Contents],
+    states: &[TreeContents],
     done: usize,
 ) -> Result<(), String> {
     let first = done + crash.acknowledged.len();
@@ -135,7 +135,7 @@ pub(crate) fn check<K: Kind>(
     let tree = K::open(&pool).map_err(|error| error.to_string())?;
     let mut found = contents(&tree)?;
     if found != states[first] && found != states[last] {
-        let only = |a: &Contents, b: &Contents| -> Vec<(u64, u64)> {
+        let only = |a: &TreeContents, b: &TreeContents| -> Vec<(u64, u64)> {
             let other = a.iter().filter(|(key, value)| b.get(key) != Some(value));
             other.map(|(key, value)| (*key, *value)).collect()
         };
@@ -145,7 +145,7 @@ pub(crate) fn check<K: Kind>(
             only(&found, &states[first])
         ));
     }
-    // Whatever it was in the middle of does not show.
+    // Traces of the interrupted operation must not show up later.
     for key in [5, 101, 1_003, 77, 40_001].into_iter().chain(2_000..2_020) {
         tree.upsert(key, 9).map_err(|error| error.to_string())?;
         found.insert(key, 9);
@@ -163,7 +163,8 @@ pub(crate) fn check<K: Kind>(
     }
 }
 
-/// A tree on which the setup is done, and which is closed or not: the first store to one that is closed takes a flush and a fence more.
+/// Creates a tree with the setup applied, closed or not. The first store to a closed tree takes an
+/// additional flush and fence.
 fn prepare<K: Kind>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) {
     let pool = Pool::create_on(Arc::clone(medium)).unwrap();
     let mut tree = K::create(&pool);
@@ -183,11 +184,11 @@ fn work<K: Kind>(medium: &Arc<Tracked>, operations: &[Do]) {
         |number| medium.begin(number),
         |number| medium.acknowledge(number),
     );
-    // What is stored when it is closed has a scenario of its own.
+    // Closing has a scenario of its own.
     mistake::with(Mistake::Unsealed, || drop(tree));
 }
 
-/// Explores operations on a tree on which those of the setup are done, with every flush and fence left out in turn.
+/// Explores operations on a tree with the setup applied, leaving out every flush and fence in turn.
 pub(crate) fn explore<K: Kind>(limit: usize, setup: &[Do], operations: &[Do]) -> MutantReport {
     let states = states(&[setup, operations].concat());
     let explorer = Explorer {
@@ -204,7 +205,7 @@ pub(crate) fn explore<K: Kind>(limit: usize, setup: &[Do], operations: &[Do]) ->
     report
 }
 
-/// The same once, as the tree is.
+/// Explores the operations once without leaving anything out.
 pub(crate) fn survives<K: Kind>(
     limit: usize,
     seed: u64,

@@ -1,27 +1,27 @@
-//! The durable bytes of a node, and of a log.
+//! Durable layout of a node and of a redo log.
 //!
-//! The head's first word also has the bitmap of the entries in use, and whether the slot array counts. The slot array is in the head's
-//! line: byte `i` of it is the number of the entry with the `i`-th least key.
+//! The head's first word also holds the bitmap of the used entries and the bit that validates the slot array. The slot
+//! array is in the head's line: its byte `i` is the number of the entry with the `i`-th least key.
 
 use std::mem::offset_of;
 
 use zerocopy::little_endian::U64;
 
-use crate::whole::{NODE, Node, NodeHead, Out};
+use crate::persistent::{NODE, NodeHead, NodeRef, NodeWriter};
 
-/// Entries of a node.
+/// Number of entries in a node.
 pub(super) const ENTRIES: usize = 28;
 
-/// Where in the head's first word the bitmap is.
+/// Position of the bitmap in the head's first word.
 pub(super) const BITMAP: u32 = 32;
 
-/// In the head's first word: whether the slot array counts.
+/// Bit of the head's first word: the slot array is valid.
 pub(super) const VALID: u64 = 1 << 63;
 
-/// A bit for each entry.
+/// Bitmap of a full node.
 pub(super) const ALL: u64 = (1 << ENTRIES) - 1;
 
-/// Words of a slot array.
+/// Number of words in a slot array.
 pub(super) const WORDS: usize = 4;
 
 #[repr(C)]
@@ -31,23 +31,23 @@ pub(super) struct WbNode {
     entries: [[U64; 2]; ENTRIES],
 }
 
-/// Pairs of a log.
+/// Number of pairs in a log.
 pub(super) const PAIRS: usize = 15;
 
-/// Words that are to be stored together.
+/// A list of words to be stored together.
 #[repr(C)]
 pub(super) struct RedoLog {
-    /// How many pairs count, or 0 if the log does not.
+    /// Number of valid pairs, or 0 if the log is unused.
     count: U64,
     reserved: U64,
-    /// Offset and value.
+    /// Offset and new value of each word.
     pairs: [[U64; 2]; PAIRS],
 }
 
-/// Bytes of a log.
+/// Size of a log in bytes.
 pub(super) const LOG: u64 = size_of::<RedoLog>() as u64;
 
-/// Where in the root the logs begin, and how many there are.
+/// Offset of the first log in the slab's root, and number of logs.
 pub(super) const LOGS_AT: u64 = 64;
 pub(super) const LOGS: usize = 8;
 
@@ -60,55 +60,60 @@ const _: () = {
     assert!(LOGS_AT + LOGS as u64 * LOG <= 3840);
 };
 
-/// Offset of an entry's key in its node; the value is behind it.
+/// Returns the offset of an entry's key in its node. The value follows the key.
 #[inline(always)]
 pub(crate) fn entry_offset(entry: usize) -> u64 {
     (offset_of!(WbNode, entries) + entry * 16) as u64
 }
 
-/// Offset of a word of the slot array.
+/// Returns the offset of a word of the slot array.
 #[inline(always)]
 pub(super) fn slots_offset(word: usize) -> u64 {
     (offset_of!(WbNode, slots) + word * 8) as u64
 }
 
-/// Offset of a pair in its log.
+/// Returns the offset of a pair in its log.
 pub(super) fn pair_offset(pair: usize) -> u64 {
     (offset_of!(RedoLog, pairs) + pair * 16) as u64
 }
 
 #[inline(always)]
-pub(super) fn key_at(node: Node<'_>, entry: usize) -> u64 {
+pub(super) fn key_at(node: NodeRef<'_>, entry: usize) -> u64 {
     node.load(entry_offset(entry))
 }
 
 #[inline(always)]
-pub(super) fn value_at(node: Node<'_>, entry: usize) -> u64 {
+pub(super) fn value_at(node: NodeRef<'_>, entry: usize) -> u64 {
     node.load(entry_offset(entry) + 8)
 }
 
 /// Stores and flushes an entry.
 #[inline(always)]
-pub(super) fn write_entry(out: &mut Out<'_>, node: Node<'_>, entry: usize, (key, value): (u64, u64)) {
+pub(super) fn write_entry(
+    out: &mut NodeWriter<'_>,
+    node: NodeRef<'_>,
+    entry: usize,
+    (key, value): (u64, u64),
+) {
     let at = node.offset + entry_offset(entry);
     out.store(at, key);
     out.store(at + 8, value);
     out.flush(at);
 }
 
-/// Entries in use, a bit each.
+/// Returns a bitmap of the used entries.
 #[inline(always)]
 pub(super) fn bitmap(meta: u64) -> u64 {
     meta >> BITMAP & ALL
 }
 
-/// The head's first word with another bitmap.
+/// Returns the head's first word with another bitmap.
 #[inline(always)]
 pub(super) fn with_bitmap(meta: u64, bitmap: u64) -> u64 {
     meta & !(ALL << BITMAP) | bitmap << BITMAP
 }
 
-/// An entry that is not in use. There is one.
+/// Returns the number of a free entry, of which there must be one.
 #[inline(always)]
 pub(super) fn free_entry(bitmap: u64) -> usize {
     (!bitmap).trailing_zeros() as usize

@@ -1,28 +1,30 @@
-//! The wB+-Tree (Chen and Jin, PVLDB 8(7), 2015): nodes that lie wholly on the slow tier and keep their entries in any order, so that an insert writes few
-//! lines; a slot array has the order.
+//! The wB+-Tree (Chen and Jin, PVLDB 8(7), 2015): nodes that are entirely on the slow tier and keep
+//! their entries unsorted, so that an insert writes few lines. A slot array holds the order.
 //!
-//! - *Bitmap and slot array* (3.2 there): one word says which entries are in use and whether the slot array counts. An insert makes
-//!   the slot array not count, writes slot array and entry, and makes both count by one store. The paper flushes and fences each of the three steps; here the
-//!   slot array shares a line with the bitmap, whose stores arrive in order, so only the entry needs a fence before the bitmap. A
-//!   slot array that does not count is found again from the entries. An update replaces the word of the value.
-//! - *Redo log*: what changes several nodes, a split or a join, is a list of words to store, in one of a few logs in the slab's root. A log that
-//!   counts is applied, and durably cleared before anyone else changes these nodes; opening applies those it finds.
+//! - *Bitmap and slot array* (section 3.2): one word holds the bitmap of used entries and the validity bit of the slot
+//!   array. An insert invalidates the slot array, writes slot array and entry, and validates both by one store. The
+//!   paper flushes and fences each of the three steps. Here the slot array shares a line with the bitmap, whose stores
+//!   arrive in order, so only the entry needs a fence before the bitmap. An invalid slot array is recomputed from the
+//!   entries. An update replaces the word of the value.
+//! - *Redo log*: a change of several nodes, a split or a merge, is a list of words to store, written to
+//!   one of a few logs in the slab's root. A valid log is applied, and durably cleared before any other
+//!   thread changes these nodes. Opening applies the valid logs it finds.
 //!
-//! Locks, versions, empty nodes and opening are those of all trees on the slow tier ([`crate::whole`]).
+//! Locks, versions, freeing of nodes and opening are common to all trees on the slow tier ([`crate::persistent`]).
 
 mod layout;
-mod log;
 pub(crate) mod mistake;
+mod multi_node;
 mod nodes;
-mod several;
-mod slots;
+mod redo_log;
+mod slot_array;
 
 #[cfg(test)]
 pub(crate) use layout::entry_offset as key_offset;
-pub(crate) use nodes::Wb;
+pub(crate) use nodes::WbFormat;
 
-crate::whole::stored_tree! {
-    /// A wB+-Tree, with nodes of 512 bytes. An insert flushes two lines and waits for two fences, a removal or an
-    /// update one of each. Reads are `O(log n)`; opening reads the inner nodes only.
-    WbTree, Wb
+crate::persistent::stored_tree! {
+    /// A wB+-Tree with nodes of 512 bytes. An insert flushes two lines and waits for two fences; a removal
+    /// or an update costs one of each. Reads are `O(log n)`. Opening reads only the inner nodes.
+    WbTree, WbFormat
 }

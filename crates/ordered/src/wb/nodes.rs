@@ -1,25 +1,28 @@
-//! The format of the wB+-Tree's nodes, and changes within one.
+//! The node format of the wB+-Tree, and changes within one node.
 
 use halocline_pool::{Slab, SlabRecovery};
 
 use crate::TreeError;
-use crate::whole::{Entries, Facts, Format, Head, Node, NodeHead, Out, Split};
+use crate::persistent::{
+    NodeFormat, NodeHead, NodeHeadValues, NodeRef, NodeSplit, NodeSummary, NodeWriter, SortedEntries,
+};
 
 use super::layout::{
     ENTRIES, VALID, bitmap, entry_offset, free_entry, key_at, value_at, with_bitmap, write_entry,
 };
-use super::log::{self, Logs};
 use super::mistake::{Mistake, made};
-use super::several;
-use super::slots::Slots;
+use super::multi_node;
+use super::redo_log::{self, RedoLogs};
+use super::slot_array::SlotArray;
 
-/// Unsorted entries, a bitmap and a slot array.
+/// Nodes with unsorted entries, a bitmap and a slot array.
 #[derive(Debug)]
-pub(crate) enum Wb {}
+pub(crate) enum WbFormat {}
 
-/// The rank of the last entry whose key is not greater than `key`; 0 if there is none such. Halves the ranks without a branch.
+/// Returns the rank of the last entry whose key is not greater than `key`, or 0 if there is none. The
+/// binary search has no branches.
 #[inline(always)]
-fn last_up_to(node: Node<'_>, slots: &Slots, key: u64) -> usize {
+fn last_up_to(node: NodeRef<'_>, slots: &SlotArray, key: u64) -> usize {
     let count = count_of(node);
     let mut rank = 0;
     for step in [16, 8, 4, 2, 1] {
@@ -31,23 +34,30 @@ fn last_up_to(node: Node<'_>, slots: &Slots, key: u64) -> usize {
 }
 
 #[inline(always)]
-fn count_of(node: Node<'_>) -> usize {
+fn count_of(node: NodeRef<'_>) -> usize {
     bitmap(node.meta()).count_ones() as usize
 }
 
-/// How many entries have keys below this one.
+/// Returns the number of entries with lesser keys.
 #[inline]
-pub(super) fn rank_of(node: Node<'_>, key: u64) -> usize {
-    let slots = Slots::of(node);
+pub(super) fn rank_of(node: NodeRef<'_>, key: u64) -> usize {
+    let slots = SlotArray::of(node);
     let last = last_up_to(node, &slots, key);
     let below = last < count_of(node) && key_at(node, slots.entry(last)) < key;
     last + usize::from(below)
 }
 
-/// Stores a slot array, which does not count meanwhile, and then the bitmap, by which it counts, and flushes them. They are in one line,
-/// whose stores arrive in order, so only an entry, which is in another one, must be durable before the bitmap is stored.
+/// Invalidates and stores the slot array, then stores bitmap and validity bit, and flushes them. All of
+/// these are in one line, whose stores arrive in order. Only the entry, which is in another line, must
+/// be durable before the bitmap is stored.
 #[inline]
-fn publish(out: &mut Out<'_>, node: Node<'_>, used: u64, slots: &Slots, entry: Option<(usize, (u64, u64))>) {
+fn publish(
+    out: &mut NodeWriter<'_>,
+    node: NodeRef<'_>,
+    used: u64,
+    slots: &SlotArray,
+    entry: Option<(usize, (u64, u64))>,
+) {
     let head = node.offset + NodeHead::META;
     let meta = node.meta();
     if !made(Mistake::SlotsStillCount) {
@@ -72,28 +82,28 @@ fn publish(out: &mut Out<'_>, node: Node<'_>, used: u64, slots: &Slots, entry: O
     out.flush(head);
 }
 
-impl Format for Wb {
+impl NodeFormat for WbFormat {
     const OWNER: [u8; 8] = *b"wb-tree1";
     const TAG: u16 = 0xB377;
     const CAPACITY: usize = ENTRIES;
-    type Log = Logs;
+    type Log = RedoLogs;
 
-    fn log(slab: &Slab) -> Logs {
-        Logs::new(slab.root())
+    fn log(slab: &Slab) -> RedoLogs {
+        RedoLogs::new(slab.root())
     }
 
     fn replay(recovery: &SlabRecovery) -> Result<(), TreeError> {
-        log::replay(recovery)
+        redo_log::replay(recovery)
     }
 
     #[inline(always)]
-    fn count(node: Node<'_>) -> usize {
+    fn count(node: NodeRef<'_>) -> usize {
         count_of(node)
     }
 
     #[inline(always)]
-    fn find(node: Node<'_>, key: u64) -> Option<(usize, u64)> {
-        let slots = Slots::of(node);
+    fn find(node: NodeRef<'_>, key: u64) -> Option<(usize, u64)> {
+        let slots = SlotArray::of(node);
         let rank = last_up_to(node, &slots, key);
         let entry = slots.entry(rank);
         let there = key_at(node, entry) == key && rank < count_of(node);
@@ -101,32 +111,32 @@ impl Format for Wb {
     }
 
     #[inline(always)]
-    fn child(node: Node<'_>, key: u64) -> u64 {
-        let slots = Slots::of(node);
+    fn child(node: NodeRef<'_>, key: u64) -> u64 {
+        let slots = SlotArray::of(node);
         value_at(node, slots.entry(last_up_to(node, &slots, key)))
     }
 
     #[inline(always)]
-    fn each(node: Node<'_>, mut take: impl FnMut(u64, u64)) {
-        let slots = Slots::of(node);
+    fn each(node: NodeRef<'_>, mut take: impl FnMut(u64, u64)) {
+        let slots = SlotArray::of(node);
         for rank in 0..count_of(node) {
             let entry = slots.entry(rank);
             take(key_at(node, entry), value_at(node, entry));
         }
     }
 
-    fn write_new(out: &mut Out<'_>, offset: u64, head: &Head, entries: &[(u64, u64)]) {
+    fn write_new(out: &mut NodeWriter<'_>, offset: u64, head: &NodeHeadValues, entries: &[(u64, u64)]) {
         let node = out.node(offset);
         out.store(offset + NodeHead::SIBLING, head.sibling);
         out.store(offset + NodeHead::HIGH, head.high);
         out.store(offset + NodeHead::LOW, head.low);
-        Slots::in_order().store(out, node);
+        SlotArray::in_order().store(out, node);
         let flushed = !made(Mistake::NewUnflushed);
         for (entry, (key, value)) in entries.iter().enumerate() {
             let at = offset + entry_offset(entry);
             out.store(at, *key);
             out.store(at + 8, *value);
-            // Four entries to a line.
+            // A line holds four entries.
             if flushed && (entry % 4 == 3 || entry + 1 == entries.len()) {
                 out.flush(at);
             }
@@ -137,17 +147,17 @@ impl Format for Wb {
     }
 
     #[inline]
-    fn insert(out: &mut Out<'_>, node: Node<'_>, key: u64, value: u64) {
+    fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, value: u64) {
         let used = bitmap(node.meta());
         let entry = free_entry(used);
-        let mut slots = Slots::of(node);
+        let mut slots = SlotArray::of(node);
         slots.insert(rank_of(node, key), used.count_ones() as usize, entry);
         publish(out, node, used | 1 << entry, &slots, Some((entry, (key, value))));
         out.fence();
     }
 
     #[inline]
-    fn set_value(out: &mut Out<'_>, node: Node<'_>, at: usize, value: u64) {
+    fn set_value(out: &mut NodeWriter<'_>, node: NodeRef<'_>, at: usize, value: u64) {
         let at = node.offset + entry_offset(at);
         out.store(at + 8, value);
         out.flush(at);
@@ -157,9 +167,9 @@ impl Format for Wb {
     }
 
     #[inline]
-    fn remove(out: &mut Out<'_>, node: Node<'_>, at: usize) {
+    fn remove(out: &mut NodeWriter<'_>, node: NodeRef<'_>, at: usize) {
         let used = bitmap(node.meta());
-        let mut slots = Slots::of(node);
+        let mut slots = SlotArray::of(node);
         slots.remove(rank_of(node, key_at(node, at)), used.count_ones() as usize);
         publish(out, node, used & !(1 << at), &slots, None);
         if !made(Mistake::RemoveUnfenced) {
@@ -167,28 +177,34 @@ impl Format for Wb {
         }
     }
 
-    fn split(out: &mut Out<'_>, logs: &Logs, split: &Split<'_, '_>) {
-        several::split(out, logs, split);
+    fn split(out: &mut NodeWriter<'_>, logs: &RedoLogs, split: &NodeSplit<'_, '_>) {
+        multi_node::split(out, logs, split);
     }
 
-    fn join(out: &mut Out<'_>, logs: &Logs, parent: Node<'_>, left: Node<'_>, right: Node<'_>) {
-        several::join(out, logs, parent, left, right);
+    fn join(
+        out: &mut NodeWriter<'_>,
+        logs: &RedoLogs,
+        parent: NodeRef<'_>,
+        left: NodeRef<'_>,
+        right: NodeRef<'_>,
+    ) {
+        multi_node::join(out, logs, parent, left, right);
     }
 
-    fn examine(node: Node<'_>) -> Result<Facts, &'static str> {
+    fn examine(node: NodeRef<'_>) -> Result<NodeSummary, &'static str> {
         let meta = node.meta();
         let used = bitmap(meta);
         let unfinished = meta & VALID == 0;
         let slots = match unfinished {
             true => sorted(node),
-            false => Slots::of(node),
+            false => SlotArray::of(node),
         };
         let mut listed = 0;
-        let mut entries = Entries::new();
+        let mut entries = SortedEntries::new();
         for rank in 0..used.count_ones() as usize {
             let entry = slots.raw(rank);
             if entry >= ENTRIES || listed >> entry & 1 == 1 {
-                return Err("its slot array is none");
+                return Err("its slot array is invalid");
             }
             listed |= 1 << entry;
             let key = key_at(node, entry);
@@ -196,30 +212,30 @@ impl Format for Wb {
                 return Err("its keys are not in order");
             }
             if key < node.low() || key > node.high() {
-                return Err("a key belongs to another node");
+                return Err("a key is outside its key range");
             }
             entries.push((key, value_at(node, entry)));
         }
         if listed != used {
-            return Err("its slot array and its bitmap are of different entries");
+            return Err("its slot array and its bitmap list different entries");
         }
         let inner = node.level::<Self>() != Some(0);
         if inner && entries.first().is_none_or(|first| first.0 != node.low()) {
-            return Err("its first child is not where its keys begin");
+            return Err("its first child does not start at its least key");
         }
-        Ok(Facts {
+        Ok(NodeSummary {
             entries,
             unfinished: unfinished && !made(Mistake::SlotsNotMended),
         })
     }
 
-    fn mend(out: &mut Out<'_>, node: Node<'_>) {
+    fn repair(out: &mut NodeWriter<'_>, node: NodeRef<'_>) {
         let slots = sorted(node);
         publish(out, node, bitmap(node.meta()), &slots, None);
         out.fence();
     }
 
-    fn unsettled(_: Node<'_>) -> Option<u64> {
+    fn unfinished_child(_: NodeRef<'_>) -> Option<u64> {
         None
     }
 
@@ -228,15 +244,15 @@ impl Format for Wb {
     }
 }
 
-/// The slot array that a node's entries should have.
-fn sorted(node: Node<'_>) -> Slots {
+/// Computes the slot array from a node's entries.
+fn sorted(node: NodeRef<'_>) -> SlotArray {
     let used = bitmap(node.meta());
     let mut entries: Vec<(u64, usize)> = (0..ENTRIES)
         .filter(|entry| used >> entry & 1 == 1)
         .map(|entry| (key_at(node, entry), entry))
         .collect();
     entries.sort_unstable();
-    let mut slots = Slots::in_order();
+    let mut slots = SlotArray::in_order();
     for (rank, (_, entry)) in entries.iter().enumerate() {
         slots.insert(rank, rank, *entry);
     }

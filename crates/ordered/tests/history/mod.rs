@@ -1,21 +1,21 @@
-//! Histories of operations, and whether they are linearizable.
+//! Histories of operations, and a check for linearizability.
 
 use std::collections::BTreeMap;
 
-/// What an operation did to its key, and when, by a clock that all threads share.
+/// An operation on a key: its effect, and its start and end by a clock that all threads share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) key: u64,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// What it found there.
+    /// The value before it.
     pub(crate) before: Option<u64>,
-    /// What was there after it.
+    /// The value after it.
     pub(crate) after: Option<u64>,
 }
 
-/// Whether the operations on one key, sorted by their starts, can be put in an order that respects both their times and their
-/// results. Few overlap, so the search is short.
+/// Returns true if operations on one key, sorted by their starts, have an order that agrees with both
+/// their times and their results. Few of them overlap, so the search is short.
 fn can_be_ordered(events: &[Event], done: &mut [bool], first: usize, value: Option<u64>) -> bool {
     let left =
         |done: &[bool]| -> Vec<usize> { (first..events.len()).filter(|at| !done[*at]).take(64).collect() };
@@ -23,7 +23,7 @@ fn can_be_ordered(events: &[Event], done: &mut [bool], first: usize, value: Opti
     let Some(horizon) = candidates.iter().map(|at| events[*at].end).min() else {
         return true;
     };
-    // Whatever starts after one that is not done has ended must wait for that.
+    // An operation that starts after the end of a pending one must come later in the order.
     for at in candidates
         .iter()
         .copied()
@@ -40,10 +40,10 @@ fn can_be_ordered(events: &[Event], done: &mut [bool], first: usize, value: Opti
     false
 }
 
-/// Whether the operations on each key are linearizable, if its value was `first` before them.
+/// Checks that the operations on each key are linearizable, given its initial value `first`.
 ///
 /// # Errors
-/// The key for which they are not, and its history.
+/// The key and history for which there is no linearization.
 pub(crate) fn linearizable(
     events: impl IntoIterator<Item = Event>,
     first: impl Fn(u64) -> Option<u64>,

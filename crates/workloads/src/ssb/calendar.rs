@@ -69,7 +69,7 @@ const HOLIDAYS: [(usize, i32); 10] = [
 ];
 
 #[derive(Debug, Clone, Copy)]
-struct Day {
+struct CalendarDay {
     year: i32,
     /// 1 to 12.
     month: usize,
@@ -82,7 +82,7 @@ struct Day {
     ends_month: bool,
 }
 
-impl Day {
+impl CalendarDay {
     fn key(&self) -> i32 {
         self.year * 10_000 + self.month as i32 * 100 + self.day
     }
@@ -98,7 +98,7 @@ impl Day {
     }
 }
 
-static CALENDAR: LazyLock<Vec<Day>> = LazyLock::new(|| {
+static CALENDAR: LazyLock<Vec<CalendarDay>> = LazyLock::new(|| {
     let mut days = Vec::with_capacity(DAYS);
     for year in 1992..=1998 {
         let mut of_year = 0;
@@ -111,7 +111,7 @@ static CALENDAR: LazyLock<Vec<Day>> = LazyLock::new(|| {
             };
             for day in 1..=len {
                 of_year += 1;
-                days.push(Day {
+                days.push(CalendarDay {
                     year,
                     month,
                     day,
@@ -125,29 +125,29 @@ static CALENDAR: LazyLock<Vec<Day>> = LazyLock::new(|| {
     days
 });
 
-/// `yyyymmdd` of a day, counted from 1992-01-01.
+/// Returns the `yyyymmdd` number of a day, counted from 1992-01-01.
 ///
 /// # Panics
-/// From 1999 on.
+/// Panics for days from 1999 on.
 pub(super) fn datekey(day: usize) -> i32 {
     CALENDAR[day].key()
 }
 
-/// The columns of these rows of `date`.
+/// Generates the columns of these rows of `date`.
 pub(super) fn columns(rows: Range<u64>) -> Vec<ArrayRef> {
     let days = &CALENDAR[rows.start as usize..rows.end as usize];
-    let number = |value: fn(&Day) -> i32| -> ArrayRef {
+    let number = |value: fn(&CalendarDay) -> i32| -> ArrayRef {
         Arc::new(Int32Array::from_iter_values(days.iter().map(value)))
     };
     let flag = number;
-    let name = |value: fn(&Day) -> &'static str| -> ArrayRef {
+    let name = |value: fn(&CalendarDay) -> &'static str| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(days.iter().map(value)))
     };
-    let text = |value: fn(&Day) -> String| -> ArrayRef {
+    let text = |value: fn(&CalendarDay) -> String| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(days.iter().map(value)))
     };
     vec![
-        number(Day::key),
+        number(CalendarDay::key),
         text(|d| format!("{} {}, {}", MONTHS[d.month - 1], d.day, d.year)),
         name(|d| WEEK[d.of_week]),
         name(|d| MONTHS[d.month - 1]),
@@ -159,7 +159,7 @@ pub(super) fn columns(rows: Range<u64>) -> Vec<ArrayRef> {
         number(|d| d.of_year),
         number(|d| d.month as i32),
         number(|d| (d.of_year - 1) / 7 + 1),
-        name(Day::season),
+        name(CalendarDay::season),
         flag(|d| i32::from(d.of_week == 6)),
         flag(|d| i32::from(d.ends_month)),
         flag(|d| i32::from(HOLIDAYS.contains(&(d.month, d.day)))),

@@ -35,16 +35,16 @@ pub(super) const COLUMNS: [(&str, DataType); 17] = [
 /// Days at the end of the calendar without orders, as in TPC-H (the last order is of 1998-08-02).
 const WITHOUT_ORDERS: usize = 151;
 
-/// How many keys the dimensions have.
+/// The numbers of keys of the dimensions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keys {
+pub(super) struct DimensionSizes {
     pub(super) customers: u64,
     pub(super) parts: u64,
     pub(super) suppliers: u64,
 }
 
-/// The lines of these orders, counted from 0.
-pub(super) fn columns(seed: u64, keys: &Keys, orders: Range<u64>) -> Vec<ArrayRef> {
+/// Generates the lines of these orders, counted from 0.
+pub(super) fn columns(seed: u64, keys: &DimensionSizes, orders: Range<u64>) -> Vec<ArrayRef> {
     let expected = ((orders.end - orders.start) * (LINES_PER_ORDER + 1)) as usize;
     let mut numbers: [Vec<i32>; 15] = std::array::from_fn(|_| Vec::with_capacity(expected));
     let [

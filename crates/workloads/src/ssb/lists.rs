@@ -45,14 +45,14 @@ pub(super) const PRIORITIES: [&str; 5] = ["1-URGENT", "2-HIGH", "3-MEDIUM", "4-N
 
 pub(super) const SHIP_MODES: [&str; 7] = ["REG AIR", "AIR", "RAIL", "TRUCK", "MAIL", "FOB", "SHIP"];
 
-/// A type is one of each.
+/// Syllables of a type, which has one word of each list.
 pub(super) const TYPES: [&[&str]; 3] = [
     &["STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO"],
     &["ANODIZED", "BURNISHED", "PLATED", "POLISHED", "BRUSHED"],
     &["TIN", "NICKEL", "BRASS", "STEEL", "COPPER"],
 ];
 
-/// A container is one of each.
+/// Syllables of a container, which has one word of each list.
 pub(super) const CONTAINERS: [&[&str]; 2] = [
     &["SM", "LG", "MED", "JUMBO", "WRAP"],
     &["CASE", "BOX", "BAG", "JAR", "PACK", "PKG", "CAN", "DRUM"],
@@ -71,15 +71,15 @@ pub(super) const COLORS: [&str; 92] = [
     "violet", "wheat", "white", "yellow",
 ];
 
-/// What addresses are made of.
+/// Characters of addresses.
 const LETTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ, ";
 
-/// One of `list`.
+/// Draws an element of `list`.
 pub(super) fn pick<'a>(rng: &mut SplitMix64, list: &[&'a str]) -> &'a str {
     list[rng.below(list.len() as u64) as usize]
 }
 
-/// One word of each list, with spaces between them.
+/// Appends one word of each list, separated by spaces.
 pub(super) fn pick_each(rng: &mut SplitMix64, lists: &[&[&str]], out: &mut String) {
     for (i, list) in lists.iter().enumerate() {
         out.push_str(if i == 0 { "" } else { " " });
@@ -87,35 +87,35 @@ pub(super) fn pick_each(rng: &mut SplitMix64, lists: &[&[&str]], out: &mut Strin
     }
 }
 
-/// Ten to 25 letters, digits, commas and spaces.
+/// Appends ten to 25 letters, digits, commas and spaces.
 pub(super) fn address(rng: &mut SplitMix64, out: &mut String) {
     let len = 10 + rng.below(16);
     (0..len).for_each(|_| out.push(char::from(LETTERS[rng.below(64) as usize])));
 }
 
-/// A city of a nation: its name, cut or padded to nine characters, and a digit.
+/// Appends a city of a nation: its name, cut or padded to nine characters, and a digit.
 pub(super) fn city(rng: &mut SplitMix64, nation: usize, out: &mut String) {
     let name = NATIONS[nation].0;
     let name = &name[..name.len().min(9)];
     write!(out, "{name:9}{}", rng.below(10)).expect("strings take everything");
 }
 
-/// A telephone number, which begins with that of the nation.
+/// Appends a telephone number, which begins with the nation's code.
 pub(super) fn phone(rng: &mut SplitMix64, nation: usize, out: &mut String) {
     let mut digits = |from: u64, below: u64| from + rng.below(below - from);
     let (area, exchange, number) = (digits(100, 1000), digits(100, 1000), digits(1000, 10_000));
     write!(out, "{}-{area}-{exchange}-{number}", nation + 10).expect("strings take everything");
 }
 
-/// A column of strings that are written one by one.
+/// A builder of a string column.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct TextBuilder {
     builder: StringBuilder,
     text: String,
 }
 
-impl Texts {
-    /// Appends what `write` writes.
+impl TextBuilder {
+    /// Appends the string that `write` produces.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut String)) {
         self.text.clear();
         write(&mut self.text);
@@ -127,7 +127,7 @@ impl Texts {
     }
 }
 
-/// A column of known strings.
+/// Makes a column of given strings.
 pub(super) fn names(values: Vec<&'static str>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }

@@ -1,7 +1,7 @@
 //! The tables of the Star Schema Benchmark (O'Neil et al., TPCTC 2009) as streams of Arrow batches.
 //!
-//! Invariant: a row is drawn from a stream of random numbers of its own (an order with all of its lines from one), so
-//! any range of rows can be made by itself, and the data do not depend on how it is cut into parts.
+//! Invariant: each row is drawn from its own stream of random numbers (an order and all its lines from one), so any
+//! range of rows can be generated separately, and the data do not depend on the partitioning.
 
 mod calendar;
 mod lineorder;
@@ -24,9 +24,9 @@ pub use tbl::{TblError, TblReader};
 
 /// Seed of [`SsbTable::reader`].
 const SEED: u64 = 2009;
-/// Rows per batch, of `lineorder` about.
+/// Rows per batch; approximate for `lineorder`.
 const BATCH_ROWS: u64 = 8192;
-/// Lines that an order has on average.
+/// Average number of lines of an order.
 const LINES_PER_ORDER: u64 = 4;
 /// Largest scale factor: order keys are 32 bits wide.
 const MAX_SCALE_FACTOR: f64 = 1400.0;
@@ -56,7 +56,7 @@ impl SsbTable {
         Self::Lineorder,
     ];
 
-    /// The name the specification gives it.
+    /// Returns the table's name in the specification.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -68,7 +68,8 @@ impl SsbTable {
         }
     }
 
-    /// Number of rows at a scale factor; exact but for `lineorder`, whose orders have one to seven lines.
+    /// Returns the number of rows at a scale factor; approximate for `lineorder`, whose orders have one to
+    /// seven lines.
     #[must_use]
     pub fn approximate_rows(self, scale_factor: f64) -> u64 {
         match self {
@@ -77,7 +78,8 @@ impl SsbTable {
         }
     }
 
-    /// What is drawn one by one: orders of `lineorder`, rows of the others; at least one.
+    /// Returns the number of units that are drawn separately: orders of `lineorder`, rows of the other
+    /// tables; at least one.
     fn units(self, scale_factor: f64) -> u64 {
         let units = match self {
             Self::Date => return calendar::DAYS as u64,
@@ -90,8 +92,8 @@ impl SsbTable {
         (units.round() as u64).max(1)
     }
 
-    /// The Arrow schema: `Int32` for numbers (dates are yyyymmdd, amounts are cents), `Utf8` for strings; nothing is
-    /// NULL.
+    /// Returns the Arrow schema: `Int32` for numbers (dates are yyyymmdd, amounts are cents), `Utf8` for
+    /// strings; no NULLs.
     #[must_use]
     pub fn schema(self) -> SchemaRef {
         let columns: &[(&str, DataType)] = match self {
@@ -105,17 +107,18 @@ impl SsbTable {
         Schema::new(columns.iter().map(field).collect::<Vec<_>>()).into()
     }
 
-    /// The rows of one of `parts` parts of equal size (`part` counts from 0; parts of `lineorder` have equally many
-    /// orders), in batches of about 8192; all parts after one another are the table.
+    /// Generates one of `parts` equal parts (`part` counts from 0; parts of `lineorder` have equal numbers
+    /// of orders) in batches of about 8192 rows. The concatenation of all parts is the table.
     ///
     /// # Panics
-    /// If `part >= parts`, or the scale factor is not above 0 and at most 1400.
+    /// Panics if `part >= parts`, or if the scale factor is not above 0 and at most 1400.
     #[must_use]
     pub fn reader(self, scale_factor: f64, part: u32, parts: u32) -> Box<dyn RecordBatchReader + Send> {
         self.reader_of_seed(SEED, scale_factor, part, parts)
     }
 
-    /// [`reader`](Self::reader) with other random numbers. Keys, and all of `date`, are the same for every seed.
+    /// Generates a part like [`reader`](Self::reader) with another seed. Keys, and all of `date`, are the
+    /// same for every seed.
     ///
     /// # Panics
     /// As [`reader`](Self::reader).
@@ -139,7 +142,7 @@ impl SsbTable {
             Self::Lineorder => BATCH_ROWS / LINES_PER_ORDER,
             _ => BATCH_ROWS,
         };
-        let keys = lineorder::Keys {
+        let keys = lineorder::DimensionSizes {
             customers: Self::Customer.units(scale_factor),
             parts: Self::Part.units(scale_factor),
             suppliers: Self::Supplier.units(scale_factor),
@@ -178,7 +181,7 @@ impl FromStr for SsbTable {
     }
 }
 
-/// Streams of random numbers of one seed are told apart by table: the first number of each table's streams.
+/// First stream of each table. It keeps the random numbers of the tables independent.
 mod streams {
     pub(super) const SUPPLIER: u64 = 1 << 40;
     pub(super) const CUSTOMER: u64 = 2 << 40;

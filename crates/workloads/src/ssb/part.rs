@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array};
 use arrow_schema::DataType;
 
-use super::lists::{COLORS, CONTAINERS, TYPES, Texts, names, pick, pick_each};
+use super::lists::{COLORS, CONTAINERS, TYPES, TextBuilder, names, pick, pick_each};
 use super::people::keys;
 use super::streams;
 use crate::SplitMix64;
@@ -24,12 +24,12 @@ pub(super) const COLUMNS: [(&str, DataType); 9] = [
     ("p_container", DataType::Utf8),
 ];
 
-/// What a piece of a part costs, in cents.
+/// Returns the price of a part in cents.
 pub(super) fn price(partkey: u64) -> u64 {
     90_000 + partkey / 10 % 20_001 + 100 * (partkey % 1_000)
 }
 
-/// The columns of these rows.
+/// Generates the columns of these rows.
 pub(super) fn columns(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
     let [
         mut part_names,
@@ -38,13 +38,13 @@ pub(super) fn columns(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
         mut brands,
         mut types,
         mut containers,
-    ] = std::array::from_fn(|_| Texts::default());
+    ] = std::array::from_fn(|_| TextBuilder::default());
     let (mut colors, mut sizes) = (Vec::new(), Vec::new());
     for row in rows.clone() {
         let mut rng = SplitMix64::stream(seed, streams::PART + row);
         part_names.push(|out| pick_each(&mut rng, &[&COLORS, &COLORS], out));
         let (mfgr, category, brand) = (1 + rng.below(5), 1 + rng.below(5), 1 + rng.below(40));
-        let push = |texts: &mut Texts, rest: std::fmt::Arguments<'_>| {
+        let push = |texts: &mut TextBuilder, rest: std::fmt::Arguments<'_>| {
             texts.push(|out| write!(out, "MFGR#{mfgr}{rest}").expect("strings take everything"));
         };
         push(&mut mfgrs, format_args!(""));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array};
 use arrow_schema::DataType;
 
-use super::lists::{NATIONS, REGIONS, SEGMENTS, Texts, address, city, names, phone, pick};
+use super::lists::{NATIONS, REGIONS, SEGMENTS, TextBuilder, address, city, names, phone, pick};
 use super::streams;
 use crate::SplitMix64;
 
@@ -32,18 +32,18 @@ pub(super) const SUPPLIER_COLUMNS: [(&str, DataType); 7] = [
     ("s_phone", DataType::Utf8),
 ];
 
-/// What customers and suppliers have in common.
+/// The columns that customers and suppliers have in common.
 #[derive(Debug, Default)]
-struct Common {
-    names: Texts,
-    addresses: Texts,
-    cities: Texts,
+struct PersonColumns {
+    names: TextBuilder,
+    addresses: TextBuilder,
+    cities: TextBuilder,
     nations: Vec<&'static str>,
     regions: Vec<&'static str>,
-    phones: Texts,
+    phones: TextBuilder,
 }
 
-impl Common {
+impl PersonColumns {
     fn push(&mut self, rng: &mut SplitMix64, kind: &str, key: u64) {
         self.names
             .push(|out| write!(out, "{kind}#{key:09}").expect("strings take everything"));
@@ -68,14 +68,14 @@ impl Common {
     }
 }
 
-/// The keys of these rows: from 1 up.
+/// Generates the keys of these rows, starting at 1.
 pub(super) fn keys(rows: Range<u64>) -> ArrayRef {
     Arc::new(Int32Array::from_iter_values(rows.map(|row| row as i32 + 1)))
 }
 
-/// The columns of these rows of `customer`.
+/// Generates the columns of these rows of `customer`.
 pub(super) fn customers(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
-    let mut common = Common::default();
+    let mut common = PersonColumns::default();
     let mut segments = Vec::new();
     for row in rows.clone() {
         let mut rng = SplitMix64::stream(seed, streams::CUSTOMER + row);
@@ -87,9 +87,9 @@ pub(super) fn customers(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
     columns
 }
 
-/// The columns of these rows of `supplier`.
+/// Generates the columns of these rows of `supplier`.
 pub(super) fn suppliers(seed: u64, rows: Range<u64>) -> Vec<ArrayRef> {
-    let mut common = Common::default();
+    let mut common = PersonColumns::default();
     for row in rows.clone() {
         let mut rng = SplitMix64::stream(seed, streams::SUPPLIER + row);
         common.push(&mut rng, "Supplier", row + 1);

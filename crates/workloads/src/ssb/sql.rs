@@ -1,15 +1,15 @@
-//! The thirteen queries.
+//! The thirteen queries of the Star Schema Benchmark.
 
 /// A query of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SsbQuery {
-    /// Its flight and its number in it: "1.1" to "4.3".
+    /// Its flight and its number in the flight: "1.1" to "4.3".
     pub name: &'static str,
     /// The query, over tables with the names of [`SsbTable::name`](crate::SsbTable::name).
     pub sql: &'static str,
 }
 
-/// The queries, in order. All of them are valid as they are in SQL of the pool, of DataFusion and of PostgreSQL.
+/// Returns the queries in order. All of them are valid in the SQL of the pool, of DataFusion and of PostgreSQL.
 #[must_use]
 pub fn ssb_queries() -> &'static [SsbQuery] {
     &QUERIES

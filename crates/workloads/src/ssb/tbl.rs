@@ -1,4 +1,5 @@
-//! The `.tbl` files that the public generator (dbgen) writes: a line per row, a `|` after (or between) the values.
+//! Reader of the `.tbl` files that the public generator (dbgen) writes: one line per row, with a `|`
+//! after or between the values.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -11,37 +12,38 @@ use arrow_schema::{DataType, SchemaRef};
 
 use super::{BATCH_ROWS, SsbTable};
 
-/// Why a `.tbl` file cannot be read. Lines count from 1.
+/// An error in reading a `.tbl` file. Lines are counted from 1.
 #[derive(Debug, thiserror::Error)]
 pub enum TblError {
-    /// The file system has the reason.
+    /// The file could not be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// A line has too few or too many values: the file is of another table, or cut off.
+    /// A line has too few or too many values: the file belongs to another table or is truncated.
     #[error(
-        "{}, line {line}: {got} values instead of the {expected} of table {table}; name the table that the file is of",
+        "{}, line {line}: {got} values instead of the {expected} of table {table}; specify the \
+         table that the file belongs to",
         path.display()
     )]
-    Values {
+    TblColumn {
         /// The file.
         path: PathBuf,
         /// The line.
         line: u64,
-        /// The table it was read as.
+        /// The table whose format was expected.
         table: SsbTable,
-        /// Columns of the table.
+        /// Number of columns of the table.
         expected: usize,
-        /// Values of the line.
+        /// Number of values in the line.
         got: usize,
     },
-    /// A value is no number of 32 bits.
+    /// A value is not a 32-bit integer.
     #[error(
-        "{}, line {line}: `{value}` in column {column} is no whole number of 32 bits; write the file again, or leave the line out",
+        "{}, line {line}: `{value}` in column {column} is not a 32-bit integer; correct or remove the line",
         path.display()
     )]
     Number {
@@ -51,7 +53,7 @@ pub enum TblError {
         line: u64,
         /// Name of the column.
         column: String,
-        /// What is there.
+        /// The value found.
         value: String,
     },
     /// A value is not UTF-8.
@@ -67,12 +69,13 @@ pub enum TblError {
 }
 
 #[derive(Debug)]
-enum Values {
+enum TblColumn {
     Numbers(Vec<i32>),
-    Texts(StringBuilder),
+    TextBuilder(StringBuilder),
 }
 
-/// The rows of a `.tbl` file in batches of 8192; the first error ends it. Memory: a batch and a line.
+/// A reader of a `.tbl` file in batches of 8192 rows. It stops at the first error. It needs memory for
+/// one batch and one line.
 ///
 /// ```
 /// use halocline_workloads::{SsbTable, TblReader};
@@ -117,13 +120,13 @@ impl TblReader {
         })
     }
 
-    /// The schema of the batches, that of the table.
+    /// Returns the schema of the batches, that of the table.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// Reads a line; false at the end of the file.
+    /// Reads a line; returns false at the end of the file.
     fn read_line(&mut self) -> Result<bool, TblError> {
         self.text.clear();
         let read = self.file.read_until(b'\n', &mut self.text);
@@ -138,11 +141,11 @@ impl TblReader {
         Ok(read > 0)
     }
 
-    /// Appends the values of the line that was read.
-    fn append(&self, columns: &mut [Values]) -> Result<(), TblError> {
+    /// Appends the values of the current line.
+    fn append(&self, columns: &mut [TblColumn]) -> Result<(), TblError> {
         let got = self.text.split(|&byte| byte == b'|').count();
         if got != columns.len() {
-            return Err(TblError::Values {
+            return Err(TblError::TblColumn {
                 path: self.path.clone(),
                 line: self.line,
                 table: self.table,
@@ -158,8 +161,8 @@ impl TblReader {
                 column: field.name().clone(),
             })?;
             match values {
-                Values::Texts(texts) => texts.append_value(text),
-                Values::Numbers(numbers) => numbers.push(text.parse().map_err(|_| TblError::Number {
+                TblColumn::TextBuilder(texts) => texts.append_value(text),
+                TblColumn::Numbers(numbers) => numbers.push(text.parse().map_err(|_| TblError::Number {
                     path: self.path.clone(),
                     line: self.line,
                     column: field.name().clone(),
@@ -172,18 +175,18 @@ impl TblReader {
 
     fn batch(&mut self) -> Result<Option<RecordBatch>, TblError> {
         let of = |data_type: &DataType| match data_type {
-            DataType::Int32 => Values::Numbers(Vec::new()),
-            _ => Values::Texts(StringBuilder::new()),
+            DataType::Int32 => TblColumn::Numbers(Vec::new()),
+            _ => TblColumn::TextBuilder(StringBuilder::new()),
         };
-        let mut columns: Vec<Values> = self.schema.fields().iter().map(|f| of(f.data_type())).collect();
+        let mut columns: Vec<TblColumn> = self.schema.fields().iter().map(|f| of(f.data_type())).collect();
         let mut rows = 0;
         while rows < BATCH_ROWS && self.read_line()? {
             self.append(&mut columns)?;
             rows += 1;
         }
         let arrays = columns.into_iter().map(|values| match values {
-            Values::Numbers(numbers) => Arc::new(Int32Array::from(numbers)) as ArrayRef,
-            Values::Texts(mut texts) => Arc::new(texts.finish()),
+            TblColumn::Numbers(numbers) => Arc::new(Int32Array::from(numbers)) as ArrayRef,
+            TblColumn::TextBuilder(mut texts) => Arc::new(texts.finish()),
         });
         let batch = RecordBatch::try_new(self.schema.clone(), arrays.collect());
         Ok((rows > 0).then(|| batch.expect("columns of equal length and the types of the schema")))
@@ -209,7 +212,7 @@ mod tests {
     use arrow_array::Array;
     use std::fmt::Write;
 
-    /// A batch as dbgen would write it.
+    /// Formats a batch as dbgen would write it.
     fn text(batch: &RecordBatch, last: &str) -> String {
         let mut out = String::new();
         for row in 0..batch.num_rows() {
@@ -269,7 +272,7 @@ mod tests {
             (b"two|b|c|d|e|f|g|\n", "x.tbl, line 2: `two` in column s_suppkey"),
             (
                 b"5000000000|b|c|d|e|f|g|\n",
-                "`5000000000` in column s_suppkey is no whole number",
+                "`5000000000` in column s_suppkey is not a 32-bit integer",
             ),
             (
                 b"2|b|c|\xff|e|f|g|\n",

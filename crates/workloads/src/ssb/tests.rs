@@ -3,7 +3,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use std::collections::{HashMap, HashSet};
 
-/// A whole table in columns.
+/// A whole table in one batch.
 struct Whole(RecordBatch);
 
 impl Whole {
@@ -33,7 +33,7 @@ impl Whole {
         column.as_string::<i32>().iter().map(Option::unwrap).collect()
     }
 
-    /// Share of the rows whose value in a column of numbers is wanted.
+    /// Returns the fraction of the rows whose value in a numeric column satisfies `wanted`.
     fn share(&self, column: &str, wanted: impl Fn(i32) -> bool) -> f64 {
         self.numbers(column).iter().filter(|&&v| wanted(v)).count() as f64 / self.rows() as f64
     }
@@ -46,7 +46,7 @@ impl Whole {
         self.texts(column).into_iter().collect::<HashSet<_>>().len()
     }
 
-    /// FNV-1a over all values.
+    /// Returns the FNV-1a hash of all values.
     fn checksum(&self) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         let mut add = |bytes: &[u8]| {

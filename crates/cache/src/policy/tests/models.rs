@@ -1,6 +1,6 @@
 //! The policies once more, as plainly as can be: vectors of entries, searched from end to end.
 
-use super::super::sketch::Sketch;
+use super::super::sketch::FrequencySketch;
 use crate::PolicyKind;
 use crate::policy::Capacity;
 
@@ -25,11 +25,11 @@ pub(super) struct Model {
     kind: PolicyKind,
     capacity: Capacity,
     queues: [Vec<Entry>; 3],
-    /// The last so many keys that were noted, `None` where one was taken back.
+    /// The most recent keys of the ghost queue, `None` where one was taken out.
     ghost: Vec<Option<u64>>,
     ghost_len: usize,
     hand: Option<u64>,
-    sketch: Sketch,
+    sketch: FrequencySketch,
     time: u64,
 }
 
@@ -60,7 +60,7 @@ impl Model {
             ghost: Vec::new(),
             ghost_len: ghost_len.max(1) as usize,
             hand: None,
-            sketch: Sketch::new(capacity.items),
+            sketch: FrequencySketch::new(capacity.items),
             time: 0,
         }
     }
