@@ -40,8 +40,7 @@ pub(crate) fn run<S: Search>(search: S) -> Result<S::Output, S> {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use crate::Tid;
-    use crate::geometry::{Field, Geometry};
-    use crate::header::MAX_DIMS;
+    use crate::geometry::{Field, Geometry, MAX_DIMS};
     use crate::kernel::{Between, Kernel, Portable, Records, Search, low_bits};
     use crate::packed::quartet::{Quartet, Weight, Weights};
     use crate::view::{PAD, View};

@@ -270,7 +270,7 @@ impl<B: Bytes> Elf<B> {
     pub(crate) fn renew_if_due(&self, dynamic: &Dynamic) {
         if dynamic.is_due() {
             let plain = self.slow_only();
-            dynamic.renew(move |counts, most, errand| plain.counted(counts, most, errand));
+            dynamic.renew(move |counts, most, control| plain.counted(counts, most, control));
         }
     }
 

@@ -6,12 +6,12 @@
 //! points at a time pass through stages (shortcut, list, comparison), some turns apart, so that about as many
 //! misses as possible are in flight all the time; larger groups gave bursts and pauses.
 
-use crate::header::{Header, MAX_DIMS};
+use crate::geometry::MAX_DIMS;
+use crate::header::Header;
 use crate::kernel::{Clustered, dispatch};
-use crate::packed::batch::ExactBatch;
-use crate::packed::batch_middle::{self, MiddleBatch};
-use crate::packed::batch_quarters::QuarterBatch;
-use crate::packed::batch_quick::QuickBatch;
+use crate::packed::batch::{
+    Batch, GeneralStages, MiddleStages, Pipeline, QuickStages, SubrangeStages, has_middle_lists,
+};
 use crate::packed::exact::Exact;
 use crate::packed::quick::{self, Quick};
 use crate::packed::shortcuts::Form;
@@ -270,24 +270,23 @@ impl<B: Bytes> Elf<B> {
         out: &mut Matches,
     ) -> Result<()> {
         let tree = self.tree_in(header, image);
-        let found = match (header.weights.as_deref(), self.is_clustered()) {
-            (Some(weights), clustered) => {
-                let batch = QuickBatch {
-                    tree,
-                    weights,
-                    points,
-                    out,
-                };
-                match (batch_middle::is_worth(header), clustered) {
-                    _ if header.shortcuts.form == Form::Quartered => dispatch(QuarterBatch(batch)),
-                    (true, true) => dispatch(Clustered(MiddleBatch(batch))),
-                    (true, false) => dispatch(MiddleBatch(batch)),
-                    (false, true) => dispatch(Clustered(batch)),
-                    (false, false) => dispatch(batch),
-                }
+        let weights = header.weights.as_deref();
+        let batch = Batch {
+            tree,
+            weights: weights.unwrap_or_default(),
+            points,
+            out,
+        };
+        let found = match self.is_clustered() {
+            _ if weights.is_some() && header.shortcuts.form == Form::Quartered => {
+                dispatch(Pipeline(batch, SubrangeStages))
             }
-            (None, true) => dispatch(Clustered(ExactBatch { tree, points, out })),
-            (None, false) => dispatch(ExactBatch { tree, points, out }),
+            true if weights.is_none() => dispatch(Clustered(Pipeline(batch, GeneralStages))),
+            false if weights.is_none() => dispatch(Pipeline(batch, GeneralStages)),
+            true if has_middle_lists(header) => dispatch(Clustered(Pipeline(batch, MiddleStages))),
+            false if has_middle_lists(header) => dispatch(Pipeline(batch, MiddleStages)),
+            true => dispatch(Clustered(Pipeline(batch, QuickStages))),
+            false => dispatch(Pipeline(batch, QuickStages)),
         };
         found.map_err(ElfError::from)
     }

@@ -15,8 +15,8 @@
 //! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are consecutive, so the
 //! list says which is the first, and its records have no TID.
 
-use crate::header::MAX_DIMS;
-use crate::packed::buckets::Buckets;
+/// Most dimensions of an index.
+pub(crate) const MAX_DIMS: usize = 64;
 
 /// Position of one field in a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,6 +49,15 @@ pub(crate) struct FieldTable {
     pub(crate) mask: [u64; MAX_DIMS + 4],
     /// First bit above the TID.
     pub(crate) tail: [u64; MAX_DIMS + 4],
+}
+
+/// The extra depth of a bucketed tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buckets {
+    /// Depth of the buckets, which equals the number of the dimension whose codes they group.
+    pub(crate) depth: usize,
+    /// Bits of a code below those that select its bucket.
+    pub(crate) shift: u32,
 }
 
 /// What a list of one depth looks like.

@@ -4,9 +4,8 @@
 //! whose header passes [`Header::read`] has self-consistent lengths and dimensions. What follows the header is *not*
 //! covered: the pool's checksums (`check`) cover it, and searches survive any bytes there.
 
-use crate::geometry::Geometry;
+use crate::geometry::{Buckets, Geometry, MAX_DIMS};
 use crate::histogram::{BUCKETS, Histogram};
-use crate::packed::buckets::Buckets;
 use crate::packed::quartet::Weights;
 use crate::packed::shortcuts::{Form, Shortcuts};
 use crate::view::PAD;
@@ -28,8 +27,6 @@ const SHIFT: u16 = 0x3f << SHIFT_AT;
 
 /// Most rows of an index: a TID's top bit is the last-mark of layout `published`.
 pub(crate) const MAX_ROWS: u64 = 1 << 31;
-/// Most dimensions of an index.
-pub(crate) const MAX_DIMS: usize = 64;
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

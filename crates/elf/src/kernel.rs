@@ -281,8 +281,8 @@ pub(crate) fn dispatch<S: Search>(search: S) -> S::Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::MAX_DIMS;
-    use crate::packed::batch::ExactBatch;
+    use crate::geometry::MAX_DIMS;
+    use crate::packed::batch::{Batch, GeneralStages, Pipeline};
     use crate::packed::exact::Exact;
     use crate::packed::node::Tree;
     use crate::packed::select::Select;
@@ -455,19 +455,14 @@ mod tests {
         let (buckets, mut points) = (header.geometry.buckets.unwrap(), vec![]);
         buckets.points(&tuples, 5, &mut points);
         let [mut a, mut b] = [Matches::new(), Matches::new()];
-        dispatch(ExactBatch {
+        let batch = |out| Batch {
             tree,
+            weights: &[],
             points: &points,
-            out: &mut a,
-        })
-        .unwrap();
-        ExactBatch {
-            tree,
-            points: &points,
-            out: &mut b,
-        }
-        .run::<Portable>()
-        .unwrap();
+            out,
+        };
+        dispatch(Pipeline(batch(&mut a), GeneralStages)).unwrap();
+        Pipeline(batch(&mut b), GeneralStages).run::<Portable>().unwrap();
         assert_eq!(a.tids(), b.tids());
         for (point, tuple) in points.chunks(6).zip(tuples.chunks(5)) {
             let found: Vec<Tid> = tree.tids(dispatch(Exact { tree, point }).unwrap()).collect();

@@ -1,7 +1,6 @@
 //! Predicates made ready for the kernels.
 
-use crate::geometry::Geometry;
-use crate::header::MAX_DIMS;
+use crate::geometry::{Geometry, MAX_DIMS};
 use crate::kernel::Between;
 use crate::{CodePredicate, ElfError, Result};
 

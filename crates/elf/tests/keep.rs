@@ -9,7 +9,7 @@ use halocline_elf::{
     ElfError, IndexOptions, KeptCopies, Layout, PlaceOptions, TableIndex, index_table, place_index,
     refresh_index, rename_index_table,
 };
-use halocline_media::{Dram, MediumBackend};
+use halocline_media::Dram;
 use halocline_pool::{Pool, Txn};
 use std::ops::Range;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use halocline_elf::{
     ElfError, IndexOptions, Layout, Order, RefreshStats, TableIndex, index_table, refresh_index,
     rename_index_table,
 };
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_pool::{ExtentRef, ObjectKind, Pool, Txn};
 use std::collections::BTreeMap;
 use std::ops::Range;

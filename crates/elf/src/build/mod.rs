@@ -11,10 +11,9 @@ pub(crate) mod output;
 pub(crate) mod record;
 mod sort;
 
-use crate::geometry::Geometry;
-use crate::header::{Header, MAX_DIMS, MAX_ROWS, Ranks, header_len, padded_len};
+use crate::geometry::{Buckets, Geometry, MAX_DIMS};
+use crate::header::{Header, MAX_ROWS, Ranks, header_len, padded_len};
 use crate::histogram::{Histogram, SAMPLE};
-use crate::packed::buckets::Buckets;
 use crate::packed::entries::EntryStack;
 use crate::packed::places::Places;
 use crate::packed::shortcuts::Shortcuts;

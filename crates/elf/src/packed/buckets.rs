@@ -6,21 +6,11 @@
 //! each other. Points and predicates on dimensions are translated here to those on depths.
 
 use crate::CodePredicate;
-use crate::geometry::Geometry;
-use crate::header::MAX_DIMS;
+use crate::geometry::{Buckets, Geometry, MAX_DIMS};
 use crate::packed::shortcuts::{BUCKET_PLACES, ROWS, Shortcuts};
 
 /// Rows for each place from which on there are buckets: fewer are a short leaf list.
 const LEAST_ROWS: u64 = 24;
-
-/// The depth that stands for buckets of the dimension of the next one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Buckets {
-    /// Also the number of that dimension.
-    pub(crate) depth: usize,
-    /// Bits of a code that are not its bucket's.
-    pub(crate) shift: u32,
-}
 
 impl Buckets {
     /// Those of a new index; `None` where they are of no use.

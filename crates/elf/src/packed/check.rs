@@ -2,7 +2,7 @@
 
 use crate::check::Seen;
 use crate::error::ElfError;
-use crate::packed::buckets::Buckets;
+use crate::geometry::Buckets;
 use crate::packed::node::{Inner, Leaf, Node, SMALL_LEAF, Tree};
 use crate::packed::places::{Content, Places, place};
 use crate::packed::quarters::IRREGULAR;

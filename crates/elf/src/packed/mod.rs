@@ -1,9 +1,6 @@
 //! Layout `packed`: searched with SIMD, level by level.
 
 pub(crate) mod batch;
-pub(crate) mod batch_middle;
-pub(crate) mod batch_quarters;
-pub(crate) mod batch_quick;
 pub(crate) mod buckets;
 pub(crate) mod check;
 pub(crate) mod entries;

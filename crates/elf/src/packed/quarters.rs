@@ -134,7 +134,7 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packed::buckets::Buckets;
+    use crate::geometry::Buckets;
 
     #[test]
     fn rows_of_a_quarter_follow_from_the_counts() {

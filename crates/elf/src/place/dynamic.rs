@@ -20,9 +20,8 @@
 
 use crate::Result;
 use crate::header::Header;
-use crate::place::Parts;
 use crate::place::caches::Caches;
-use crate::place::errand::Errand;
+use crate::place::list_copier::{CopyControl, ImageParts};
 use crate::place::renewal::Readers;
 use crate::place::ways::Kind;
 use halocline_cache::{AgedCounts, Key, TupleCache};
@@ -135,7 +134,7 @@ impl Dynamic {
     /// took too long to be done again so soon.
     pub(crate) fn renew(
         &self,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>> + Send + 'static,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>> + Send + 'static,
     ) {
         let mut copying = match self.copying.try_lock() {
             Ok(copying) => copying,
@@ -177,7 +176,7 @@ impl Dynamic {
     /// Those of `make`.
     pub(crate) fn renew_now(
         &self,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         self.is_being_done();
         self.caches.renew(Readers::LeaveTo, make)
@@ -189,7 +188,7 @@ impl Dynamic {
     /// Those of `make`.
     pub(crate) fn begin(
         &self,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         self.caches.begin(make)
     }

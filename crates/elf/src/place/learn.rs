@@ -56,7 +56,7 @@ impl<B: Bytes> Elf<B> {
     pub(crate) fn renew_now(&self) -> Result<()> {
         match self.copies().dynamic {
             Some(dynamic) => {
-                dynamic.renew_now(|counts, most, errand| self.slow_only().counted(counts, most, errand))
+                dynamic.renew_now(|counts, most, control| self.slow_only().counted(counts, most, control))
             }
             None => Ok(()),
         }

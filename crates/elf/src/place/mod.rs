@@ -7,17 +7,17 @@
 pub(crate) mod caches;
 mod copies;
 pub(crate) mod dynamic;
-pub(crate) mod errand;
 pub(crate) mod hashed;
 mod learn;
+pub(crate) mod list_copier;
 mod renewal;
 pub(crate) mod ways;
 
 use crate::elf::Elf;
 use crate::packed;
 use crate::place::dynamic::Dynamic;
-use crate::place::errand::{Errand, Placing};
 use crate::place::hashed::Hashed;
+use crate::place::list_copier::{CopyControl, CopySelection, ImageParts, Uncontrolled};
 use crate::published;
 use crate::view::Image;
 use crate::{ElfError, Layout, Result};
@@ -51,31 +51,6 @@ pub struct Placed {
     pub fallback: Option<String>,
 }
 
-/// The least probability with which lists fit, down to `none`, at which all do; `None` if not even those that are as
-/// probable as the root fit.
-pub(crate) fn least(none: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<Option<f64>> {
-    let (mut small, mut large) = (1.0, None);
-    while fits(small)? {
-        large = Some(small);
-        if small <= none {
-            return Ok(large);
-        }
-        small /= 2.0;
-    }
-    let Some(mut large) = large else {
-        return Ok(None);
-    };
-    for _ in 0..6 {
-        let middle = (small + large) / 2.0;
-        if fits(middle)? {
-            large = middle;
-        } else {
-            small = middle;
-        }
-    }
-    Ok(Some(large))
-}
-
 /// Whether copies of an index of this layout can be placed so, whatever the DRAM.
 ///
 /// # Errors
@@ -102,9 +77,6 @@ pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
     })
 }
 
-/// Copies, and the header that leads into them.
-pub(crate) type Parts = (Arc<Image>, Arc<crate::header::Header>);
-
 impl<B: Bytes> Elf<B> {
     /// The same index with what is asked for in DRAM. A budget without room for the root list means that nothing is, and
     /// [`Placed::fallback`] says so. O(bytes copied).
@@ -118,14 +90,20 @@ impl<B: Bytes> Elf<B> {
         // Copies take whole pages.
         let most = dram.map_or(u64::MAX, |dram| dram / PAGE * PAGE);
         let plain = self.slow_only();
+        let lists_without_records = CopySelection {
+            records: false,
+            ..CopySelection::levels(usize::MAX)
+        };
         let copies = match placement {
             Placement::SlowOnly => return Ok(plain),
             _ if self.rows() == 0 => None,
             Placement::Dynamic(..) | Placement::StaticDynamic(..) => return plain.dynamic(placement, dram),
             Placement::Hybrid => plain.whole(most)?,
-            Placement::Static(Upper::Levels(levels)) => plain.levels(levels, most)?,
-            Placement::Static(Upper::Probable) => plain.probable(None, most, &Placing)?,
-            Placement::DualAccess => plain.lists_without_records(most)?,
+            Placement::Static(Upper::Levels(levels)) => {
+                plain.selected(CopySelection::levels(levels), most)?
+            }
+            Placement::Static(Upper::Probable) => plain.probable(None, most, &Uncontrolled)?,
+            Placement::DualAccess => plain.selected(lists_without_records, most)?,
             // Those that are no way to place copies, of which `possible` says why not.
             _ => None,
         };
@@ -144,7 +122,7 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    fn whole(&self, most: u64) -> Result<Option<Parts>> {
+    fn whole(&self, most: u64) -> Result<Option<ImageParts>> {
         let len = self.size();
         if len > most {
             return Ok(None);
@@ -171,31 +149,15 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Lets copies go of which something is damaged: what is read in DRAM is not verified any more.
-    fn copied(&self, copies: Result<Option<Parts>>) -> Result<Option<Parts>> {
+    fn copied(&self, copies: Result<Option<ImageParts>>) -> Result<Option<ImageParts>> {
         self.sound()?;
         copies
     }
 
-    fn levels(&self, levels: usize, most: u64) -> Result<Option<Parts>> {
+    fn selected(&self, selection: CopySelection<'_>, most: u64) -> Result<Option<ImageParts>> {
         let copies = match self.layout() {
-            Layout::Packed => {
-                let wanted = packed::image::Wanted {
-                    levels,
-                    least: 0.0,
-                    split: false,
-                    counts: None,
-                };
-                packed::image::make(self.tree(), wanted, most, &Placing)
-            }
-            Layout::Published => {
-                let wanted = published::image::Wanted {
-                    levels,
-                    least: 0.0,
-                    mono_lists: true,
-                    counts: None,
-                };
-                published::image::make(self.lists(), wanted, most, &Placing)
-            }
+            Layout::Packed => packed::image::make(self.tree(), selection, most, &Uncontrolled),
+            Layout::Published => published::image::make(self.lists(), selection, most, &Uncontrolled),
         };
         self.copied(copies)
     }
@@ -205,15 +167,20 @@ impl<B: Bytes> Elf<B> {
         &self,
         counts: &AgedCounts,
         most: u64,
-        errand: &dyn Errand,
-    ) -> Result<Option<Parts>> {
-        self.probable(Some(counts), most / PAGE * PAGE, errand)
+        control: &dyn CopyControl,
+    ) -> Result<Option<ImageParts>> {
+        self.probable(Some(counts), most / PAGE * PAGE, control)
     }
 
-    fn probable(&self, counts: Option<&AgedCounts>, most: u64, errand: &dyn Errand) -> Result<Option<Parts>> {
+    fn probable(
+        &self,
+        counts: Option<&AgedCounts>,
+        most: u64,
+        control: &dyn CopyControl,
+    ) -> Result<Option<ImageParts>> {
         let copies = match self.layout() {
-            Layout::Packed => packed::image::probable(self.tree(), counts, most, errand),
-            Layout::Published => published::image::probable(self.lists(), counts, most, errand),
+            Layout::Packed => packed::image::probable(self.tree(), counts, most, control),
+            Layout::Published => published::image::probable(self.lists(), counts, most, control),
         };
         self.copied(copies)
     }
@@ -238,7 +205,7 @@ impl<B: Bytes> Elf<B> {
             Links::Swizzled => match Dynamic::new(budget, &self.durable_header()) {
                 Some(dynamic) => {
                     if upper {
-                        dynamic.begin(|counts, most, errand| self.counted(counts, most, errand))?;
+                        dynamic.begin(|counts, most, control| self.counted(counts, most, control))?;
                     }
                     Ok(self.with_dynamic(dynamic, placed))
                 }
@@ -247,7 +214,7 @@ impl<B: Bytes> Elf<B> {
             Links::Hashed => {
                 let share = if upper { budget / 2 / PAGE * PAGE } else { 0 };
                 let copies = if upper {
-                    self.probable(None, share, &Placing)?
+                    self.probable(None, share, &Uncontrolled)?
                 } else {
                     None
                 };
@@ -268,29 +235,5 @@ impl<B: Bytes> Elf<B> {
                 Ok(elf.with_hashed(hashed, placed))
             }
         }
-    }
-
-    fn lists_without_records(&self, most: u64) -> Result<Option<Parts>> {
-        let copies = match self.layout() {
-            Layout::Packed => {
-                let wanted = packed::image::Wanted {
-                    levels: usize::MAX,
-                    least: 0.0,
-                    split: true,
-                    counts: None,
-                };
-                packed::image::make(self.tree(), wanted, most, &Placing)
-            }
-            Layout::Published => {
-                let wanted = published::image::Wanted {
-                    levels: usize::MAX,
-                    least: 0.0,
-                    mono_lists: false,
-                    counts: None,
-                };
-                published::image::make(self.lists(), wanted, most, &Placing)
-            }
-        };
-        self.copied(copies)
     }
 }

@@ -4,9 +4,8 @@
 //! reader is done, so that there never are more bytes than the budget has; until the new ones are there all is read from
 //! the slow tier. Where the same lists are chosen again, the copies stay.
 
-use crate::place::Parts;
 use crate::place::caches::{Caches, Copies};
-use crate::place::errand::Errand;
+use crate::place::list_copier::{CopyControl, ImageParts};
 use crate::place::ways::Ways;
 use crate::{ElfError, Result};
 use halocline_cache::AgedCounts;
@@ -38,7 +37,7 @@ struct Renewal<'a> {
     kept: Cell<bool>,
 }
 
-impl Errand for Renewal<'_> {
+impl CopyControl for Renewal<'_> {
     fn check(&self) -> Result<()> {
         match self.caches.stopped.load(Relaxed) {
             true => Err(ElfError::Cancelled),
@@ -46,7 +45,7 @@ impl Errand for Renewal<'_> {
         }
     }
 
-    fn chosen(&self, lists: u64) -> Result<bool> {
+    fn approve(&self, lists: u64) -> Result<bool> {
         let cached = self.caches.cached();
         let fits = cached.image_bytes() <= self.room;
         let same = cached.copies.as_ref().is_some_and(|copies| copies.lists == lists);
@@ -96,7 +95,7 @@ impl Caches {
     pub(super) fn renew_or_say(
         &self,
         readers: Readers,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) {
         let failed = match catch_unwind(AssertUnwindSafe(|| self.renew(readers, make))) {
             Ok(Ok(())) | Ok(Err(ElfError::Cancelled)) => None,
@@ -121,7 +120,7 @@ impl Caches {
     pub(super) fn renew(
         &self,
         readers: Readers,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         let mut not_before = self.renewing();
         let _between = Between(&self.ways);
@@ -157,7 +156,7 @@ impl Caches {
     /// Those of `make`.
     pub(super) fn begin(
         &self,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         let _renewing = self.renewing();
         let renewal = Renewal {

@@ -122,7 +122,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
 
     /// Rows that equal the point.
     pub(crate) fn exact(&self, point: &[u64]) -> Result<Tids<'a>> {
-        let mut values = [0_u32; crate::header::MAX_DIMS];
+        let mut values = [0_u32; crate::geometry::MAX_DIMS];
         for ((value, &code), (ranks, &max)) in values
             .iter_mut()
             .zip(point)

@@ -10,7 +10,7 @@
 //! size. An index has all of its trees or none. Sizes are remembered, so that what has no room is not built
 //! twice.
 
-use crate::header::MAX_DIMS;
+use crate::geometry::MAX_DIMS;
 use crate::place::Placed;
 use crate::table::build::{check_columns, guess, write_segment};
 use crate::table::cancel::Cancel;
