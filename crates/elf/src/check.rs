@@ -3,13 +3,13 @@
 use crate::{ElfError, Result, Tid};
 
 /// Which rows have been seen.
-pub(crate) struct Seen {
+pub(crate) struct SeenRows {
     rows: u64,
     bits: Vec<u64>,
     count: u64,
 }
 
-impl Seen {
+impl SeenRows {
     pub(crate) fn new(rows: u64) -> Self {
         Self {
             rows,

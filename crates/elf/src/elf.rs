@@ -1,14 +1,14 @@
 //! An open index.
 
-use crate::header::Header;
-use crate::packed::node::Tree;
-use crate::place::Copies;
+use crate::header::ElfHeader;
+use crate::packed::node::PackedTree;
+use crate::place::IndexCopies;
 use crate::place::dynamic::Dynamic;
 use crate::place::hashed::Hashed;
-use crate::place::ways::{Kind, LISTS};
-use crate::published::search::Lists;
+use crate::place::strategy::QueryKind;
+use crate::published::search::PublishedTree;
 use crate::view::{Image, View};
-use crate::{ElfError, Layout, Placed, Result, packed, published};
+use crate::{ElfError, Layout, PlacementStatus, Result, packed, published};
 use halocline_cache::{AgedCounts, Reservation};
 use halocline_media::Bytes;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use std::sync::Arc;
 pub struct Elf<B> {
     pub(crate) bytes: B,
     /// As it is durable.
-    pub(crate) durable: Arc<Header>,
+    pub(crate) durable: Arc<ElfHeader>,
     /// The one that leads into the copies in DRAM, if there are any.
-    pub(crate) header: Arc<Header>,
+    pub(crate) header: Arc<ElfHeader>,
     image: Option<Arc<Image>>,
-    /// Copies that follow the queries.
+    /// IndexCopies that follow the queries.
     pub(crate) dynamic: Option<Arc<Dynamic>>,
     hashed: Option<Arc<Hashed>>,
-    placed: Arc<Placed>,
+    placed: Arc<PlacementStatus>,
     /// What the copies count against a budget, given back with the last of them.
     held: Option<Arc<Reservation>>,
 }
@@ -36,7 +36,7 @@ impl<B: Bytes> Elf<B> {
     /// # Errors
     /// [`ElfError::NotAnElf`], [`ElfError::NewerVersion`], [`ElfError::Damaged`].
     pub fn open(bytes: B) -> Result<Self> {
-        let header = Arc::new(Header::read(bytes.as_slice())?);
+        let header = Arc::new(ElfHeader::read(bytes.as_slice())?);
         Ok(Self {
             bytes,
             durable: Arc::clone(&header),
@@ -89,7 +89,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// What of it is in DRAM now.
-    pub fn placed(&self) -> Placed {
+    pub fn placed(&self) -> PlacementStatus {
         let mut placed = (*self.placed).clone();
         if let Some(dynamic) = &self.dynamic {
             placed.dram_bytes += dynamic.bytes();
@@ -110,7 +110,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    pub(crate) fn durable_header(&self) -> Arc<Header> {
+    pub(crate) fn durable_header(&self) -> Arc<ElfHeader> {
         Arc::clone(&self.durable)
     }
 
@@ -129,8 +129,8 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// What of it is in DRAM, without the rest.
-    pub(crate) fn copies(&self) -> Copies {
-        Copies {
+    pub(crate) fn copies(&self) -> IndexCopies {
+        IndexCopies {
             header: Arc::clone(&self.header),
             image: self.image.clone(),
             dynamic: self.dynamic.clone(),
@@ -141,7 +141,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// With the copies of an index of the same bytes.
-    pub(crate) fn with_copies_of(&self, copies: &Copies) -> Self {
+    pub(crate) fn with_copies_of(&self, copies: &IndexCopies) -> Self {
         Self {
             bytes: self.bytes.clone(),
             durable: Arc::clone(&self.durable),
@@ -154,7 +154,12 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    pub(crate) fn with_copies(self, image: Arc<Image>, header: Arc<Header>, placed: Placed) -> Self {
+    pub(crate) fn with_copies(
+        self,
+        image: Arc<Image>,
+        header: Arc<ElfHeader>,
+        placed: PlacementStatus,
+    ) -> Self {
         Self {
             header,
             image: Some(image),
@@ -164,7 +169,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Where its bytes are themselves in DRAM.
-    pub(crate) fn with_placed(self, placed: Placed) -> Self {
+    pub(crate) fn with_placed(self, placed: PlacementStatus) -> Self {
         Self {
             placed: Arc::new(placed),
             ..self
@@ -172,9 +177,9 @@ impl<B: Bytes> Elf<B> {
     }
 
     pub(crate) fn fallen_back(self, reason: String) -> Self {
-        let placed = Placed {
+        let placed = PlacementStatus {
             fallback: Some(reason),
-            ..Placed::default()
+            ..PlacementStatus::default()
         };
         Self {
             placed: Arc::new(placed),
@@ -182,7 +187,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    pub(crate) fn with_dynamic(self, dynamic: Dynamic, placed: Placed) -> Self {
+    pub(crate) fn with_dynamic(self, dynamic: Dynamic, placed: PlacementStatus) -> Self {
         Self {
             dynamic: Some(Arc::new(dynamic)),
             placed: Arc::new(placed),
@@ -190,7 +195,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    pub(crate) fn with_hashed(self, hashed: Hashed, placed: Placed) -> Self {
+    pub(crate) fn with_hashed(self, hashed: Hashed, placed: PlacementStatus) -> Self {
         Self {
             hashed: Some(Arc::new(hashed)),
             placed: Arc::new(placed),
@@ -204,24 +209,32 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// The lists of layout `packed` without those copies that follow the queries.
-    pub(crate) fn tree(&self) -> Tree<'_, B> {
+    pub(crate) fn tree(&self) -> PackedTree<'_, B> {
         self.tree_in(&self.header, self.image())
     }
 
-    pub(crate) fn tree_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Tree<'a, B> {
-        Tree {
+    pub(crate) fn tree_in<'a>(
+        &'a self,
+        header: &'a ElfHeader,
+        image: Option<&'a Image>,
+    ) -> PackedTree<'a, B> {
+        PackedTree {
             view: View::new(&self.bytes, image),
             header,
         }
     }
 
     /// The lists of layout `published` without those copies that follow the queries.
-    pub(crate) fn lists(&self) -> Lists<'_, B> {
+    pub(crate) fn lists(&self) -> PublishedTree<'_, B> {
         self.lists_in(&self.header, self.image())
     }
 
-    pub(crate) fn lists_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Lists<'a, B> {
-        Lists {
+    pub(crate) fn lists_in<'a>(
+        &'a self,
+        header: &'a ElfHeader,
+        image: Option<&'a Image>,
+    ) -> PublishedTree<'a, B> {
+        PublishedTree {
             view: View::new(&self.bytes, image),
             header,
             hashed: self.hashed.as_deref(),
@@ -232,9 +245,9 @@ impl<B: Bytes> Elf<B> {
     /// and the counts.
     pub(crate) fn with_copies_of_now<R>(
         &self,
-        kind: Kind,
+        kind: QueryKind,
         queries: u64,
-        search: impl FnOnce(&Header, Option<&Image>, Option<&AgedCounts>) -> R,
+        search: impl FnOnce(&ElfHeader, Option<&Image>, Option<&AgedCounts>) -> R,
     ) -> R {
         let Some(dynamic) = &self.dynamic else {
             return search(&self.header, self.image(), None);
@@ -244,8 +257,8 @@ impl<B: Bytes> Elf<B> {
             self.renew_if_due(dynamic);
             return found;
         }
-        dynamic.ways.answer(kind, queries, &self.bytes, |way| {
-            let cached = (way & LISTS != 0).then(|| dynamic.cached());
+        dynamic.strategies.answer(kind, queries, &self.bytes, |strategy| {
+            let cached = strategy.uses_lists().then(|| dynamic.cached());
             match cached.as_ref().and_then(|cached| cached.copies.as_ref()) {
                 Some(copies) => search(&copies.header, Some(&copies.image), None),
                 None => search(&self.durable, None, None),
@@ -254,12 +267,12 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Calls `search`, which is no query of its own, with the header and the copies that selections are to use now.
-    pub(crate) fn beside_copies<R>(&self, search: impl FnOnce(&Header, Option<&Image>) -> R) -> R {
+    pub(crate) fn beside_copies<R>(&self, search: impl FnOnce(&ElfHeader, Option<&Image>) -> R) -> R {
         let Some(dynamic) = &self.dynamic else {
             return search(&self.header, self.image());
         };
         match &dynamic.cached().copies {
-            Some(copies) if dynamic.ways.uses_lists(Kind::Select) => {
+            Some(copies) if dynamic.strategies.uses_lists(QueryKind::Select) => {
                 search(&copies.header, Some(&copies.image))
             }
             _ => search(&self.durable, None),
@@ -274,7 +287,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Copies that follow the queries: from now on the query at which lists are due copies them itself, not a thread beside,
+    /// IndexCopies that follow the queries: from now on the query at which lists are due copies them itself, not a thread beside,
     /// so that what is in DRAM depends on the queries alone. For tests, and where time is not real.
     pub fn copy_alone(&self) {
         if let Some(dynamic) = &self.dynamic {
@@ -282,7 +295,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Copies that follow the queries: waits until those that are being made are there.
+    /// IndexCopies that follow the queries: waits until those that are being made are there.
     pub fn wait_for_copies(&self) {
         if let Some(dynamic) = &self.dynamic {
             dynamic.wait();

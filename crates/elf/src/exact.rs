@@ -7,18 +7,18 @@
 //! misses as possible are in flight all the time; larger groups gave bursts and pauses.
 
 use crate::geometry::MAX_DIMS;
-use crate::header::Header;
+use crate::header::ElfHeader;
 use crate::kernel::{Clustered, dispatch};
 use crate::packed::batch::{
     Batch, GeneralStages, MiddleStages, Pipeline, QuickStages, SubrangeStages, has_middle_lists,
 };
 use crate::packed::exact::Exact;
 use crate::packed::quick::{self, Quick};
-use crate::packed::shortcuts::Form;
+use crate::packed::shortcuts::ShortcutForm;
 use crate::place::dynamic::{Dynamic, remember};
-use crate::place::ways::{Kind, LISTS, TUPLES};
+use crate::place::strategy::{CacheStrategy, QueryKind};
 use crate::plan::Plan;
-use crate::sink::Count;
+use crate::sink::CountSink;
 use crate::view::{Image, View};
 use crate::{CodePredicate, Elf, ElfError, Layout, Matches, Result, Tids};
 use halocline_cache::AgedCounts;
@@ -68,7 +68,7 @@ impl<B: Bytes> Elf<B> {
             None => self.exact_in(&self.header, self.image(), point),
             Some(dynamic) => {
                 let sampled = dynamic.is_sample();
-                if !sampled && dynamic.ways.go_round(Kind::Exact) {
+                if !sampled && dynamic.strategies.bypasses_caches(QueryKind::Exact) {
                     return self.exact_in(&self.durable, None, point);
                 }
                 self.exact_dynamic(dynamic, point, sampled)
@@ -80,21 +80,23 @@ impl<B: Bytes> Elf<B> {
     #[inline(never)]
     fn exact_dynamic(&self, dynamic: &Dynamic, point: &[u64], sampled: bool) -> Result<Tids<'_>> {
         dynamic.want_tuples();
-        let way = dynamic.ways.exact(&self.bytes);
-        if way == 0 && !sampled {
+        let strategy = dynamic.strategies.exact(&self.bytes);
+        if strategy == CacheStrategy::NONE && !sampled {
             return self.exact_in(&self.durable, None, point);
         }
-        let counts = sampled.then(|| dynamic.sampled(Kind::Exact));
+        let counts = sampled.then(|| dynamic.sampled(QueryKind::Exact));
         let cached = dynamic.cached();
         // A sample is looked up and kept whatever the way, so that tuples follow the queries.
-        let tuples = cached.tuples().filter(|_| way & TUPLES != 0 || counts.is_some());
+        let tuples = cached
+            .tuples()
+            .filter(|_| strategy.uses_tuples() || counts.is_some());
         let key = match tuples.map(|(packing, _)| packing.key(point)) {
             Some(None) => return Ok(Tids::none()),
             Some(key) => key,
             None => None,
         };
         let (header, image) = match (&cached.copies, counts) {
-            (Some(copies), None) if way & LISTS != 0 => (&*copies.header, Some(&*copies.image)),
+            (Some(copies), None) if strategy.uses_lists() => (&*copies.header, Some(&*copies.image)),
             _ => (&*self.durable, None),
         };
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
@@ -136,7 +138,7 @@ impl<B: Bytes> Elf<B> {
                 let plan = Plan::new(&equal, &self.durable.geometry)?;
                 let lists = self.lists_in(&self.durable, None);
                 match plan.and_then(|plan| lists.translate(&plan)) {
-                    Some(plan) => lists.select(&plan, &mut Count::default(), Some(counts)),
+                    Some(plan) => lists.select(&plan, &mut CountSink::default(), Some(counts)),
                     None => Ok(()),
                 }
             }
@@ -147,7 +149,7 @@ impl<B: Bytes> Elf<B> {
     #[inline(always)]
     fn exact_in<'a>(
         &'a self,
-        header: &'a Header,
+        header: &'a ElfHeader,
         image: Option<&'a Image>,
         point: &[u64],
     ) -> Result<Tids<'a>> {
@@ -159,7 +161,7 @@ impl<B: Bytes> Elf<B> {
     #[inline(always)]
     fn search_exact<'a>(
         &'a self,
-        header: &'a Header,
+        header: &'a ElfHeader,
         image: Option<&'a Image>,
         point: &[u64],
     ) -> Result<Tids<'a>> {
@@ -185,7 +187,7 @@ impl<B: Bytes> Elf<B> {
     #[inline(never)]
     fn exact_clustered<'a>(
         &'a self,
-        header: &'a Header,
+        header: &'a ElfHeader,
         image: Option<&'a Image>,
         point: &[u64],
     ) -> Result<Tids<'a>> {
@@ -209,7 +211,7 @@ impl<B: Bytes> Elf<B> {
     #[inline(never)]
     fn exact_any<'a>(
         &'a self,
-        header: &'a Header,
+        header: &'a ElfHeader,
         image: Option<&'a Image>,
         point: &[u64],
     ) -> Result<Tids<'a>> {
@@ -249,7 +251,7 @@ impl<B: Bytes> Elf<B> {
                 }
             };
             let count = (points.len() / self.header.geometry.dims()) as u64;
-            let found = self.with_copies_of_now(Kind::Batch, count, |header, image, _| {
+            let found = self.with_copies_of_now(QueryKind::Batch, count, |header, image, _| {
                 self.batch_in(header, image, points, out)
             });
             POINTS.set(room);
@@ -264,25 +266,25 @@ impl<B: Bytes> Elf<B> {
 
     fn batch_in(
         &self,
-        header: &Header,
+        header: &ElfHeader,
         image: Option<&Image>,
         points: &[u64],
         out: &mut Matches,
     ) -> Result<()> {
         let tree = self.tree_in(header, image);
-        let weights = header.weights.as_deref();
+        let coefficients = header.coefficients.as_deref();
         let batch = Batch {
             tree,
-            weights: weights.unwrap_or_default(),
+            coefficients: coefficients.unwrap_or_default(),
             points,
             out,
         };
         let found = match self.is_clustered() {
-            _ if weights.is_some() && header.shortcuts.form == Form::Quartered => {
+            _ if coefficients.is_some() && header.shortcuts.form == ShortcutForm::Quartered => {
                 dispatch(Pipeline(batch, SubrangeStages))
             }
-            true if weights.is_none() => dispatch(Clustered(Pipeline(batch, GeneralStages))),
-            false if weights.is_none() => dispatch(Pipeline(batch, GeneralStages)),
+            true if coefficients.is_none() => dispatch(Clustered(Pipeline(batch, GeneralStages))),
+            false if coefficients.is_none() => dispatch(Pipeline(batch, GeneralStages)),
             true if has_middle_lists(header) => dispatch(Clustered(Pipeline(batch, MiddleStages))),
             false if has_middle_lists(header) => dispatch(Pipeline(batch, MiddleStages)),
             true => dispatch(Clustered(Pipeline(batch, QuickStages))),

@@ -62,7 +62,7 @@ pub(crate) struct Buckets {
 
 /// What a list of one depth looks like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(crate) struct LevelFormat {
     /// Bytes of a value: 1, 2, 4 or 8; 0 below the last dimension.
     pub(crate) value_len: usize,
     /// All bits of a value.
@@ -75,7 +75,7 @@ pub(crate) struct Level {
 
 /// The record format of one index and what follows from it.
 #[derive(Debug, Clone)]
-pub(crate) struct Geometry {
+pub(crate) struct RecordGeometry {
     /// Rows in the index.
     pub(crate) rows: u64,
     /// The depth that stands for no dimension.
@@ -89,7 +89,7 @@ pub(crate) struct Geometry {
     /// Bits of a record below a list of depth `d`, for `d` in `0..=dims`.
     pub(crate) record_bits: Vec<usize>,
     /// One for each depth in `0..=dims`.
-    pub(crate) levels: Vec<Level>,
+    pub(crate) levels: Vec<LevelFormat>,
     /// First of the eight bytes that hold the bits above the TID, and how far they are shifted.
     pub(crate) tail_at: (usize, u32),
     /// Mask of the TID in a record's first four bytes; 0 if records have none.
@@ -112,7 +112,7 @@ fn mask_of(bits: usize) -> u64 {
     if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
 }
 
-impl Geometry {
+impl RecordGeometry {
     /// Records with TIDs.
     pub(crate) fn new(rows: u64, max_codes: Vec<u64>) -> Self {
         let tid_bits = bits_of(rows.saturating_sub(1)).max(1);
@@ -206,7 +206,7 @@ impl Geometry {
         let levels = (0..=dims).map(|depth| {
             let value_len = max_codes.get(depth).map_or(0, |&max| value_len(max));
             let tail = record_bits[depth] - tid_bits;
-            Level {
+            LevelFormat {
                 value_len,
                 value_mask: mask_of(value_len * 8),
                 record_len: record_bits[depth].div_ceil(8),
@@ -262,11 +262,13 @@ mod tests {
     #[test]
     fn fields_never_straddle_more_than_eight_bytes() {
         let maxima = [0, 1, 99, 1 << 31, (1 << 60) - 1, u64::MAX];
-        for (max, of) in maxima
-            .into_iter()
-            .flat_map(|max| [(max, Geometry::new as fn(_, _) -> _), (max, Geometry::clustered)])
-        {
-            let geometry: Geometry = of(10_000_000, vec![max, 3, max, 0, 7, max]);
+        for (max, of) in maxima.into_iter().flat_map(|max| {
+            [
+                (max, RecordGeometry::new as fn(_, _) -> _),
+                (max, RecordGeometry::clustered),
+            ]
+        }) {
+            let geometry: RecordGeometry = of(10_000_000, vec![max, 3, max, 0, 7, max]);
             for (dim, field) in geometry.fields.iter().enumerate() {
                 assert!(field.shift as usize + field.width() <= 64);
                 if dim > 0 {
@@ -282,7 +284,7 @@ mod tests {
 
     #[test]
     fn uniform_tables_take_seven_bits_a_value() {
-        let geometry = Geometry::new(10_000_000, vec![99; 10]);
+        let geometry = RecordGeometry::new(10_000_000, vec![99; 10]);
         assert_eq!(geometry.bits, 94);
         assert_eq!(geometry.words(), 2);
         assert_eq!(geometry.levels[3].record_len, 9);

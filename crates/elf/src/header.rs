@@ -1,13 +1,13 @@
 //! The durable header of an index: what docs/format.md calls the Elf header.
 //!
 //! Invariants: all numbers are little-endian; the header's checksum covers every byte before the nodes, so an index
-//! whose header passes [`Header::read`] has self-consistent lengths and dimensions. What follows the header is *not*
+//! whose header passes [`ElfHeader::read`] has self-consistent lengths and dimensions. What follows the header is *not*
 //! covered: the pool's checksums (`check`) cover it, and searches survive any bytes there.
 
-use crate::geometry::{Buckets, Geometry, MAX_DIMS};
+use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
 use crate::histogram::{BUCKETS, Histogram};
-use crate::packed::quartet::Weights;
-use crate::packed::shortcuts::{Form, Shortcuts};
+use crate::packed::point_batch::FieldCoefficients;
+use crate::packed::shortcuts::{ShortcutForm, Shortcuts};
 use crate::view::PAD;
 use crate::{ElfError, Layout, Result};
 use xxhash_rust::xxh3::xxh3_64;
@@ -76,19 +76,19 @@ pub(crate) struct Ranks {
 
 /// A validated header.
 #[derive(Debug, Clone)]
-pub(crate) struct Header {
+pub(crate) struct ElfHeader {
     pub(crate) layout: Layout,
     pub(crate) len: u64,
     pub(crate) nodes_start: u64,
     pub(crate) nodes_end: u64,
     pub(crate) root: u64,
-    pub(crate) geometry: Geometry,
+    pub(crate) geometry: RecordGeometry,
     pub(crate) ranks: Vec<Ranks>,
     pub(crate) shortcuts: Shortcuts,
     /// Shortcuts are there, of a form that is not read.
     pub(crate) unread: bool,
     /// For searches of many points, where they can be quick.
-    pub(crate) weights: Option<Vec<Weights>>,
+    pub(crate) coefficients: Option<Vec<FieldCoefficients>>,
     pub(crate) histograms: Vec<Histogram>,
 }
 
@@ -111,7 +111,7 @@ impl Layout {
     }
 }
 
-impl Header {
+impl ElfHeader {
     /// The header as it is stored, `header_len(dims)` bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let dims = self.geometry.columns();
@@ -121,12 +121,12 @@ impl Header {
         };
         let (version, shift) = match self.geometry.buckets {
             Some(buckets) => (4, (buckets.shift as u16) << SHIFT_AT),
-            None if self.shortcuts.form == Form::Near => (3, 0),
+            None if self.shortcuts.form == ShortcutForm::Near => (3, 0),
             None => (version, 0),
         };
         let version = match self.shortcuts.form {
-            Form::Quartered => VERSION,
-            Form::Direct | Form::Near => version,
+            ShortcutForm::Quartered => VERSION,
+            ShortcutForm::Direct | ShortcutForm::Near => version,
         };
         let mut raw = RawHeader {
             magic: MAGIC,
@@ -209,11 +209,11 @@ impl Header {
             .map_err(|_| damaged("the dimension table is cut off"))?;
         let max_codes = raw_dims.iter().map(|dim| dim.max_code.get()).collect();
         let geometry = if clustered {
-            Geometry::clustered(raw.rows.get(), max_codes)
+            RecordGeometry::clustered(raw.rows.get(), max_codes)
         } else {
-            Geometry::new(raw.rows.get(), max_codes)
+            RecordGeometry::new(raw.rows.get(), max_codes)
         };
-        let (shortcut_dims, form) = Form::split(raw.shortcut_dims.get());
+        let (shortcut_dims, form) = ShortcutForm::split(raw.shortcut_dims.get());
         let buckets = (shift > 0).then(|| Buckets {
             depth: shortcut_dims.wrapping_sub(1),
             shift,
@@ -234,8 +234,8 @@ impl Header {
             Some(_) => return Err(damaged("the header's buckets cannot be")),
         };
         // Before version 3 the same bit stood for a form that is not read any more; searches then start at the root.
-        let unread = raw.version.get() < 3 && form == Form::Near;
-        if raw.version.get() < 5 && form == Form::Quartered {
+        let unread = raw.version.get() < 3 && form == ShortcutForm::Near;
+        if raw.version.get() < 5 && form == ShortcutForm::Quartered {
             return Err(damaged("the header's shortcuts cannot be"));
         }
         let shortcut_dims = if unread { 0 } else { shortcut_dims };
@@ -249,7 +249,7 @@ impl Header {
             nodes_end: raw.nodes_end.get(),
             root: raw.root.get(),
             unread,
-            weights: Weights::all(&geometry, &shortcuts),
+            coefficients: FieldCoefficients::all(&geometry, &shortcuts),
             geometry,
             shortcuts,
             ranks: raw_dims

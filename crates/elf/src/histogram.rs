@@ -54,8 +54,8 @@ impl Histogram {
     pub(crate) fn selectivity(&self, test: &Test) -> f64 {
         match test {
             Test::Any => 1.0,
-            Test::Between(between) if between.span == 0 => self.equal(between.lo),
-            Test::Between(between) => {
+            Test::Range(between) if between.span == 0 => self.equal(between.lo),
+            Test::Range(between) => {
                 let below = self.rank(between.lo);
                 let upto = between
                     .hi()
@@ -102,7 +102,7 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Between;
+    use crate::kernel::CodeRange;
 
     #[test]
     fn uniform_codes_are_estimated_by_their_share() {
@@ -110,7 +110,7 @@ mod tests {
         let histogram = Histogram::new(&mut sample, 1_000_000, 99);
         assert_eq!(histogram.distinct, 100);
         for (lo, span) in [(0, 9), (50, 19), (97, 2), (7, 0)] {
-            let found = histogram.selectivity(&Test::Between(Between { lo, span }));
+            let found = histogram.selectivity(&Test::Range(CodeRange { lo, span }));
             let expected = (span + 1) as f64 / 100.0;
             assert!((found - expected).abs() < 0.02, "{lo} {span}: {found}");
         }
@@ -120,7 +120,7 @@ mod tests {
     fn heavy_codes_are_seen() {
         let mut sample: Vec<u64> = (0..4096).map(|i| if i % 4 == 0 { i } else { 77 }).collect();
         let histogram = Histogram::new(&mut sample, 4096, 5000);
-        assert!(histogram.selectivity(&Test::Between(Between { lo: 77, span: 0 })) > 0.7);
-        assert!(histogram.selectivity(&Test::Between(Between { lo: 76, span: 0 })) < 0.01);
+        assert!(histogram.selectivity(&Test::Range(CodeRange { lo: 77, span: 0 })) > 0.7);
+        assert!(histogram.selectivity(&Test::Range(CodeRange { lo: 76, span: 0 })) < 0.01);
     }
 }

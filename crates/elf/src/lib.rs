@@ -41,7 +41,7 @@ pub use elf::Elf;
 pub use error::{ElfError, Result};
 pub use halocline_columns::CodePredicate;
 pub use parallel::Threads;
-pub use place::{PlaceOptions, Placed};
+pub use place::{PlaceOptions, PlacementStatus};
 pub use selection::{Estimate, Selection};
 pub use table::{
     IndexOptions, IndexSegment, IndexStats, KeptCopies, KeptTrees, Order, RefreshStats, TableIndex,

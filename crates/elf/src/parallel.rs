@@ -7,12 +7,12 @@
 //! `Threads::Chosen` judges by the bounds of the query, and where those are not enough by its estimate,
 //! whether several threads pay.
 
-use crate::header::Header;
-use crate::packed::node::Tree;
-use crate::packed::select::Split;
-use crate::place::ways::Kind;
+use crate::header::ElfHeader;
+use crate::packed::node::PackedTree;
+use crate::packed::select::SplitSelect;
+use crate::place::strategy::QueryKind;
 use crate::plan::{Plan, Test};
-use crate::sink::Collect;
+use crate::sink::CollectSink;
 use crate::view::Image;
 use crate::{Elf, Selection};
 use crate::{Estimate, Layout, Result, Tid};
@@ -32,7 +32,7 @@ pub enum Threads {
     Chosen,
 }
 
-/// Subtrees for each thread that one thread looks for.
+/// SubtreeRoots for each thread that one thread looks for.
 const SUBTREES: usize = 64;
 /// Portions for each thread.
 const PORTIONS: usize = 16;
@@ -40,9 +40,9 @@ const PORTIONS: usize = 16;
 const WORTH: f64 = 6000.0;
 
 /// What is searched: the bytes, the header and the copies in DRAM of the moment.
-struct Searched<'a, B> {
+struct ParallelSelect<'a, B> {
     elf: &'a Elf<B>,
-    header: &'a Header,
+    header: &'a ElfHeader,
     image: Option<&'a Image>,
     counts: Option<&'a AgedCounts>,
     plan: &'a Plan,
@@ -81,8 +81,8 @@ impl<B: Bytes> Selection<'_, B> {
         if !all || elf.rows() == 0 {
             return self.tids_into(tids);
         }
-        let found = elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| {
-            let searched = Searched {
+        let found = elf.with_copies_of_now(QueryKind::Select, 1, |header, image, counts| {
+            let searched = ParallelSelect {
                 elf,
                 header,
                 image,
@@ -145,18 +145,18 @@ impl<B: Bytes> Elf<B> {
 fn codes(test: &Test, max: u64) -> f64 {
     match test {
         Test::Any => max as f64 + 1.0,
-        Test::Between(between) => between.span as f64 + 1.0,
+        Test::Range(between) => between.span as f64 + 1.0,
         Test::Set(set) => set.codes.len() as f64,
     }
 }
 
-impl<B: Bytes> Searched<'_, B> {
+impl<B: Bytes> ParallelSelect<'_, B> {
     fn packed(&self, tids: &mut Vec<Tid>) -> Result<()> {
-        let tree: Tree<'_, B> = self.elf.tree_in(self.header, self.image);
+        let tree: PackedTree<'_, B> = self.elf.tree_in(self.header, self.image);
         let threads = rayon::current_num_threads();
         let (rows, before) = (self.elf.rows(), tids.len());
-        let mut sink = Collect::new(tids, rows);
-        let split = Split {
+        let mut sink = CollectSink::new(tids, rows);
+        let split = SplitSelect {
             tree,
             plan: self.plan,
             sink: &mut sink,
@@ -166,7 +166,7 @@ impl<B: Bytes> Searched<'_, B> {
         let Some(subtrees) = self.elf.dispatch_packed(split)? else {
             // More lists on one level than are worth remembering: they are searched in order.
             tids.truncate(before);
-            let mut sink = Collect::new(tids, rows);
+            let mut sink = CollectSink::new(tids, rows);
             let from = [self.header.root as usize];
             self.elf
                 .select_packed(tree, self.plan, &mut sink, self.counts, &from, 0)?;
@@ -176,7 +176,7 @@ impl<B: Bytes> Searched<'_, B> {
         let portion = subtrees.lists.len().div_ceil(PORTIONS * threads).max(1);
         let search = |lists: &[usize]| -> Result<Vec<Tid>> {
             let mut part = vec![];
-            let mut sink = Collect::new(&mut part, rows);
+            let mut sink = CollectSink::new(&mut part, rows);
             self.elf
                 .select_packed(tree, self.plan, &mut sink, self.counts, lists, subtrees.depth)?;
             sink.finish()?;
@@ -193,7 +193,7 @@ impl<B: Bytes> Searched<'_, B> {
         let rows = self.elf.rows();
         let search = |value: u64| -> Result<Vec<Tid>> {
             let mut part = vec![];
-            let mut sink = Collect::new(&mut part, rows);
+            let mut sink = CollectSink::new(&mut part, rows);
             lists.select_values(self.plan, value..=value, &mut sink, self.counts)?;
             sink.finish()?;
             Ok(part)

@@ -1,7 +1,7 @@
 //! Predicates made ready for the kernels.
 
-use crate::geometry::{Geometry, MAX_DIMS};
-use crate::kernel::Between;
+use crate::geometry::{MAX_DIMS, RecordGeometry};
+use crate::kernel::CodeRange;
 use crate::{CodePredicate, ElfError, Result};
 
 /// Sets up to this span also get a bitmap.
@@ -11,7 +11,7 @@ const BITMAP_SPAN: u64 = 1 << 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Test {
     Any,
-    Between(Between),
+    Range(CodeRange),
     Set(Box<Set>),
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum Test {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Set {
     pub(crate) codes: Vec<u64>,
-    pub(crate) bounds: Between,
+    pub(crate) bounds: CodeRange,
     bits: Vec<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Set {
         }
         Some(Self {
             codes,
-            bounds: Between { lo, span },
+            bounds: CodeRange { lo, span },
             bits,
         })
     }
@@ -58,7 +58,7 @@ impl Test {
             match (lo, hi) {
                 (lo, hi) if lo > hi => None,
                 (0, hi) if hi == max => Some(Self::Any),
-                (lo, hi) => Some(Self::Between(Between { lo, span: hi - lo })),
+                (lo, hi) => Some(Self::Range(CodeRange { lo, span: hi - lo })),
             }
         };
         match predicate {
@@ -95,7 +95,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`].
-    pub(crate) fn new(predicates: &[CodePredicate], geometry: &Geometry) -> Result<Option<Self>> {
+    pub(crate) fn new(predicates: &[CodePredicate], geometry: &RecordGeometry) -> Result<Option<Self>> {
         if predicates.len() != geometry.dims() {
             return Err(ElfError::WrongDimensions {
                 expected: geometry.dims(),

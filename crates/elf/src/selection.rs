@@ -1,11 +1,11 @@
 //! Selections on an open index: range and partial matches, and what they are expected to cost.
 
-use crate::kernel::{Clustered, Search, dispatch};
-use crate::packed::node::Tree;
+use crate::kernel::{Clustered, WithKernel, dispatch};
+use crate::packed::node::PackedTree;
 use crate::packed::select::Select;
-use crate::place::ways::Kind;
+use crate::place::strategy::QueryKind;
 use crate::plan::Plan;
-use crate::sink::{Collect, Count, Ranges, Sink, Visit};
+use crate::sink::{CollectSink, CountSink, MatchSink, RangeSink, VisitSink};
 use crate::{CodePredicate, Elf, ElfError, Layout, Result, Tid, packed};
 use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
@@ -40,7 +40,7 @@ impl<B: Bytes> Selection<'_, B> {
         self.plan.as_ref()
     }
 
-    fn run<S: Sink>(&self, sink: &mut S) -> Result<()> {
+    fn run<S: MatchSink>(&self, sink: &mut S) -> Result<()> {
         let (elf, Some(plan)) = (self.elf, &self.plan) else {
             // What is damaged may have been read to find that no row can match.
             return self.elf.sound();
@@ -48,13 +48,14 @@ impl<B: Bytes> Selection<'_, B> {
         if elf.rows() == 0 {
             return Ok(());
         }
-        let found = elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| match elf.layout() {
-            Layout::Packed => {
-                let tree = elf.tree_in(header, image);
-                elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
-            }
-            Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
-        });
+        let found =
+            elf.with_copies_of_now(QueryKind::Select, 1, |header, image, counts| match elf.layout() {
+                Layout::Packed => {
+                    let tree = elf.tree_in(header, image);
+                    elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
+                }
+                Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
+            });
         elf.sound()?;
         found
     }
@@ -72,7 +73,7 @@ impl<B: Bytes> Selection<'_, B> {
     /// # Errors
     /// As [`for_each`](Self::for_each).
     pub fn for_each_slice(&self, visit: impl FnMut(&[Tid])) -> Result<()> {
-        let mut sink = Visit::new(visit, self.elf.rows());
+        let mut sink = VisitSink::new(visit, self.elf.rows());
         self.run(&mut sink)?;
         sink.finish(self.elf.is_clustered())
     }
@@ -83,7 +84,7 @@ impl<B: Bytes> Selection<'_, B> {
     /// # Errors
     /// [`ElfError::Damaged`].
     pub fn count(&self) -> Result<u64> {
-        let mut sink = Count::default();
+        let mut sink = CountSink::default();
         self.run(&mut sink)?;
         Ok(sink.rows)
     }
@@ -103,7 +104,7 @@ impl<B: Bytes> Selection<'_, B> {
     /// # Errors
     /// [`ElfError::Damaged`]; what was appended then is worthless.
     pub fn tids_into(&self, tids: &mut Vec<Tid>) -> Result<()> {
-        let mut sink = Collect::new(tids, self.elf.rows());
+        let mut sink = CollectSink::new(tids, self.elf.rows());
         self.run(&mut sink)?;
         sink.finish()
     }
@@ -136,7 +137,7 @@ impl<B: Bytes> Selection<'_, B> {
     }
 
     fn row_ranges(&self) -> Result<Vec<Range<Tid>>> {
-        let mut sink = Ranges::new(self.elf.rows());
+        let mut sink = RangeSink::new(self.elf.rows());
         if self.elf.is_clustered() {
             self.run(&mut sink)?;
         } else {
@@ -177,9 +178,9 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Searches the lists of layout `packed` from some of one dimension on.
-    pub(crate) fn select_packed<S: Sink>(
+    pub(crate) fn select_packed<S: MatchSink>(
         &self,
-        tree: Tree<'_, B>,
+        tree: PackedTree<'_, B>,
         plan: &Plan,
         sink: &mut S,
         counts: Option<&AgedCounts>,
@@ -197,7 +198,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Runs a search that is compiled for both kinds of records.
-    pub(crate) fn dispatch_packed<S: Search>(&self, search: S) -> S::Output {
+    pub(crate) fn dispatch_packed<S: WithKernel>(&self, search: S) -> S::Output {
         if self.is_clustered() {
             dispatch(Clustered(search))
         } else {

@@ -7,14 +7,14 @@ use std::ops::Range;
 const BUFFER: usize = 8192;
 
 /// Receives the rows of a selection.
-pub(crate) trait Sink {
+pub(crate) trait MatchSink {
     /// Only the number of rows is wanted.
     const COUNTS: bool;
 
     /// `count` more rows match (counting sinks only).
     fn add(&mut self, count: u64);
 
-    /// TIDs may be appended here (all other sinks), followed by a call of [`Sink::appended`].
+    /// TIDs may be appended here (all other sinks), followed by a call of [`MatchSink::appended`].
     fn buffer(&mut self) -> &mut Vec<Tid>;
 
     /// TIDs were appended.
@@ -26,12 +26,12 @@ pub(crate) trait Sink {
 
 /// Counts rows.
 #[derive(Debug, Default)]
-pub(crate) struct Count {
+pub(crate) struct CountSink {
     pub(crate) rows: u64,
     unused: Vec<Tid>,
 }
 
-impl Sink for Count {
+impl MatchSink for CountSink {
     const COUNTS: bool = true;
 
     #[inline(always)]
@@ -56,17 +56,17 @@ impl Sink for Count {
 
 /// Collects ranges of rows.
 #[derive(Debug)]
-pub(crate) struct Ranges {
+pub(crate) struct RangeSink {
     ranges: Vec<Range<Tid>>,
-    guard: Guard,
+    guard: TidGuard,
     unused: Vec<Tid>,
 }
 
-impl Ranges {
+impl RangeSink {
     pub(crate) fn new(rows: u64) -> Self {
         Self {
             ranges: vec![],
-            guard: Guard { rows, given: 0 },
+            guard: TidGuard { rows, given: 0 },
             unused: vec![],
         }
     }
@@ -86,7 +86,7 @@ impl Ranges {
     }
 }
 
-impl Sink for Ranges {
+impl MatchSink for RangeSink {
     const COUNTS: bool = false;
 
     fn add(&mut self, _count: u64) {}
@@ -113,12 +113,12 @@ impl Sink for Ranges {
 
 /// A sound index gives at most `rows` TIDs, all below `rows`; a damaged one may give others, which must not get out.
 #[derive(Debug)]
-struct Guard {
+struct TidGuard {
     rows: u64,
     given: u64,
 }
 
-impl Guard {
+impl TidGuard {
     fn pass(&mut self, tids: &[Tid]) -> Result<()> {
         self.given += tids.len() as u64;
         let highest = tids.iter().fold(0, |highest, &tid| highest.max(tid));
@@ -142,18 +142,18 @@ impl Guard {
 
 /// Appends TIDs to a vector.
 #[derive(Debug)]
-pub(crate) struct Collect<'a> {
+pub(crate) struct CollectSink<'a> {
     tids: &'a mut Vec<Tid>,
     checked: usize,
-    guard: Guard,
+    guard: TidGuard,
 }
 
-impl<'a> Collect<'a> {
+impl<'a> CollectSink<'a> {
     pub(crate) fn new(tids: &'a mut Vec<Tid>, rows: u64) -> Self {
         Self {
             checked: tids.len(),
             tids,
-            guard: Guard { rows, given: 0 },
+            guard: TidGuard { rows, given: 0 },
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Collect<'a> {
     }
 }
 
-impl Sink for Collect<'_> {
+impl MatchSink for CollectSink<'_> {
     const COUNTS: bool = false;
 
     fn add(&mut self, _count: u64) {}
@@ -192,17 +192,17 @@ impl Sink for Collect<'_> {
 
 /// Hands TIDs to a visitor, thousands at a time.
 #[derive(Debug)]
-pub(crate) struct Visit<F> {
+pub(crate) struct VisitSink<F> {
     buffer: Vec<Tid>,
-    guard: Guard,
+    guard: TidGuard,
     visit: F,
 }
 
-impl<F: FnMut(&[Tid])> Visit<F> {
+impl<F: FnMut(&[Tid])> VisitSink<F> {
     pub(crate) fn new(visit: F, rows: u64) -> Self {
         Self {
             buffer: vec![],
-            guard: Guard { rows, given: 0 },
+            guard: TidGuard { rows, given: 0 },
             visit,
         }
     }
@@ -229,7 +229,7 @@ impl<F: FnMut(&[Tid])> Visit<F> {
     }
 }
 
-impl<F: FnMut(&[Tid])> Sink for Visit<F> {
+impl<F: FnMut(&[Tid])> MatchSink for VisitSink<F> {
     const COUNTS: bool = false;
 
     fn add(&mut self, _count: u64) {}

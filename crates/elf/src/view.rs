@@ -42,8 +42,8 @@ pub(crate) fn count_of(at: usize, counts: &AgedCounts) -> u32 {
 #[derive(Debug)]
 pub(crate) struct View<'a, B> {
     bytes: &'a B,
-    slow: Part<'a>,
-    dram: Part<'a>,
+    slow: ViewPart<'a>,
+    dram: ViewPart<'a>,
     image: Option<&'a Image>,
     /// First offset of `dram`.
     from: usize,
@@ -53,13 +53,13 @@ pub(crate) struct View<'a, B> {
 
 /// Bytes of one kind of memory.
 #[derive(Debug, Clone, Copy)]
-struct Part<'a> {
+struct ViewPart<'a> {
     slice: &'a [u8],
     /// Offsets below this have [`PAD`] bytes behind them: one comparison for most reads.
     padded: usize,
 }
 
-impl<'a> Part<'a> {
+impl<'a> ViewPart<'a> {
     #[inline(always)]
     fn new(slice: &'a [u8]) -> Self {
         Self {
@@ -88,14 +88,14 @@ impl<'a, B: Bytes> View<'a, B> {
     pub(crate) fn new(bytes: &'a B, image: Option<&'a Image>) -> Self {
         let (from, dram) = image.map_or((usize::MAX, &[][..]), |image| (image.from, &image.bytes[..]));
         let verified = bytes.verified_blocks();
-        let mut slow = Part::new(bytes.as_slice());
+        let mut slow = ViewPart::new(bytes.as_slice());
         if !verified.is_empty() {
             slow.padded = 0;
         }
         Self {
             bytes,
             slow,
-            dram: Part::new(dram),
+            dram: ViewPart::new(dram),
             image,
             from,
             verified,
@@ -129,7 +129,7 @@ impl<'a, B: Bytes> View<'a, B> {
 
     /// The part that has the byte at `at`, and where in it that is.
     #[inline(always)]
-    fn part(&self, at: usize) -> (Part<'a>, usize) {
+    fn part(&self, at: usize) -> (ViewPart<'a>, usize) {
         if at < self.from {
             (self.slow, at)
         } else {
@@ -158,7 +158,7 @@ impl<'a, B: Bytes> View<'a, B> {
     /// Pointer to `len` readable bytes at `at`, if they are within the slice.
     #[inline(always)]
     pub(crate) fn pointer(&self, at: usize, len: usize) -> Option<*const u8> {
-        let (Part { slice, padded }, offset) = self.part(at);
+        let (ViewPart { slice, padded }, offset) = self.part(at);
         if len > PAD || offset >= padded {
             if offset.checked_add(len)? > slice.len() {
                 return None;

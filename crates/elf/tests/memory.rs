@@ -125,7 +125,7 @@ fn memory_never_passes_the_budget() {
                     assert_eq!(sum, expected, "{what}");
                     most = most.max(meanwhile);
                 }
-                // Between old copies and new ones there are none.
+                // CodeRange old copies and new ones there are none.
                 placed.wait_for_copies();
                 let (grown, told) = (most.saturating_sub(before), placed.placed().dram_bytes);
                 assert!(grown <= budget + SLACK, "{what}: {grown} bytes, told are {told}");

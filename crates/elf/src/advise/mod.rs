@@ -23,7 +23,7 @@ use halocline_emulator::EmulatedSpec;
 use halocline_media::{Bytes, PAGE};
 use std::time::Duration;
 
-use run::Tried;
+use run::PlacementResult;
 pub use sample::Query;
 use watched::Watched;
 
@@ -114,13 +114,13 @@ impl Advice {
 }
 
 /// An index, or one of several that all answer each query, with its share of the DRAM.
-pub(crate) struct Part<'a> {
+pub(crate) struct IndexShare<'a> {
     elf: Elf<Watched>,
     queries: &'a [Query],
     dram: u64,
 }
 
-impl<'a> Part<'a> {
+impl<'a> IndexShare<'a> {
     pub(crate) fn new<B: Bytes>(elf: &Elf<B>, queries: &'a [Query], dram: u64) -> Result<Self> {
         Ok(Self {
             elf: Elf::open(Watched::new(elf.bytes().clone()))?,
@@ -137,7 +137,7 @@ impl<B: Bytes> Elf<B> {
     /// [`ElfError::NoQueries`] for an empty sample; [`ElfError::WrongDimensions`] for a query of another index;
     /// [`ElfError::Memory`], [`ElfError::Damaged`].
     pub fn advise(&self, sample: &[Query], options: &AdviseOptions) -> Result<Advice> {
-        advise(vec![Part::new(self, sample, options.dram)?], 0, options)
+        advise(vec![IndexShare::new(self, sample, options.dram)?], 0, options)
     }
 }
 
@@ -152,7 +152,7 @@ const CANDIDATES: [Placement; 4] = [
 
 /// [`Elf::advise`] for several parts, each of which answers each query; `beside` are bytes that are stored with their trees,
 /// and would be in DRAM with them.
-pub(crate) fn advise(mut parts: Vec<Part<'_>>, beside: u64, options: &AdviseOptions) -> Result<Advice> {
+pub(crate) fn advise(mut parts: Vec<IndexShare<'_>>, beside: u64, options: &AdviseOptions) -> Result<Advice> {
     parts.retain(|part| part.elf.rows() > 0);
     if parts.is_empty() {
         return Ok(nothing_to_gain(options));
@@ -203,7 +203,7 @@ fn nothing_to_gain(options: &AdviseOptions) -> Advice {
     }
 }
 
-fn row(placement: Placement, tried: &Tried, slow_only: &Tried) -> Advised {
+fn row(placement: Placement, tried: &PlacementResult, slow_only: &PlacementResult) -> Advised {
     let queries = f64::from(tried.queries.max(1));
     let seconds = |time: Duration| time.as_secs_f64() / queries;
     // What is read of copies waits for DRAM, where the same reads of slow-only would on emulated DRAM.
@@ -232,7 +232,7 @@ fn impossible(placement: Placement, dram_bytes: u64, reason: String) -> Advised 
 }
 
 /// A whole copy.
-fn hybrid(parts: &[Part<'_>], slow_only: &Tried) -> Advised {
+fn hybrid(parts: &[IndexShare<'_>], slow_only: &PlacementResult) -> Advised {
     let all = trees(parts);
     if parts.iter().any(|part| part.elf.size() > part.dram / PAGE * PAGE) {
         return impossible(
@@ -245,7 +245,7 @@ fn hybrid(parts: &[Part<'_>], slow_only: &Tried) -> Advised {
 }
 
 /// The trees themselves in DRAM: as fast as a whole copy.
-fn volatile(parts: &[Part<'_>], beside: u64, dram: u64, slow_only: &Tried) -> Advised {
+fn volatile(parts: &[IndexShare<'_>], beside: u64, dram: u64, slow_only: &PlacementResult) -> Advised {
     let all = trees(parts) + beside;
     if all > dram {
         return impossible(
@@ -261,20 +261,20 @@ fn volatile(parts: &[Part<'_>], beside: u64, dram: u64, slow_only: &Tried) -> Ad
 }
 
 /// Bytes of the trees, each on pages of its own.
-fn trees(parts: &[Part<'_>]) -> u64 {
-    let pages = |part: &Part<'_>| part.elf.size().next_multiple_of(PAGE);
+fn trees(parts: &[IndexShare<'_>]) -> u64 {
+    let pages = |part: &IndexShare<'_>| part.elf.size().next_multiple_of(PAGE);
     parts.iter().map(pages).sum()
 }
 
 /// All of it in DRAM: nothing to try out.
-fn in_dram(placement: Placement, dram_bytes: u64, slow_only: &Tried) -> Advised {
-    let tried = Tried {
+fn in_dram(placement: Placement, dram_bytes: u64, slow_only: &PlacementResult) -> Advised {
+    let tried = PlacementResult {
         dram_bytes,
         queries: slow_only.queries,
         work: slow_only.work,
         slow: slow_only.work,
         dram: slow_only.work,
-        ..Tried::default()
+        ..PlacementResult::default()
     };
     row(placement, &tried, slow_only)
 }

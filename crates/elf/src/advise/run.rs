@@ -1,9 +1,9 @@
 //! One placement tried out: copies made within the budget, a part of the sample to warm up, the rest of it measured on the
 //! clocks of the devices.
 
-use super::sample::Asked;
+use super::sample::MeasuredQuery;
 use super::watched::{Meter, Reading, Watched};
-use super::{AdviseOptions, Part};
+use super::{AdviseOptions, IndexShare};
 use crate::elf::Elf;
 use crate::{ElfError, PlaceOptions, Result};
 use halocline_cache::Placement;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What trying it out gave; times and counts are of all measured queries together.
 #[derive(Debug, Default)]
-pub(super) struct Tried {
+pub(super) struct PlacementResult {
     pub(super) dram_bytes: u64,
     pub(super) fallback: Option<String>,
     pub(super) queries: u32,
@@ -25,13 +25,13 @@ pub(super) struct Tried {
 
 /// Tries a placement; an error in words where there is no such placement, or it has no room anywhere.
 pub(super) fn run(
-    parts: &[Part<'_>],
-    asked: &[Asked],
+    parts: &[IndexShare<'_>],
+    asked: &[MeasuredQuery],
     placement: Placement,
     options: &AdviseOptions,
-) -> Result<std::result::Result<Tried, String>> {
+) -> Result<std::result::Result<PlacementResult, String>> {
     let meter = Meter::new(&options.medium)?;
-    let mut tried = Tried::default();
+    let mut tried = PlacementResult::default();
     let mut elves = vec![];
     for part in parts {
         let place = PlaceOptions {
@@ -56,7 +56,7 @@ pub(super) fn run(
     if let (Some(reason), 0) = (&tried.fallback, tried.dram_bytes) {
         return Ok(Err(reason.clone()));
     }
-    let trial = Trial {
+    let trial = PlacementTrial {
         parts,
         elves,
         meter: &meter,
@@ -71,7 +71,7 @@ pub(super) fn run(
     trial.ask(&measured)?;
     let Reading { slow, dram, counts } = meter.read();
     let counts = counts - before.counts;
-    Ok(Ok(Tried {
+    Ok(Ok(PlacementResult {
         queries: measured.len() as u32,
         work: measured
             .iter()
@@ -86,19 +86,19 @@ pub(super) fn run(
 }
 
 /// Every other query, so that both have some of every kind; a single one is measured.
-fn halves(asked: &[Asked]) -> (Vec<Asked>, Vec<Asked>) {
+fn halves(asked: &[MeasuredQuery]) -> (Vec<MeasuredQuery>, Vec<MeasuredQuery>) {
     let every_other = |from: usize| asked.iter().copied().skip(from).step_by(2).collect();
     (every_other(1), every_other(0))
 }
 
-struct Trial<'a> {
-    parts: &'a [Part<'a>],
+struct PlacementTrial<'a> {
+    parts: &'a [IndexShare<'a>],
     elves: Vec<Elf<Watched>>,
     meter: &'a Meter,
 }
 
-impl Trial<'_> {
-    fn ask(&self, queries: &[Asked]) -> Result<()> {
+impl PlacementTrial<'_> {
+    fn ask(&self, queries: &[MeasuredQuery]) -> Result<()> {
         let mut tids = vec![];
         for asked in queries {
             self.meter.begin(asked.work_of_touch);
@@ -111,7 +111,7 @@ impl Trial<'_> {
     }
 
     /// Shows the queries to copies that follow them: as many as it takes for caches to be made at all, then all.
-    fn learn(&self, queries: &[Asked]) -> Result<()> {
+    fn learn(&self, queries: &[MeasuredQuery]) -> Result<()> {
         self.ask(&queries[..queries.len().min(2)])?;
         for elf in &self.elves {
             elf.renew_now()?;

@@ -1,6 +1,6 @@
 //! The queries that advice is based on: which of them are run, and what the CPU takes for them.
 
-use super::Part;
+use super::IndexShare;
 use super::watched::{Meter, Watched};
 use crate::elf::Elf;
 use crate::{CodePredicate, Result, Tid};
@@ -23,7 +23,7 @@ const EFFORT: u32 = 60;
 
 /// A query of all parts of an index, with what the CPU works for it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct MeasuredQuery {
     /// Its place in the sample.
     pub(super) at: usize,
     /// Picoseconds in all, and before each read.
@@ -71,7 +71,7 @@ impl Query {
 }
 
 /// As many queries of the sample, evenly spread, as can be run on everything within about that time.
-pub(super) fn choose(parts: &[Part<'_>], most: Duration) -> Result<Vec<usize>> {
+pub(super) fn choose(parts: &[IndexShare<'_>], most: Duration) -> Result<Vec<usize>> {
     let len = parts.iter().map(|part| part.queries.len()).min().unwrap_or(0);
     let spread = |count: usize| (0..count).map(move |i| i * len / count);
     let (mut tids, start, few) = (vec![], Instant::now(), LEAST.min(len));
@@ -87,7 +87,11 @@ pub(super) fn choose(parts: &[Part<'_>], most: Duration) -> Result<Vec<usize>> {
 
 /// What the CPU works for each of these queries: `cpu` on average, or as measured now, with the lines they read in its
 /// caches. Each kind of query works the same for each read.
-pub(super) fn work(parts: &[Part<'_>], chosen: &[usize], cpu: Option<Duration>) -> Result<Vec<Asked>> {
+pub(super) fn work(
+    parts: &[IndexShare<'_>],
+    chosen: &[usize],
+    cpu: Option<Duration>,
+) -> Result<Vec<MeasuredQuery>> {
     let meter = Meter::counting();
     let counted: Vec<Elf<Watched>> = parts
         .iter()
@@ -117,7 +121,7 @@ pub(super) fn work(parts: &[Part<'_>], chosen: &[usize], cpu: Option<Duration>) 
             0 => picoseconds(kind) / f64::from(queries[kind].max(1)),
             _ => of_touch * own as f64,
         };
-        Asked {
+        MeasuredQuery {
             at,
             work: work as u64,
             work_of_touch: of_touch as u64,

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Bytes of any kind.
-trait Held: Send + Sync {
+trait AnyBytes: Send + Sync {
     fn slice(&self) -> &[u8];
 }
 
-impl<B: Bytes> Held for B {
+impl<B: Bytes> AnyBytes for B {
     fn slice(&self) -> &[u8] {
         self.as_slice()
     }
@@ -24,7 +24,7 @@ impl<B: Bytes> Held for B {
 /// Bytes of an index, without whatever their own medium would charge for them.
 #[derive(Clone)]
 pub(super) struct Watched {
-    bytes: Arc<dyn Held>,
+    bytes: Arc<dyn AnyBytes>,
     meter: Option<(Arc<Meter>, u64)>,
 }
 

@@ -6,7 +6,7 @@
 //! each other. Points and predicates on dimensions are translated here to those on depths.
 
 use crate::CodePredicate;
-use crate::geometry::{Buckets, Geometry, MAX_DIMS};
+use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
 use crate::packed::shortcuts::{BUCKET_PLACES, ROWS, Shortcuts};
 
 /// Rows for each place from which on there are buckets: fewer are a short leaf list.
@@ -14,7 +14,7 @@ const LEAST_ROWS: u64 = 24;
 
 impl Buckets {
     /// Those of a new index; `None` where they are of no use.
-    pub(crate) fn worth(geometry: &Geometry) -> Option<Self> {
+    pub(crate) fn worth(geometry: &RecordGeometry) -> Option<Self> {
         let depth = Shortcuts::worth(geometry);
         let places: u64 = geometry.max_codes[..depth].iter().map(|&max| max + 1).product();
         if depth == 0 || geometry.dims() == MAX_DIMS || geometry.rows / places < LEAST_ROWS {
@@ -27,7 +27,7 @@ impl Buckets {
     }
 
     /// Whether a tree of this geometry can have them.
-    pub(crate) fn are_possible(self, geometry: &Geometry) -> bool {
+    pub(crate) fn are_possible(self, geometry: &RecordGeometry) -> bool {
         let max = geometry.max_codes.get(self.depth).copied().unwrap_or(0);
         self.depth > 0 && geometry.dims() < MAX_DIMS && self.shift < 64 && max >> self.shift > 0
     }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn buckets_leave_eight_rows_for_each_place() {
         let worth = |rows, max: &[u64]| {
-            let found = Buckets::worth(&Geometry::new(rows, max.to_vec()));
+            let found = Buckets::worth(&RecordGeometry::new(rows, max.to_vec()));
             found.map(|buckets| (buckets.depth, buckets.shift))
         };
         assert_eq!(worth(100_000_000, &[99; 10]), Some((3, 4)));

@@ -2,10 +2,10 @@
 //!
 //! Here is the way for all lists; the usual way is in quick.rs.
 
-use crate::geometry::Level;
-use crate::kernel::{Between, Kernel, Search, low_bits};
-use crate::packed::node::{DENSE, INNER, INNER_HEADER, LINK_LEN, Node, SMALL_LEAF, Tree};
-use crate::packed::shortcuts::Start;
+use crate::geometry::LevelFormat;
+use crate::kernel::{CodeRange, Kernel, WithKernel, low_bits};
+use crate::packed::node::{DENSE, INNER, INNER_HEADER, LINK_LEN, ListNode, PackedTree, SMALL_LEAF};
+use crate::packed::shortcuts::SearchStart;
 use crate::tids::Tids;
 use crate::view::PAD;
 use crate::{ElfError, Result, Tid};
@@ -23,8 +23,8 @@ const FEW: usize = 16;
 
 /// Neighbouring records that equal the point; none if `count` is 0.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Run {
-    /// The first record's place; without TIDs its position in the list, and its row after [`Tree::run_in`].
+pub(crate) struct EqualRun {
+    /// The first record's place; without TIDs its position in the list, and its row after [`PackedTree::run_in`].
     pub(crate) at: usize,
     pub(crate) len: u32,
     pub(crate) count: u32,
@@ -32,10 +32,10 @@ pub(crate) struct Run {
 
 /// Offset of a list that is damaged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Damage(pub(crate) usize);
+pub(crate) struct DamagedList(pub(crate) usize);
 
-impl From<Damage> for ElfError {
-    fn from(damage: Damage) -> Self {
+impl From<DamagedList> for ElfError {
+    fn from(damage: DamagedList) -> Self {
         ElfError::damaged(damage.0, "a list reaches beyond the nodes")
     }
 }
@@ -54,20 +54,20 @@ pub(crate) struct Hits {
     pub(crate) mask: u64,
 }
 
-impl<'a, B: Bytes> Tree<'a, B> {
+impl<'a, B: Bytes> PackedTree<'a, B> {
     /// Where the search for a point starts.
     #[inline(always)]
-    pub(crate) fn start(&self, point: &[u64]) -> Start {
+    pub(crate) fn start(&self, point: &[u64]) -> SearchStart {
         let shortcuts = &self.header.shortcuts;
         if shortcuts.dims() == 0 {
-            return Start::Root;
+            return SearchStart::Root;
         }
         shortcuts.start(self.view, point)
     }
 
     /// The child for `code` of the dense list with this head; 0 if none.
     #[inline(always)]
-    pub(crate) fn dense_child(&self, head: &[u8; PAD], at: usize, level: &Level, code: u64) -> usize {
+    pub(crate) fn dense_child(&self, head: &[u8; PAD], at: usize, level: &LevelFormat, code: u64) -> usize {
         let entries = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
         let min = self.view.u64(at + INNER_HEADER) & level.value_mask;
         let position = code.wrapping_sub(min);
@@ -93,7 +93,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         head: &[u8; PAD],
         at: usize,
         depth: usize,
-        level: &Level,
+        level: &LevelFormat,
         point: &[u64],
     ) -> Option<Hits> {
         if level.value_len != 1 || point[depth] > 0xff {
@@ -103,7 +103,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         if head[0] > IN_HEAD {
             return self.middle_leaf::<K>(at, rows, depth, point[depth]);
         }
-        let wanted = Between {
+        let wanted = CodeRange {
             lo: point[depth],
             span: 0,
         };
@@ -144,7 +144,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         rows: usize,
         code: u64,
     ) -> Option<(usize, u64)> {
-        let wanted = Between { lo: code, span: 0 };
+        let wanted = CodeRange { lo: code, span: 0 };
         self.view.touch(values, rows);
         let low = K::between(self.view, values, 1, rows.min(64), wanted);
         let high = K::between(self.view, values + 64, 1, rows.saturating_sub(64), wanted);
@@ -158,7 +158,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// The run of equal records among the hits in a leaf list of dimension `depth`.
     #[inline(always)]
-    pub(crate) fn equal<K: Kernel>(&self, hits: Hits, depth: usize, point: &[u64]) -> Run {
+    pub(crate) fn equal<K: Kernel>(&self, hits: Hits, depth: usize, point: &[u64]) -> EqualRun {
         let geometry = self.geometry();
         let level = &geometry.levels[depth];
         let (mask, len) = (hits.mask, level.record_len);
@@ -169,7 +169,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
             });
         };
         let Some(tail) = K::tail(geometry, depth + 1, point) else {
-            return Run::default();
+            return EqualRun::default();
         };
         if mask == 0 || more & more.wrapping_sub(1) != 0 {
             return self.equal_run::<K>(hits, len, |record| self.has_tail(record, bits, tail));
@@ -186,7 +186,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// The run of equal records among one or two hits, without a branch: both are compared, an only one twice.
     #[inline(always)]
-    pub(crate) fn one_or_two<K: Kernel>(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> Run {
+    pub(crate) fn one_or_two<K: Kernel>(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> EqualRun {
         let Hits { records, mask, .. } = hits;
         let more = mask & mask.wrapping_sub(1);
         let first = records + mask.trailing_zeros() as usize * len;
@@ -200,7 +200,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         let two = self.has_tail(second, bits, tail) & (more != 0);
         let position = if one { mask } else { more }.trailing_zeros() as usize;
         let place = if one { first } else { second };
-        Run {
+        EqualRun {
             at: if K::TIDS { place } else { position },
             len: len as u32,
             count: u32::from(one) + u32::from(two),
@@ -208,9 +208,14 @@ impl<'a, B: Bytes> Tree<'a, B> {
     }
 
     #[inline(always)]
-    pub(crate) fn equal_run<K: Kernel>(&self, hits: Hits, len: usize, equal: impl Fn(usize) -> bool) -> Run {
+    pub(crate) fn equal_run<K: Kernel>(
+        &self,
+        hits: Hits,
+        len: usize,
+        equal: impl Fn(usize) -> bool,
+    ) -> EqualRun {
         let mut mask = hits.mask;
-        let mut run = Run {
+        let mut run = EqualRun {
             at: 0,
             len: len as u32,
             count: 0,
@@ -233,13 +238,13 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
     /// A run that was found among the records from `first` on of the list at `at`.
     #[inline(always)]
-    pub(crate) fn run_in<K: Kernel>(&self, at: usize, first: usize, run: Run) -> Run {
+    pub(crate) fn run_in<K: Kernel>(&self, at: usize, first: usize, run: EqualRun) -> EqualRun {
         if K::TIDS {
             return run;
         }
         let row = self.base(at) as usize + first + run.at;
         let within = row as u64 + u64::from(run.count) <= self.geometry().rows;
-        Run {
+        EqualRun {
             at: row,
             count: if within { run.count } else { 0 },
             ..run
@@ -253,32 +258,32 @@ impl<'a, B: Bytes> Tree<'a, B> {
         at: usize,
         depth: usize,
         point: &[u64],
-    ) -> Result<(usize, Run), Damage> {
+    ) -> Result<(usize, EqualRun), DamagedList> {
         if point
             .get(depth)
             .is_some_and(|&code| code > self.geometry().levels[depth].value_mask)
         {
-            return Ok((0, Run::default()));
+            return Ok((0, EqualRun::default()));
         }
-        let wanted = Between {
+        let wanted = CodeRange {
             lo: point.get(depth).copied().unwrap_or(0),
             span: 0,
         };
-        match self.node(at, depth).map_err(|_| Damage(at))? {
-            Node::Inner(inner) => {
+        match self.node(at, depth).map_err(|_| DamagedList(at))? {
+            ListNode::Inner(inner) => {
                 let (first, end) = inner.interval::<B, K>(self.view, wanted);
                 if first == end {
-                    return Ok((0, Run::default()));
+                    return Ok((0, EqualRun::default()));
                 }
                 self.view
                     .touch(inner.links + first * inner.link_len, inner.link_len);
-                Ok((inner.child(self.view, first), Run::default()))
+                Ok((inner.child(self.view, first), EqualRun::default()))
             }
-            Node::Leaf(leaf) => {
+            ListNode::Leaf(leaf) => {
                 let (first, end) = leaf.interval::<B, K>(self.view, wanted);
                 if depth + 1 >= point.len() {
                     let place = leaf.records_from(first).at;
-                    let run = Run {
+                    let run = EqualRun {
                         at: if K::TIDS { place } else { first },
                         len: leaf.records.len as u32,
                         count: (end - first) as u32,
@@ -286,7 +291,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
                     return Ok((0, self.run_in::<K>(at, 0, run)));
                 }
                 // Equal values are few as a rule (write.rs), but a damaged list may say otherwise.
-                let mut run = Run::default();
+                let mut run = EqualRun::default();
                 for from in (first..end).step_by(64) {
                     let hits = Hits {
                         records: leaf.records_from(from).at,
@@ -300,7 +305,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
                     run = if run.count == 0 {
                         next
                     } else {
-                        Run {
+                        EqualRun {
                             count: run.count + next.count,
                             ..run
                         }
@@ -318,7 +323,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         self.view.prefetch(at + FEW);
     }
 
-    pub(crate) fn tids(&self, run: Run) -> Tids<'a> {
+    pub(crate) fn tids(&self, run: EqualRun) -> Tids<'a> {
         if self.geometry().is_clustered() {
             return Tids::consecutive(run.at as Tid, run.count as usize);
         }
@@ -334,26 +339,26 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
 /// Looks for one point.
 pub(crate) struct Exact<'a, 'p, B> {
-    pub(crate) tree: Tree<'a, B>,
+    pub(crate) tree: PackedTree<'a, B>,
     pub(crate) point: &'p [u64],
 }
 
-impl<B: Bytes> Search for Exact<'_, '_, B> {
-    type Output = Result<Run, Damage>;
+impl<B: Bytes> WithKernel for Exact<'_, '_, B> {
+    type Output = Result<EqualRun, DamagedList>;
 
     #[inline(always)]
     fn run<K: Kernel>(self) -> Self::Output {
         let Self { tree, point } = self;
         let (view, geometry) = (tree.view, tree.geometry());
         let (mut at, mut depth) = match tree.start(point) {
-            Start::List(at) => (at, tree.header.shortcuts.dims()),
-            Start::Root => (tree.header.root as usize, 0),
-            Start::Nowhere => return Ok(Run::default()),
+            SearchStart::List(at) => (at, tree.header.shortcuts.dims()),
+            SearchStart::Root => (tree.header.root as usize, 0),
+            SearchStart::Nowhere => return Ok(EqualRun::default()),
         };
         loop {
             view.touch(at, HEAD);
             let (Some(head), Some(level)) = (view.head(at), geometry.levels.get(depth)) else {
-                return Err(Damage(at));
+                return Err(DamagedList(at));
             };
             if let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, point) {
                 return Ok(tree.run_in::<K>(at, hits.first, tree.equal::<K>(hits, depth, point)));
@@ -368,7 +373,7 @@ impl<B: Bytes> Search for Exact<'_, '_, B> {
                 at = next;
             }
             if at == 0 {
-                return Ok(Run::default());
+                return Ok(EqualRun::default());
             }
             depth += 1;
         }

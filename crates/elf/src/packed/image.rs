@@ -6,9 +6,9 @@
 //! The traversal probability of a list is its share of the rows (section 2.2 of the paper), and a list never has more rows
 //! than its parent: the lists of at least so many rows are a tree of their own.
 
-use crate::packed::node::{Inner, LINK_LEN, Leaf, Node, SPLIT, SPLIT_HEADER, Tree};
-use crate::packed::quartet::Weights;
-use crate::packed::shortcuts::{Form, Shortcuts};
+use crate::packed::node::{InnerList, LINK_LEN, LeafList, ListNode, PackedTree, SPLIT, SPLIT_HEADER};
+use crate::packed::point_batch::FieldCoefficients;
+use crate::packed::shortcuts::{ShortcutForm, Shortcuts};
 use crate::place::list_copier::{
     CopyControl, CopySelection, CopyStop, ImageParts, ListCopier, copy_lists, copy_most_probable, fingerprint,
 };
@@ -22,8 +22,8 @@ use std::sync::Arc;
 const FEW: u64 = 2;
 
 /// Copies lists, or only adds up their bytes.
-struct Copier<'a, 'c, B> {
-    tree: Tree<'a, B>,
+struct PackedCopier<'a, 'c, B> {
+    tree: PackedTree<'a, B>,
     selection: CopySelection<'c>,
     /// First offset of the image.
     from: usize,
@@ -40,7 +40,7 @@ struct Copier<'a, 'c, B> {
     bytes: Option<HugeVec<u8>>,
     /// Where the children of the open lists are, copies or not.
     children: Vec<usize>,
-    /// Form direct: what the places say.
+    /// ShortcutForm direct: what the places say.
     direct: Option<Shortcuts>,
 }
 
@@ -49,12 +49,12 @@ struct Copier<'a, 'c, B> {
 /// # Errors
 /// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
 pub(crate) fn make<B: Bytes>(
-    tree: Tree<'_, B>,
+    tree: PackedTree<'_, B>,
     selection: CopySelection<'_>,
     most: u64,
     control: &dyn CopyControl,
 ) -> Result<Option<ImageParts>> {
-    copy_lists(Copier::new(tree, selection, most, control), control)
+    copy_lists(PackedCopier::new(tree, selection, most, control), control)
 }
 
 /// The image of the lists with the most rows that has no more than `most` bytes; `None` if there is no room for the root.
@@ -62,7 +62,7 @@ pub(crate) fn make<B: Bytes>(
 /// # Errors
 /// As [`make`].
 pub(crate) fn probable<B: Bytes>(
-    tree: Tree<'_, B>,
+    tree: PackedTree<'_, B>,
     counts: Option<&AgedCounts>,
     most: u64,
     control: &dyn CopyControl,
@@ -74,7 +74,7 @@ pub(crate) fn probable<B: Bytes>(
             counts,
             ..CopySelection::levels(levels)
         };
-        Copier::new(tree, selection, most, control)
+        PackedCopier::new(tree, selection, most, control)
     };
     copy_most_probable(1.0 / tree.geometry().rows as f64, copier, control)
 }
@@ -82,16 +82,21 @@ pub(crate) fn probable<B: Bytes>(
 /// Levels of which single lists are worth a copy. Shortcuts that lead to copies say no more than where these are, and
 /// quartered ones know more than that of every list: those are not given up for copies of a few lists. (Looking through all
 /// lists for the few also takes as long as reading the index, which is the slow part.)
-fn levels_worth<B: Bytes>(tree: Tree<'_, B>, most: u64) -> usize {
+fn levels_worth<B: Bytes>(tree: PackedTree<'_, B>, most: u64) -> usize {
     let shortcuts = &tree.header.shortcuts;
     match shortcuts.form {
-        Form::Quartered if most < tree.header.len / FEW => shortcuts.dims(),
+        ShortcutForm::Quartered if most < tree.header.len / FEW => shortcuts.dims(),
         _ => usize::MAX,
     }
 }
 
-impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
-    fn new(tree: Tree<'a, B>, selection: CopySelection<'c>, most: u64, control: &'c dyn CopyControl) -> Self {
+impl<'a, 'c, B: Bytes> PackedCopier<'a, 'c, B> {
+    fn new(
+        tree: PackedTree<'a, B>,
+        selection: CopySelection<'c>,
+        most: u64,
+        control: &'c dyn CopyControl,
+    ) -> Self {
         let from = (tree.header.len as usize).next_multiple_of(64);
         let end = from as u64 + most.min(2 * tree.header.len + (1 << 20));
         Self {
@@ -114,7 +119,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
     fn shortcuts(&self) -> Shortcuts {
         let old = &self.tree.header.shortcuts;
         let end = self.from as u64 + self.most.min(2 * self.tree.header.len + (1 << 20));
-        let direct = || Shortcuts::new(self.tree.geometry(), old.dims(), Form::Direct, end);
+        let direct = || Shortcuts::new(self.tree.geometry(), old.dims(), ShortcutForm::Direct, end);
         let mut shortcuts = match self.deep {
             true => direct().unwrap_or_default(),
             false => old.clone(),
@@ -152,8 +157,8 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         }
         self.fingerprint = fingerprint(self.fingerprint, at);
         let new = match node {
-            Node::Inner(inner) => self.inner(&inner, depth, place)?,
-            Node::Leaf(leaf) => self.leaf(&leaf, at)?,
+            ListNode::Inner(inner) => self.inner(&inner, depth, place)?,
+            ListNode::Leaf(leaf) => self.leaf(&leaf, at)?,
         };
         if depth == tree.header.shortcuts.dims() && depth > 0 {
             self.deep = true;
@@ -165,7 +170,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         Ok(new)
     }
 
-    fn probability(&self, at: usize, node: &Node) -> f64 {
+    fn probability(&self, at: usize, node: &ListNode) -> f64 {
         let share = node.rows() as f64 / self.tree.geometry().rows as f64;
         match self.selection.counts {
             None => share,
@@ -173,7 +178,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         }
     }
 
-    fn inner(&mut self, inner: &Inner, depth: usize, place: u64) -> Result<usize, CopyStop> {
+    fn inner(&mut self, inner: &InnerList, depth: usize, place: u64) -> Result<usize, CopyStop> {
         let tree = self.tree;
         let base_len = tree.geometry().base_len;
         let len = base_len + (inner.links - inner.at) + inner.entries * self.link_len;
@@ -208,7 +213,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         Ok(new)
     }
 
-    fn leaf(&mut self, leaf: &Leaf, at: usize) -> Result<usize, CopyStop> {
+    fn leaf(&mut self, leaf: &LeafList, at: usize) -> Result<usize, CopyStop> {
         let view = self.tree.view;
         let base_len = self.tree.geometry().base_len;
         let values = leaf.rows * leaf.value_len;
@@ -234,7 +239,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
     }
 }
 
-impl<B: Bytes> ListCopier for Copier<'_, '_, B> {
+impl<B: Bytes> ListCopier for PackedCopier<'_, '_, B> {
     fn measure(&mut self) -> Result<(), CopyStop> {
         let root = self.list(self.tree.header.root as usize, 0, 0)?;
         if root < self.from {
@@ -270,7 +275,7 @@ impl<B: Bytes> ListCopier for Copier<'_, '_, B> {
         let mut header = tree.header.clone();
         header.root = root as u64;
         header.nodes_end = (from + bytes.len() - PAD) as u64;
-        header.weights = Weights::all(&header.geometry, &shortcuts);
+        header.coefficients = FieldCoefficients::all(&header.geometry, &shortcuts);
         header.shortcuts = shortcuts;
         let bytes = Arc::new(bytes);
         Ok((Arc::new(Image { from, bytes }), Arc::new(header)))

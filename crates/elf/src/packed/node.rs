@@ -14,9 +14,9 @@
 //! In a clustered index the number of its first row stands before each list, and records have no TIDs: below the last
 //! dimension a list is only its number of rows.
 
-use crate::geometry::Geometry;
-use crate::header::Header;
-use crate::kernel::{Between, Kernel, Records};
+use crate::geometry::RecordGeometry;
+use crate::header::ElfHeader;
+use crate::kernel::{CodeRange, Kernel, Records};
 use crate::view::View;
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
@@ -37,7 +37,7 @@ pub(crate) const SPLIT_HEADER: usize = 13;
 
 /// A list whose entries are rows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Leaf {
+pub(crate) struct LeafList {
     pub(crate) rows: usize,
     /// Offset of the values.
     pub(crate) values: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Leaf {
 
 /// A list whose entries are lists.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Inner {
+pub(crate) struct InnerList {
     pub(crate) at: usize,
     pub(crate) entries: usize,
     /// Rows in the subtree.
@@ -65,12 +65,12 @@ pub(crate) struct Inner {
 
 /// A decoded list: its parts lie within the nodes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Node {
-    Leaf(Leaf),
-    Inner(Inner),
+pub(crate) enum ListNode {
+    Leaf(LeafList),
+    Inner(InnerList),
 }
 
-impl Node {
+impl ListNode {
     /// Rows in the subtree.
     pub(crate) fn rows(&self) -> u64 {
         match self {
@@ -82,27 +82,27 @@ impl Node {
 
 /// The nodes of an open index.
 #[derive(Debug)]
-pub(crate) struct Tree<'a, B> {
+pub(crate) struct PackedTree<'a, B> {
     pub(crate) view: View<'a, B>,
-    pub(crate) header: &'a Header,
+    pub(crate) header: &'a ElfHeader,
 }
 
-impl<B> Clone for Tree<'_, B> {
+impl<B> Clone for PackedTree<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B> Copy for Tree<'_, B> {}
+impl<B> Copy for PackedTree<'_, B> {}
 
-impl<'a, B: Bytes> Tree<'a, B> {
-    pub(crate) fn geometry(&self) -> &'a Geometry {
+impl<'a, B: Bytes> PackedTree<'a, B> {
+    pub(crate) fn geometry(&self) -> &'a RecordGeometry {
         &self.header.geometry
     }
 
     /// Decodes the node at `at`, whose values are of dimension `depth <= dims`.
     #[inline(always)]
-    pub(crate) fn node(&self, at: usize, depth: usize) -> Result<Node> {
+    pub(crate) fn node(&self, at: usize, depth: usize) -> Result<ListNode> {
         let view = self.view;
         let value_len = self.geometry().levels[depth].value_len;
         let kind = view.u8(at);
@@ -119,7 +119,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
             };
             self.inside(at, records.at + rows * records.len)?;
             view.touch(at, head + rows * value_len);
-            return Ok(Node::Leaf(Leaf {
+            return Ok(ListNode::Leaf(LeafList {
                 rows,
                 values,
                 value_len,
@@ -141,7 +141,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         }
         view.touch(at, values - at);
         let dense_from = dense.then(|| view.uint(values, value_len));
-        Ok(Node::Inner(Inner {
+        Ok(ListNode::Inner(InnerList {
             at,
             entries,
             rows,
@@ -154,11 +154,11 @@ impl<'a, B: Bytes> Tree<'a, B> {
     }
 
     #[inline(never)]
-    fn split_leaf(&self, at: usize, depth: usize) -> Result<Node> {
+    fn split_leaf(&self, at: usize, depth: usize) -> Result<ListNode> {
         let level = &self.geometry().levels[depth];
         let rows = self.view.u32(at + 1) as usize;
         self.inside(at, at + SPLIT_HEADER + rows * level.value_len)?;
-        Ok(Node::Leaf(Leaf {
+        Ok(ListNode::Leaf(LeafList {
             rows,
             values: at + SPLIT_HEADER,
             value_len: level.value_len,
@@ -182,7 +182,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
     /// at.
     pub(crate) fn rows_below(
         &self,
-        inner: &Inner,
+        inner: &InnerList,
         depth: usize,
         first: usize,
         end: usize,
@@ -223,7 +223,7 @@ fn beyond(at: usize) -> ElfError {
     ElfError::damaged(at, "a list reaches beyond the nodes")
 }
 
-impl Inner {
+impl InnerList {
     /// Offset of child `k`; 0 if a dense list has none there (0 is the header's offset, never a node's).
     #[inline(always)]
     pub(crate) fn child<B: Bytes>(&self, view: View<'_, B>, k: usize) -> usize {
@@ -251,7 +251,11 @@ impl Inner {
 
     /// The entries `first..end` whose values lie in `wanted`.
     #[inline(always)]
-    pub(crate) fn interval<B: Bytes, K: Kernel>(&self, view: View<'_, B>, wanted: Between) -> (usize, usize) {
+    pub(crate) fn interval<B: Bytes, K: Kernel>(
+        &self,
+        view: View<'_, B>,
+        wanted: CodeRange,
+    ) -> (usize, usize) {
         match self.dense_from {
             Some(min) => {
                 let end = self.entries as u64;
@@ -267,7 +271,7 @@ impl Inner {
     }
 }
 
-impl Leaf {
+impl LeafList {
     /// First byte after the node.
     pub(crate) fn end(&self) -> usize {
         self.records.at + self.rows * self.records.len
@@ -275,7 +279,11 @@ impl Leaf {
 
     /// The rows `first..end` whose values lie in `wanted`.
     #[inline(always)]
-    pub(crate) fn interval<B: Bytes, K: Kernel>(&self, view: View<'_, B>, wanted: Between) -> (usize, usize) {
+    pub(crate) fn interval<B: Bytes, K: Kernel>(
+        &self,
+        view: View<'_, B>,
+        wanted: CodeRange,
+    ) -> (usize, usize) {
         if self.value_len == 0 {
             return (0, self.rows);
         }
@@ -300,7 +308,7 @@ fn interval<B: Bytes, K: Kernel>(
     values: usize,
     len: usize,
     count: usize,
-    wanted: Between,
+    wanted: CodeRange,
 ) -> (usize, usize) {
     if count <= 64 {
         view.touch(values, count * len);
@@ -317,7 +325,7 @@ fn long_interval<B: Bytes>(
     values: usize,
     len: usize,
     count: usize,
-    wanted: Between,
+    wanted: CodeRange,
 ) -> (usize, usize) {
     let first = partition(view, values, len, 0, count, |value| value < wanted.lo);
     // The interval is short as a rule: its end is looked for in doubling steps.

@@ -8,10 +8,10 @@
 //! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring places are
 //! near each other; a line of [`NEAR`] places holds the offset of the nearest to the start, and each place two bytes to add
 //! to it. Half of the bytes, and still two loads from one line. *Quartered*: a line has [`QUARTERED`] such places, and each of them
-//! two bytes more that tell where in the list a code is (quarters.rs).
+//! two bytes more that tell where in the list a code is (subranges.rs).
 
-use crate::geometry::{Geometry, Level};
-use crate::packed::quarters::Quarters;
+use crate::geometry::{LevelFormat, RecordGeometry};
+use crate::packed::subranges::SubrangeScheme;
 use crate::view::View;
 use halocline_media::Bytes;
 
@@ -44,7 +44,7 @@ const _: () = assert!(LINE == 64 && QUARTERED_BASE + 4 * QUARTERED == LINE);
 
 /// Where a search for one tuple starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum SearchStart {
     /// No row has its first codes.
     Nowhere,
     /// At the root.
@@ -55,7 +55,7 @@ pub(crate) enum Start {
 
 /// How places are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Form {
+pub(crate) enum ShortcutForm {
     /// As offsets.
     #[default]
     Direct,
@@ -65,7 +65,7 @@ pub(crate) enum Form {
     Quartered,
 }
 
-impl Form {
+impl ShortcutForm {
     /// Beside the number of dimensions in the header.
     const NEAR: u16 = 1 << 15;
     const QUARTERED: u16 = 1 << 14;
@@ -94,13 +94,13 @@ impl Form {
 pub(crate) struct Shortcuts {
     /// Offset of the array.
     pub(crate) at: usize,
-    pub(crate) form: Form,
+    pub(crate) form: ShortcutForm,
     /// Of form quartered.
-    pub(crate) quarters: Quarters,
+    pub(crate) quarters: SubrangeScheme,
     /// Codes of each dimension; no dimension: no array.
     sizes: Vec<u64>,
     /// What the lists look like to which it leads.
-    pub(crate) level: Level,
+    pub(crate) level: LevelFormat,
     /// Bytes of a direct place.
     pub(crate) unit: usize,
     /// All bits of a direct place.
@@ -109,7 +109,7 @@ pub(crate) struct Shortcuts {
 
 impl Shortcuts {
     /// How many dimensions the array of a new index has.
-    pub(crate) fn worth(geometry: &Geometry) -> usize {
+    pub(crate) fn worth(geometry: &RecordGeometry) -> usize {
         let limit = PLACES.min(geometry.rows / ROWS);
         let mut places = 1_u64;
         let within = |&&max: &&u64| {
@@ -120,7 +120,12 @@ impl Shortcuts {
     }
 
     /// The array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it cannot be.
-    pub(crate) fn new(geometry: &Geometry, dims: usize, form: Form, nodes_end: u64) -> Option<Self> {
+    pub(crate) fn new(
+        geometry: &RecordGeometry,
+        dims: usize,
+        form: ShortcutForm,
+        nodes_end: u64,
+    ) -> Option<Self> {
         if dims == 0 {
             return Some(Self::default());
         }
@@ -137,9 +142,11 @@ impl Shortcuts {
         let most = if bucketed { BUCKET_PLACES } else { PLACES };
         let unit = (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1);
         let quarters = match form {
-            Form::Quartered if nodes_end >> 32 < LINE as u64 => Quarters::possible(geometry, dims)?,
-            Form::Quartered => return None,
-            Form::Direct | Form::Near => Quarters::default(),
+            ShortcutForm::Quartered if nodes_end >> 32 < LINE as u64 => {
+                SubrangeScheme::possible(geometry, dims)?
+            }
+            ShortcutForm::Quartered => return None,
+            ShortcutForm::Direct | ShortcutForm::Near => SubrangeScheme::default(),
         };
         (places <= most).then_some(Self {
             quarters,
@@ -177,9 +184,9 @@ impl Shortcuts {
         }
         let places = self.places();
         let len = match self.form {
-            Form::Direct => places * self.unit,
-            Form::Near => places.div_ceil(NEAR) * LINE,
-            Form::Quartered => places.div_ceil(QUARTERED) * LINE,
+            ShortcutForm::Direct => places * self.unit,
+            ShortcutForm::Near => places.div_ceil(NEAR) * LINE,
+            ShortcutForm::Quartered => places.div_ceil(QUARTERED) * LINE,
         };
         (self.at + len) as u64
     }
@@ -211,19 +218,19 @@ impl Shortcuts {
     #[inline(always)]
     pub(crate) fn offset(&self, place: usize) -> usize {
         self.at.wrapping_add(match self.form {
-            Form::Direct => place.wrapping_mul(self.unit),
-            Form::Near => place / NEAR * LINE + BASE + place % NEAR * 2,
-            Form::Quartered => place / QUARTERED * LINE + QUARTERED_BASE + place % QUARTERED * 4,
+            ShortcutForm::Direct => place.wrapping_mul(self.unit),
+            ShortcutForm::Near => place / NEAR * LINE + BASE + place % NEAR * 2,
+            ShortcutForm::Quartered => place / QUARTERED * LINE + QUARTERED_BASE + place % QUARTERED * 4,
         })
     }
 
     /// What the place at an offset says: an offset, or one of [`NOWHERE`] and [`ABOVE`], which are smaller.
     #[inline(always)]
     pub(crate) fn word<B: Bytes>(&self, view: View<'_, B>, at: usize) -> u64 {
-        if self.form == Form::Quartered {
+        if self.form == ShortcutForm::Quartered {
             return self.quartered(view, at).0;
         }
-        if self.form == Form::Direct {
+        if self.form == ShortcutForm::Direct {
             view.touch(at, self.unit);
             return view.u64(at) & self.place_mask;
         }
@@ -255,14 +262,14 @@ impl Shortcuts {
 
     /// Where the search for a tuple starts.
     #[inline(always)]
-    pub(crate) fn start<B: Bytes>(&self, view: View<'_, B>, point: &[u64]) -> Start {
+    pub(crate) fn start<B: Bytes>(&self, view: View<'_, B>, point: &[u64]) -> SearchStart {
         let Some(place) = self.place(point) else {
-            return Start::Nowhere;
+            return SearchStart::Nowhere;
         };
         match self.word(view, self.offset(place)) {
-            NOWHERE => Start::Nowhere,
-            ABOVE => Start::Root,
-            at => Start::List(at as usize),
+            NOWHERE => SearchStart::Nowhere,
+            ABOVE => SearchStart::Root,
+            at => SearchStart::List(at as usize),
         }
     }
 }
@@ -270,7 +277,7 @@ impl Shortcuts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::Header;
+    use crate::header::ElfHeader;
     use crate::{BuildOptions, Elf, Rows, build_vec};
     use std::sync::Arc;
 
@@ -312,7 +319,7 @@ mod tests {
     #[test]
     fn shortcuts_lead_to_lists_nowhere_and_to_the_root() {
         let bytes: Arc<[u8]> = build_vec(&Skewed, &BuildOptions::default()).unwrap().into();
-        let header = Header::read(&bytes).unwrap();
+        let header = ElfHeader::read(&bytes).unwrap();
         // Two dimensions and the buckets of the third.
         assert_eq!(header.shortcuts.dims(), 3);
         let bucket = header.geometry.buckets.unwrap();
@@ -323,11 +330,11 @@ mod tests {
                 .shortcuts
                 .start(view, bucket.point(point, &mut room).unwrap())
         };
-        assert!(matches!(start(&[0, 3, 0, 0]), Start::List(_)));
-        assert_eq!(start(&[2, 3, 0, 0]), Start::Nowhere);
-        assert_eq!(start(&row(9)), Start::Root);
-        assert_eq!(start(&[5, 0, 0, 0]), Start::Nowhere);
-        assert_eq!(start(&[0, 7, 0, 0]), Start::Nowhere);
+        assert!(matches!(start(&[0, 3, 0, 0]), SearchStart::List(_)));
+        assert_eq!(start(&[2, 3, 0, 0]), SearchStart::Nowhere);
+        assert_eq!(start(&row(9)), SearchStart::Root);
+        assert_eq!(start(&[5, 0, 0, 0]), SearchStart::Nowhere);
+        assert_eq!(start(&[0, 7, 0, 0]), SearchStart::Nowhere);
         let elf = Elf::open(bytes.clone()).unwrap();
         elf.check().unwrap();
         for (tid, tuple) in (0..ROWS).map(row).enumerate() {
@@ -369,9 +376,9 @@ mod tests {
     #[test]
     fn short_lists_are_near() {
         let bytes: Arc<[u8]> = build_vec(&Even, &BuildOptions::default()).unwrap().into();
-        let header = Header::read(&bytes).unwrap();
+        let header = ElfHeader::read(&bytes).unwrap();
         let shortcuts = &header.shortcuts;
-        assert_eq!((shortcuts.dims(), shortcuts.form), (2, Form::Near));
+        assert_eq!((shortcuts.dims(), shortcuts.form), (2, ShortcutForm::Near));
         let elf = Elf::open(bytes.clone()).unwrap();
         elf.check().unwrap();
         let mut points = vec![];
@@ -392,7 +399,7 @@ mod tests {
 
     #[test]
     fn as_many_dimensions_as_leave_eight_rows_for_each_place() {
-        let worth = |rows, max: &[u64]| Shortcuts::worth(&Geometry::new(rows, max.to_vec()));
+        let worth = |rows, max: &[u64]| Shortcuts::worth(&RecordGeometry::new(rows, max.to_vec()));
         assert_eq!(worth(10_000_000, &[99; 10]), 3);
         assert_eq!(worth(7_999_999, &[99; 10]), 2);
         assert_eq!(worth(1 << 31, &[1; 40]), 20);

@@ -5,13 +5,13 @@
 //! the same bytes, whatever the number of threads.
 
 use crate::build::output::Buffered;
-use crate::build::record::{Differ, Record, code};
-use crate::geometry::Geometry;
+use crate::build::record::{Differ, SortRecord, code};
+use crate::geometry::RecordGeometry;
 use crate::packed::entries::EntryStack;
-use crate::packed::inner::{self, Entry, List};
+use crate::packed::inner::{self, ListEntry, PendingList};
 use crate::packed::node::{LARGE_LEAF, SMALL_LEAF};
-use crate::packed::places::{Content, Places, place};
-use crate::packed::quarters::{IRREGULAR, Quarters};
+use crate::packed::shortcut_builder::{PlaceContent, ShortcutBuilder, place};
+use crate::packed::subranges::{IRREGULAR, SubrangeScheme};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 use std::collections::VecDeque;
@@ -27,16 +27,16 @@ const TASK_ROWS: usize = 1 << 16;
 /// Writes all lists, which are to be of geometry `lists`, up to `wave` tasks at once, and notes where shortcuts lead; gives
 /// the position of the root. `entries` is an empty stack.
 pub(crate) fn write<const W: usize>(
-    geometry: &Geometry,
-    lists: &Geometry,
-    records: &[Record<W>],
+    geometry: &RecordGeometry,
+    lists: &RecordGeometry,
+    records: &[SortRecord<W>],
     wave: usize,
     mut entries: EntryStack<'_>,
-    places: &mut Places,
+    places: &mut ShortcutBuilder,
     out: &mut Buffered<'_>,
 ) -> Result<u64> {
     let differ = Differ::new(geometry);
-    let source = Source {
+    let source = SubtreeSource {
         geometry,
         lists,
         differ: &differ,
@@ -47,14 +47,14 @@ pub(crate) fn write<const W: usize>(
     let mut plan = vec![];
     source.plan(0, records.len(), 0, &mut plan);
     let mut tasks = plan.iter().filter_map(|step| match step {
-        Step::Subtrees { start, end, depth } => Some((*start, *end, *depth)),
+        WriteStep::Subtrees { start, end, depth } => Some((*start, *end, *depth)),
         _ => None,
     });
-    let mut ready: VecDeque<Subtrees> = VecDeque::new();
+    let mut ready: VecDeque<WrittenSubtrees> = VecDeque::new();
     let mut last = out.position();
     for step in &plan {
         match *step {
-            Step::Subtrees { .. } => {
+            WriteStep::Subtrees { .. } => {
                 if ready.is_empty() {
                     let next: Vec<_> = tasks.by_ref().take(wave).collect();
                     ready = next
@@ -67,7 +67,7 @@ pub(crate) fn write<const W: usize>(
                     let base = out.position();
                     out.append(&subtrees.bytes).map_err(ElfError::Write)?;
                     last = subtrees.entries.last().map_or(base, |child| base + child.at);
-                    entries.extend(subtrees.entries.into_iter().map(|child| Entry {
+                    entries.extend(subtrees.entries.into_iter().map(|child| ListEntry {
                         at: base + child.at,
                         ..child
                     }))?;
@@ -76,8 +76,8 @@ pub(crate) fn write<const W: usize>(
                     }
                 }
             }
-            Step::Child { value } => entries.push(Entry { value, at: last })?,
-            Step::Leaf { start, end, depth } => {
+            WriteStep::Child { value } => entries.push(ListEntry { value, at: last })?,
+            WriteStep::Leaf { start, end, depth } => {
                 let mut bytes = vec![];
                 source.base(start, &mut bytes);
                 last = out.position() + bytes.len() as u64;
@@ -97,7 +97,7 @@ pub(crate) fn write<const W: usize>(
                     bytes.clear();
                 }
             }
-            Step::Inner {
+            WriteStep::Inner {
                 start,
                 end,
                 depth,
@@ -111,7 +111,7 @@ pub(crate) fn write<const W: usize>(
                 });
                 let children = entries.last(count)?;
                 if let Some((first, last_child)) = children.ends() {
-                    let list = List {
+                    let list = PendingList {
                         depth,
                         rows: end - start,
                         count,
@@ -136,7 +136,7 @@ pub(crate) fn write<const W: usize>(
 
 /// What is written next; entries and positions are passed on a stack.
 #[derive(Debug)]
-enum Step {
+enum WriteStep {
     /// One child list for each value of dimension `depth` in these rows; adds their entries.
     Subtrees { start: usize, end: usize, depth: usize },
     /// Adds an entry for the list written last.
@@ -153,29 +153,29 @@ enum Step {
 }
 
 #[derive(Clone, Copy)]
-struct Source<'a, const W: usize> {
+struct SubtreeSource<'a, const W: usize> {
     /// Of the records.
-    geometry: &'a Geometry,
+    geometry: &'a RecordGeometry,
     /// Of what is written.
-    lists: &'a Geometry,
+    lists: &'a RecordGeometry,
     differ: &'a Differ,
-    records: &'a [Record<W>],
+    records: &'a [SortRecord<W>],
     /// First dimensions that the shortcuts stand for.
     shortcut_dims: usize,
     /// If they are quartered.
-    quarters: Option<Quarters>,
+    quarters: Option<SubrangeScheme>,
 }
 
 /// What one task has written; positions count from the start of `bytes`.
-struct Subtrees {
+struct WrittenSubtrees {
     bytes: Vec<u8>,
     /// The children of the list above.
-    entries: Vec<Entry>,
-    /// Places of the shortcuts and what they say.
-    shortcuts: Vec<(usize, Content)>,
+    entries: Vec<ListEntry>,
+    /// ShortcutBuilder of the shortcuts and what they say.
+    shortcuts: Vec<(usize, PlaceContent)>,
 }
 
-impl<const W: usize> Source<'_, W> {
+impl<const W: usize> SubtreeSource<'_, W> {
     /// Whether two neighbouring rows have the same codes up to dimension `depth`.
     #[inline(always)]
     fn same(&self, a: usize, b: usize, depth: usize) -> bool {
@@ -195,7 +195,7 @@ impl<const W: usize> Source<'_, W> {
         depth: usize,
         leaf: bool,
         at: u64,
-        mut note: impl FnMut(usize, Content),
+        mut note: impl FnMut(usize, PlaceContent),
     ) {
         let codes = |row: usize| (0..self.shortcut_dims).map(move |dim| self.code(row, dim));
         let place = |row: usize| place(self.geometry, codes(row));
@@ -206,9 +206,9 @@ impl<const W: usize> Source<'_, W> {
                 }
                 _ => IRREGULAR,
             };
-            note(place(start), Content::List(at, counts));
+            note(place(start), PlaceContent::List(at, counts));
         } else if depth < self.shortcut_dims && leaf {
-            (start..end).for_each(|row| note(place(row), Content::Above));
+            (start..end).for_each(|row| note(place(row), PlaceContent::Above));
         }
     }
 
@@ -241,9 +241,9 @@ impl<const W: usize> Source<'_, W> {
     }
 
     /// Plans the lists above the tasks: those of more than `TASK_ROWS` rows.
-    fn plan(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<Step>) {
+    fn plan(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<WriteStep>) {
         if self.is_leaf(start, end, depth) {
-            steps.push(Step::Leaf { start, end, depth });
+            steps.push(WriteStep::Leaf { start, end, depth });
             return;
         }
         let (mut entries, mut pending, mut group) = (0, start, start);
@@ -253,7 +253,7 @@ impl<const W: usize> Source<'_, W> {
             if next - group > TASK_ROWS {
                 self.flush(pending, group, depth, steps);
                 self.plan(group, next, depth + 1, steps);
-                steps.push(Step::Child {
+                steps.push(WriteStep::Child {
                     value: self.code(group, depth),
                 });
                 pending = next;
@@ -264,7 +264,7 @@ impl<const W: usize> Source<'_, W> {
             group = next;
         }
         self.flush(pending, end, depth, steps);
-        steps.push(Step::Inner {
+        steps.push(WriteStep::Inner {
             start,
             end,
             depth,
@@ -272,22 +272,22 @@ impl<const W: usize> Source<'_, W> {
         });
     }
 
-    fn flush(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<Step>) {
+    fn flush(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<WriteStep>) {
         if start < end {
-            steps.push(Step::Subtrees { start, end, depth });
+            steps.push(WriteStep::Subtrees { start, end, depth });
         }
     }
 
     /// Writes the children that a list of dimension `depth` has in these rows; positions count from the buffer's start.
-    fn subtrees(&self, start: usize, end: usize, depth: usize) -> Subtrees {
+    fn subtrees(&self, start: usize, end: usize, depth: usize) -> WrittenSubtrees {
         let records = &self.records[start..end];
-        let source = Source { records, ..*self };
+        let source = SubtreeSource { records, ..*self };
         // first[i]: the first dimension in which row i differs from row i - 1.
         let mut first = vec![0_u8; records.len()];
         for (first, pair) in first[1..].iter_mut().zip(records.windows(2)) {
             *first = self.differ.first(&pair[0], &pair[1]) as u8;
         }
-        let mut task = Task {
+        let mut task = SubtreeWriter {
             source,
             first,
             bytes: Vec::with_capacity(records.len() * 16),
@@ -298,13 +298,13 @@ impl<const W: usize> Source<'_, W> {
         while row < records.len() {
             let next = task.group_end(row, records.len(), depth);
             let at = task.list(row, next, depth + 1);
-            task.entries.push(Entry {
+            task.entries.push(ListEntry {
                 value: source.code(row, depth),
                 at,
             });
             row = next;
         }
-        Subtrees {
+        WrittenSubtrees {
             bytes: task.bytes,
             entries: task.entries,
             shortcuts: task.shortcuts,
@@ -385,7 +385,7 @@ impl<const W: usize> Source<'_, W> {
             Some(quarters) if depth == self.shortcut_dims => quarters.record_bits(),
             _ => self.geometry.record_bits[depth],
         };
-        let mask: Record<W> = std::array::from_fn(|word| match below.saturating_sub(word * 64) {
+        let mask: SortRecord<W> = std::array::from_fn(|word| match below.saturating_sub(word * 64) {
             0 => 0,
             bits => u64::MAX >> (64 - bits.min(64)),
         });
@@ -404,15 +404,15 @@ impl<const W: usize> Source<'_, W> {
 }
 
 /// A buffer in which one thread writes subtrees.
-struct Task<'a, const W: usize> {
-    source: Source<'a, W>,
+struct SubtreeWriter<'a, const W: usize> {
+    source: SubtreeSource<'a, W>,
     first: Vec<u8>,
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
-    shortcuts: Vec<(usize, Content)>,
+    entries: Vec<ListEntry>,
+    shortcuts: Vec<(usize, PlaceContent)>,
 }
 
-impl<const W: usize> Task<'_, W> {
+impl<const W: usize> SubtreeWriter<'_, W> {
     #[inline(always)]
     fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
         let after = &self.first[start + 1..end];
@@ -443,7 +443,7 @@ impl<const W: usize> Task<'_, W> {
         while row < end {
             let next = self.group_end(row, end, depth);
             let at = self.list(row, next, depth + 1);
-            self.entries.push(Entry {
+            self.entries.push(ListEntry {
                 value: self.source.code(row, depth),
                 at,
             });
@@ -463,7 +463,7 @@ impl<const W: usize> Task<'_, W> {
         } else {
             let children = &self.entries[base..];
             if let (Some(&first), Some(&last)) = (children.first(), children.last()) {
-                let list = List {
+                let list = PendingList {
                     depth,
                     rows: end - start,
                     count: children.len(),

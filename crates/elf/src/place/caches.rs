@@ -3,8 +3,8 @@
 //! Invariant: what is cached is replaced whole, by the thread that holds `renewing`, and never has more bytes than the
 //! budget: what is replaced is gone before its successor is made. Readers take no lock.
 
-use crate::header::Header;
-use crate::place::ways::{Have, Ways};
+use crate::header::ElfHeader;
+use crate::place::strategy::{StrategySelector, TupleState};
 use crate::view::Image;
 use arc_swap::{ArcSwap, Guard};
 use halocline_cache::{AgedCounts, Packing, TupleCache};
@@ -27,11 +27,11 @@ const WORTH: f64 = 0.04;
 /// Share of them for which it surely is faster: what answers is one line of DRAM.
 const SURE: f64 = 0.25;
 
-/// Copies of lists and the header that leads into them.
+/// ListCopies of lists and the header that leads into them.
 #[derive(Debug)]
-pub(crate) struct Copies {
+pub(crate) struct ListCopies {
     pub(crate) image: Arc<Image>,
-    pub(crate) header: Arc<Header>,
+    pub(crate) header: Arc<ElfHeader>,
     /// Which lists they are of.
     pub(super) lists: u64,
 }
@@ -41,24 +41,24 @@ pub(crate) type Tuples = (Packing, TupleCache);
 
 /// What is in DRAM.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Cached {
-    pub(crate) copies: Option<Arc<Copies>>,
+pub(crate) struct CachedCopies {
+    pub(crate) copies: Option<Arc<ListCopies>>,
     tuples: Option<Arc<Tuples>>,
 }
 
-impl Cached {
+impl CachedCopies {
     /// The tuples.
     #[inline]
     pub(crate) fn tuples(&self) -> Option<&Tuples> {
         self.tuples.as_deref()
     }
 
-    fn have_tuples(&self) -> Have {
+    fn tuple_state(&self) -> TupleState {
         match self.tuples() {
-            Some((_, cache)) if !cache.is_filled() => Have::Filling,
-            Some((_, cache)) if cache.hit_rate().is_some_and(|rate| rate >= SURE) => Have::Most,
-            Some((_, cache)) if cache.pays() => Have::Filled,
-            _ => Have::Nothing,
+            Some((_, cache)) if !cache.is_filled() => TupleState::Filling,
+            Some((_, cache)) if cache.hit_rate().is_some_and(|rate| rate >= SURE) => TupleState::Dominant,
+            Some((_, cache)) if cache.pays() => TupleState::Filled,
+            _ => TupleState::Useless,
         }
     }
 
@@ -79,8 +79,8 @@ pub(crate) struct Caches {
     /// Of it for lists where there are tuples too: never so little that the shortcuts have no room, if they can have it.
     pub(super) beside_tuples: u64,
     pub(super) counts: AgedCounts,
-    cached: ArcSwap<Cached>,
-    pub(crate) ways: Ways,
+    cached: ArcSwap<CachedCopies>,
+    pub(crate) strategies: StrategySelector,
     /// Held by the thread that copies; when lists may be copied again.
     renewing: Mutex<Instant>,
     max_codes: Vec<u64>,
@@ -97,7 +97,7 @@ pub(crate) struct Caches {
 
 impl Caches {
     /// Empty caches of at most `budget` bytes; `None` if that is too little for any.
-    pub(super) fn new(budget: u64, header: &Header, first: u64) -> Option<Self> {
+    pub(super) fn new(budget: u64, header: &ElfHeader, first: u64) -> Option<Self> {
         let items = (budget / BYTES_A_COUNT).min(u64::from(u32::MAX)) as usize / size_of::<u32>();
         if items < 16 {
             return None;
@@ -117,7 +117,7 @@ impl Caches {
             beside_tuples,
             counts,
             cached: ArcSwap::default(),
-            ways: Ways::new(),
+            strategies: StrategySelector::new(),
             renewing: Mutex::new(Instant::now()),
             max_codes: max_codes.clone(),
             wants_tuples: false.into(),
@@ -130,7 +130,7 @@ impl Caches {
 
     /// What is in DRAM, for as long as the guard lives.
     #[inline]
-    pub(crate) fn cached(&self) -> Guard<Arc<Cached>> {
+    pub(crate) fn cached(&self) -> Guard<Arc<CachedCopies>> {
         self.cached.load()
     }
 
@@ -140,9 +140,10 @@ impl Caches {
     }
 
     /// Tells the ways what there is.
-    pub(super) fn say_what_there_is(&self) {
+    pub(super) fn update_strategies(&self) {
         let cached = self.cached.load();
-        self.ways.has(cached.copies.is_some(), cached.have_tuples());
+        self.strategies
+            .set_available(cached.copies.is_some(), cached.tuple_state());
     }
 
     /// To be held by whoever changes what is cached.
@@ -151,9 +152,9 @@ impl Caches {
     }
 
     /// Replaces the copies, whose readers may still be there. Only for who holds `renewing`.
-    pub(super) fn replace(&self, copies: Option<Arc<Copies>>) -> Arc<Cached> {
+    pub(super) fn replace(&self, copies: Option<Arc<ListCopies>>) -> Arc<CachedCopies> {
         let tuples = self.cached.load().tuples.clone();
-        self.cached.swap(Arc::new(Cached { copies, tuples }))
+        self.cached.swap(Arc::new(CachedCopies { copies, tuples }))
     }
 
     /// Whether exact matches are asked for.
@@ -186,7 +187,7 @@ impl Caches {
         let cached = self.cached.load_full();
         if self.wants_tuples() && cached.tuples.is_none() && cached.image_bytes() <= self.beside_tuples {
             let tuples = self.new_tuples(self.budget - self.beside_tuples);
-            self.cached.store(Arc::new(Cached {
+            self.cached.store(Arc::new(CachedCopies {
                 tuples: tuples.map(Arc::new),
                 ..(*cached).clone()
             }));
@@ -201,11 +202,11 @@ impl Caches {
     /// Why there are no copies, or why they are not used, if something is in their way.
     pub(crate) fn fallback(&self) -> Option<String> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let of_no_use = || {
+        let useless = || {
             let text = "its copies in DRAM make no query faster now: queries go round them, and try them again at times";
-            self.ways.are_of_no_use().then(|| text.to_owned())
+            self.strategies.are_useless().then(|| text.to_owned())
         };
-        failed.or_else(of_no_use)
+        failed.or_else(useless)
     }
 
     pub(super) fn set_failed(&self, reason: Option<String>) {

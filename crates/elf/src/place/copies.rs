@@ -1,12 +1,12 @@
-//! Copies apart from the index they were made of: they keep none of its bytes alive, so the pool may free those, and
+//! IndexCopies apart from the index they were made of: they keep none of its bytes alive, so the pool may free those, and
 //! another handle on the same bytes can take them up.
 
 use crate::Result;
 use crate::elf::Elf;
-use crate::header::Header;
+use crate::header::ElfHeader;
 use crate::place::dynamic::Dynamic;
 use crate::place::hashed::Hashed;
-use crate::place::{PlaceOptions, Placed};
+use crate::place::{PlaceOptions, PlacementStatus};
 use crate::view::Image;
 use halocline_cache::{Budget, Placement, Reservation, Upper};
 use halocline_media::{Bytes, PAGE};
@@ -14,18 +14,18 @@ use std::sync::Arc;
 
 /// What of an index is in DRAM.
 #[derive(Debug, Clone)]
-pub(crate) struct Copies {
-    pub(crate) header: Arc<Header>,
+pub(crate) struct IndexCopies {
+    pub(crate) header: Arc<ElfHeader>,
     pub(crate) image: Option<Arc<Image>>,
     pub(crate) dynamic: Option<Arc<Dynamic>>,
     pub(crate) hashed: Option<Arc<Hashed>>,
-    pub(crate) placed: Arc<Placed>,
+    pub(crate) placed: Arc<PlacementStatus>,
     pub(crate) held: Option<Arc<Reservation>>,
 }
 
 impl<B: Bytes> Elf<B> {
     /// [`place`](Self::place) within what is left of a budget, which gets it back when the last handle on these copies is
-    /// gone. Also says whether the budget left less than there was use for; [`Placed::fallback`] then says it in words.
+    /// gone. Also says whether the budget left less than there was use for; [`PlacementStatus::fallback`] then says it in words.
     ///
     /// # Errors
     /// As [`place`](Self::place).
@@ -53,7 +53,7 @@ impl<B: Bytes> Elf<B> {
                 0 => "no room for it: all is read from the slow tier",
                 _ => "room for only a part of it",
             };
-            copies.placed = Arc::new(Placed {
+            copies.placed = Arc::new(PlacementStatus {
                 fallback: Some(format!(
                     "halocline.dram_budget leaves {granted} bytes of DRAM, {have}"
                 )),

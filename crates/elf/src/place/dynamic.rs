@@ -19,11 +19,11 @@
 //! takes 13 bytes where its tuple fits one word.
 
 use crate::Result;
-use crate::header::Header;
+use crate::header::ElfHeader;
 use crate::place::caches::Caches;
 use crate::place::list_copier::{CopyControl, ImageParts};
 use crate::place::renewal::Readers;
-use crate::place::ways::Kind;
+use crate::place::strategy::QueryKind;
 use halocline_cache::{AgedCounts, Key, TupleCache};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -40,9 +40,9 @@ const THREADS: usize = 4;
 static COPYING: AtomicUsize = AtomicUsize::new(0);
 
 /// One of the threads that copy.
-struct Place;
+struct CopySlot;
 
-impl Place {
+impl CopySlot {
     /// `None` if there are enough.
     fn take() -> Option<Self> {
         let one_more = |taken: usize| (taken < THREADS).then_some(taken + 1);
@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CopySlot {
     fn drop(&mut self) {
         COPYING.fetch_sub(1, Relaxed);
     }
@@ -80,7 +80,7 @@ impl Deref for Dynamic {
 
 impl Dynamic {
     /// Empty caches of at most `budget` bytes; `None` if that is too little for any.
-    pub(crate) fn new(budget: u64, header: &Header) -> Option<Self> {
+    pub(crate) fn new(budget: u64, header: &ElfHeader) -> Option<Self> {
         Some(Self {
             caches: Arc::new(Caches::new(budget, header, FIRST)?),
             copying: Mutex::default(),
@@ -90,7 +90,7 @@ impl Dynamic {
 
     /// The counts, if the query of that kind that begins is a sample.
     #[inline]
-    pub(crate) fn sample(&self, kind: Kind) -> Option<&AgedCounts> {
+    pub(crate) fn sample(&self, kind: QueryKind) -> Option<&AgedCounts> {
         self.is_sample().then(|| self.sampled(kind))
     }
 
@@ -102,12 +102,12 @@ impl Dynamic {
 
     /// The counts for one that is.
     #[cold]
-    pub(crate) fn sampled(&self, kind: Kind) -> &AgedCounts {
+    pub(crate) fn sampled(&self, kind: QueryKind) -> &AgedCounts {
         self.samples.fetch_add(1, Relaxed);
         // What queries alone decide knows no time.
         if !self.alone.load(Relaxed) {
-            self.say_what_there_is();
-            self.ways.sampled(kind);
+            self.update_strategies();
+            self.strategies.sampled(kind);
         }
         &self.counts
     }
@@ -153,7 +153,7 @@ impl Dynamic {
             self.is_being_done();
             return self.renew_or_say(Readers::LeaveTo, make);
         }
-        let Some(place) = Place::take() else {
+        let Some(place) = CopySlot::take() else {
             self.due.fetch_add(FIRST, Relaxed);
             return;
         };

@@ -1,6 +1,6 @@
 //! Copies of lists in a hash table with a replacement policy, the paper's way: layout `published`.
 
-use crate::header::Header;
+use crate::header::ElfHeader;
 use crate::{ElfError, Result};
 use halocline_cache::ListCache;
 
@@ -17,7 +17,7 @@ impl Hashed {
     pub(crate) fn new(
         budget: u64,
         policy: halocline_cache::PolicyKind,
-        header: &Header,
+        header: &ElfHeader,
     ) -> Result<Option<Self>> {
         let geometry = &header.geometry;
         let (mut lists, mut rows, mut probabilities) = (1.0_f64, geometry.rows as f64, vec![]);

@@ -2,7 +2,7 @@
 //! is only described.
 
 use crate::elf::Elf;
-use crate::sink::Count;
+use crate::sink::CountSink;
 use crate::{CodePredicate, Layout, Result};
 use halocline_media::Bytes;
 
@@ -33,7 +33,7 @@ impl<B: Bytes> Elf<B> {
         if self.rows() == 0 {
             return Ok(());
         }
-        let (mut sink, counts) = (Count::default(), Some(dynamic.learn()));
+        let (mut sink, counts) = (CountSink::default(), Some(dynamic.learn()));
         match self.layout() {
             Layout::Packed => {
                 let (tree, root) = (self.tree_in(&header, None), [header.root as usize]);

@@ -4,14 +4,14 @@
 //! soon as they exceed the budget, so that no memory is mapped for an image that does not fit; the second pass writes
 //! them. Copying a large index takes seconds, so each list is preceded by a cancellation check ([`CopyControl`]).
 
-use crate::header::Header;
+use crate::header::ElfHeader;
 use crate::view::Image;
 use crate::{ElfError, Result};
 use halocline_cache::AgedCounts;
 use std::sync::Arc;
 
 /// An image and the header whose offsets lead into it.
-pub(crate) type ImageParts = (Arc<Image>, Arc<Header>);
+pub(crate) type ImageParts = (Arc<Image>, Arc<ElfHeader>);
 
 /// The lists to copy.
 #[derive(Debug, Clone, Copy)]

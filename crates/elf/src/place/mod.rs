@@ -11,7 +11,7 @@ pub(crate) mod hashed;
 mod learn;
 pub(crate) mod list_copier;
 mod renewal;
-pub(crate) mod ways;
+pub(crate) mod strategy;
 
 use crate::elf::Elf;
 use crate::packed;
@@ -26,7 +26,7 @@ use halocline_media::{Bytes, HugeVec, PAGE};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-pub(crate) use copies::Copies;
+pub(crate) use copies::IndexCopies;
 
 /// Bytes that one thread copies at once.
 const PART: usize = 2 << 20;
@@ -42,7 +42,7 @@ pub struct PlaceOptions {
 
 /// What of an index is in DRAM now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Placed {
+pub struct PlacementStatus {
     /// The placement in effect.
     pub placement: Placement,
     /// Bytes of DRAM that its copies take.
@@ -79,7 +79,7 @@ pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
 
 impl<B: Bytes> Elf<B> {
     /// The same index with what is asked for in DRAM. A budget without room for the root list means that nothing is, and
-    /// [`Placed::fallback`] says so. O(bytes copied).
+    /// [`PlacementStatus::fallback`] says so. O(bytes copied).
     ///
     /// # Errors
     /// [`ElfError::Placement`] if this layout has no such placement; [`ElfError::Memory`]; [`ElfError::Damaged`] if the
@@ -87,7 +87,7 @@ impl<B: Bytes> Elf<B> {
     pub fn place(&self, options: &PlaceOptions) -> Result<Self> {
         let PlaceOptions { placement, dram } = *options;
         possible(self.layout(), placement)?;
-        // Copies take whole pages.
+        // IndexCopies take whole pages.
         let most = dram.map_or(u64::MAX, |dram| dram / PAGE * PAGE);
         let plain = self.slow_only();
         let lists_without_records = CopySelection {
@@ -109,7 +109,7 @@ impl<B: Bytes> Elf<B> {
         };
         Ok(match copies {
             Some((image, header)) => {
-                let placed = Placed {
+                let placed = PlacementStatus {
                     placement,
                     dram_bytes: image.bytes.mapped_bytes() as u64,
                     fallback: None,
@@ -192,9 +192,9 @@ impl<B: Bytes> Elf<B> {
         };
         let budget = dram.unwrap_or_else(|| self.size().max(1 << 20));
         let upper = matches!(placement, Placement::StaticDynamic(..));
-        let placed = Placed {
+        let placed = PlacementStatus {
             placement,
-            ..Placed::default()
+            ..PlacementStatus::default()
         };
         let too_small = |elf: Self| {
             elf.fallen_back(format!(
@@ -224,12 +224,12 @@ impl<B: Bytes> Elf<B> {
                 let Some(hashed) = Hashed::new(budget - image_bytes, policy, &self.durable_header())? else {
                     return Ok(too_small(self));
                 };
-                let placed = Placed {
+                let placed = PlacementStatus {
                     dram_bytes: image_bytes + hashed.lists.bytes() as u64,
                     ..placed
                 };
                 let elf = match copies {
-                    Some((image, header)) => self.with_copies(image, header, Placed::default()),
+                    Some((image, header)) => self.with_copies(image, header, PlacementStatus::default()),
                     None => self,
                 };
                 Ok(elf.with_hashed(hashed, placed))

@@ -4,9 +4,9 @@
 //! reader is done, so that there never are more bytes than the budget has; until the new ones are there all is read from
 //! the slow tier. Where the same lists are chosen again, the copies stay.
 
-use crate::place::caches::{Caches, Copies};
+use crate::place::caches::{Caches, ListCopies};
 use crate::place::list_copier::{CopyControl, ImageParts};
-use crate::place::ways::Ways;
+use crate::place::strategy::StrategySelector;
 use crate::{ElfError, Result};
 use halocline_cache::AgedCounts;
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Copying takes at most one part in so many of the time.
 const LEAST_PAUSE: u32 = 50;
-/// Between two looks whether the last reader is done.
+/// ListsAbsent two looks whether the last reader is done.
 const READERS: Duration = Duration::from_micros(50);
 
 /// Whether a renewal waits for readers of the old copies, or leaves these where they are.
@@ -63,7 +63,7 @@ impl Renewal<'_> {
         if self.caches.cached().copies.is_none() {
             return Ok(true);
         }
-        self.caches.ways.set_between(true);
+        self.caches.strategies.set_replacing(true);
         let old = self.caches.replace(None);
         let Some(copies) = &old.copies else {
             return Ok(true);
@@ -82,16 +82,16 @@ impl Renewal<'_> {
 }
 
 /// There are no lists for a moment; when it is dropped there are as many as there will be.
-struct Between<'a>(&'a Ways);
+struct ListsAbsent<'a>(&'a StrategySelector);
 
-impl Drop for Between<'_> {
+impl Drop for ListsAbsent<'_> {
     fn drop(&mut self) {
-        self.0.set_between(false);
+        self.0.set_replacing(false);
     }
 }
 
 impl Caches {
-    /// Copies lists anew by `make`, which is given the counts and the bytes there are. What goes wrong is remembered.
+    /// ListCopies lists anew by `make`, which is given the counts and the bytes there are. What goes wrong is remembered.
     pub(super) fn renew_or_say(
         &self,
         readers: Readers,
@@ -123,7 +123,7 @@ impl Caches {
         make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         let mut not_before = self.renewing();
-        let _between = Between(&self.ways);
+        let _absent = ListsAbsent(&self.strategies);
         let start = Instant::now();
         let room = match self.wants_tuples() {
             true => self.beside_tuples,
@@ -142,15 +142,15 @@ impl Caches {
         }
         if let Some((image, header)) = made {
             let lists = renewal.lists.get();
-            self.replace(Some(Arc::new(Copies { image, header, lists })));
-            self.ways.lists_changed();
+            self.replace(Some(Arc::new(ListCopies { image, header, lists })));
+            self.strategies.lists_changed();
         }
         self.make_tuples_locked();
         *not_before = Instant::now() + start.elapsed() * LEAST_PAUSE;
         Ok(())
     }
 
-    /// Copies lists for the first time, so many that there is room for tuples too.
+    /// ListCopies lists for the first time, so many that there is room for tuples too.
     ///
     /// # Errors
     /// Those of `make`.
@@ -168,7 +168,7 @@ impl Caches {
         };
         if let Some((image, header)) = make(&self.counts.frozen(), self.beside_tuples, &renewal)? {
             let lists = renewal.lists.get();
-            self.replace(Some(Arc::new(Copies { image, header, lists })));
+            self.replace(Some(Arc::new(ListCopies { image, header, lists })));
         }
         Ok(())
     }

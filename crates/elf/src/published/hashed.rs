@@ -3,7 +3,7 @@
 //! What is cached are DimensionLists; MonoLists are read where they are durable.
 
 use crate::place::hashed::Hashed;
-use crate::published::search::Lists;
+use crate::published::search::PublishedTree;
 use crate::published::{ENTRY, LAST};
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
@@ -18,7 +18,7 @@ pub(crate) fn entries(list: &[u8]) -> impl Iterator<Item = (u32, u64)> {
     })
 }
 
-impl<'a, B: Bytes> Lists<'a, B> {
+impl<'a, B: Bytes> PublishedTree<'a, B> {
     /// Whether an offset is one of the index itself, not of a copy.
     pub(crate) fn is_slow(&self, at: usize) -> bool {
         (at as u64) < self.header.len

@@ -7,7 +7,7 @@
 use crate::place::list_copier::{
     CopyControl, CopySelection, CopyStop, ImageParts, ListCopier, copy_lists, copy_most_probable, fingerprint,
 };
-use crate::published::search::Lists;
+use crate::published::search::PublishedTree;
 use crate::published::{ENTRY, LAST, MONO};
 use crate::view::{Image, PAD, count_of};
 use crate::{ElfError, Result};
@@ -16,8 +16,8 @@ use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
 /// Copies lists, or only adds up their bytes.
-struct Copier<'a, 'c, B> {
-    lists: Lists<'a, B>,
+struct PublishedCopier<'a, 'c, B> {
+    lists: PublishedTree<'a, B>,
     selection: CopySelection<'c>,
     from: usize,
     /// Bytes so far, and at most.
@@ -34,12 +34,12 @@ struct Copier<'a, 'c, B> {
 /// # Errors
 /// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
 pub(crate) fn make<B: Bytes>(
-    lists: Lists<'_, B>,
+    lists: PublishedTree<'_, B>,
     selection: CopySelection<'_>,
     most: u64,
     control: &dyn CopyControl,
 ) -> Result<Option<ImageParts>> {
-    copy_lists(Copier::new(lists, selection, most, control), control)
+    copy_lists(PublishedCopier::new(lists, selection, most, control), control)
 }
 
 /// The image of the most probable lists that has no more than `most` bytes; `None` if there is no room for the root.
@@ -47,7 +47,7 @@ pub(crate) fn make<B: Bytes>(
 /// # Errors
 /// As [`make`].
 pub(crate) fn probable<B: Bytes>(
-    lists: Lists<'_, B>,
+    lists: PublishedTree<'_, B>,
     counts: Option<&AgedCounts>,
     most: u64,
     control: &dyn CopyControl,
@@ -58,14 +58,14 @@ pub(crate) fn probable<B: Bytes>(
             counts,
             ..CopySelection::levels(usize::MAX)
         };
-        Copier::new(lists, selection, most, control)
+        PublishedCopier::new(lists, selection, most, control)
     };
     copy_most_probable(0.25 / lists.header.geometry.rows as f64, copier, control)
 }
 
-impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
+impl<'a, 'c, B: Bytes> PublishedCopier<'a, 'c, B> {
     fn new(
-        lists: Lists<'a, B>,
+        lists: PublishedTree<'a, B>,
         selection: CopySelection<'c>,
         most: u64,
         control: &'c dyn CopyControl,
@@ -178,7 +178,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
     }
 }
 
-impl<B: Bytes> ListCopier for Copier<'_, '_, B> {
+impl<B: Bytes> ListCopier for PublishedCopier<'_, '_, B> {
     fn measure(&mut self) -> Result<(), CopyStop> {
         let root = self.root()?;
         if root < self.from {

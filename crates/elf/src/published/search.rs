@@ -1,7 +1,7 @@
 //! Searching layout `published` as its authors do: lists scanned from the front. Selections are in select.rs.
 
-use crate::header::{Header, Ranks};
-use crate::kernel::Between;
+use crate::header::{ElfHeader, Ranks};
+use crate::kernel::CodeRange;
 use crate::place::hashed::Hashed;
 use crate::plan::{Plan, Test};
 use crate::published::hashed::entries;
@@ -13,22 +13,22 @@ use halocline_media::Bytes;
 
 /// The lists of an open index.
 #[derive(Debug)]
-pub(crate) struct Lists<'a, B> {
+pub(crate) struct PublishedTree<'a, B> {
     pub(crate) view: View<'a, B>,
-    pub(crate) header: &'a Header,
+    pub(crate) header: &'a ElfHeader,
     /// Lists by their offsets, the paper's dynamic cache.
     pub(crate) hashed: Option<&'a Hashed>,
 }
 
-impl<B> Clone for Lists<'_, B> {
+impl<B> Clone for PublishedTree<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B> Copy for Lists<'_, B> {}
+impl<B> Copy for PublishedTree<'_, B> {}
 
-impl<'a, B: Bytes> Lists<'a, B> {
+impl<'a, B: Bytes> PublishedTree<'a, B> {
     /// The first rank whose code is at least `code`, and whether it is equal; codes stand for themselves without ranks.
     fn rank(&self, ranks: Ranks, code: u64) -> (u64, bool) {
         if ranks.len == 0 {
@@ -51,11 +51,11 @@ impl<'a, B: Bytes> Lists<'a, B> {
     }
 
     /// The stored values that stand for the codes of `wanted`; `None` if there are none.
-    fn ranked(&self, ranks: Ranks, wanted: Between) -> Option<Between> {
+    fn ranked(&self, ranks: Ranks, wanted: CodeRange) -> Option<CodeRange> {
         let lo = self.rank(ranks, wanted.lo).0;
         let (last, exact) = self.rank(ranks, wanted.hi());
         let hi = if exact { last } else { last.checked_sub(1)? };
-        hi.checked_sub(lo).map(|span| Between { lo, span })
+        hi.checked_sub(lo).map(|span| CodeRange { lo, span })
     }
 
     /// The plan over stored values; `None` if no row can match.
@@ -66,7 +66,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
             .zip(&self.header.ranks)
             .map(|(test, &ranks)| match test {
                 Test::Any => Some(Test::Any),
-                Test::Between(between) => self.ranked(ranks, *between).map(Test::Between),
+                Test::Range(between) => self.ranked(ranks, *between).map(Test::Range),
                 Test::Set(set) if ranks.len > 0 => {
                     let ranked = set.codes.iter().map(|&code| self.rank(ranks, code));
                     let ranked = ranked.filter_map(|(rank, exact)| exact.then_some(rank)).collect();

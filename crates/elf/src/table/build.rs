@@ -1,11 +1,11 @@
 //! Building the index of a table in a transaction.
 
 use crate::build::output::Output;
-use crate::geometry::Geometry;
-use crate::table::cancel::Cancel;
+use crate::geometry::RecordGeometry;
+use crate::table::cancel::CancellationToken;
 use crate::table::extent::{ExtentOutput, PoolSpill};
-use crate::table::meta::{DictionaryMeta, Meta, SegmentMeta};
-use crate::table::rows::{SegmentRows, Source};
+use crate::table::meta::{DictionaryMeta, IndexMeta, IndexSegmentMeta};
+use crate::table::rows::{DimensionSource, SegmentRows};
 use crate::{BuildOptions, BuildStats, ElfError, Layout, Result, Rows, build};
 use halocline_columns::{Segment, Table};
 use halocline_media::trim_heap;
@@ -96,7 +96,7 @@ pub fn index_table(
 ) -> Result<IndexStats> {
     check_columns(table, columns)?;
     let columns = columns.to_vec();
-    let mut meta = Meta::new(table.name(), table.uid(), columns, options.layout, options.order);
+    let mut meta = IndexMeta::new(table.name(), table.uid(), columns, options.layout, options.order);
     let mut stats = IndexStats {
         rows: table.rows(),
         segments: table.segments().len(),
@@ -106,7 +106,7 @@ pub fn index_table(
         spilled_runs: 0,
     };
     let mut extents = vec![];
-    let cancel = Cancel::new(cancel);
+    let cancel = CancellationToken::new(cancel);
     for segment in table.segments() {
         let choose_order = meta.segments.is_empty() && meta.order == Order::Auto;
         let built = index_segment(txn, table, segment, &mut meta, choose_order, options, &cancel)?;
@@ -124,7 +124,7 @@ pub fn index_table(
 const TRIM_ROWS: usize = 1 << 16;
 
 /// What was built for a segment.
-pub(super) struct Built {
+pub(super) struct SegmentBuild {
     /// The Elf and the dictionaries.
     pub(super) extents: Vec<ExtentRef>,
     pub(super) index_bytes: u64,
@@ -133,7 +133,7 @@ pub(super) struct Built {
 }
 
 /// A tree that was written, and the dictionaries made for it.
-pub(super) struct Written<O> {
+pub(super) struct WrittenTree<O> {
     /// Where to.
     pub(super) out: O,
     pub(super) stats: BuildStats,
@@ -149,23 +149,23 @@ pub(super) fn index_segment(
     txn: &Txn,
     table: &Table,
     segment: &Segment,
-    meta: &mut Meta,
+    meta: &mut IndexMeta,
     choose_order: bool,
     options: &IndexOptions,
-    cancel: &Cancel<'_>,
-) -> Result<Built> {
+    cancel: &CancellationToken<'_>,
+) -> Result<SegmentBuild> {
     let out = |guess, _| ExtentOutput::new(txn, cancel, guess).map_err(ElfError::Write);
     let written = write_segment(txn, table, segment, meta, choose_order, options, cancel, out)?;
     let (dictionaries, of_dictionaries): (Vec<_>, Vec<_>) = written.dictionaries.into_iter().unzip();
     let dictionary_bytes = of_dictionaries.iter().map(|extent: &ExtentRef| extent.len).sum();
     let mut extents = vec![written.out.extent().map_err(ElfError::Write)?];
     extents.extend(of_dictionaries);
-    meta.segments.push(SegmentMeta {
+    meta.segments.push(IndexSegmentMeta {
         segment: segment.id(),
         rows: written.stats.rows,
         dictionaries,
     });
-    Ok(Built {
+    Ok(SegmentBuild {
         extents,
         index_bytes: written.stats.len,
         dictionary_bytes,
@@ -181,12 +181,12 @@ pub(super) fn write_segment<O: Output + Send>(
     txn: &Txn,
     table: &Table,
     segment: &Segment,
-    meta: &mut Meta,
+    meta: &mut IndexMeta,
     choose_order: bool,
     options: &IndexOptions,
-    cancel: &Cancel<'_>,
+    cancel: &CancellationToken<'_>,
     out: impl FnOnce(u64, u64) -> Result<O>,
-) -> Result<Written<O>> {
+) -> Result<WrittenTree<O>> {
     // An index of damaged rows would hide the damage: its answers would agree with its bytes.
     let segment = &segment.for_copying();
     // What others have freed is for strings, what these have freed is for records.
@@ -195,7 +195,7 @@ pub(super) fn write_segment<O: Output + Send>(
     let sources = meta
         .columns
         .iter()
-        .map(|&column| Source::new(txn, segment.column(column), options.memory, cancel));
+        .map(|&column| DimensionSource::new(txn, segment.column(column), options.memory, cancel));
     let sources = sources.collect::<Result<Vec<_>>>()?;
     trim();
     let mut order: Vec<usize> = (0..sources.len()).collect();
@@ -206,11 +206,11 @@ pub(super) fn write_segment<O: Output + Send>(
         }
         meta.columns = order.iter().map(|&i| meta.columns[i]).collect();
     }
-    let ordered: Vec<&Source<'_>> = order.iter().map(|&i| &sources[i]).collect();
+    let ordered: Vec<&DimensionSource<'_>> = order.iter().map(|&i| &sources[i]).collect();
     let mut dictionaries = vec![];
     let mut spilled_runs = 0;
     for (dim, source) in ordered.iter().enumerate() {
-        if let Source::Ranked(ranked) = source {
+        if let DimensionSource::Ranked(ranked) = source {
             spilled_runs += ranked.spilled_runs;
             let has_null = ranked.has_null;
             dictionaries.push((DictionaryMeta { dim, has_null }, ranked.dictionary));
@@ -232,7 +232,7 @@ pub(super) fn write_segment<O: Output + Send>(
     cancel.check()?;
     rows.failed()?;
     let stats = tree?;
-    Ok(Written {
+    Ok(WrittenTree {
         out,
         stats,
         dictionaries,
@@ -272,7 +272,7 @@ pub(super) fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {
 
 /// Bytes that the index takes as a rule; a longer one is written twice.
 pub(super) fn guess(rows: usize, max_codes: Vec<u64>, layout: Layout) -> u64 {
-    let geometry = Geometry::new(rows as u64, max_codes);
+    let geometry = RecordGeometry::new(rows as u64, max_codes);
     let dims = geometry.dims();
     let row = match layout {
         Layout::Packed => geometry.levels[0].record_len + 8 + 4,

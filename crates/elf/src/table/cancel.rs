@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the caller wants the end. Once that was heard, it stays so: a build that was cut short is never taken for
 /// one that is complete.
-pub(super) struct Cancel<'a> {
+pub(super) struct CancellationToken<'a> {
     wanted: &'a AtomicBool,
     heard: AtomicBool,
 }
 
-impl<'a> Cancel<'a> {
+impl<'a> CancellationToken<'a> {
     pub(super) fn new(wanted: &'a AtomicBool) -> Self {
         let heard = AtomicBool::new(false);
         Self { wanted, heard }

@@ -1,12 +1,12 @@
-//! Copies that are kept from one version of an index to the next.
+//! IndexCopies that are kept from one version of an index to the next.
 //!
 //! Invariants: a copy is used again only for the same bytes (same segment, extent and checksum); all copies of an index
 //! together never take more than its options and the budget allow; copies that are still read when they are replaced
 //! count against the budget until the last reader is gone.
 
 use crate::Result;
-use crate::place::{Copies, PlaceOptions};
-use crate::table::{IndexSegment, Inner, TableIndex};
+use crate::place::{IndexCopies, PlaceOptions};
+use crate::table::{IndexSegment, IndexState, TableIndex};
 use halocline_cache::Budget;
 use halocline_pool::ExtentRef;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct KeptCopies {
     options: PlaceOptions,
-    segments: Vec<Kept>,
+    segments: Vec<SegmentCopies>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SegmentCopies {
     id: u64,
     extent: Option<ExtentRef>,
-    copies: Copies,
+    copies: IndexCopies,
     /// Whether the budget left less than there was use for.
     short: bool,
 }
 
 impl KeptCopies {
-    /// The index with what is asked for in DRAM, shared among its segments by their size. Copies that are there are used
+    /// The index with what is asked for in DRAM, shared among its segments by their size. IndexCopies that are there are used
     /// again, so that a version with a few more segments costs copies of these only; if they have grown to more than their
     /// share by a quarter, they are made anew. `index` stays as it is, so queries that run on it go on.
     ///
@@ -51,7 +51,7 @@ impl KeptCopies {
             let of = |dram: u64| (u128::from(dram) * part / u128::from(all.max(1))) as u64;
             options.dram.map_or(u64::MAX, of)
         };
-        let fits = |kept: &Kept, segment: &IndexSegment| {
+        let fits = |kept: &SegmentCopies, segment: &IndexSegment| {
             let share = share(segment);
             !kept.short && kept.copies.placed.dram_bytes <= share.saturating_add(share / 4)
         };
@@ -85,7 +85,7 @@ impl KeptCopies {
         let segments: Vec<IndexSegment> = segments.into_iter().flatten().collect();
         self.segments = segments
             .iter()
-            .map(|segment| Kept {
+            .map(|segment| SegmentCopies {
                 id: segment.id,
                 extent: segment.extent,
                 copies: segment.elf.copies(),
@@ -111,7 +111,7 @@ impl KeptCopies {
         self.segments.iter().any(|kept| kept.short)
     }
 
-    fn of(&self, segment: &IndexSegment) -> Option<&Kept> {
+    fn of(&self, segment: &IndexSegment) -> Option<&SegmentCopies> {
         self.segments
             .iter()
             .find(|kept| kept.id == segment.id && kept.extent == segment.extent)
@@ -119,7 +119,7 @@ impl KeptCopies {
 }
 
 impl IndexSegment {
-    fn with_copies(&self, copies: &Copies) -> Self {
+    fn with_copies(&self, copies: &IndexCopies) -> Self {
         Self {
             elf: self.elf.with_copies_of(copies),
             ..self.clone()
@@ -130,7 +130,7 @@ impl IndexSegment {
 impl TableIndex {
     pub(super) fn with_segments(&self, segments: Vec<IndexSegment>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(IndexState {
                 segments,
                 ..(*self.inner).clone()
             }),

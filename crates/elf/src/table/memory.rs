@@ -3,14 +3,14 @@
 //! Invariant: what is reserved is never less than what is mapped.
 
 use crate::build::output::{Output, WriteError};
-use crate::table::cancel::Cancel;
+use crate::table::cancel::CancellationToken;
 use halocline_cache::{Budget, Reservation};
 use halocline_media::{HugeVec, MediaError, PAGE};
 use halocline_pool::ExtentBytes;
 use std::sync::OnceLock;
 
 /// The DRAM there is for what is built.
-pub(super) struct Room<'a> {
+pub(super) struct MemoryRoom<'a> {
     pub(super) budget: &'a Budget,
     /// Bytes it may take at most, whatever the budget.
     pub(super) most: u64,
@@ -18,7 +18,7 @@ pub(super) struct Room<'a> {
     pub(super) lacks: OnceLock<u64>,
 }
 
-impl Room<'_> {
+impl MemoryRoom<'_> {
     /// So many bytes; what is too much is remembered.
     fn take(&self, len: u64) -> Option<Reservation> {
         let bytes = pages(len);
@@ -40,7 +40,10 @@ impl Room<'_> {
             return Ok(None);
         };
         let bytes = HugeVec::copy_of(bytes)?;
-        Ok(Some(ExtentBytes::from_owner(Counted { bytes, _held: held })))
+        Ok(Some(ExtentBytes::from_owner(ReservedBytes {
+            bytes,
+            _held: held,
+        })))
     }
 }
 
@@ -50,12 +53,12 @@ pub(super) fn pages(len: u64) -> u64 {
 }
 
 /// Bytes in DRAM, and what they take of the budget.
-struct Counted {
+struct ReservedBytes {
     bytes: HugeVec<u8>,
     _held: Reservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -64,8 +67,8 @@ impl AsRef<[u8]> for Counted {
 /// Writes an index into DRAM of a length that is guessed first; if it turns out longer, it is written again, or there is no
 /// room for it.
 pub(super) struct MemoryOutput<'a> {
-    cancel: &'a Cancel<'a>,
-    room: &'a Room<'a>,
+    cancel: &'a CancellationToken<'a>,
+    room: &'a MemoryRoom<'a>,
     bytes: HugeVec<u8>,
     held: Reservation,
     position: u64,
@@ -74,7 +77,11 @@ pub(super) struct MemoryOutput<'a> {
 impl<'a> MemoryOutput<'a> {
     /// # Errors
     /// The system has no memory.
-    pub(super) fn new(cancel: &'a Cancel<'a>, room: &'a Room<'a>, guess: u64) -> Result<Self, MediaError> {
+    pub(super) fn new(
+        cancel: &'a CancellationToken<'a>,
+        room: &'a MemoryRoom<'a>,
+        guess: u64,
+    ) -> Result<Self, MediaError> {
         let mut held = room
             .budget
             .reserve_up_to(pages(guess).min(room.most / PAGE * PAGE));
@@ -94,7 +101,7 @@ impl<'a> MemoryOutput<'a> {
         self.bytes.shrink_to_fit();
         let taken = self.bytes.mapped_bytes() as u64;
         self.held.shrink(taken);
-        let counted = Counted {
+        let counted = ReservedBytes {
             bytes: self.bytes,
             _held: self.held,
         };

@@ -11,7 +11,7 @@ const VERSION: u32 = 2;
 
 /// An index's metadata.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Meta {
+pub(super) struct IndexMeta {
     v: u32,
     pub(super) table: String,
     /// Identity of the table, whatever its name.
@@ -23,10 +23,10 @@ pub(super) struct Meta {
     /// How the order was chosen.
     #[serde(default)]
     pub(super) order: Order,
-    /// Version 1: a hash over the table's extents, instead of `table_uid`.
+    /// MetaVersion 1: a hash over the table's extents, instead of `table_uid`.
     #[serde(default, skip_serializing)]
     table_hash: u64,
-    pub(super) segments: Vec<SegmentMeta>,
+    pub(super) segments: Vec<IndexSegmentMeta>,
     /// What of it is to be in DRAM, as users write it; nothing if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) placement: Option<String>,
@@ -37,12 +37,12 @@ pub(super) struct Meta {
 
 /// The part of the metadata that every version has.
 #[derive(Debug, Deserialize)]
-struct Version {
+struct MetaVersion {
     v: u32,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct SegmentMeta {
+pub(super) struct IndexSegmentMeta {
     /// Id of the table's segment.
     #[serde(default)]
     pub(super) segment: u64,
@@ -69,7 +69,7 @@ pub(super) fn damaged(index: &str, reason: impl Into<String>) -> ElfError {
     }
 }
 
-impl Meta {
+impl IndexMeta {
     /// Of an index without segments.
     pub(super) fn new(
         table: &str,
@@ -101,7 +101,7 @@ impl Meta {
             .filter(|object| object.kind() == ObjectKind::INDEX)
             .ok_or_else(|| ElfError::NoSuchIndex { name: name.into() })?;
         let wrong = |error: serde_json::Error| damaged(name, error.to_string());
-        let Version { v } = serde_json::from_slice(object.meta()).map_err(wrong)?;
+        let MetaVersion { v } = serde_json::from_slice(object.meta()).map_err(wrong)?;
         if v > VERSION {
             return Err(ElfError::NewerVersion {
                 found: v as u16,

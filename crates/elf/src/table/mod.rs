@@ -15,18 +15,18 @@ mod keep;
 mod memory;
 mod meta;
 mod place;
+mod placement;
 mod refresh;
 mod rows;
 mod volatile;
-mod wanted;
 
 pub use build::{IndexOptions, IndexStats, Order, index_table};
 pub use keep::KeptCopies;
+pub use placement::place_index;
 pub use refresh::{RefreshStats, indexed_table, rebuild_index, refresh_index, rename_index_table};
 pub use volatile::{KeptTrees, VolatileTrees, define_index};
-pub use wanted::place_index;
 
-use crate::table::meta::{Meta, damaged, object_name};
+use crate::table::meta::{IndexMeta, damaged, object_name};
 use crate::{Elf, ElfError, Layout, PlaceOptions, Result};
 use halocline_cache::CacheError;
 use halocline_columns::{CodeSpace, Dictionary, Segment, Table};
@@ -37,11 +37,11 @@ use std::sync::Arc;
 /// An open index of a table. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TableIndex {
-    inner: Arc<Inner>,
+    inner: Arc<IndexState>,
 }
 
 #[derive(Debug, Clone)]
-struct Inner {
+struct IndexState {
     name: String,
     table: String,
     table_uid: u64,
@@ -97,7 +97,7 @@ impl TableIndex {
     /// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Stale`] if the table
     /// was replaced since, [`ElfError::Damaged`], [`ElfError::Pool`], [`ElfError::Columns`].
     pub fn open(snapshot: &Snapshot, name: &str) -> Result<Self> {
-        let (object, meta) = Meta::of_object(snapshot.get(&object_name(name)), name)?;
+        let (object, meta) = IndexMeta::of_object(snapshot.get(&object_name(name)), name)?;
         let table = Table::open(snapshot, &meta.table)?;
         Self::of_object(name, &object, meta, &table)
     }
@@ -107,12 +107,12 @@ impl TableIndex {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_in(txn: &Txn, name: &str) -> Result<Self> {
-        let (object, meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+        let (object, meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
         let table = Table::open_in(txn, &meta.table)?;
         Self::of_object(name, &object, meta, &table)
     }
 
-    fn of_object(name: &str, object: &Object, meta: Meta, table: &Table) -> Result<Self> {
+    fn of_object(name: &str, object: &Object, meta: IndexMeta, table: &Table) -> Result<Self> {
         meta.check_table(name, table)?;
         let ranges = meta.extent_ranges(name, object.extent_count())?;
         let mut segments = vec![];
@@ -128,7 +128,7 @@ impl TableIndex {
             }
         }
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(IndexState {
                 name: name.into(),
                 rows: match volatile {
                     true => table.rows(),
@@ -228,7 +228,7 @@ impl IndexSegment {
     fn open(
         name: &str,
         object: &Object,
-        meta: &Meta,
+        meta: &IndexMeta,
         position: usize,
         mut extents: Range<usize>,
         of_table: &Segment,

@@ -1,6 +1,6 @@
 //! Placing an index: each of its segments by its size.
 
-use crate::place::{PlaceOptions, Placed};
+use crate::place::{PlaceOptions, PlacementStatus};
 use crate::table::{IndexSegment, TableIndex};
 use crate::{Elf, Result};
 use halocline_pool::ExtentBytes;
@@ -30,8 +30,8 @@ impl TableIndex {
     }
 
     /// What of it is in DRAM: the sum over its segments, and the first reason why one is not placed as it should be.
-    pub fn placed(&self) -> Placed {
-        let mut all = Placed::default();
+    pub fn placed(&self) -> PlacementStatus {
+        let mut all = PlacementStatus::default();
         for placed in self.segments().iter().map(|segment| segment.elf().placed()) {
             if placed.fallback.is_none() || placed.dram_bytes > 0 {
                 all.placement = placed.placement;

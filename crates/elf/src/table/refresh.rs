@@ -6,8 +6,8 @@
 //! a run.
 
 use crate::table::build::index_segment;
-use crate::table::cancel::Cancel;
-use crate::table::meta::{Meta, object_name};
+use crate::table::cancel::CancellationToken;
+use crate::table::meta::{IndexMeta, object_name};
 use crate::{IndexOptions, Order, Result};
 use halocline_columns::Table;
 use halocline_pool::{Object, Txn};
@@ -47,7 +47,7 @@ pub fn refresh_index(
     options: &IndexOptions,
     cancel: &AtomicBool,
 ) -> Result<RefreshStats> {
-    let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    let (object, mut meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
     meta.check_table(name, table)?;
     if meta.is_volatile() {
         return refresh_definition(txn, table, name, meta);
@@ -55,7 +55,7 @@ pub fn refresh_index(
     let ranges = meta.extent_ranges(name, object.extent_count())?;
     let before = std::mem::take(&mut meta.segments);
     let mut stats = RefreshStats::default();
-    let cancel = Cancel::new(cancel);
+    let cancel = CancellationToken::new(cancel);
     let mut extents = vec![];
     let kept = |id: u64| before.iter().position(|segment| segment.segment == id);
     // If none is kept, the first one decides the order anew.
@@ -101,7 +101,7 @@ pub fn rebuild_index(
     options: &IndexOptions,
     cancel: &AtomicBool,
 ) -> Result<RefreshStats> {
-    let (_, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    let (_, mut meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
     meta.segments = vec![];
     meta.put(txn, name, vec![])?;
     refresh_index(txn, table, name, options, cancel)
@@ -114,11 +114,11 @@ pub fn rebuild_index(
 /// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex) if there is no object or it is something else,
 /// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta).
 pub fn indexed_table(object: Option<Object>, name: &str) -> Result<String> {
-    Meta::of_object(object, name).map(|(_, meta)| meta.table)
+    IndexMeta::of_object(object, name).map(|(_, meta)| meta.table)
 }
 
 /// Of a volatile index.
-fn refresh_definition(txn: &Txn, table: &Table, name: &str, mut meta: Meta) -> Result<RefreshStats> {
+fn refresh_definition(txn: &Txn, table: &Table, name: &str, mut meta: IndexMeta) -> Result<RefreshStats> {
     // A program that knows no volatile indexes has stored them.
     let dropped = std::mem::take(&mut meta.segments).len();
     if dropped > 0 || meta.table != table.name() {
@@ -137,7 +137,7 @@ fn refresh_definition(txn: &Txn, table: &Table, name: &str, mut meta: Meta) -> R
 /// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
 /// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::Pool`](crate::ElfError::Pool).
 pub fn rename_index_table(txn: &Txn, name: &str, table: &str) -> Result<()> {
-    let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    let (object, mut meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
     meta.table = table.into();
     let extents = (0..object.extent_count()).map(|i| object.extent_ref(i));
     meta.put(txn, name, extents.collect())

@@ -1,6 +1,6 @@
 //! The rows of a table's segment as codes.
 
-use crate::table::cancel::Cancel;
+use crate::table::cancel::CancellationToken;
 use crate::{ElfError, Result, Rows};
 use halocline_columns::{CodeSpace, Column, ColumnsError, RankedStrings, rank_strings};
 use halocline_pool::Txn;
@@ -8,17 +8,22 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 
 /// One dimension: codes of the table, or of a dictionary made for the index.
-pub(super) enum Source<'a> {
+pub(super) enum DimensionSource<'a> {
     Coded(&'a Column, &'a CodeSpace),
     Ranked(RankedStrings<'a>),
 }
 
-impl<'a> Source<'a> {
+impl<'a> DimensionSource<'a> {
     /// `memory`: bytes of DRAM for sorting strings or decimals.
     ///
     /// # Errors
     /// [`ElfError::NotIndexable`], [`ElfError::Cancelled`], or what reading the strings gives.
-    pub(super) fn new(txn: &'a Txn, column: &'a Column, memory: usize, cancel: &Cancel<'_>) -> Result<Self> {
+    pub(super) fn new(
+        txn: &'a Txn,
+        column: &'a Column,
+        memory: usize,
+        cancel: &CancellationToken<'_>,
+    ) -> Result<Self> {
         if let Some(space) = column.code_space() {
             return Ok(Self::Coded(column, space));
         }
@@ -50,8 +55,8 @@ impl<'a> Source<'a> {
 /// A segment's dimensions, in the order of the tree. Reading can fail, which [`Rows`] cannot say: the first error is kept.
 pub(super) struct SegmentRows<'a> {
     rows: usize,
-    sources: Vec<&'a Source<'a>>,
-    cancel: &'a Cancel<'a>,
+    sources: Vec<&'a DimensionSource<'a>>,
+    cancel: &'a CancellationToken<'a>,
     failed: OnceLock<ColumnsError>,
 }
 
@@ -60,7 +65,11 @@ thread_local! {
 }
 
 impl<'a> SegmentRows<'a> {
-    pub(super) fn new(rows: usize, sources: Vec<&'a Source<'a>>, cancel: &'a Cancel<'a>) -> Self {
+    pub(super) fn new(
+        rows: usize,
+        sources: Vec<&'a DimensionSource<'a>>,
+        cancel: &'a CancellationToken<'a>,
+    ) -> Self {
         Self {
             rows,
             sources,
@@ -95,8 +104,8 @@ impl Rows for SegmentRows<'_> {
             return;
         }
         match self.sources[dim] {
-            Source::Ranked(ranked) => ranked.read(start, out),
-            Source::Coded(column, _) => CODES.with_borrow_mut(|codes| {
+            DimensionSource::Ranked(ranked) => ranked.read(start, out),
+            DimensionSource::Coded(column, _) => CODES.with_borrow_mut(|codes| {
                 codes.clear();
                 match column.read_codes(start..start + out.len(), codes) {
                     Ok(()) if codes.len() == out.len() => out.copy_from_slice(codes),

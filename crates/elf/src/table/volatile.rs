@@ -11,12 +11,12 @@
 //! twice.
 
 use crate::geometry::MAX_DIMS;
-use crate::place::Placed;
+use crate::place::PlacementStatus;
 use crate::table::build::{check_columns, guess, write_segment};
-use crate::table::cancel::Cancel;
-use crate::table::memory::{MemoryOutput, Room, pages};
-use crate::table::meta::Meta;
-use crate::table::{IndexSegment, Inner, OwnDictionary, TableIndex};
+use crate::table::cancel::CancellationToken;
+use crate::table::memory::{MemoryOutput, MemoryRoom, pages};
+use crate::table::meta::IndexMeta;
+use crate::table::{IndexSegment, IndexState, OwnDictionary, TableIndex};
 use crate::{Elf, ElfError, IndexOptions, Layout, Order, Result};
 use halocline_cache::{Budget, Placement};
 use halocline_columns::{Column, Dictionary, Segment, Table};
@@ -54,7 +54,7 @@ pub fn define_index(
             });
         }
     }
-    let mut meta = Meta::new(table.name(), table.uid(), columns.to_vec(), layout, order);
+    let mut meta = IndexMeta::new(table.name(), table.uid(), columns.to_vec(), layout, order);
     meta.placement = Some(Placement::Volatile.to_string());
     meta.put(txn, name, vec![])
 }
@@ -82,7 +82,7 @@ pub enum VolatileTrees {
 /// The trees of a volatile index, for its next version. They keep neither the index nor its table.
 #[derive(Debug, Default)]
 pub struct KeptTrees {
-    of: Option<Definition>,
+    of: Option<VolatileDefinition>,
     /// Positions in the table's schema, in the order of the trees' dimensions.
     columns: Vec<usize>,
     trees: Vec<KeptTree>,
@@ -90,7 +90,7 @@ pub struct KeptTrees {
 
 /// What must be the same for trees to be used again.
 #[derive(Debug, PartialEq, Eq)]
-struct Definition {
+struct VolatileDefinition {
     table_uid: u64,
     columns: Vec<usize>,
     layout: Layout,
@@ -102,17 +102,17 @@ struct KeptTree {
     segment: u64,
     /// Bytes of DRAM that it takes, or would.
     bytes: u64,
-    tree: Option<Tree>,
+    tree: Option<VolatileTree>,
 }
 
 #[derive(Debug)]
-struct Tree {
+struct VolatileTree {
     elf: Elf<ExtentBytes>,
     own: Vec<Option<OwnDictionary>>,
 }
 
 /// What a build has to do with.
-struct Job<'a, F> {
+struct VolatileBuild<'a, F> {
     index: &'a TableIndex,
     table: &'a Table,
     budget: &'a Budget,
@@ -120,7 +120,7 @@ struct Job<'a, F> {
     most: u64,
     options: &'a IndexOptions,
     begin: F,
-    cancel: Cancel<'a>,
+    cancel: CancellationToken<'a>,
 }
 
 impl KeptTrees {
@@ -146,7 +146,7 @@ impl KeptTrees {
             return None;
         }
         let attach = |segment: &Segment| {
-            let Tree { elf, own } = self.of_segment(segment)?;
+            let VolatileTree { elf, own } = self.of_segment(segment)?;
             let (elf, own) = (elf.clone(), own.clone());
             IndexSegment::of_tree(index.name(), segment, &self.columns, elf, own, None).ok()
         };
@@ -179,14 +179,14 @@ impl KeptTrees {
                 reason: "its trees are stored, and refresh_index builds them".into(),
             });
         }
-        let job = Job {
+        let job = VolatileBuild {
             index,
             table,
             budget,
             most: wanted.dram.unwrap_or(u64::MAX),
             options,
             begin,
-            cancel: Cancel::new(cancel),
+            cancel: CancellationToken::new(cancel),
         };
         let built = self.build_all(&job);
         if !matches!(built, Ok(true) | Err(ElfError::Cancelled)) {
@@ -206,7 +206,7 @@ impl KeptTrees {
     }
 
     /// Builds what is missing; false if there is no room for it.
-    fn build_all(&mut self, job: &Job<'_, impl Fn() -> Result<Txn>>) -> Result<bool> {
+    fn build_all(&mut self, job: &VolatileBuild<'_, impl Fn() -> Result<Txn>>) -> Result<bool> {
         let of = job.index.definition();
         if self.of.as_ref() != Some(&of) {
             *self = Self {
@@ -230,19 +230,23 @@ impl KeptTrees {
     }
 
     /// Bytes of DRAM for all trees.
-    fn room<F>(&self, job: &Job<'_, F>) -> u64 {
+    fn room<F>(&self, job: &VolatileBuild<'_, F>) -> u64 {
         job.most.min(self.bytes().saturating_add(job.budget.free()))
     }
 
-    fn of_segment(&self, segment: &Segment) -> Option<&Tree> {
+    fn of_segment(&self, segment: &Segment) -> Option<&VolatileTree> {
         let mut trees = self.trees.iter();
         trees.find(|kept| kept.segment == segment.id())?.tree.as_ref()
     }
 
     /// Builds the tree of a segment; false if there is no room for it.
-    fn build_segment(&mut self, job: &Job<'_, impl Fn() -> Result<Txn>>, segment: &Segment) -> Result<bool> {
+    fn build_segment(
+        &mut self,
+        job: &VolatileBuild<'_, impl Fn() -> Result<Txn>>,
+        segment: &Segment,
+    ) -> Result<bool> {
         let taken = self.bytes();
-        let room = |taken| Room {
+        let room = |taken| MemoryRoom {
             budget: job.budget,
             most: job.most.saturating_sub(taken),
             lacks: OnceLock::new(),
@@ -251,8 +255,8 @@ impl KeptTrees {
         if first {
             self.columns = job.index.columns().to_vec();
         }
-        let Inner { layout, order, .. } = *job.index.inner;
-        let mut meta = Meta::new(
+        let IndexState { layout, order, .. } = *job.index.inner;
+        let mut meta = IndexMeta::new(
             job.table.name(),
             job.table.uid(),
             self.columns.clone(),
@@ -299,16 +303,16 @@ impl KeptTrees {
             self.put(segment, bytes, None);
             return Ok(false);
         }
-        let elf = Elf::open(tree)?.with_placed(Placed {
+        let elf = Elf::open(tree)?.with_placed(PlacementStatus {
             placement: Placement::Volatile,
             dram_bytes: bytes,
             fallback: None,
         });
-        self.put(segment, bytes, Some(Tree { elf, own }));
+        self.put(segment, bytes, Some(VolatileTree { elf, own }));
         Ok(true)
     }
 
-    fn put(&mut self, segment: &Segment, bytes: u64, tree: Option<Tree>) {
+    fn put(&mut self, segment: &Segment, bytes: u64, tree: Option<VolatileTree>) {
         self.trees.retain(|kept| kept.segment != segment.id());
         self.trees.push(KeptTree {
             segment: segment.id(),
@@ -319,15 +323,15 @@ impl KeptTrees {
 }
 
 impl TableIndex {
-    fn definition(&self) -> Definition {
-        let Inner {
+    fn definition(&self) -> VolatileDefinition {
+        let IndexState {
             table_uid,
             columns,
             layout,
             order,
             ..
         } = &*self.inner;
-        Definition {
+        VolatileDefinition {
             table_uid: *table_uid,
             columns: columns.clone(),
             layout: *layout,
@@ -338,7 +342,7 @@ impl TableIndex {
     /// The definition of a volatile index with its trees.
     fn with_trees(&self, columns: &[usize], segments: Vec<IndexSegment>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(IndexState {
                 columns: columns.to_vec(),
                 rows: segments.iter().map(|segment| segment.elf.rows()).sum(),
                 complete: true,

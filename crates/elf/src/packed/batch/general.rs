@@ -2,8 +2,8 @@
 
 use crate::kernel::Kernel;
 use crate::packed::batch::{Batch, BatchStages};
-use crate::packed::exact::{Damage, HEAD, Hits, Run, is_dense};
-use crate::packed::node::Tree;
+use crate::packed::exact::{DamagedList, EqualRun, HEAD, Hits, is_dense};
+use crate::packed::node::PackedTree;
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
 use halocline_media::Bytes;
 
@@ -26,7 +26,7 @@ pub(crate) struct Descent {
     depth: usize,
     /// Records to compare.
     hits: Hits,
-    run: Run,
+    run: EqualRun,
 }
 
 impl BatchStages for GeneralStages {
@@ -74,7 +74,7 @@ impl BatchStages for GeneralStages {
         batch: &Batch<'_, '_, B>,
         points: &[u64],
         group: &mut Self::Group,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DamagedList> {
         let dims = batch.dims();
         let mut live = 0_u32;
         for (i, (descent, point)) in group.iter_mut().zip(points.chunks_exact(dims)).enumerate() {
@@ -98,7 +98,7 @@ impl BatchStages for GeneralStages {
         batch: &mut Batch<'_, '_, B>,
         points: &[u64],
         group: &mut Self::Group,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DamagedList> {
         let (tree, tid_mask) = (batch.tree, batch.tree.geometry().tid_mask);
         let (mut tids, mut count, mut single) = ([0; GROUP], 0, true);
         for (i, (descent, point)) in group
@@ -132,10 +132,10 @@ impl BatchStages for GeneralStages {
 /// Reads a list of the search for a point. Returns false if that was the last step.
 #[inline(always)]
 fn step<K: Kernel, B: Bytes>(
-    tree: Tree<'_, B>,
+    tree: PackedTree<'_, B>,
     descent: &mut Descent,
     point: &[u64],
-) -> Result<bool, Damage> {
+) -> Result<bool, DamagedList> {
     let view = tree.view;
     let (at, depth) = (descent.at, descent.depth);
     if at == 0 {
@@ -143,7 +143,7 @@ fn step<K: Kernel, B: Bytes>(
     }
     view.touch(at, HEAD);
     let (Some(head), Some(level)) = (view.head(at), tree.geometry().levels.get(depth)) else {
-        return Err(Damage(at));
+        return Err(DamagedList(at));
     };
     if let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, point) {
         let record = hits.records + (hits.mask.trailing_zeros() & 63) as usize * level.record_len;

@@ -3,11 +3,11 @@
 //! Such a list is longer than a line or two, so only its values are prefetched; one more stage compares them and
 //! prefetches the candidate records.
 
-use crate::header::Header;
-use crate::kernel::{Between, Kernel, Search};
+use crate::header::ElfHeader;
+use crate::kernel::{CodeRange, Kernel, WithKernel};
 use crate::packed::batch::quick::LocatedGroup;
 use crate::packed::batch::{Batch, BatchStages, GROUP, RING};
-use crate::packed::exact::{Damage, Exact, HEAD, Hits, IN_HEAD};
+use crate::packed::exact::{DamagedList, Exact, HEAD, Hits, IN_HEAD};
 use crate::packed::node::SMALL_LEAF;
 use halocline_media::Bytes;
 
@@ -26,7 +26,7 @@ pub(crate) struct MiddleGroup {
 }
 
 /// Returns true if the lists behind the shortcuts are long enough, on average, for [`MiddleStages`].
-pub(crate) fn has_middle_lists(header: &Header) -> bool {
+pub(crate) fn has_middle_lists(header: &ElfHeader) -> bool {
     header.geometry.rows / header.shortcuts.places().max(1) as u64 >= LEAST_ROWS
 }
 
@@ -50,7 +50,7 @@ impl BatchStages for MiddleStages {
         batch: &Batch<'_, '_, B>,
         points: &[u64],
         group: &mut MiddleGroup,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DamagedList> {
         let (tree, view) = (batch.tree, batch.tree.view);
         let shortcuts = &tree.header.shortcuts;
         let (depth, len) = (shortcuts.dims(), shortcuts.level.record_len);
@@ -69,7 +69,7 @@ impl BatchStages for MiddleStages {
                 continue;
             }
             let (first, mask) = if rows <= usize::from(IN_HEAD) {
-                (0, K::between_head(head, rows, Between { lo: code, span: 0 }))
+                (0, K::between_head(head, rows, CodeRange { lo: code, span: 0 }))
             } else {
                 match tree.middle_values::<K>(at + 1, rows, code) {
                     Some(found) => found,
@@ -92,7 +92,7 @@ impl BatchStages for MiddleStages {
         batch: &mut Batch<'_, '_, B>,
         points: &[u64],
         group: &mut MiddleGroup,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DamagedList> {
         let tree = batch.tree;
         let level = &tree.header.shortcuts.level;
         let bits = level.tail_mask.unwrap_or_default();

@@ -16,10 +16,10 @@ pub(crate) use quick::QuickStages;
 pub(crate) use subranges::SubrangeStages;
 
 use crate::Tid;
-use crate::kernel::{Kernel, Search};
-use crate::packed::exact::{Damage, Exact};
-use crate::packed::node::Tree;
-use crate::packed::quartet::Weights;
+use crate::kernel::{Kernel, WithKernel};
+use crate::packed::exact::{DamagedList, Exact};
+use crate::packed::node::PackedTree;
+use crate::packed::point_batch::FieldCoefficients;
 use crate::tids::Matches;
 use halocline_media::Bytes;
 use std::ops::IndexMut;
@@ -31,9 +31,9 @@ const RING: usize = 16;
 
 /// The points of a batch and the rows found for them.
 pub(crate) struct Batch<'a, 'p, B> {
-    pub(crate) tree: Tree<'a, B>,
+    pub(crate) tree: PackedTree<'a, B>,
     /// Coefficients of all dimensions; empty for [`GeneralStages`], which do not use them.
-    pub(crate) weights: &'a [Weights],
+    pub(crate) coefficients: &'a [FieldCoefficients],
     /// Row-major.
     pub(crate) points: &'p [u64],
     pub(crate) out: &'p mut Matches,
@@ -70,7 +70,7 @@ pub(crate) trait BatchStages {
         _batch: &Batch<'_, '_, B>,
         _points: &[u64],
         _group: &mut Self::Group,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DamagedList> {
         Ok(())
     }
 
@@ -82,14 +82,14 @@ pub(crate) trait BatchStages {
         batch: &mut Batch<'_, '_, B>,
         points: &[u64],
         group: &mut Self::Group,
-    ) -> Result<(), Damage>;
+    ) -> Result<(), DamagedList>;
 }
 
 /// A batch and the stages that its points pass.
 pub(crate) struct Pipeline<'a, 'p, B, S>(pub(crate) Batch<'a, 'p, B>, pub(crate) S);
 
-impl<B: Bytes, S: BatchStages> Search for Pipeline<'_, '_, B, S> {
-    type Output = Result<(), Damage>;
+impl<B: Bytes, S: BatchStages> WithKernel for Pipeline<'_, '_, B, S> {
+    type Output = Result<(), DamagedList>;
 
     #[inline(always)]
     fn run<K: Kernel>(self) -> Self::Output {
@@ -139,7 +139,7 @@ impl<B: Bytes> Batch<'_, '_, B> {
 
     /// Searches a point from the shortcut on and appends its matches.
     #[inline(always)]
-    fn search_one<K: Kernel>(&mut self, point: &[u64]) -> Result<(), Damage> {
+    fn search_one<K: Kernel>(&mut self, point: &[u64]) -> Result<(), DamagedList> {
         let tree = self.tree;
         let run = Exact { tree, point }.run::<K>()?;
         self.out.push(tree.tids(run));
@@ -156,7 +156,7 @@ impl<B: Bytes> Batch<'_, '_, B> {
         ends: &[usize; GROUP],
         found: usize,
         irregular: bool,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DamagedList> {
         if !irregular {
             // Whole arrays are copied and then cut off: a copy of constant length is a single vector store.
             let start = self.out.tids.len();

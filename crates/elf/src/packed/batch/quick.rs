@@ -4,9 +4,9 @@
 //! by point.
 
 use crate::Tid;
-use crate::kernel::{Between, Kernel};
+use crate::kernel::{CodeRange, Kernel};
 use crate::packed::batch::{Batch, BatchStages, GROUP, RING};
-use crate::packed::exact::{Damage, HEAD, Hits, IN_HEAD, Run};
+use crate::packed::exact::{DamagedList, EqualRun, HEAD, Hits, IN_HEAD};
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
 use crate::view::PAD;
 use halocline_media::Bytes;
@@ -26,7 +26,7 @@ impl LocatedGroup {
     /// Finds the shortcuts of a group.
     #[inline(always)]
     pub(super) fn locate<K: Kernel, B: Bytes>(&mut self, batch: &Batch<'_, '_, B>, points: &[u64]) {
-        let quartet = K::quartet(batch.weights, batch.dims(), points);
+        let quartet = K::point_batch(batch.coefficients, batch.dims(), points);
         self.tails = quartet.tails;
         for (at, place) in self.at.iter_mut().zip(quartet.places) {
             *at = batch.tree.header.shortcuts.offset(place as usize);
@@ -73,7 +73,7 @@ impl BatchStages for QuickStages {
         batch: &mut Batch<'_, '_, B>,
         points: &[u64],
         group: &mut LocatedGroup,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DamagedList> {
         let (tree, view, geometry) = (batch.tree, batch.tree.view, batch.tree.geometry());
         let shortcuts = &tree.header.shortcuts;
         let (depth, record_len) = (shortcuts.dims(), shortcuts.level.record_len);
@@ -85,10 +85,10 @@ impl BatchStages for QuickStages {
             let (at, tail) = (group.at[i], group.tails[i]);
             view.touch(at, HEAD);
             let Some(head) = view.head(at) else {
-                return Err(Damage(at));
+                return Err(DamagedList(at));
             };
             let rows = usize::from(head[0]);
-            let wanted = Between {
+            let wanted = CodeRange {
                 lo: point[depth] & 0xff,
                 span: 0,
             };
@@ -100,7 +100,7 @@ impl BatchStages for QuickStages {
                 view.touch(record, record_len);
             }
             let equal = (mask != 0) & tree.has_tail(record, bits, tail);
-            let mut run = Run {
+            let mut run = EqualRun {
                 at: if K::TIDS { record } else { position },
                 len: record_len as u32,
                 count: u32::from(equal),
@@ -127,7 +127,7 @@ impl BatchStages for QuickStages {
 
 #[cfg(test)]
 mod tests {
-    use crate::header::Header;
+    use crate::header::ElfHeader;
     use crate::{BuildOptions, Elf, Matches, Rows, Tid, build_vec};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
@@ -188,7 +188,7 @@ mod tests {
                 table.0.sort_unstable();
             }
             let bytes: Arc<[u8]> = build_vec(&table, &BuildOptions::default()).unwrap().into();
-            assert!(Header::read(&bytes).unwrap().weights.is_some());
+            assert!(ElfHeader::read(&bytes).unwrap().coefficients.is_some());
             let elf = Elf::open(bytes).unwrap();
             assert_eq!(elf.is_clustered(), seed % 2 == 1);
             let mut rows: HashMap<[u64; DIMS], Vec<Tid>> = HashMap::new();

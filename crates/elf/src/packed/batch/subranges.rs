@@ -1,16 +1,16 @@
 //! Batches behind quartered shortcuts.
 //!
-//! The shortcut tells which few records may equal the point (quarters.rs): only their lines are prefetched, and the values
+//! The shortcut tells which few records may equal the point (subranges.rs): only their lines are prefetched, and the values
 //! of the list are not read. Groups with something irregular (a list without counts or without a shortcut, equal rows) are
 //! searched point by point.
 
 use crate::kernel::{Kernel, Records};
 use crate::packed::batch::quick::LocatedGroup;
 use crate::packed::batch::{Batch, BatchStages, GROUP, RING};
-use crate::packed::exact::Damage;
-use crate::packed::quarters::{IRREGULAR, Sums};
-use crate::packed::quartet::NO_TAIL;
+use crate::packed::exact::DamagedList;
+use crate::packed::point_batch::NO_TAIL;
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
+use crate::packed::subranges::{IRREGULAR, SubrangeCounts};
 use halocline_media::Bytes;
 
 /// Value in place of a number of records: the list has no usable counts.
@@ -48,7 +48,7 @@ impl BatchStages for SubrangeStages {
                 continue;
             }
             let quarter = quarters.quarter(quarters.rest(point[depth]));
-            let sums = Sums::new(counts);
+            let sums = SubrangeCounts::new(counts);
             let part = sums.part(quarter, quarter);
             *at = list as usize + 1 + sums.rows() + part.first * len;
             *count = part.end - part.first;
@@ -64,7 +64,7 @@ impl BatchStages for SubrangeStages {
         batch: &mut Batch<'_, '_, B>,
         points: &[u64],
         group: &mut SubrangeGroup,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DamagedList> {
         let (tree, view, geometry) = (batch.tree, batch.tree.view, batch.tree.geometry());
         let (quarters, len) = (
             &tree.header.shortcuts.quarters,

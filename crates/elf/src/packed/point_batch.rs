@@ -1,11 +1,11 @@
 //! What a batch of searches needs to know of points, computed for four at a time.
 
-use crate::geometry::Geometry;
-use crate::packed::shortcuts::{Form, Shortcuts};
+use crate::geometry::RecordGeometry;
+use crate::packed::shortcuts::{ShortcutForm, Shortcuts};
 
 /// What a dimension's code adds to a point's place and tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Weight {
+pub(crate) struct FieldCoefficient {
     /// Factor in the place: below 2^32; 0 for dimensions that the shortcuts do not have.
     pub(crate) stride: u64,
     /// Bits to the left in the tail; 64 or more for dimensions that are not in it.
@@ -14,7 +14,7 @@ pub(crate) struct Weight {
     pub(crate) max: u64,
 }
 
-impl Weight {
+impl FieldCoefficient {
     /// Adds nothing.
     const NONE: Self = Self {
         stride: 0,
@@ -23,12 +23,12 @@ impl Weight {
     };
 }
 
-/// The weights of four neighbouring dimensions.
+/// The coefficients of four neighbouring dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Weights {
+pub(crate) struct FieldCoefficients {
     /// The first of them.
     pub(crate) from: usize,
-    pub(crate) weights: [Weight; 4],
+    pub(crate) coefficients: [FieldCoefficient; 4],
 }
 
 /// Instead of a tail: a code is too large, no row equals the point.
@@ -36,23 +36,23 @@ pub(crate) const NO_TAIL: u64 = u64::MAX;
 
 /// Four points: the numbers of their places (0 if a code is too large) and their tails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Quartet {
+pub(crate) struct PointBatch4 {
     pub(crate) places: [u64; 4],
     pub(crate) tails: [u64; 4],
 }
 
-impl Weights {
-    /// The weights of all dimensions; `None` if there are less than four, or if the lists behind the shortcuts are not of
+impl FieldCoefficients {
+    /// The coefficients of all dimensions; `None` if there are less than four, or if the lists behind the shortcuts are not of
     /// one-byte values with records of up to 63 bits above the TID.
-    pub(crate) fn all(geometry: &Geometry, shortcuts: &Shortcuts) -> Option<Vec<Self>> {
+    pub(crate) fn all(geometry: &RecordGeometry, shortcuts: &Shortcuts) -> Option<Vec<Self>> {
         let (dims, depth) = (geometry.dims(), shortcuts.dims());
         let usual = dims >= 4
             && (1..dims).contains(&depth)
             && shortcuts.level.value_len == 1
             && shortcuts.level.tail_mask.is_some_and(|mask| mask < NO_TAIL);
         // Behind quartered places the records tell of the list's own codes too.
-        let first = depth + usize::from(shortcuts.form != Form::Quartered);
-        let weight = |dim: usize| Weight {
+        let first = depth + usize::from(shortcuts.form != ShortcutForm::Quartered);
+        let weight = |dim: usize| FieldCoefficient {
             stride: shortcuts.stride(dim),
             shift: if dim >= first {
                 geometry.table.tail[dim]
@@ -64,11 +64,11 @@ impl Weights {
         let four = |first: usize| {
             // The last four overlap those before, whose codes count once.
             let from = first.min(dims - 4);
-            let weights = [0, 1, 2, 3].map(|k| match from + k {
-                dim if dim < first => Weight::NONE,
+            let coefficients = [0, 1, 2, 3].map(|k| match from + k {
+                dim if dim < first => FieldCoefficient::NONE,
                 dim => weight(dim),
             });
-            Self { from, weights }
+            Self { from, coefficients }
         };
         usual.then(|| (0..dims).step_by(4).map(four).collect())
     }

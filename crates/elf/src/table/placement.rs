@@ -3,11 +3,11 @@
 use crate::Result;
 use crate::place::{PlaceOptions, possible};
 use crate::table::TableIndex;
-use crate::table::meta::{Meta, object_name};
+use crate::table::meta::{IndexMeta, object_name};
 use halocline_cache::{CacheError, Placement};
 use halocline_pool::Txn;
 
-impl Meta {
+impl IndexMeta {
     /// The choice that was stored; a placement that this program does not know is its error.
     pub(super) fn wanted(&self) -> std::result::Result<PlaceOptions, CacheError> {
         let placement = match &self.placement {
@@ -55,7 +55,7 @@ impl TableIndex {
 /// [`NewerVersion`](crate::ElfError::NewerVersion), [`Pool`](crate::ElfError::Pool).
 pub fn place_index(txn: &Txn, name: &str, options: &PlaceOptions) -> Result<()> {
     let PlaceOptions { placement, dram } = *options;
-    let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    let (object, mut meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
     let mut extents: Vec<_> = (0..object.extent_count()).map(|i| object.extent_ref(i)).collect();
     match placement {
         Placement::Volatile => {
