@@ -18,7 +18,7 @@ pub(crate) fn run<S: WithKernel>(search: S) -> Result<S::Output, S> {
     Err(search)
 }
 
-/// Runs a search with AVX2 if this CPU has it, otherwise gives it back.
+/// Runs a search with AVX2 if this CPU has it, otherwise returns it.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn run<S: WithKernel>(search: S) -> Result<S::Output, S> {
@@ -115,7 +115,7 @@ mod x86 {
             if mask.count_ones() < 4 || !narrow {
                 return Portable::filter(view, records, mask, field, wanted);
             }
-            // Records before the first may lie in lines that nobody has asked for.
+            // Records before the first may lie in lines that were not prefetched.
             let mut k = mask.trailing_zeros() as usize;
             let start = records.at + k * records.len + field.byte;
             let Some(from) = view.pointer(start, (end - 1 - k) * records.len + 4) else {

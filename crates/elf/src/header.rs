@@ -1,8 +1,8 @@
-//! The durable header of an index: what docs/format.md calls the Elf header.
+//! The durable header of an index, the Elf header of docs/format.md.
 //!
 //! Invariants: all numbers are little-endian; the header's checksum covers every byte before the nodes, so an index
-//! whose header passes [`ElfHeader::read`] has self-consistent lengths and dimensions. What follows the header is *not*
-//! covered: the pool's checksums (`check`) cover it, and searches survive any bytes there.
+//! whose header passes [`ElfHeader::read`] has self-consistent lengths and dimensions. The nodes are *not* covered: the
+//! pool's checksums (`check`) cover them, and searches tolerate any bytes there.
 
 use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
 use crate::histogram::{BUCKETS, Histogram};
@@ -33,11 +33,11 @@ pub(crate) const MAX_ROWS: u64 = 1 << 31;
 struct RawHeader {
     magic: [u8; 8],
     version: U16,
-    /// And whether it is clustered, in the top bit (version 2), and the shift of its buckets (version 4).
+    /// The top bit marks a clustered index (version 2); [`SHIFT`] holds the shift of its buckets (version 4).
     layout: U16,
     dims: U16,
-    /// First depths that the shortcuts stand for (layout `packed`), and their form in the two top bits; 0: there are none. The
-    /// last one is that of the buckets, if there are any.
+    /// Number of depths that the shortcuts cover (layout `packed`), with their form in the two top bits; 0 for none. If
+    /// there are buckets, theirs is the last of these depths.
     shortcut_dims: U16,
     rows: U64,
     /// Bytes of the whole index.
@@ -67,7 +67,7 @@ struct RawDim {
 
 const _: () = assert!(size_of::<RawHeader>() == 64 && size_of::<RawDim>() == 552);
 
-/// Where the codes of a dimension are listed whose ranks the nodes hold.
+/// Location of the sorted codes of a dimension whose ranks the nodes hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
     pub(crate) at: u64,
@@ -85,19 +85,19 @@ pub(crate) struct ElfHeader {
     pub(crate) geometry: RecordGeometry,
     pub(crate) ranks: Vec<Ranks>,
     pub(crate) shortcuts: Shortcuts,
-    /// Shortcuts are there, of a form that is not read.
+    /// The index has shortcuts in an obsolete form, which are ignored.
     pub(crate) unread: bool,
-    /// For searches of many points, where they can be quick.
+    /// Coefficients for batches of points, if the shape of the index allows them.
     pub(crate) coefficients: Option<Vec<FieldCoefficients>>,
     pub(crate) histograms: Vec<Histogram>,
 }
 
-/// Bytes of the header and tables of an index with `dims` dimensions.
+/// Returns the bytes of the header and tables of an index with `dims` dimensions.
 pub(crate) fn header_len(dims: usize) -> usize {
     (size_of::<RawHeader>() + dims * size_of::<RawDim>()).next_multiple_of(64)
 }
 
-/// Length of an index whose last used byte is before `end`.
+/// Returns the length of an index whose last used byte is before `end`.
 pub(crate) fn padded_len(end: u64) -> u64 {
     (end + PAD as u64).next_multiple_of(64)
 }
@@ -112,7 +112,7 @@ impl Layout {
 }
 
 impl ElfHeader {
-    /// The header as it is stored, `header_len(dims)` bytes.
+    /// Encodes the header and its tables, `header_len(dims)` bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let dims = self.geometry.columns();
         let (version, clustered) = match self.geometry.is_clustered() {
@@ -233,7 +233,7 @@ impl ElfHeader {
             }
             Some(_) => return Err(damaged("the header's buckets cannot be")),
         };
-        // Before version 3 the same bit stood for a form that is not read any more; searches then start at the root.
+        // Before version 3 the same bit marked a form that is no longer supported; searches then start at the root.
         let unread = raw.version.get() < 3 && form == ShortcutForm::Near;
         if raw.version.get() < 5 && form == ShortcutForm::Quartered {
             return Err(damaged("the header's shortcuts cannot be"));

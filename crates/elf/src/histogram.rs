@@ -1,4 +1,5 @@
-//! What a dimension's codes look like, for estimates: 64 equi-depth buckets and the number of distinct codes.
+//! Distribution of a dimension's codes, for estimates: an equi-depth histogram of 64 buckets and the number of distinct
+//! codes.
 
 use crate::plan::Test;
 
@@ -18,7 +19,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// From a sample of the codes of `rows` rows; sorts the sample.
+    /// Builds the histogram from a sample of the codes of `rows` rows. Sorts the sample.
     pub(crate) fn new(sample: &mut [u64], rows: u64, max_code: u64) -> Self {
         sample.sort_unstable();
         let Some(last) = sample.len().checked_sub(1) else {
@@ -40,7 +41,7 @@ impl Histogram {
         }
     }
 
-    /// That of the codes without their lowest `shift` bits.
+    /// Returns the histogram of the codes without their lowest `shift` bits.
     pub(crate) fn upper(&self, shift: u32) -> Self {
         let quantiles = self.quantiles.map(|code| code >> shift);
         let spread = quantiles[BUCKETS] - quantiles[0].min(quantiles[BUCKETS]);
@@ -50,7 +51,7 @@ impl Histogram {
         }
     }
 
-    /// Estimated fraction of rows that pass, 0 to 1.
+    /// Returns the estimated fraction of rows that pass, 0 to 1.
     pub(crate) fn selectivity(&self, test: &Test) -> f64 {
         match test {
             Test::Any => 1.0,
@@ -72,7 +73,7 @@ impl Histogram {
         }
     }
 
-    /// Estimated fraction of rows with a code below `code`.
+    /// Returns the estimated fraction of rows with a code below `code`.
     fn rank(&self, code: u64) -> f64 {
         let upper = self.quantiles.partition_point(|&quantile| quantile < code);
         if upper == 0 {
@@ -86,7 +87,7 @@ impl Histogram {
         (upper as f64 - 1.0 + within) / BUCKETS as f64
     }
 
-    /// Estimated fraction of rows with this code.
+    /// Returns the estimated fraction of rows with this code.
     fn equal(&self, code: u64) -> f64 {
         let first = self.quantiles.partition_point(|&quantile| quantile < code);
         let last = self.quantiles.partition_point(|&quantile| quantile <= code);

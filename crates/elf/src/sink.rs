@@ -1,4 +1,4 @@
-//! Where selected rows go.
+//! Receivers of selected rows.
 
 use crate::{ElfError, Result, Tid};
 use std::ops::Range;
@@ -8,19 +8,20 @@ const BUFFER: usize = 8192;
 
 /// Receives the rows of a selection.
 pub(crate) trait MatchSink {
-    /// Only the number of rows is wanted.
+    /// True if only the number of rows matters.
     const COUNTS: bool;
 
-    /// `count` more rows match (counting sinks only).
+    /// Adds `count` matching rows (counting sinks only).
     fn add(&mut self, count: u64);
 
-    /// TIDs may be appended here (all other sinks), followed by a call of [`MatchSink::appended`].
+    /// Returns the buffer to which TIDs may be appended (all other sinks), followed by a call of
+    /// [`MatchSink::appended`].
     fn buffer(&mut self) -> &mut Vec<Tid>;
 
-    /// TIDs were appended.
+    /// Called after TIDs were appended.
     fn appended(&mut self) -> Result<()>;
 
-    /// `count` rows from `first` on match (all sinks, in clustered indexes instead of the others).
+    /// Adds the `count` rows from `first` on (all sinks; clustered indexes call this method alone).
     fn rows(&mut self, first: u64, count: u64) -> Result<()>;
 }
 
@@ -71,9 +72,9 @@ impl RangeSink {
         }
     }
 
-    /// The ranges in ascending order; none touches the next.
+    /// Returns the ranges in ascending order, with adjacent ones merged.
     pub(crate) fn finish(mut self) -> Vec<Range<Tid>> {
-        // Stable: it takes what is ascending already as it is.
+        // The stable sort is fast on ranges that ascend already.
         self.ranges.sort_by_key(|range| range.start);
         self.ranges.dedup_by(|next, range| {
             let touches = next.start <= range.end;
@@ -111,7 +112,8 @@ impl MatchSink for RangeSink {
     }
 }
 
-/// A sound index gives at most `rows` TIDs, all below `rows`; a damaged one may give others, which must not get out.
+/// Validation of the TIDs found: a sound index has at most `rows` TIDs, all below `rows`. Those of a damaged one must
+/// not reach the caller, who may index arrays with them.
 #[derive(Debug)]
 struct TidGuard {
     rows: u64,
@@ -128,7 +130,7 @@ impl TidGuard {
         Ok(())
     }
 
-    /// The same for consecutive rows.
+    /// [`pass`](Self::pass) for consecutive rows.
     #[inline(always)]
     fn pass_rows(&mut self, first: u64, count: u64) -> Result<Range<Tid>> {
         self.given += count;
@@ -190,7 +192,7 @@ impl MatchSink for CollectSink<'_> {
     }
 }
 
-/// Hands TIDs to a visitor, thousands at a time.
+/// Passes TIDs to a visitor, thousands at a time.
 #[derive(Debug)]
 pub(crate) struct VisitSink<F> {
     buffer: Vec<Tid>,
@@ -207,7 +209,7 @@ impl<F: FnMut(&[Tid])> VisitSink<F> {
         }
     }
 
-    /// What is left in the buffer of a clustered index has been checked.
+    /// Visits the rest of the buffer. That of a clustered index has been validated already.
     pub(crate) fn finish(mut self, clustered: bool) -> Result<()> {
         if clustered {
             self.hand_over();

@@ -1,4 +1,4 @@
-//! The entries of all open lists of layout `packed`, of which little need be in DRAM.
+//! The entries of all open lists of layout `packed`; most of them may be spilled.
 
 use crate::build::output::{Spill, SpillArea};
 use crate::packed::inner::ListEntry;
@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 /// Entries of a chunk.
 const CHUNK: usize = 1 << 16;
-/// Chunks that may be in DRAM at least: with fewer, pushing and truncating around a chunk's end might spill again and again.
+/// Least chunks in DRAM: with fewer, pushing and truncating around a chunk boundary could spill repeatedly.
 const LEAST_CHUNKS: usize = 2;
-/// The part of a build's memory that the chunks in DRAM may take.
+/// Divisor of a build's memory that gives the share of the chunks in DRAM.
 const SHARE: usize = 16;
 
 /// An entry's value and position.
@@ -29,12 +29,12 @@ pub(crate) struct EntryStack<'s> {
 }
 
 impl<'s> EntryStack<'s> {
-    /// A stack for a build with a budget of `memory` bytes. Without a spill, everything stays in DRAM.
+    /// Creates a stack for a build with a budget of `memory` bytes. Without a spill, everything stays in DRAM.
     pub(crate) fn new(spill: Option<&'s dyn Spill>, memory: usize) -> Self {
         Self::with_chunks(spill, CHUNK, most_chunks(memory))
     }
 
-    /// Bytes of DRAM that a build of so many rows with such a budget and a spill needs for its stack.
+    /// Returns the bytes of DRAM that the stack of a build of `rows` rows takes, with this budget and a spill.
     pub(crate) fn memory(memory: usize, rows: usize) -> usize {
         rows.div_ceil(CHUNK).min(most_chunks(memory)) * CHUNK * size_of::<EntryWords>()
     }
@@ -76,7 +76,7 @@ impl<'s> EntryStack<'s> {
         entries.into_iter().try_for_each(|entry| self.push(entry))
     }
 
-    /// An empty chunk: that of the lowest ones in DRAM, which is spilled, if there may be no more.
+    /// Returns an empty chunk. If the limit is reached, the lowest chunk in DRAM is spilled and reused.
     fn free_chunk(&mut self) -> Result<Vec<EntryWords>> {
         if let Some(spill) = self.spill
             && self.chunks.len() >= self.most
@@ -93,7 +93,7 @@ impl<'s> EntryStack<'s> {
         Ok(Vec::with_capacity(self.chunk))
     }
 
-    /// The uppermost `count` entries.
+    /// Returns the uppermost `count` entries.
     pub(crate) fn last(&self, count: usize) -> Result<Last<'_>> {
         let from = self.len() - count;
         let lowest = from / self.chunk;
@@ -123,7 +123,7 @@ impl<'s> EntryStack<'s> {
         }
         self.chunks.clear();
         self.spilled.truncate(chunks);
-        // The rest of a chunk is to grow again.
+        // The remainder of a spilled chunk becomes the last chunk in DRAM, as pushes append to it.
         if rest > 0
             && let Some(area) = self.spilled.pop()
         {
@@ -136,7 +136,7 @@ impl<'s> EntryStack<'s> {
     }
 }
 
-/// Chunks in DRAM for a budget of `memory` bytes.
+/// Returns the number of chunks in DRAM for a budget of `memory` bytes.
 fn most_chunks(memory: usize) -> usize {
     (memory / SHARE / (CHUNK * size_of::<EntryWords>())).max(LEAST_CHUNKS)
 }
@@ -148,12 +148,12 @@ pub(crate) struct Last<'a> {
 }
 
 impl Last<'_> {
-    /// All of them, the uppermost one last.
+    /// Iterates over the entries, the uppermost one last.
     pub(crate) fn iter(&self) -> impl Iterator<Item = ListEntry> + Clone {
         self.parts.iter().flat_map(|part| part.iter().map(entry))
     }
 
-    /// The lowest and the uppermost one.
+    /// Returns the lowest and the uppermost entry.
     pub(crate) fn ends(&self) -> Option<(ListEntry, ListEntry)> {
         let lowest = self.parts.first()?.first()?;
         let uppermost = self.parts.last()?.last()?;

@@ -1,21 +1,22 @@
-//! What a batch of searches needs to know of points, computed for four at a time.
+//! Slot indexes and record tails of points, computed for four points at a time.
 
 use crate::geometry::RecordGeometry;
 use crate::packed::shortcuts::{ShortcutForm, Shortcuts};
 
-/// What a dimension's code adds to a point's place and tail.
+/// Coefficients of one dimension, which map its code to a part of the point's slot index and to bits of its record
+/// tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FieldCoefficient {
-    /// Factor in the place: below 2^32; 0 for dimensions that the shortcuts do not have.
+    /// Factor in the slot index, below 2^32; 0 for dimensions that the shortcuts do not cover.
     pub(crate) stride: u64,
-    /// Bits to the left in the tail; 64 or more for dimensions that are not in it.
+    /// Left shift in the tail; 64 or more for dimensions that are not part of it.
     pub(crate) shift: u64,
     /// Largest code: below 2^63.
     pub(crate) max: u64,
 }
 
 impl FieldCoefficient {
-    /// Adds nothing.
+    /// Coefficients that add nothing.
     const NONE: Self = Self {
         stride: 0,
         shift: 64,
@@ -26,15 +27,15 @@ impl FieldCoefficient {
 /// The coefficients of four neighbouring dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FieldCoefficients {
-    /// The first of them.
+    /// The first of these dimensions.
     pub(crate) from: usize,
     pub(crate) coefficients: [FieldCoefficient; 4],
 }
 
-/// Instead of a tail: a code is too large, no row equals the point.
+/// Value in place of a tail if a code is too large, so that no row equals the point.
 pub(crate) const NO_TAIL: u64 = u64::MAX;
 
-/// Four points: the numbers of their places (0 if a code is too large) and their tails.
+/// Slot indexes (0 if a code is too large) and record tails of four points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PointBatch4 {
     pub(crate) places: [u64; 4],
@@ -50,7 +51,7 @@ impl FieldCoefficients {
             && (1..dims).contains(&depth)
             && shortcuts.level.value_len == 1
             && shortcuts.level.tail_mask.is_some_and(|mask| mask < NO_TAIL);
-        // Behind quartered places the records tell of the list's own codes too.
+        // In quartered form, tails also have the low bits of the list's own codes.
         let first = depth + usize::from(shortcuts.form != ShortcutForm::Quartered);
         let weight = |dim: usize| FieldCoefficient {
             stride: shortcuts.stride(dim),
@@ -62,7 +63,7 @@ impl FieldCoefficients {
             max: geometry.max_codes[dim],
         };
         let four = |first: usize| {
-            // The last four overlap those before, whose codes count once.
+            // The last four may overlap the ones before; each dimension must count once.
             let from = first.min(dims - 4);
             let coefficients = [0, 1, 2, 3].map(|k| match from + k {
                 dim if dim < first => FieldCoefficient::NONE,

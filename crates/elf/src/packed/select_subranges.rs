@@ -1,4 +1,4 @@
-//! Range matches behind quartered shortcuts: of each list the records of a few quarters, without its values.
+//! Range matches behind quartered shortcuts: reads the records of a few subranges of each list and not its values.
 
 use crate::Result;
 use crate::kernel::{CodeRange, Kernel, Records, low_bits};
@@ -13,8 +13,8 @@ const AHEAD: usize = 32;
 /// Bytes of a line.
 const LINE: usize = 64;
 
-/// The rows of a short leaf list whose codes lie between two, of which only the part that tells lists of one place apart is
-/// given: at most 8 bits.
+/// The rows of a short leaf list whose codes lie between two bounds. The bounds have only those bits of a code that
+/// differ within a list: at most 8.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SubrangeSlice {
     /// The list.
@@ -26,7 +26,7 @@ pub(crate) struct SubrangeSlice {
 }
 
 impl SubrangeSlice {
-    /// The list's records, and which of them are of quarters that have a code in question.
+    /// Returns the list's records, and which of them are in subranges that overlap the bounds.
     #[inline(always)]
     fn records(&self, quarters: &SubrangeScheme, len: usize) -> (Records, SubrangeRows) {
         let sums = SubrangeCounts::new(self.counts);
@@ -37,7 +37,7 @@ impl SubrangeSlice {
 }
 
 impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
-    /// Emits the rows of these slices that pass the other tests.
+    /// Emits the rows of these slices that pass the remaining tests.
     #[inline(always)]
     pub(super) fn slices<K: Kernel>(
         &mut self,
@@ -80,8 +80,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         }
     }
 
-    /// Which records of a slice's quarters have a code of the slice: all of a quarter that lies between the bounds; of that of a
-    /// bound, its lowest bits tell.
+    /// Returns a mask of the records with a code of the slice: all records of inner subranges, and in the subrange of
+    /// each bound those whose low bits are within it.
     #[inline(always)]
     fn between<K: Kernel>(&self, slice: &SubrangeSlice, records: Records, part: SubrangeRows) -> u64 {
         let quarters = &self.tree.header.shortcuts.quarters;
@@ -98,7 +98,7 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         self.edge::<K>(records, mask, sums.part(last, last), 0, to)
     }
 
-    /// The mask without those rows of a quarter whose codes end in other bits than `from..=to`.
+    /// Removes from the mask the rows of a subrange whose low bits are outside `from..=to`.
     #[inline(always)]
     fn edge<K: Kernel>(&self, records: Records, mask: u64, of: SubrangeRows, from: u64, to: u64) -> u64 {
         let low = self.tree.header.shortcuts.quarters.low;
@@ -131,8 +131,8 @@ mod tests {
     }
 
     impl Table {
-        /// Of random rows, of which one in eight is a copy of another one; those with first code 0 have the same third one as a
-        /// rule, so their lists have many rows in a quarter.
+        /// Creates random rows, one in eight of which is a copy of another one; those with first code 0 have the same
+        /// third one as a rule, so their lists have many rows in a quarter.
         fn new(max: [u64; DIMS], rows: usize, rng: &mut StdRng) -> Self {
             let mut table = Self { max, rows: vec![] };
             for row in 0..rows {

@@ -1,7 +1,7 @@
-//! Making the array of [`Shortcuts`].
+//! Construction of the array of [`Shortcuts`].
 //!
-//! The array of a bucketed tree has many places and is never of form direct, so its lines are made one after the other: places
-//! are set in ascending order. So are those of an array that was decided to be quartered.
+//! The array of a bucketed tree has many slots and never has form direct, so its slots are set in ascending order and
+//! its lines are encoded one after the other. The same holds for an array that will have form quartered.
 
 use crate::geometry::RecordGeometry;
 use crate::packed::shortcuts::{
@@ -10,23 +10,23 @@ use crate::packed::shortcuts::{
 };
 use crate::packed::subranges::SubrangeScheme;
 
-/// One in so many lines of form near or quartered may have a list that is too far away.
+/// Divisor: at most this part of the lines of form near or quartered may have a list that is too far away.
 pub(crate) const REGULAR: usize = 8;
 
-/// What a place says.
+/// The content of a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum PlaceContent {
-    /// No row starts so.
+    /// No row has these codes.
     #[default]
     Nothing,
-    /// The rows are in a leaf list further up.
+    /// The rows are in a leaf list on a level above.
     Above,
-    /// The list at this offset, and what its place says of its quarters.
+    /// The offset of the list and the row counts of its subranges.
     List(u64, u16),
 }
 
 impl PlaceContent {
-    /// The same in an array of lists that starts at `base`.
+    /// Returns the content with offsets relative to `base`.
     pub(crate) fn moved(self, base: u64) -> Self {
         match self {
             Self::List(at, counts) => Self::List(base + at, counts),
@@ -35,9 +35,9 @@ impl PlaceContent {
     }
 }
 
-/// Number of the place of a tuple of whose codes the first ones are given, all of them valid.
+/// Returns the slot index of a tuple whose first codes are given, all of them valid.
 pub(crate) fn place(geometry: &RecordGeometry, codes: impl IntoIterator<Item = u64>) -> usize {
-    // Dimensions without a code may have all of 64 bits, whose number is none of 64 bits.
+    // Only dimensions with a code count: the number of codes of a 64-bit dimension would overflow.
     let sizes = geometry.max_codes.iter();
     let digits = codes.into_iter().zip(sizes);
     digits.fold(0, |place, (code, &max)| {
@@ -45,15 +45,15 @@ pub(crate) fn place(geometry: &RecordGeometry, codes: impl IntoIterator<Item = u
     })
 }
 
-/// An array being made.
+/// An array under construction.
 #[derive(Debug)]
 pub(crate) struct ShortcutBuilder {
     /// Dimensions of the array.
     pub(crate) dims: usize,
-    /// If it is to be quartered.
+    /// The subranges, if it is to be quartered.
     pub(crate) quarters: Option<SubrangeScheme>,
     places: Vec<PlaceContent>,
-    /// Of a bucketed tree or a quartered array, instead of the places.
+    /// The encoded lines of a bucketed tree or quartered array, instead of `places`.
     lines: Option<LineBuilder>,
 }
 
@@ -85,7 +85,7 @@ impl LineBuilder {
         while place >= self.first + self.line.len() && self.first < self.places {
             self.next();
         }
-        // One that is past may only come of damage, which its finder reports.
+        // A slot that was passed already can only come from damage, which the caller reports.
         if let Some(at) = place.checked_sub(self.first)
             && let Some(there) = self.line.get_mut(at)
         {
@@ -114,7 +114,7 @@ impl LineBuilder {
 }
 
 impl ShortcutBuilder {
-    /// Bytes of DRAM for the places of so many rows at most, and for their bytes.
+    /// Returns the maximum bytes of DRAM for the slots of `rows` rows and their encoding.
     pub(crate) fn memory(rows: usize) -> usize {
         let all =
             (rows / ROWS as usize).min(PLACES as usize) * (size_of::<PlaceContent>() + size_of::<u64>());
@@ -125,7 +125,7 @@ impl ShortcutBuilder {
         all.max(lines)
     }
 
-    /// Of form quartered with `quarters`.
+    /// Creates the array; it gets form quartered if `quarters` are given.
     pub(crate) fn new(geometry: &RecordGeometry, dims: usize, quarters: Option<SubrangeScheme>) -> Self {
         let sizes = geometry.max_codes[..dims].iter().map(|&max| max as usize + 1);
         let places = if dims == 0 { 0 } else { sizes.product() };
@@ -146,8 +146,8 @@ impl ShortcutBuilder {
         }
     }
 
-    /// Shape and bytes of the array behind lists that end at `nodes_end`, with the zeros before it. Unless it is quartered, of
-    /// form near if nearly all lines can be.
+    /// Returns the shape of the array behind lists that end at `nodes_end`, and its bytes with the zeros before it.
+    /// Unless the array is quartered, it gets form near if nearly all lines allow it.
     pub(crate) fn finish(&mut self, geometry: &RecordGeometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
         let dims = self.dims;
         let shape = |form| Shortcuts::new(geometry, dims, form, nodes_end).unwrap_or_default();
@@ -166,7 +166,8 @@ impl ShortcutBuilder {
         (direct, bytes)
     }
 
-    /// The bytes of an array of this shape, with the zeros before it, and how many lines have a list that is too far away.
+    /// Returns the bytes of an array of this shape with the zeros before it, and the number of lines with a list that
+    /// is too far away.
     pub(crate) fn bytes(&mut self, shape: &Shortcuts, nodes_end: u64) -> (Vec<u8>, usize) {
         let mut bytes = vec![0; shape.at.saturating_sub(nodes_end as usize)];
         if let Some(lines) = &mut self.lines {
@@ -194,7 +195,8 @@ impl ShortcutBuilder {
     }
 }
 
-/// Appends a line of form near; `false` if one of its lists is too far from the first: searches for it start at the root.
+/// Appends a line of form near. Returns false if one of its lists is too far from the first; searches for it start at
+/// the root.
 fn line(places: &[PlaceContent], bytes: &mut Vec<u8>) -> bool {
     let end = bytes.len() + LINE;
     let base = lowest(places);
@@ -233,7 +235,7 @@ fn quartered_line(places: &[PlaceContent], bytes: &mut Vec<u8>) {
     bytes.resize(end, 0);
 }
 
-/// The lowest offset of a list.
+/// Returns the lowest offset of a list.
 fn lowest(places: &[PlaceContent]) -> u64 {
     let lists = places.iter().filter_map(|content| match *content {
         PlaceContent::List(at, _) => Some(at),

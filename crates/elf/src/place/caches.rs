@@ -1,7 +1,7 @@
-//! What copies that follow the queries are made of, and how they share a budget.
+//! The caches of an index whose copies follow the queries, and how they share a budget.
 //!
-//! Invariant: what is cached is replaced whole, by the thread that holds `renewing`, and never has more bytes than the
-//! budget: what is replaced is gone before its successor is made. Readers take no lock.
+//! Invariant: cached copies are immutable and replaced as a whole, by the thread that holds `renewing`. They never
+//! exceed the budget: old copies are freed before their successors are made. Readers take no lock.
 
 use crate::header::ElfHeader;
 use crate::place::strategy::{StrategySelector, TupleState};
@@ -12,34 +12,34 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
-/// A count is for lists of so many bytes of the budget, on average.
+/// Bytes of the budget per access counter.
 const BYTES_A_COUNT: u64 = 256;
-/// The weight of the tree's own probabilities, in samples.
+/// Weight of the probabilities that follow from the shape of the tree, in samples.
 const PRIOR: f32 = 64.0;
-/// The share of the budget for lists, one in so many parts, where there are tuples too whose keys are a word.
+/// Divisor of the budget that gives the share of the lists where tuples are cached too.
 const LISTS: u64 = 2;
-/// What is left for tuples in any case, one part in so many.
+/// Divisor of the budget that gives the least share of the tuples.
 const TUPLES: u64 = 5;
-/// Bytes beside the shortcuts without which lists are not worth a copy.
+/// Least bytes for lists, in addition to the shortcuts, for which lists are copied.
 const BESIDE_SHORTCUTS: u64 = 1 << 20;
-/// Share of exact matches that tuples must answer for it to be worth trying out whether that is faster.
+/// Least hit rate of the tuples at which their speed is measured.
 const WORTH: f64 = 0.04;
-/// Share of them for which it surely is faster: what answers is one line of DRAM.
+/// Hit rate above which tuples are used without a measurement: a hit reads one line of DRAM.
 const SURE: f64 = 0.25;
 
-/// ListCopies of lists and the header that leads into them.
+/// ListCopies of lists and the header whose offsets lead into them.
 #[derive(Debug)]
 pub(crate) struct ListCopies {
     pub(crate) image: Arc<Image>,
     pub(crate) header: Arc<ElfHeader>,
-    /// Which lists they are of.
+    /// Fingerprint of the copied lists.
     pub(super) lists: u64,
 }
 
-/// Tuples that exact matches found.
+/// Results of earlier exact matches.
 pub(crate) type Tuples = (Packing, TupleCache);
 
-/// What is in DRAM.
+/// The caches that are in DRAM.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct CachedCopies {
     pub(crate) copies: Option<Arc<ListCopies>>,
@@ -76,21 +76,21 @@ impl CachedCopies {
 #[derive(Debug)]
 pub(crate) struct Caches {
     pub(super) budget: u64,
-    /// Of it for lists where there are tuples too: never so little that the shortcuts have no room, if they can have it.
+    /// Share of the lists where tuples are cached too. It covers the shortcuts if the budget allows.
     pub(super) beside_tuples: u64,
     pub(super) counts: AgedCounts,
     cached: ArcSwap<CachedCopies>,
     pub(crate) strategies: StrategySelector,
-    /// Held by the thread that copies; when lists may be copied again.
+    /// The earliest time of the next renewal; locked by the thread that renews.
     renewing: Mutex<Instant>,
     max_codes: Vec<u64>,
-    /// Exact matches have been asked for.
+    /// True after the first exact match.
     wants_tuples: AtomicBool,
-    /// The samples at which the next image is due.
+    /// Number of samples at which the next image is due.
     pub(super) due: AtomicU64,
     /// Samples so far, without aging.
     pub(super) samples: AtomicU64,
-    /// Nobody needs the caches any more.
+    /// Set when the caches are dropped; cancels a renewal.
     pub(super) stopped: AtomicBool,
     failed: Mutex<Option<String>>,
 }
@@ -103,7 +103,7 @@ impl Caches {
             return None;
         }
         let counts = AgedCounts::new(items, PRIOR, 1 << 16);
-        // A frozen copy of the counts is there while lists are copied.
+        // Twice: a renewal works on a frozen copy of the counts.
         let budget = budget - 2 * counts.bytes() as u64;
         let shortcuts = header.shortcuts.end().saturating_sub(header.shortcuts.at as u64);
         let least = shortcuts + BESIDE_SHORTCUTS;
@@ -128,41 +128,42 @@ impl Caches {
         })
     }
 
-    /// What is in DRAM, for as long as the guard lives.
+    /// Returns the current caches; they stay in DRAM while the guard lives.
     #[inline]
     pub(crate) fn cached(&self) -> Guard<Arc<CachedCopies>> {
         self.cached.load()
     }
 
-    /// Whether lists were copied so lately that it would take too much of the time.
+    /// Returns true if the pause after the last renewal is not over.
     pub(super) fn must_pause(&self) -> bool {
         Instant::now() < *self.renewing()
     }
 
-    /// Tells the ways what there is.
+    /// Informs the strategy selector of the caches that exist.
     pub(super) fn update_strategies(&self) {
         let cached = self.cached.load();
         self.strategies
             .set_available(cached.copies.is_some(), cached.tuple_state());
     }
 
-    /// To be held by whoever changes what is cached.
+    /// Locks the caches against changes by other threads.
     pub(super) fn renewing(&self) -> MutexGuard<'_, Instant> {
         self.renewing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the copies, whose readers may still be there. Only for who holds `renewing`.
+    /// Replaces the copies and returns the old caches, which may still have readers. The caller holds `renewing`.
     pub(super) fn replace(&self, copies: Option<Arc<ListCopies>>) -> Arc<CachedCopies> {
         let tuples = self.cached.load().tuples.clone();
         self.cached.swap(Arc::new(CachedCopies { copies, tuples }))
     }
 
-    /// Whether exact matches are asked for.
+    /// Returns true after the first exact match.
     pub(super) fn wants_tuples(&self) -> bool {
         self.wants_tuples.load(Relaxed)
     }
 
-    /// An exact match is asked for: makes room for tuples at once, if lists leave it, else with the next image.
+    /// Called by each exact match. The first one creates the tuple cache if the lists leave room for it; otherwise the
+    /// next renewal does.
     #[inline]
     pub(crate) fn want_tuples(&self) {
         if !self.wants_tuples() {
@@ -171,18 +172,18 @@ impl Caches {
         }
     }
 
-    /// Makes room for tuples if they are wanted and lists leave it.
+    /// Creates the tuple cache if there were exact matches and the lists leave room for it.
     #[cold]
     pub(super) fn make_tuples(&self) {
         match self.renewing.try_lock() {
             Ok(_renewing) => self.make_tuples_locked(),
             Err(TryLockError::Poisoned(_renewing)) => self.make_tuples_locked(),
-            // Whoever renews will see to it.
+            // The thread that renews creates it.
             Err(TryLockError::WouldBlock) => {}
         }
     }
 
-    /// The same for who holds `renewing`.
+    /// [`make_tuples`](Self::make_tuples) for a caller that holds `renewing`.
     pub(super) fn make_tuples_locked(&self) {
         let cached = self.cached.load_full();
         if self.wants_tuples() && cached.tuples.is_none() && cached.image_bytes() <= self.beside_tuples {
@@ -199,7 +200,7 @@ impl Caches {
         Some((packing, cache.with_break_even(WORTH)))
     }
 
-    /// Why there are no copies, or why they are not used, if something is in their way.
+    /// Returns the reason why there are no copies or why queries bypass them, if there is one.
     pub(crate) fn fallback(&self) -> Option<String> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let useless = || {
@@ -213,7 +214,7 @@ impl Caches {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
-    /// Bytes of DRAM taken now.
+    /// Returns the bytes of DRAM in use.
     pub(crate) fn bytes(&self) -> u64 {
         let cached = self.cached.load();
         let tuples = cached.tuples.as_ref().map_or(0, |tuples| tuples.1.bytes());

@@ -1,5 +1,5 @@
-//! IndexCopies apart from the index they were made of: they keep none of its bytes alive, so the pool may free those, and
-//! another handle on the same bytes can take them up.
+//! IndexCopies detached from the index they were made of. They keep none of its bytes alive, so the pool may free
+//! those, and another handle on the same bytes can attach them.
 
 use crate::Result;
 use crate::elf::Elf;
@@ -12,7 +12,7 @@ use halocline_cache::{Budget, Placement, Reservation, Upper};
 use halocline_media::{Bytes, PAGE};
 use std::sync::Arc;
 
-/// What of an index is in DRAM.
+/// Everything of an index that is in DRAM.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexCopies {
     pub(crate) header: Arc<ElfHeader>,
@@ -24,13 +24,14 @@ pub(crate) struct IndexCopies {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// [`place`](Self::place) within what is left of a budget, which gets it back when the last handle on these copies is
-    /// gone. Also says whether the budget left less than there was use for; [`PlacementStatus::fallback`] then says it in words.
+    /// [`place`](Self::place) within the free part of a budget; the reservation is released with the last handle on the
+    /// copies. The second value is true if the budget was too small for the placement; [`PlacementStatus::fallback`]
+    /// then has the reason.
     ///
     /// # Errors
     /// As [`place`](Self::place).
     pub(crate) fn place_within(&self, options: &PlaceOptions, budget: &Budget) -> Result<(Self, bool)> {
-        // No placement takes more than this, however much it may.
+        // No placement uses more than this.
         let use_for = 2 * self.size() + (1 << 20);
         let asked = options.dram.unwrap_or(u64::MAX).min(use_for) / PAGE * PAGE;
         let mut held = budget.reserve_up_to(asked);
@@ -41,7 +42,7 @@ impl<B: Bytes> Elf<B> {
         })?;
         let placed = elf.placed();
         let taken = placed.dram_bytes;
-        // Of the most probable lists there are always more, until it has about all.
+        // A static placement by probability uses any budget up to about the whole index.
         let all = match options.placement {
             Placement::Static(Upper::Probable) => self.size() + self.size() / 4,
             _ => 0,
@@ -60,7 +61,7 @@ impl<B: Bytes> Elf<B> {
                 ..(*copies.placed).clone()
             });
         }
-        // What fills up while queries run has all that it may ever take.
+        // Caches that fill while queries run keep their whole reservation.
         if options.placement.policy().is_none() || taken == 0 {
             held.shrink(taken);
         }

@@ -1,5 +1,4 @@
-//! Showing an index a query as a sample, whatever chance says: copies that follow the queries then follow a workload that
-//! is only described.
+//! Training of the caches with queries that are described but not run, as if each had been sampled.
 
 use crate::elf::Elf;
 use crate::sink::CountSink;
@@ -49,7 +48,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Copies anew what is worth it by what was counted so far.
+    /// Renews the copies by the accesses counted so far.
     ///
     /// # Errors
     /// [`ElfError::Memory`](crate::ElfError::Memory), [`ElfError::Damaged`](crate::ElfError::Damaged).

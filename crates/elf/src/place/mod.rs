@@ -1,4 +1,4 @@
-//! What of an index is in DRAM.
+//! Copies of an index in DRAM.
 //!
 //! A placed index is the same [`Elf`] with copies in DRAM, made from the durable bytes when it is placed and dropped with
 //! it; answers do not depend on them. Placing does not change the index it starts from, so searches that run meanwhile
@@ -31,30 +31,30 @@ pub(crate) use copies::IndexCopies;
 /// Bytes that one thread copies at once.
 const PART: usize = 2 << 20;
 
-/// How an index is to be placed.
+/// The placement of an index and its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlaceOptions {
-    /// What is to be in DRAM.
+    /// The copies to hold in DRAM.
     pub placement: Placement,
-    /// Bytes of DRAM at most; `None`: as many as the placement takes.
+    /// Limit in bytes of DRAM; `None` for no limit.
     pub dram: Option<u64>,
 }
 
-/// What of an index is in DRAM now.
+/// The placement of an index that is in effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlacementStatus {
     /// The placement in effect.
     pub placement: Placement,
     /// Bytes of DRAM that its copies take.
     pub dram_bytes: u64,
-    /// Why it is not the placement that was asked for.
+    /// The reason if it is not the requested placement.
     pub fallback: Option<String>,
 }
 
-/// Whether copies of an index of this layout can be placed so, whatever the DRAM.
+/// Checks that an index of this layout can have this placement, whatever the budget.
 ///
 /// # Errors
-/// [`ElfError::Placement`] says why not.
+/// [`ElfError::Placement`] with the reason.
 pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
     let reason = match placement {
         Placement::Dynamic(policy, links) | Placement::StaticDynamic(policy, links) => match links {
@@ -78,8 +78,8 @@ pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// The same index with what is asked for in DRAM. A budget without room for the root list means that nothing is, and
-    /// [`PlacementStatus::fallback`] says so. O(bytes copied).
+    /// Returns the index with the requested copies in DRAM. If the budget has no room for the root list, nothing is
+    /// copied, and [`PlacementStatus::fallback`] says so. O(bytes copied).
     ///
     /// # Errors
     /// [`ElfError::Placement`] if this layout has no such placement; [`ElfError::Memory`]; [`ElfError::Damaged`] if the
@@ -104,7 +104,7 @@ impl<B: Bytes> Elf<B> {
             }
             Placement::Static(Upper::Probable) => plain.probable(None, most, &Uncontrolled)?,
             Placement::DualAccess => plain.selected(lists_without_records, most)?,
-            // Those that are no way to place copies, of which `possible` says why not.
+            // Rejected by `possible`.
             _ => None,
         };
         Ok(match copies {
@@ -130,7 +130,7 @@ impl<B: Bytes> Elf<B> {
         let bytes = self.bytes();
         let mut copy = HugeVec::zeroed(len as usize)?;
         let parts = bytes.as_slice()[..len as usize].par_chunks(PART);
-        // The pages of the copy are made as they are written, which takes about as long as the copying.
+        // In parallel, as the page faults of the copy take about as long as the copying.
         copy.par_chunks_mut(PART)
             .zip(parts)
             .enumerate()
@@ -148,7 +148,7 @@ impl<B: Bytes> Elf<B> {
         self.copied(Ok(Some((Arc::new(image), self.durable_header()))))
     }
 
-    /// Lets copies go of which something is damaged: what is read in DRAM is not verified any more.
+    /// Discards copies of damaged bytes: reads in DRAM are not verified again.
     fn copied(&self, copies: Result<Option<ImageParts>>) -> Result<Option<ImageParts>> {
         self.sound()?;
         copies
@@ -162,7 +162,7 @@ impl<B: Bytes> Elf<B> {
         self.copied(copies)
     }
 
-    /// The lists that are worth the most by these counts.
+    /// Copies the lists with the highest benefit by these counters.
     pub(crate) fn counted(
         &self,
         counts: &AgedCounts,
@@ -185,7 +185,7 @@ impl<B: Bytes> Elf<B> {
         self.copied(copies)
     }
 
-    /// Caches that follow the queries, with the upper lists in DRAM from the start on or not.
+    /// Adds caches that follow the queries; for a static-dynamic placement, they start with the upper lists.
     fn dynamic(self, placement: Placement, dram: Option<u64>) -> Result<Self> {
         let (Placement::Dynamic(policy, links) | Placement::StaticDynamic(policy, links)) = placement else {
             return Ok(self);

@@ -1,8 +1,8 @@
-//! Copying lists anew, by what was counted so far.
+//! Renewal of the copies by the accesses counted so far.
 //!
-//! Choosing them takes longest, and the old copies are in use meanwhile. They go before new ones are made, once their last
-//! reader is done, so that there never are more bytes than the budget has; until the new ones are there all is read from
-//! the slow tier. Where the same lists are chosen again, the copies stay.
+//! Selecting the lists takes longest; the old copies remain in use meanwhile. They are freed after their last reader
+//! and before the new ones are made, so that the budget is never exceeded; until the new copies exist, queries read the
+//! slow tier. If the same lists are selected again, the old copies are kept.
 
 use crate::place::caches::{Caches, ListCopies};
 use crate::place::list_copier::{CopyControl, ImageParts};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Copying takes at most one part in so many of the time.
+/// Least pause after a renewal, as a multiple of its duration.
 const LEAST_PAUSE: u32 = 50;
 /// ListsAbsent two looks whether the last reader is done.
 const READERS: Duration = Duration::from_micros(50);
 
-/// Whether a renewal waits for readers of the old copies, or leaves these where they are.
+/// Behaviour of a renewal while the old copies have readers: wait for them, or keep the old copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readers {
     WaitFor,
@@ -31,9 +31,9 @@ struct Renewal<'a> {
     caches: &'a Caches,
     readers: Readers,
     room: u64,
-    /// Which lists were chosen.
+    /// Fingerprint of the selected lists.
     lists: Cell<u64>,
-    /// The old copies stay.
+    /// Set if the old copies are kept.
     kept: Cell<bool>,
 }
 
@@ -58,7 +58,7 @@ impl CopyControl for Renewal<'_> {
 }
 
 impl Renewal<'_> {
-    /// Lets the old copies go; says whether their readers have.
+    /// Frees the old copies. Returns false if they still have readers and are kept.
     fn let_go(&self) -> Result<bool> {
         if self.caches.cached().copies.is_none() {
             return Ok(true);
@@ -68,7 +68,7 @@ impl Renewal<'_> {
         let Some(copies) = &old.copies else {
             return Ok(true);
         };
-        // Nobody can get at them any more; who already has keeps `old`.
+        // No new reader can reach them now; each existing reader holds a reference to `old`.
         while Arc::strong_count(&old) > 1 {
             if self.readers == Readers::LeaveTo {
                 self.caches.replace(Some(Arc::clone(copies)));
@@ -81,7 +81,7 @@ impl Renewal<'_> {
     }
 }
 
-/// There are no lists for a moment; when it is dropped there are as many as there will be.
+/// Marks the lists as temporarily absent, until it is dropped.
 struct ListsAbsent<'a>(&'a StrategySelector);
 
 impl Drop for ListsAbsent<'_> {
@@ -91,7 +91,8 @@ impl Drop for ListsAbsent<'_> {
 }
 
 impl Caches {
-    /// ListCopies lists anew by `make`, which is given the counts and the bytes there are. What goes wrong is remembered.
+    /// Renews the copies by `make`, which receives the counters and the bytes available. Errors are logged and
+    /// recorded.
     pub(super) fn renew_or_say(
         &self,
         readers: Readers,
@@ -103,20 +104,20 @@ impl Caches {
             Err(_) => Some("copying lists to DRAM came to an unexpected end".to_owned()),
         };
         if let Some(reason) = &failed {
-            // Without copies every answer is the same.
+            // Not fatal: queries give the same answers without copies.
             tracing::warn!(reason);
             let _renewing = self.renewing();
             self.replace(None);
         }
         self.set_failed(failed);
-        // They may have been asked for meanwhile.
+        // The first exact match may have come during the renewal.
         self.make_tuples();
     }
 
-    /// As [`renew_or_say`](Self::renew_or_say), for who wants to know.
+    /// Renews the copies by `make` and returns its errors.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(super) fn renew(
         &self,
         readers: Readers,
@@ -150,10 +151,10 @@ impl Caches {
         Ok(())
     }
 
-    /// ListCopies lists for the first time, so many that there is room for tuples too.
+    /// Makes the first image, within the share of the budget that leaves room for tuples.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(super) fn begin(
         &self,
         make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,

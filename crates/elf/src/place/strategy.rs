@@ -1,14 +1,13 @@
-//! Which caches a query uses: those with which queries of its kind are the fastest, as measured.
+//! Selection of the caches that a query uses: those with which queries of its kind were measured to be fastest.
 //!
-//! Time is the medium's own where that is emulated: what the emulation computes is no time. Exact matches are timed many at
-//! once, by each thread for itself: a look at the clock between two would keep them from overlapping.
+//! On an emulated medium, time is that of the medium's clock. Exact matches are timed in blocks, by each thread for
+//! itself: reading the clock between two of them would keep their cache misses from overlapping.
 //!
-//! Exact matches, batches and selections are decided separately. A trial goes through the strategies there
-//! are (neither cache, lists, tuples, both; those with tuples only once tuples answer a quarter of the
-//! queries) for 48 Ki queries three times, of which the last third of each is timed. The strategy of the
-//! least median is then used for 16 to 64 times as many queries; of two within a hundredth, the one with
-//! fewer copies. One query in 17 at first, and one in 65 later, belongs to a trial. A placement whose copies
-//! do not pay says so in `fallback`, and keeps its copies for the next trial.
+//! Exact matches, batches and selections are decided separately. A trial runs each available strategy (neither cache,
+//! lists, tuples, both) for 48 Ki queries, three times; the last third of each run is timed. The strategy of the least
+//! median is then used for 16 to 64 times as many queries; of two within a hundredth, the one with fewer copies. One
+//! query in 17 at first, and one in 65 later, belongs to a trial. A placement whose copies do not pay says so in
+//! `fallback`, and keeps its copies for the next trial.
 
 use halocline_cache::{Trial, Turn};
 use halocline_media::Bytes;
@@ -21,11 +20,11 @@ use std::time::{Duration, Instant};
 const LISTS: u8 = 1;
 const TUPLES: u8 = 2;
 
-/// Exact matches that are timed at once.
+/// Exact matches of a timed block.
 const BLOCK: u64 = 128;
-/// Indexes whose exact matches a thread times at once.
+/// Most indexes whose exact matches a thread times at the same time.
 const BLOCKS: usize = 32;
-/// Queries for each sample.
+/// Queries per sample.
 const SAMPLE: u64 = 64;
 
 /// The caches that a query uses: copies of lists, cached tuples, both or neither.
@@ -53,7 +52,7 @@ pub(crate) enum QueryKind {
     Select,
 }
 
-/// Exact matches of one index that a thread is timing.
+/// A block of exact matches of one index that a thread is timing.
 struct TimedBlock {
     id: u64,
     turn: Turn,
@@ -65,33 +64,33 @@ thread_local! {
     static TIMED: RefCell<Vec<TimedBlock>> = const { RefCell::new(vec![]) };
 }
 
-/// The ways of one placed index.
+/// The selector of one placed index.
 #[derive(Debug)]
 pub(crate) struct StrategySelector {
     id: u64,
-    /// By kind.
+    /// One per [`QueryKind`].
     trials: [Trial; 3],
-    /// What there is to be tried out, as [`set_available`](Self::set_available) was told.
+    /// The available caches, as last passed to [`set_available`](Self::set_available).
     available: AtomicU8,
-    /// Lists are gone for a moment, to be replaced.
+    /// True while lists are being replaced.
     replacing: AtomicBool,
 }
 
-/// What there may be of tuples.
+/// State of the tuple cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TupleState {
-    /// None, or they answer hardly any query.
+    /// There is none, or its hit rate is too low to pay.
     Useless,
-    /// They have not had the time to fill.
+    /// It is not full yet.
     Filling,
-    /// As many as there will be.
+    /// It is full.
     Filled,
-    /// The same, and so many queries are answered by them that they surely pay.
+    /// It is full, and its hit rate is so high that it is used without a measurement.
     Dominant,
 }
 
 impl StrategySelector {
-    /// All that there is, until something has been tried out.
+    /// Creates a selector that uses all caches until a trial has ended.
     pub(crate) fn new() -> Self {
         static IDS: AtomicU64 = AtomicU64::new(0);
         Self {
@@ -102,7 +101,7 @@ impl StrategySelector {
         }
     }
 
-    /// Says what there is. The ways that this makes are tried out.
+    /// Sets the available caches. A change starts trials of the strategies that they allow.
     #[inline]
     pub(crate) fn set_available(&self, lists: bool, tuples: TupleState) {
         let there = u8::from(lists) | (tuples as u8) << 1;
@@ -116,7 +115,7 @@ impl StrategySelector {
         let before = self.available.swap(there, Relaxed);
         let [exact, batch, select] = &self.trials;
         let strategies: &[u8] = match (lists, tuples) {
-            // They fill only by being asked.
+            // The cache fills only if queries use it.
             (_, TupleState::Filling) => &[LISTS | TUPLES],
             (false, TupleState::Useless) => &[0],
             (false, TupleState::Filled) => &[0, TUPLES],
@@ -125,7 +124,7 @@ impl StrategySelector {
             (false, TupleState::Dominant) => &[TUPLES],
             (true, TupleState::Dominant) => &[TUPLES, LISTS | TUPLES],
         };
-        // Tuples that are about worth trying out are so at one time and not at another.
+        // The hit rate may move back and forth across the limit: that extends a trial instead of starting a new one.
         let filling = |there: u8| there >> 1 == TupleState::Filling as u8;
         if before & 1 == there & 1 && !filling(before) && !filling(there) {
             return exact.offer(strategies);
@@ -136,14 +135,14 @@ impl StrategySelector {
         }
     }
 
-    /// Whether lists are gone for a moment only: that changes no way, and tells nothing of any.
+    /// Marks lists as being replaced: until then no trial is started and no time is recorded.
     pub(crate) fn set_replacing(&self, replacing: bool) {
         self.replacing.store(replacing, Relaxed);
     }
 
-    /// Lists have been copied anew: what was found out may not hold any more.
+    /// Called after a renewal: earlier measurements may not hold for the new copies.
     pub(crate) fn lists_changed(&self) {
-        // As if there had been none; the next sample tells.
+        // The next sample sees new lists and starts a trial.
         self.available.fetch_and(!1, Relaxed);
     }
 
@@ -151,23 +150,23 @@ impl StrategySelector {
         &self.trials[kind as usize]
     }
 
-    /// A query of that kind was a sample.
+    /// Accounts for the queries that a sample of this kind stands for.
     pub(crate) fn sampled(&self, kind: QueryKind) {
         self.trial(kind).pass(SAMPLE);
     }
 
-    /// Whether queries of that kind use nothing now, and are not timed.
+    /// Returns true if queries of this kind use no cache now and are not timed.
     #[inline]
     pub(crate) fn bypasses_caches(&self, kind: QueryKind) -> bool {
         self.trial(kind).turn().is_just(0)
     }
 
-    /// Whether queries of that kind use lists now.
+    /// Returns true if queries of this kind use lists now.
     pub(crate) fn uses_lists(&self, kind: QueryKind) -> bool {
         CacheStrategy(self.trial(kind).turn().way()).uses_lists()
     }
 
-    /// The way of the exact match that begins.
+    /// Returns the strategy of the exact match that begins.
     #[inline]
     pub(crate) fn exact<B: Bytes>(&self, bytes: &B) -> CacheStrategy {
         let turn = self.trials[0].turn();
@@ -204,7 +203,8 @@ impl StrategySelector {
         });
     }
 
-    /// Answers `queries` queries that are not exact matches one at a time, given their way.
+    /// Calls `answer` with the strategy of `queries` queries, and times it if a trial asks for that. Not for single
+    /// exact matches, which are timed in blocks.
     pub(crate) fn answer<B: Bytes, R>(
         &self,
         kind: QueryKind,
@@ -225,7 +225,7 @@ impl StrategySelector {
         answered
     }
 
-    /// Whether it was found that no kind of query is faster with what there is.
+    /// Returns true if trials found that no kind of query is faster with the caches.
     pub(crate) fn are_useless(&self) -> bool {
         let mut found = self.trials.iter().filter_map(Trial::best).peekable();
         found.peek().is_some() && found.all(|strategy| strategy == 0)

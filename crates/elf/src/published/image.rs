@@ -76,7 +76,7 @@ impl<'a, 'c, B: Bytes> PublishedCopier<'a, 'c, B> {
             selection,
             from: len.next_multiple_of(64) as usize,
             len: 0,
-            // Lists that are linked again and again, by damage, come to an end.
+            // A limit even without a budget: cyclic links of a damaged index end here.
             most: most.min(2 * len) as usize,
             bytes: None,
             control,
@@ -84,7 +84,7 @@ impl<'a, 'c, B: Bytes> PublishedCopier<'a, 'c, B> {
         }
     }
 
-    /// Room for `len` bytes: their place within the image.
+    /// Reserves `len` bytes of the image and returns their position in it.
     fn take(&mut self, len: usize) -> Result<usize, CopyStop> {
         let at = self.len;
         self.len = self.len.saturating_add(len);
@@ -104,7 +104,7 @@ impl<'a, 'c, B: Bytes> PublishedCopier<'a, 'c, B> {
         }
     }
 
-    /// Copies the first dimension's array; gives its new offset.
+    /// Copies the first dimension's array and returns its new offset.
     fn root(&mut self) -> Result<usize, CopyStop> {
         let lists = self.lists;
         if self.selection.levels == 0 {
@@ -124,7 +124,7 @@ impl<'a, 'c, B: Bytes> PublishedCopier<'a, 'c, B> {
         Ok(self.from + at)
     }
 
-    /// Copies what a link leads to, if it is selection; gives the link to it, new or old.
+    /// Copies the target of a link if it is selected. Returns the link to the copy, or the old link.
     fn link(&mut self, link: u64, depth: usize, probability: f64) -> Result<u64, CopyStop> {
         if link == 0 || depth >= self.selection.levels {
             return Ok(link);

@@ -1,7 +1,7 @@
 //! Range and partial match in layout `published`, as its authors do: depth first, MonoLists compared value by value.
 //!
-//! What a step gives back fits a register (`None`: damage, which is noted), and the bounds of a dimension are compared as
-//! stored, in 32 bits.
+//! The result of a step fits a register (`None`: damage, whose error is stored in the traversal), and the bounds of a
+//! dimension are compared as stored, in 32 bits.
 
 use crate::ElfError;
 use crate::Result;
@@ -51,7 +51,7 @@ impl<'p> StoredBound<'p> {
 }
 
 impl<B: Bytes> PublishedTree<'_, B> {
-    /// Hands the rows that match a translated plan to the sink.
+    /// Passes the rows that match a translated plan to the sink.
     pub(crate) fn select<S: MatchSink>(
         &self,
         plan: &Plan,
@@ -61,13 +61,13 @@ impl<B: Bytes> PublishedTree<'_, B> {
         self.select_values(plan, self.first_values(plan), sink, counts)
     }
 
-    /// The values of the first dimension that a translated plan asks for, and maybe others between them.
+    /// Returns the range of first-dimension values that a translated plan may match.
     pub(crate) fn first_values(&self, plan: &Plan) -> RangeInclusive<u64> {
         let bound = StoredBound::new(&plan.tests[0]);
         u64::from(bound.lo)..=u64::from(bound.last()).min(self.places() - 1)
     }
 
-    /// The same for some values of the first dimension.
+    /// [`select`](Self::select) restricted to some values of the first dimension.
     pub(crate) fn select_values<S: MatchSink>(
         &self,
         plan: &Plan,
@@ -110,13 +110,13 @@ struct ListTraversal<'a, 'p, B, S> {
     sink: &'p mut S,
     /// A sample: the lists it visits are counted.
     counts: Option<&'p AgedCounts>,
-    /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
+    /// A sound index has at most `rows` lists per level; in a damaged one, links may form a cycle.
     nodes_left: u64,
     damage: Option<ElfError>,
 }
 
 impl<'p, B: Bytes, S: MatchSink> ListTraversal<'_, 'p, B, S> {
-    /// The restricted dimensions beyond `depth`.
+    /// Returns the restricted dimensions beyond `depth`.
     fn below(&self, depth: usize) -> &'p [usize] {
         let first = self.restricted.iter().position(|&dim| dim > depth);
         &self.restricted[first.unwrap_or(self.restricted.len())..]
@@ -148,7 +148,8 @@ impl<'p, B: Bytes, S: MatchSink> ListTraversal<'_, 'p, B, S> {
         }
     }
 
-    /// A list that may be in the hash table: its links are followed when it has been read, as that holds a lock.
+    /// Searches a list through the hash table. Its links are collected first and followed afterwards, as reading it
+    /// holds a lock.
     #[inline(never)]
     fn cached_list(&mut self, hashed: &Hashed, at: usize, depth: usize) -> Option<()> {
         let Some(&bound) = self.bounds.get(depth) else {
@@ -225,7 +226,7 @@ impl<'p, B: Bytes, S: MatchSink> ListTraversal<'_, 'p, B, S> {
         self.appended()
     }
 
-    /// TIDs of equal tuples.
+    /// Emits the TIDs of equal tuples.
     #[inline(never)]
     fn several(&mut self, mut at: usize) -> Option<()> {
         let count = match self.lists.tid_count(at) {

@@ -7,7 +7,7 @@ use crate::published::{ENTRY, LAST, MONO};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 
-/// Writes all lists; gives the position of the root and, for each dimension that holds ranks, its sorted codes.
+/// Writes all lists. Returns the position of the root and, for each dimension that holds ranks, its sorted codes.
 pub(crate) fn write<const W: usize>(
     geometry: &RecordGeometry,
     records: &[SortRecord<W>],
@@ -28,7 +28,7 @@ pub(crate) fn write<const W: usize>(
     Ok((root, ranks))
 }
 
-/// Places of the first dimension's array.
+/// Returns the number of slots of the first dimension's array.
 pub(crate) fn places(geometry: &RecordGeometry, ranks: u64) -> usize {
     if ranks > 0 {
         ranks as usize
@@ -71,7 +71,7 @@ impl<const W: usize> PublishedWriter<'_, '_, W> {
         }
     }
 
-    /// First row after `start` that differs from the one before it in `depth` or an earlier dimension.
+    /// Returns the first row after `start` that differs from the one before it in `depth` or an earlier dimension.
     fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
         let differs = |pair: &[SortRecord<W>]| self.differ.first(&pair[0], &pair[1]) <= depth;
         self.records[start..end]
@@ -97,7 +97,7 @@ impl<const W: usize> PublishedWriter<'_, '_, W> {
         Ok(())
     }
 
-    /// Writes what hangs below an entry whose rows share all dimensions before `depth`; gives the link.
+    /// Writes the subtree of an entry whose rows share all dimensions before `depth`, and returns the link to it.
     fn child(&mut self, start: usize, end: usize, depth: usize) -> Result<u64> {
         let dims = self.geometry.dims();
         // The rows are sorted: if the first and the last are equal, all are.
