@@ -41,7 +41,7 @@ pub(crate) fn check<B: Bytes>(tree: PackedTree<'_, B>) -> Result<()> {
 struct PackedCheck<'a, 's, B> {
     tree: PackedTree<'a, B>,
     seen: &'s mut SeenRows,
-    /// What the shortcuts should say.
+    /// The expected shortcuts.
     places: ShortcutBuilder,
     /// Codes on the path to the list being checked.
     codes: Vec<u64>,
@@ -52,7 +52,7 @@ struct PackedCheck<'a, 's, B> {
 }
 
 impl<B: Bytes> PackedCheck<'_, '_, B> {
-    /// Checks the subtree whose top list is at `at` and whose first byte must be `start`; gives rows and end.
+    /// Checks the subtree whose top list is at `at` and whose first byte must be `start`. Returns its rows and its end.
     fn subtree(&mut self, at: usize, depth: usize, start: usize) -> Result<(u64, usize)> {
         let node = self.tree.node(at, depth)?;
         if self.tree.geometry().is_clustered() && self.tree.base(at) != self.rows {

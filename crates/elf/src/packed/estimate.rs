@@ -7,14 +7,15 @@ use crate::packed::node::{InnerList, ListNode, PackedTree};
 use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
-/// Lists looked at, whatever the size of the index.
+/// Most lists that are read, whatever the size of the index.
 const LISTS: usize = 32;
-/// Lists that stand for all of a list's children.
+/// Size of the sample of a list's children.
 const SAMPLED: usize = 8;
-/// Rows of a list that as a rule are told apart by its own values, so that nothing is below it.
+/// Least rows per list below which its own values usually separate them, so that no list is below it.
 const LEAF_ROWS: f64 = 2.0;
 
-/// Estimated rows that match and lists that a selection visits; the heads of at most some [`LISTS`] lists are read.
+/// Estimates the rows that match and the lists that a selection visits; reads the heads of about [`LISTS`] lists at
+/// most.
 pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) -> Result<Estimate> {
     let header = tree.header;
     let mut sum = Estimate::default();
@@ -68,7 +69,7 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) ->
                     let (children, rows) = if plan.tests[depth] == Test::Any {
                         (inner.entries as f64, inner.rows as f64)
                     } else {
-                        // Too many to look at: a few of them stand for all.
+                        // Too many to read: a sample stands for all.
                         let step = places.len.div_ceil(SAMPLED);
                         let sample = places.children(step);
                         read += sample.len();
@@ -97,7 +98,7 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) ->
     Ok(sum)
 }
 
-/// Estimated share of the rows that pass the test of a depth; of those in its buckets, if there are any.
+/// Returns the estimated share of the rows that pass the test of a depth; of the rows in its buckets, if there are any.
 fn selectivity<B: Bytes>(tree: PackedTree<'_, B>, plan: &Plan, depth: usize) -> f64 {
     let share = |depth: usize| tree.header.histograms[depth].selectivity(&plan.tests[depth]);
     match depth
@@ -109,7 +110,7 @@ fn selectivity<B: Bytes>(tree: PackedTree<'_, B>, plan: &Plan, depth: usize) -> 
     }
 }
 
-/// Estimated distinct values of a depth; of each bucket, if there are any.
+/// Returns the estimated number of distinct values of a depth; per bucket, if there are any.
 fn distinct<B: Bytes>(tree: PackedTree<'_, B>, depth: usize) -> f64 {
     let distinct = |depth: usize| tree.header.histograms[depth].distinct as f64;
     match depth
@@ -121,15 +122,15 @@ fn distinct<B: Bytes>(tree: PackedTree<'_, B>, depth: usize) -> f64 {
     }
 }
 
-/// Estimated share of the rows that pass all tests below a dimension, if values are independent.
+/// Returns the estimated share of the rows that pass all tests below a dimension, assuming independence.
 fn share_below<B: Bytes>(tree: PackedTree<'_, B>, plan: &Plan, depth: usize) -> f64 {
     let rest = plan.rest(depth).iter();
     rest.map(|&dim| selectivity(tree, plan, usize::from(dim)))
         .product()
 }
 
-/// Adds what is below `lists` lists of dimension `depth + 1` that hold `rows` rows and are not looked at. A level has as
-/// many lists as there are combinations of values, until each has few rows.
+/// Adds the estimate below `lists` lists of dimension `depth + 1` that hold `rows` rows and are not read. A level is
+/// assumed to have as many lists as there are combinations of values, until each has few rows.
 fn add_below<B: Bytes>(
     tree: PackedTree<'_, B>,
     plan: &Plan,
@@ -156,7 +157,7 @@ fn add_below<B: Bytes>(
     sum.ranges += if leaves { rows } else { ranges.min(rows) };
 }
 
-/// The places of a list where values may be that pass its test: entries, or the codes of a set.
+/// The positions of a list whose values may pass its test: entries, or the codes of a set.
 struct ChildPositions<'a, B> {
     tree: PackedTree<'a, B>,
     inner: InnerList,
@@ -181,7 +182,7 @@ impl<'a, B: Bytes> ChildPositions<'a, B> {
         }
     }
 
-    /// The children at every `step`-th place.
+    /// Returns the children at every `step`-th position.
     fn children(&self, step: usize) -> Vec<usize> {
         let places = (self.first..self.first + self.len).step_by(step);
         places.filter_map(|place| self.child(place)).collect()

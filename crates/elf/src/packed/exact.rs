@@ -1,6 +1,6 @@
 //! Exact match in layout `packed`.
 //!
-//! Here is the way for all lists; the usual way is in quick.rs.
+//! This is the general algorithm, for all kinds of lists; the fast path for the usual ones is in quick.rs.
 
 use crate::geometry::LevelFormat;
 use crate::kernel::{CodeRange, Kernel, WithKernel, low_bits};
@@ -13,15 +13,15 @@ use halocline_media::Bytes;
 
 /// Most values that are compared within a list's first 64 bytes.
 pub(crate) const IN_HEAD: u8 = 32;
-/// Bytes of a list that are read before anything is known of it.
+/// Bytes at the start of a list that are read before its kind is known.
 pub(crate) const HEAD: usize = 1 + IN_HEAD as usize;
-/// Most equal values of a leaf list of some dozens of rows that are compared at once.
+/// Most equal values of a middle-sized leaf list that are compared with one mask.
 const EQUAL: u32 = 32;
 
 /// Bytes of a short leaf list's values, its first byte included.
 const FEW: usize = 16;
 
-/// Neighbouring records that equal the point; none if `count` is 0.
+/// Consecutive records that equal the point; none if `count` is 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EqualRun {
     /// The first record's place; without TIDs its position in the list, and its row after [`PackedTree::run_in`].
@@ -55,7 +55,7 @@ pub(crate) struct Hits {
 }
 
 impl<'a, B: Bytes> PackedTree<'a, B> {
-    /// Where the search for a point starts.
+    /// Returns the list at which the search for a point starts.
     #[inline(always)]
     pub(crate) fn start(&self, point: &[u64]) -> SearchStart {
         let shortcuts = &self.header.shortcuts;
@@ -65,7 +65,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         shortcuts.start(self.view, point)
     }
 
-    /// The child for `code` of the dense list with this head; 0 if none.
+    /// Returns the child for `code` of the dense list with this head; 0 if there is none.
     #[inline(always)]
     pub(crate) fn dense_child(&self, head: &[u8; PAD], at: usize, level: &LevelFormat, code: u64) -> usize {
         let entries = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
@@ -85,8 +85,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         }
     }
 
-    /// The records with the point's code in a leaf list of up to 127 one-byte values; `None` if it is another list. The
-    /// first [`HEAD`] bytes have been touched.
+    /// Returns the records with the point's code in a leaf list of up to 127 one-byte values; `None` if it is another
+    /// list. The first [`HEAD`] bytes have been touched.
     #[inline(always)]
     pub(crate) fn short_leaf<K: Kernel>(
         &self,
@@ -114,7 +114,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         })
     }
 
-    /// The same in a leaf list of 33 to 127 one-byte values.
+    /// [`short_leaf`](Self::short_leaf) for a leaf list of 33 to 127 one-byte values.
     #[inline(always)]
     fn middle_leaf<K: Kernel>(&self, at: usize, rows: usize, depth: usize, code: u64) -> Option<Hits> {
         if rows > SMALL_LEAF {
@@ -122,7 +122,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         }
         let len = self.geometry().levels[depth].record_len;
         let (values, records) = (at + 1, at + 1 + rows);
-        // The values ascend, so the record is near its share of the list: it is on its way while they are compared.
+        // The values ascend, so the record is likely near its proportional position: it is prefetched while they are
+        // compared.
         let share = (rows as u64 * code / (self.geometry().max_codes[depth] + 1)) as usize;
         let guess = records + share.min(rows) * len;
         self.view.prefetch(guess);
@@ -136,7 +137,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         })
     }
 
-    /// Which of 33 to 127 values are `code`: the position of the first, and a mask from there on. `None` if too many are.
+    /// Finds `code` among 33 to 127 values: returns the position of the first match and a mask from there on; `None` if
+    /// there are too many.
     #[inline(always)]
     pub(crate) fn middle_values<K: Kernel>(
         &self,
@@ -156,7 +158,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         Some((first, (equal >> first) as u64))
     }
 
-    /// The run of equal records among the hits in a leaf list of dimension `depth`.
+    /// Returns the run of equal records among the hits in a leaf list of dimension `depth`.
     #[inline(always)]
     pub(crate) fn equal<K: Kernel>(&self, hits: Hits, depth: usize, point: &[u64]) -> EqualRun {
         let geometry = self.geometry();
@@ -177,14 +179,14 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         self.one_or_two::<K>(hits, len, bits, tail)
     }
 
-    /// Whether the record has these bits above its TID.
+    /// Returns true if the record has these bits above its TID.
     #[inline(always)]
     pub(crate) fn has_tail(&self, record: usize, bits: u64, tail: u64) -> bool {
         let (byte, shift) = self.geometry().tail_at;
         (self.view.u64(record + byte) >> shift) & bits == tail
     }
 
-    /// The run of equal records among one or two hits, without a branch: both are compared, an only one twice.
+    /// Returns the run of equal records among one or two hits, without a branch: both are compared, a single one twice.
     #[inline(always)]
     pub(crate) fn one_or_two<K: Kernel>(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> EqualRun {
         let Hits { records, mask, .. } = hits;
@@ -236,7 +238,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         run
     }
 
-    /// A run that was found among the records from `first` on of the list at `at`.
+    /// Translates a run that was found among the records from `first` on of the list at `at`: without TIDs, positions
+    /// become rows.
     #[inline(always)]
     pub(crate) fn run_in<K: Kernel>(&self, at: usize, first: usize, run: EqualRun) -> EqualRun {
         if K::TIDS {
@@ -251,7 +254,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         }
     }
 
-    /// One step from any list: the next list (0: none), and what was found if there is none.
+    /// Performs one step from any list: returns the next list (0 for none), and the run found if there is none.
     #[inline(always)]
     pub(crate) fn any_list<K: Kernel>(
         &self,
@@ -290,7 +293,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
                     };
                     return Ok((0, self.run_in::<K>(at, 0, run)));
                 }
-                // Equal values are few as a rule (write.rs), but a damaged list may say otherwise.
+                // Equal values are usually few (write.rs), but a damaged list may have any number.
                 let mut run = EqualRun::default();
                 for from in (first..end).step_by(64) {
                     let hits = Hits {
@@ -316,7 +319,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         }
     }
 
-    /// Asks for the values of a list, if they are few.
+    /// Prefetches the values of a list that has few.
     #[inline(always)]
     pub(crate) fn fetch(&self, at: usize) {
         self.view.prefetch(at);

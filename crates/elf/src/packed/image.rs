@@ -1,10 +1,10 @@
 //! Copies of lists of layout `packed` in DRAM: those of some levels, or those with the most rows.
 //!
-//! An image continues the index's offsets: its lists stand behind the last byte of the index, children before parents as
-//! everywhere, so a link is still the distance back to the child, whether that is a copy or not. A search that comes to a
-//! copy goes on in copies without looking anything up, and reads the index itself from the first list on that has none.
-//! The traversal probability of a list is its share of the rows (section 2.2 of the paper), and a list never has more rows
-//! than its parent: the lists of at least so many rows are a tree of their own.
+//! An image continues the index's offsets: its lists stand behind the last byte of the index, children before parents
+//! as everywhere, so a link is still the distance back to the child, whether that is a copy or not. A search that comes
+//! to a copy goes on in copies without looking anything up, and reads the index itself from the first list on that has
+//! none. The traversal probability of a list is its share of the rows (section 2.2 of the paper). A list never has more
+//! rows than its parent, so the lists above any least probability form a tree.
 
 use crate::packed::node::{InnerList, LINK_LEN, LeafList, ListNode, PackedTree, SPLIT, SPLIT_HEADER};
 use crate::packed::point_batch::FieldCoefficients;
@@ -18,10 +18,10 @@ use halocline_cache::AgedCounts;
 use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
-/// Copies of less than one part in so many of the index are those of a few lists.
+/// Divisor: a budget below this part of the index holds only a small share of its lists.
 const FEW: u64 = 2;
 
-/// Copies lists, or only adds up their bytes.
+/// A copy operation: measures the image, then writes it.
 struct PackedCopier<'a, 'c, B> {
     tree: PackedTree<'a, B>,
     selection: CopySelection<'c>,
@@ -29,22 +29,23 @@ struct PackedCopier<'a, 'c, B> {
     from: usize,
     /// Bytes of a link.
     link_len: usize,
-    /// Bytes so far, and at most.
+    /// Bytes so far, and their limit.
     len: u64,
     most: u64,
-    /// Whether some list behind the shortcuts is copied.
+    /// True if a list behind the shortcuts is copied, so that the shortcuts must lead to copies.
     deep: bool,
     control: &'c dyn CopyControl,
-    /// Which lists they are.
+    /// Fingerprint of the lists copied so far.
     fingerprint: u64,
     bytes: Option<HugeVec<u8>>,
-    /// Where the children of the open lists are, copies or not.
+    /// Offsets of the children of the open lists, copies or not.
     children: Vec<usize>,
-    /// ShortcutForm direct: what the places say.
+    /// ShortcutThe shortcuts of the image, if they are of form direct.
     direct: Option<Shortcuts>,
 }
 
-/// The image of these lists and of the shortcuts; `None` if it has more than `most` bytes or the control does not want it.
+/// Returns the image of these lists and of the shortcuts; `None` if it exceeds `most` bytes or `control` does not
+/// approve it.
 ///
 /// # Errors
 /// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
@@ -57,7 +58,7 @@ pub(crate) fn make<B: Bytes>(
     copy_lists(PackedCopier::new(tree, selection, most, control), control)
 }
 
-/// The image of the lists with the most rows that has no more than `most` bytes; `None` if there is no room for the root.
+/// Returns the image of the most probable lists of at most `most` bytes; `None` if there is no room for the root.
 ///
 /// # Errors
 /// As [`make`].
@@ -79,9 +80,9 @@ pub(crate) fn probable<B: Bytes>(
     copy_most_probable(1.0 / tree.geometry().rows as f64, copier, control)
 }
 
-/// Levels of which single lists are worth a copy. Shortcuts that lead to copies say no more than where these are, and
-/// quartered ones know more than that of every list: those are not given up for copies of a few lists. (Looking through all
-/// lists for the few also takes as long as reading the index, which is the slow part.)
+/// Returns the number of levels whose lists may be copied. Shortcuts that lead to copies have form direct and hold only
+/// offsets, whereas quartered ones also hold row counts of every list: these are not given up for copies of a few
+/// lists. (Finding the few would also read the whole index.)
 fn levels_worth<B: Bytes>(tree: PackedTree<'_, B>, most: u64) -> usize {
     let shortcuts = &tree.header.shortcuts;
     match shortcuts.form {
@@ -115,7 +116,7 @@ impl<'a, 'c, B: Bytes> PackedCopier<'a, 'c, B> {
         }
     }
 
-    /// The shortcuts of the image: of form direct if they are to lead to copies.
+    /// Returns the shortcuts of the image: of form direct if they lead to copies.
     fn shortcuts(&self) -> Shortcuts {
         let old = &self.tree.header.shortcuts;
         let end = self.from as u64 + self.most.min(2 * self.tree.header.len + (1 << 20));
@@ -136,22 +137,22 @@ impl<'a, 'c, B: Bytes> PackedCopier<'a, 'c, B> {
         Ok(())
     }
 
-    /// Where the next copy's bytes start.
+    /// Returns the offset of the next copy.
     fn position(&self) -> usize {
         self.from + self.bytes.as_ref().map_or(0, |bytes| bytes.len())
     }
 
-    /// Copies the list at `at`, if it is selection, and those below it first; gives its place, new or old. `place` is that
-    /// of its prefix among the shortcuts.
+    /// Copies the list at `at` after its descendants, if it is selected. Returns the offset of the copy, or else that
+    /// of the list. `place` is the slot index of its prefix among the shortcuts.
     fn list(&mut self, at: usize, depth: usize, place: u64) -> Result<usize, CopyStop> {
         let tree = self.tree;
-        // Before the list is read: the last level whose lists are copied has many below it.
+        // Checked before the list is read, as most lists are below the last copied level.
         if depth >= self.selection.levels {
             return Ok(at);
         }
         self.control.check()?;
         let node = tree.node(at, depth)?;
-        // Without the root nothing is of use.
+        // Copies are reached from a copy of the root only, so it is always copied.
         if depth > 0 && self.probability(at, &node) < self.selection.least {
             return Ok(at);
         }
@@ -282,7 +283,7 @@ impl<B: Bytes> ListCopier for PackedCopier<'_, '_, B> {
     }
 }
 
-/// Appends bytes of the index.
+/// Appends bytes of the index to the image.
 fn copy<B: Bytes>(view: View<'_, B>, from: usize, to: usize, bytes: &mut HugeVec<u8>) {
     let len = to.saturating_sub(from);
     view.touch(from, len);

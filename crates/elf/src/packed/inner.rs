@@ -3,7 +3,7 @@
 use crate::geometry::RecordGeometry;
 use crate::packed::node::{DENSE, INNER};
 
-/// Lists are handed out in parts of up to twice so many bytes.
+/// Lists are emitted in parts of up to twice this many bytes.
 const PART: usize = 32 << 10;
 
 /// A child of a list that is being written.
@@ -19,7 +19,7 @@ pub(crate) struct ListEntry {
 pub(crate) struct PendingList {
     pub(crate) depth: usize,
     pub(crate) rows: usize,
-    /// The number of its entries, the first and the last one.
+    /// Number of its entries, and the first and the last one.
     pub(crate) count: usize,
     pub(crate) first: ListEntry,
     pub(crate) last: ListEntry,
@@ -27,8 +27,8 @@ pub(crate) struct PendingList {
     pub(crate) at: u64,
 }
 
-/// Writes the inner list of `entries`, which are as `list` says. Now and then `part` gets the bytes so far and may take
-/// them away, so that a list of any length needs little memory.
+/// Writes the inner list that `list` describes. From time to time `part` receives the bytes so far and may drain them,
+/// so that a list of any length needs little memory.
 #[inline(always)]
 pub(crate) fn write<E>(
     geometry: &RecordGeometry,

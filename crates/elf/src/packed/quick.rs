@@ -1,10 +1,10 @@
-//! The usual exact match in layout `packed`: a quartered shortcut to a few records, or a shortcut to a leaf list of up to 127
-//! one-byte values, of which one or two are equal.
+//! The fast path of an exact match in layout `packed`: a quartered shortcut to a few records, or a shortcut to a leaf
+//! list of up to 127 one-byte values, of which one or two are equal.
 //!
-//! The CPU overlaps the cache misses of one search with those of the next only as far as its reorder buffer reaches, and
-//! not beyond a branch that is mispredicted once its line has come. So this is few instructions, without a branch whose
-//! outcome differs from point to point, and the result is returned in registers: what is written to memory in parts and
-//! read back whole has to wait until the search has retired. Whatever is not usual is left to exact.rs.
+//! The CPU overlaps the cache misses of one search with those of the next only as far as its reorder buffer reaches,
+//! and not beyond a branch that is mispredicted once its line has come. So the path has few instructions and no branch
+//! whose outcome depends on the point, and the result is returned in registers: a result written to memory in parts and
+//! read back whole would stall until the search retires. Everything irregular falls back to exact.rs.
 
 use crate::header::ElfHeader;
 use crate::kernel::{Kernel, Records, WithKernel};
@@ -28,13 +28,13 @@ pub(crate) struct Quick<'a, 'p, B> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PackedRun(u64, u64);
 
-/// What a shortcut says up to this is no list.
+/// Largest value of a shortcut that is not a list.
 const NO_LIST: usize = ABOVE as usize;
 /// Bits of an offset: more than any address has.
 const OFFSET_BITS: u32 = 48;
 
 impl PackedRun {
-    /// Instead of a run: the list is not of the usual kind.
+    /// Value in place of a run: the list is irregular and the general algorithm has to be used.
     const UNUSUAL: Self = Self(0, u64::MAX);
     const NONE: Self = Self(0, 0);
 
@@ -46,7 +46,7 @@ impl PackedRun {
         )
     }
 
-    /// The rows found; `None` if another way has to be taken.
+    /// Returns the rows found; `None` if the general algorithm has to be used.
     #[inline(always)]
     pub(crate) fn tids<'a, B: Bytes>(self, view: View<'a, B>, header: &ElfHeader) -> Option<Tids<'a>> {
         let Self(place, rows) = self;
@@ -67,7 +67,7 @@ impl PackedRun {
     }
 }
 
-// Searched by reference: a pointer is passed in a register.
+// Implemented for the reference: it is passed in a register.
 impl<B: Bytes> WithKernel for &Quick<'_, '_, B> {
     type Output = PackedRun;
 
@@ -98,7 +98,7 @@ impl<B: Bytes> WithKernel for &Quick<'_, '_, B> {
         if counts != IRREGULAR {
             return quartered::<B, K>(tree, at, counts, self.point);
         }
-        // Nothing else is waited for: the record may be in any line of a short leaf list.
+        // Prefetched before the values are read: the record may be in any line of a short leaf list.
         view.prefetch(at + 64);
         view.prefetch(at + 128);
         let (level, depth) = (&shortcuts.level, shortcuts.dims());
@@ -129,7 +129,7 @@ impl<B: Bytes> WithKernel for &Quick<'_, '_, B> {
     }
 }
 
-/// Asks for what is read of the slow tier first, where that is known without waiting.
+/// Prefetches the first line to be read of the slow tier, if its address follows from the shortcut.
 #[inline(always)]
 pub(crate) fn ask_for<B: Bytes>(tree: PackedTree<'_, B>, point: &[u64]) {
     let shortcuts = &tree.header.shortcuts;
@@ -148,7 +148,7 @@ pub(crate) fn ask_for<B: Bytes>(tree: PackedTree<'_, B>, point: &[u64]) {
     }
 }
 
-/// The first record, and how many, of the list at `at` that are in the quarter of the point's code.
+/// Returns the first record of the list at `at` in the subrange of the point's code, and the number of records there.
 #[inline(always)]
 fn quarter<B: Bytes>(tree: PackedTree<'_, B>, at: usize, counts: u16, point: &[u64]) -> (usize, usize) {
     let shortcuts = &tree.header.shortcuts;
@@ -160,7 +160,7 @@ fn quarter<B: Bytes>(tree: PackedTree<'_, B>, at: usize, counts: u16, point: &[u
     (first, part.end - part.first)
 }
 
-/// Looks for a point in the quarter of the list at `at` that has its code.
+/// Searches for a point in that subrange of the list at `at` that has its code.
 #[inline(always)]
 fn quartered<B: Bytes, K: Kernel>(
     tree: PackedTree<'_, B>,
@@ -171,7 +171,7 @@ fn quartered<B: Bytes, K: Kernel>(
     let (view, geometry, shortcuts) = (tree.view, tree.geometry(), &tree.header.shortcuts);
     let (quarters, depth, len) = (&shortcuts.quarters, shortcuts.dims(), shortcuts.level.record_len);
     let (first, count) = quarter(tree, at, counts, point);
-    // Nothing is waited for before both lines are on their way.
+    // Both lines are prefetched before the first one is read.
     view.prefetch(first + count * len);
     let Some(tail) = K::tail(geometry, depth, point) else {
         return PackedRun::NONE;

@@ -1,8 +1,8 @@
 //! Range and partial match in layout `packed`.
 //!
 //! The tree is searched level by level: all matching children of a level's lists become the frontier of the next, and
-//! their lines are asked for before the first of them is read. A frontier that grows past [`FRONTIER`] lists is searched
-//! depth first in ranges of that size, so that memory stays small and what was prefetched is still in the cache.
+//! their lines are prefetched before the first of them is read. A frontier that grows past [`FRONTIER`] lists is
+//! searched depth first in ranges of that size, so that memory stays small and prefetched lines are still in the cache.
 //!
 //! In a clustered index rows are emitted as ranges: below the last restricted dimension no list is visited, as the rows of
 //! neighbouring children are consecutive.
@@ -20,28 +20,28 @@ use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use std::cell::Cell;
 
-/// Lists in flight before the first of them is read.
+/// Distance, in lists, at which the first line of a list is prefetched.
 const AHEAD: usize = 32;
-/// Lists between the one that is read and the one of which all lines are asked for.
+/// Distance, in lists, at which all lines of a list are prefetched.
 const NEAR: usize = 16;
-/// Bytes of a line.
+/// Bytes of a cache line.
 const LINE: usize = 64;
-/// Bytes of a unit of the media whose units are longer than a line (Optane).
+/// Bytes of an access unit on media whose units are longer than a line (Optane).
 const UNIT: usize = 256;
-/// Children of one level before they are searched.
+/// Most children of one level before they are searched.
 const FRONTIER: usize = 4096;
-/// Children of one level that are shared among threads.
+/// Most children of one level that are shared among threads.
 const MOST_SUBTREES: usize = 1 << 20;
 /// Most values that are compared within a list's first 64 bytes.
 const IN_HEAD: usize = 32;
 
 /// Bytes of a short leaf list's values, its first byte included.
 const FEW: usize = 16;
-/// A list at this distance from its parent is no leaf list as a rule.
+/// Largest distance from the parent at which a list is usually a leaf list.
 const FAR: usize = 1 << 16;
-/// Most hits of a leaf list whose records are asked for and tested later.
+/// Most hits of a leaf list for which testing the records is postponed until they are prefetched.
 const LATER: u32 = 8;
-/// LeafList lists whose records have been asked for.
+/// Leaf lists whose records are in flight.
 const CANDIDATES: usize = 16;
 
 /// A selection about to run.
@@ -49,14 +49,14 @@ pub(crate) struct Select<'a, 'p, B, S> {
     pub(crate) tree: PackedTree<'a, B>,
     pub(crate) plan: &'p Plan,
     pub(crate) sink: &'p mut S,
-    /// A sample: the lists it visits are counted.
+    /// The counters of visited lists, if the query is a sample.
     pub(crate) counts: Option<&'p AgedCounts>,
-    /// The lists to begin with, all of dimension `depth`.
+    /// The lists to start from, all of dimension `depth`.
     pub(crate) from: &'p [usize],
     pub(crate) depth: usize,
 }
 
-/// The upper part of a selection: level by level, until there are so many subtrees.
+/// The upper part of a selection: level by level, until there are `subtrees` lists.
 pub(crate) struct SplitSelect<'a, 'p, B, S> {
     pub(crate) tree: PackedTree<'a, B>,
     pub(crate) plan: &'p Plan,
@@ -65,14 +65,14 @@ pub(crate) struct SplitSelect<'a, 'p, B, S> {
     pub(crate) subtrees: usize,
 }
 
-/// Lists of one dimension in which a selection goes on.
+/// The lists of one dimension from which a selection continues.
 #[derive(Debug)]
 pub(crate) struct SubtreeRoots {
     pub(crate) lists: Vec<usize>,
     pub(crate) depth: usize,
 }
 
-/// Memory that one selection leaves to the thread's next.
+/// Buffers that are reused by the thread's next selection.
 #[derive(Debug, Default)]
 struct SelectScratch {
     frontier: Vec<usize>,
@@ -81,7 +81,7 @@ struct SelectScratch {
     candidates: Vec<Candidates>,
 }
 
-/// Records of a leaf list, of which those of a mask may match, and the row of the first one (clustered).
+/// Records of a leaf list, the mask of those that may match, and the row of the first one (clustered).
 type Candidates = (usize, u64, u64);
 
 thread_local! {
@@ -144,7 +144,7 @@ impl<B: Bytes, S: MatchSink> WithKernel for Select<'_, '_, B, S> {
 }
 
 impl<B: Bytes, S: MatchSink> WithKernel for SplitSelect<'_, '_, B, S> {
-    /// `None`: there are too many lists on one level.
+    /// `None` if there are too many lists on one level.
     type Output = Result<Option<SubtreeRoots>>;
 
     #[inline(always)]
@@ -193,7 +193,7 @@ struct FrontierRange {
     start: usize,
     next: usize,
     end: usize,
-    /// Entry of the list `next` to go on with, if its first ones filled the frontier.
+    /// Entry at which the list `next` continues, if its first ones filled the frontier.
     entry: usize,
 }
 
@@ -204,26 +204,27 @@ pub(super) struct LevelTraversal<'a, 'p, B, S> {
     pub(super) counts: Option<&'p AgedCounts>,
     /// A stack of frontiers.
     frontier: Vec<usize>,
-    /// Children of one level before they are searched.
+    /// Most children of one level before they are searched.
     room: usize,
-    /// Records of the current level that have been asked for.
+    /// Candidate records of the current level, which are in flight.
     candidates: Vec<Candidates>,
-    /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
+    /// A sound index has at most `rows` lists per level; in a damaged one, links may form a cycle.
     nodes_left: u64,
 }
 
-/// What is asked of the lists of one level.
+/// The test of one level's lists.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LevelQuery<'p> {
     pub(super) level: LevelFormat,
-    /// Bounds of the level's own test.
+    /// Bounds of the level's own values.
     between: CodeRange,
     set: Option<&'p Set>,
-    /// All values match.
+    /// True if all values match.
     any: bool,
     /// Restricted dimensions beyond this one.
     rest: &'p [u8],
-    /// What is read first of the next level's lists: of a leaf list, and of another one.
+    /// Distance from the start of the next level's lists to the bytes that are read first: in a leaf list and in an
+    /// inner one.
     leaf_ahead: usize,
     inner_ahead: usize,
 }
@@ -252,7 +253,7 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         Ok(())
     }
 
-    /// Asks for what is read first of the lists to which the shortcuts lead.
+    /// Prefetches the first lines of the lists to which the shortcuts lead.
     fn ask_for_first(&self, depth: usize) {
         let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
         for &list in self.frontier.iter().take(AHEAD) {
@@ -261,9 +262,9 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         }
     }
 
-    /// Asks for lists that are read as a whole, of those that come after `next`. The first line in each unit of the medium
-    /// is asked for early; the others only when the medium has fetched the unit, as each of them then takes one of
-    /// the core's misses for a shorter time.
+    /// Prefetches lists after `next` that are read as a whole. The first line of each access unit is prefetched early;
+    /// the others follow when the medium has fetched the unit, as each of them then occupies one of the core's miss
+    /// buffers for a shorter time.
     #[inline(always)]
     fn ask_for_whole(&self, lists: &[usize], next: usize) {
         let view = self.tree.view;
@@ -297,7 +298,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
             Some(Test::Set(set)) => (set.bounds, Some(&**set)),
         };
         let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
-        // Of a leaf list whose values are tested only the values, otherwise all; of an inner list the first link in question.
+        // Of a leaf list only the values if they are tested, otherwise all; of an inner list the first link that may
+        // match.
         let (leaf_ahead, inner_ahead) = match self.plan.tests.get(depth + 1) {
             Some(Test::Range(next)) => (FEW, INNER_HEADER + 2 * (next.lo as usize).min(FAR)),
             Some(Test::Set(_)) => (FEW, 64),
@@ -366,7 +368,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         self.test_candidates::<K>(&query)
     }
 
-    /// A leaf list of up to 32 one-byte values. If few of them match, their records are only asked for.
+    /// Searches a leaf list of up to 32 one-byte values. If few of them match, their records are prefetched and tested
+    /// later.
     #[inline(always)]
     fn short_leaf<K: Kernel>(&mut self, at: usize, head: &[u8; PAD], query: &LevelQuery<'p>) -> Result<()> {
         let view = self.tree.view;
@@ -410,7 +413,7 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         Ok(())
     }
 
-    /// Adds the matching children to the frontier; gives the entry to go on with if it is full, or 0.
+    /// Adds the matching children to the frontier. Returns the entry at which to continue if it is full, otherwise 0.
     #[inline(always)]
     fn inner<K: Kernel>(
         &mut self,
@@ -475,8 +478,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         Ok(())
     }
 
-    /// Up to 64 neighbouring records, of which those of `mask` have passed the level's own test. Emits those that pass the
-    /// others too. In a clustered index the first of them is that of `row`.
+    /// Emits those of up to 64 neighbouring records that pass the remaining tests; those of `mask` have passed the
+    /// level's own test. In a clustered index `row` is the row of the first record.
     #[inline(always)]
     fn window<K: Kernel>(
         &mut self,
@@ -553,7 +556,7 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
     }
 }
 
-/// The bits of `mask` for which `wanted` holds.
+/// Returns the bits of `mask` for which `wanted` holds.
 #[inline(always)]
 fn keep(mask: u64, wanted: impl Fn(usize) -> bool) -> u64 {
     let (mut left, mut kept) = (mask, 0);

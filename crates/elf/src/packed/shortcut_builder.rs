@@ -57,7 +57,7 @@ pub(crate) struct ShortcutBuilder {
     lines: Option<LineBuilder>,
 }
 
-/// LineBuilder of form near or quartered, of which the last one is being made.
+/// Lines of form near or quartered, of which the last one is being made.
 #[derive(Debug)]
 struct LineBuilder {
     quartered: bool,

@@ -1,14 +1,15 @@
 //! Shortcuts into layout `packed`: the lists below the first dimensions, found in one array instead of list by list.
 //!
-//! Behind the lists stands one *place* for each combination of codes of the first `dims` dimensions, in the order of the
-//! tuples. It tells where the list of the next dimension is, or that no row starts so, or that those rows are in a leaf
-//! list further up. Exact matches start here: one load that waits for no other instead of one for each level. The array is
-//! so short ([`PLACES`]) that it stays in the CPU's caches, and small beside the lists ([`ROWS`]).
+//! Behind the lists is an array with one slot, a *place*, for each combination of codes of the first `dims` dimensions,
+//! in the order of the tuples. It holds the location of the list of the next dimension, or says that no row has these
+//! codes, or that their rows are in a leaf list on a level above. Exact matches start here: one load instead of a chain
+//! of dependent loads, one for each level. The array is so short ([`PLACES`]) that it stays in the CPU's caches, and
+//! small beside the lists ([`ROWS`]).
 //!
-//! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring places are
-//! near each other; a line of [`NEAR`] places holds the offset of the nearest to the start, and each place two bytes to add
-//! to it. Half of the bytes, and still two loads from one line. *Quartered*: a line has [`QUARTERED`] such places, and each of them
-//! two bytes more that tell where in the list a code is (subranges.rs).
+//! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring
+//! places are near each other; a line of [`NEAR`] places holds the offset of the nearest to the start, and each place
+//! two bytes to add to it. Half of the bytes, and still two loads from one line. *Quartered*: a line has [`QUARTERED`]
+//! such places, each followed by two bytes of row counts, which locate a code in the list (subranges.rs).
 
 use crate::geometry::{LevelFormat, RecordGeometry};
 use crate::packed::subranges::SubrangeScheme;
@@ -19,7 +20,7 @@ use halocline_media::Bytes;
 pub(crate) const PLACES: u64 = 1 << 20;
 /// Most places of an array whose last depth is that of buckets.
 pub(crate) const BUCKET_PLACES: u64 = 1 << 23;
-/// Rows of the index for each place.
+/// Least rows of the index per place.
 pub(crate) const ROWS: u64 = 8;
 /// Places of a line of form near.
 pub(crate) const NEAR: usize = 28;
@@ -31,29 +32,30 @@ pub(crate) const LINE: usize = BASE + 2 * NEAR;
 pub(crate) const QUARTERED: usize = 15;
 /// Bytes of such a line before its places: the offset to which they are added, in units of [`LINE`] bytes.
 pub(crate) const QUARTERED_BASE: usize = 4;
-/// A near or quartered place from which no list is reached: no row starts so.
+/// A near or quartered place without a list: no row has its codes.
 pub(crate) const NEAR_NOWHERE: u16 = u16::MAX;
-/// The same: the rows are in a leaf list further up, or too far away.
+/// A near or quartered place whose rows are in a leaf list on a level above, or in a list that is too far away.
 pub(crate) const NEAR_ABOVE: u16 = u16::MAX - 1;
-/// Instead of an offset: no row starts so.
+/// Value in place of an offset: no row has these codes.
 pub(crate) const NOWHERE: u64 = 0;
-/// Instead of an offset: the rows are in a leaf list further up, or the place cannot tell.
+/// Value in place of an offset: the rows are in a leaf list on a level above, or in a list that the place cannot
+/// encode.
 pub(crate) const ABOVE: u64 = 1;
 
 const _: () = assert!(LINE == 64 && QUARTERED_BASE + 4 * QUARTERED == LINE);
 
-/// Where a search for one tuple starts.
+/// The list at which the search for one tuple starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SearchStart {
     /// No row has its first codes.
     Nowhere,
     /// At the root.
     Root,
-    /// At this list, of the dimension behind the shortcuts'.
+    /// At this list, whose dimension follows those of the shortcuts.
     List(usize),
 }
 
-/// How places are stored.
+/// Encoding of the places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ShortcutForm {
     /// As offsets.
@@ -66,7 +68,7 @@ pub(crate) enum ShortcutForm {
 }
 
 impl ShortcutForm {
-    /// Beside the number of dimensions in the header.
+    /// Bits of the header's field with the number of dimensions.
     const NEAR: u16 = 1 << 15;
     const QUARTERED: u16 = 1 << 14;
 
@@ -78,7 +80,7 @@ impl ShortcutForm {
         }
     }
 
-    /// Dimensions and form as the header has them.
+    /// Decodes the number of dimensions and the form from the header's field.
     pub(crate) fn split(stored: u16) -> (usize, Self) {
         let form = match stored & (Self::NEAR | Self::QUARTERED) {
             0 => Self::Direct,
@@ -95,11 +97,11 @@ pub(crate) struct Shortcuts {
     /// Offset of the array.
     pub(crate) at: usize,
     pub(crate) form: ShortcutForm,
-    /// Of form quartered.
+    /// The subranges of form quartered.
     pub(crate) quarters: SubrangeScheme,
-    /// Codes of each dimension; no dimension: no array.
+    /// Number of codes of each dimension; empty if there is no array.
     sizes: Vec<u64>,
-    /// What the lists look like to which it leads.
+    /// Format of the lists behind the array.
     pub(crate) level: LevelFormat,
     /// Bytes of a direct place.
     pub(crate) unit: usize,
@@ -108,7 +110,7 @@ pub(crate) struct Shortcuts {
 }
 
 impl Shortcuts {
-    /// How many dimensions the array of a new index has.
+    /// Returns the number of dimensions that the array of a new index covers.
     pub(crate) fn worth(geometry: &RecordGeometry) -> usize {
         let limit = PLACES.min(geometry.rows / ROWS);
         let mut places = 1_u64;
@@ -119,7 +121,8 @@ impl Shortcuts {
         geometry.max_codes.iter().take_while(within).count()
     }
 
-    /// The array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it cannot be.
+    /// Returns the shape of the array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it is
+    /// impossible.
     pub(crate) fn new(
         geometry: &RecordGeometry,
         dims: usize,
@@ -159,25 +162,25 @@ impl Shortcuts {
         })
     }
 
-    /// First dimensions that the array stands for.
+    /// Returns the number of dimensions that the array covers.
     #[inline(always)]
     pub(crate) fn dims(&self) -> usize {
         self.sizes.len()
     }
 
-    /// How far two tuples lie apart in the array whose codes of dimension `dim` differ by one.
+    /// Returns the distance in the array of two tuples whose codes of dimension `dim` differ by one.
     pub(crate) fn stride(&self, dim: usize) -> u64 {
         self.sizes
             .get(dim + 1..)
             .map_or(0, |sizes| sizes.iter().product())
     }
 
-    /// Places of the array; 1 if there is none.
+    /// Returns the number of places; 1 if there is no array.
     pub(crate) fn places(&self) -> usize {
         self.sizes.iter().product::<u64>() as usize
     }
 
-    /// First byte after the array; 0 if there is none.
+    /// Returns the offset of the first byte after the array; 0 if there is none.
     pub(crate) fn end(&self) -> u64 {
         if self.sizes.is_empty() {
             return 0;
@@ -191,12 +194,12 @@ impl Shortcuts {
         (self.at + len) as u64
     }
 
-    /// Number of a tuple's place; `None` if a code is too large.
+    /// Returns the slot index of a tuple; `None` if a code is too large.
     #[inline(always)]
     pub(crate) fn place(&self, point: &[u64]) -> Option<usize> {
         let next = |place: u64, code: u64, size: u64| place.wrapping_mul(size).wrapping_add(code);
         let (place, beyond) = match (self.sizes.as_slice(), point) {
-            // What most indexes have, without a loop.
+            // The usual numbers of dimensions, without a loop.
             (&[a, b, c], &[x, y, z, ..]) => (next(next(x, y, b), z, c), (x >= a) | (y >= b) | (z >= c)),
             (&[a, b, c, d], &[x, y, z, u, ..]) => (
                 next(next(next(x, y, b), z, c), u, d),
@@ -214,7 +217,7 @@ impl Shortcuts {
         (!beyond).then_some(place as usize)
     }
 
-    /// Offset of a place: of its two bytes in form near, of its four in form quartered.
+    /// Returns the offset of a place: of its two bytes in form near, of its four in form quartered.
     #[inline(always)]
     pub(crate) fn offset(&self, place: usize) -> usize {
         self.at.wrapping_add(match self.form {
@@ -224,7 +227,8 @@ impl Shortcuts {
         })
     }
 
-    /// What the place at an offset says: an offset, or one of [`NOWHERE`] and [`ABOVE`], which are smaller.
+    /// Decodes the place at an offset: returns the offset of its list, or one of [`NOWHERE`] and [`ABOVE`], which are
+    /// smaller than any offset.
     #[inline(always)]
     pub(crate) fn word<B: Bytes>(&self, view: View<'_, B>, at: usize) -> u64 {
         if self.form == ShortcutForm::Quartered {
@@ -245,7 +249,7 @@ impl Shortcuts {
         }
     }
 
-    /// In form quartered, what the place at an offset says, and the counts of rows if that is a list.
+    /// Decodes the place at an offset in form quartered: as [`word`](Self::word), with the row counts if it has a list.
     #[inline(always)]
     pub(crate) fn quartered<B: Bytes>(&self, view: View<'_, B>, at: usize) -> (u64, u16) {
         let line = at & !(LINE - 1);

@@ -24,8 +24,8 @@ const LEAF_RUN: usize = 3;
 /// Rows that one task writes.
 const TASK_ROWS: usize = 1 << 16;
 
-/// Writes all lists, which are to be of geometry `lists`, up to `wave` tasks at once, and notes where shortcuts lead; gives
-/// the position of the root. `entries` is an empty stack.
+/// Writes all lists, in geometry `lists`, with up to `wave` tasks at a time, and sets the content of the shortcuts.
+/// Returns the position of the root. `entries` is an empty stack.
 pub(crate) fn write<const W: usize>(
     geometry: &RecordGeometry,
     lists: &RecordGeometry,
@@ -84,7 +84,7 @@ pub(crate) fn write<const W: usize>(
                 source.shortcuts(start, end, depth, true, last, |place, content| {
                     places.set(place, content);
                 });
-                // In parts, so that a leaf list of any length needs little memory.
+                // Written in parts, so that a long leaf list needs little memory.
                 source.leaf_head(end - start, &mut bytes);
                 for part in (start..end).step_by(TASK_ROWS) {
                     source.leaf_values(part, end.min(part + TASK_ROWS), depth, &mut bytes);
@@ -134,7 +134,7 @@ pub(crate) fn write<const W: usize>(
     Ok(last)
 }
 
-/// What is written next; entries and positions are passed on a stack.
+/// A step of the plan by which lists are written; entries and positions are passed on a stack.
 #[derive(Debug)]
 enum WriteStep {
     /// One child list for each value of dimension `depth` in these rows; adds their entries.
@@ -154,19 +154,19 @@ enum WriteStep {
 
 #[derive(Clone, Copy)]
 struct SubtreeSource<'a, const W: usize> {
-    /// Of the records.
+    /// Geometry of the records.
     geometry: &'a RecordGeometry,
-    /// Of what is written.
+    /// Geometry of the lists.
     lists: &'a RecordGeometry,
     differ: &'a Differ,
     records: &'a [SortRecord<W>],
-    /// First dimensions that the shortcuts stand for.
+    /// Number of dimensions that the shortcuts cover.
     shortcut_dims: usize,
-    /// If they are quartered.
+    /// The subranges, if they are quartered.
     quarters: Option<SubrangeScheme>,
 }
 
-/// What one task has written; positions count from the start of `bytes`.
+/// Output of one task; positions count from the start of `bytes`.
 struct WrittenSubtrees {
     bytes: Vec<u8>,
     /// The children of the list above.
@@ -176,7 +176,7 @@ struct WrittenSubtrees {
 }
 
 impl<const W: usize> SubtreeSource<'_, W> {
-    /// Whether two neighbouring rows have the same codes up to dimension `depth`.
+    /// Returns true if two rows have the same codes up to dimension `depth`.
     #[inline(always)]
     fn same(&self, a: usize, b: usize, depth: usize) -> bool {
         self.differ.first(&self.records[a], &self.records[b]) > depth
@@ -186,7 +186,8 @@ impl<const W: usize> SubtreeSource<'_, W> {
         code(&self.records[row], self.geometry.fields[dim])
     }
 
-    /// Notes what shortcuts say of a list of dimension `depth` at `at` that holds these rows.
+    /// Calls `note` with the contents of the shortcuts that follow from a list of dimension `depth` at `at` with these
+    /// rows.
     #[inline(always)]
     fn shortcuts(
         &self,
@@ -212,7 +213,8 @@ impl<const W: usize> SubtreeSource<'_, W> {
         }
     }
 
-    /// First row after `start` whose code in `depth` differs; rows `start..end` share all dimensions before it.
+    /// Returns the first row after `start` whose code in `depth` differs; rows `start..end` share all dimensions before
+    /// it.
     fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
         let mut step = 1;
         while start + step < end && self.same(start, start + step, depth) {
@@ -230,7 +232,7 @@ impl<const W: usize> SubtreeSource<'_, W> {
         to
     }
 
-    /// Whether the rows become a leaf list: see [`LEAF_ROWS`] and [`LEAF_RUN`].
+    /// Returns true if the rows become a leaf list: see [`LEAF_ROWS`] and [`LEAF_RUN`].
     fn is_leaf(&self, start: usize, end: usize, depth: usize) -> bool {
         if self.geometry.is_of_buckets(depth) {
             return false;
@@ -311,7 +313,7 @@ impl<const W: usize> SubtreeSource<'_, W> {
         }
     }
 
-    /// What stands before the list of the rows from `start` on.
+    /// Writes the number of the first row before a list (clustered).
     fn base(&self, start: usize, bytes: &mut Vec<u8>) {
         let row = self.records[start][0] as u32 & self.geometry.tid_mask;
         bytes.extend_from_slice(&row.to_le_bytes()[..self.lists.base_len]);
@@ -435,7 +437,7 @@ impl<const W: usize> SubtreeWriter<'_, W> {
                 .any(|run| run.iter().all(|&dim| usize::from(dim) > depth))
     }
 
-    /// Writes the list of dimension `depth` of these rows; gives its position.
+    /// Writes the list of dimension `depth` of these rows and returns its position.
     fn list(&mut self, start: usize, end: usize, depth: usize) -> u64 {
         let leaf = self.is_leaf(start, end, depth);
         let base = self.entries.len();
