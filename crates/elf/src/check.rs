@@ -2,7 +2,7 @@
 
 use crate::{ElfError, Result, Tid};
 
-/// Which rows have been seen.
+/// The set of rows seen during a verification.
 pub(crate) struct SeenRows {
     rows: u64,
     bits: Vec<u64>,
@@ -18,7 +18,7 @@ impl SeenRows {
         }
     }
 
-    /// Notes a TID found at `at`.
+    /// Adds a TID found at `at`.
     pub(crate) fn add(&mut self, tid: Tid, at: usize) -> Result<()> {
         if u64::from(tid) >= self.rows {
             return Err(ElfError::damaged(at, "a TID is beyond the last row"));
@@ -32,7 +32,7 @@ impl SeenRows {
         Ok(())
     }
 
-    /// Every row must have been seen.
+    /// Checks that every row has been seen.
     pub(crate) fn finish(self) -> Result<()> {
         if self.count == self.rows {
             Ok(())

@@ -13,20 +13,20 @@ use halocline_cache::{AgedCounts, Reservation};
 use halocline_media::Bytes;
 use std::sync::Arc;
 
-/// An Elf over bytes that may be anywhere.
+/// An open Elf index over bytes in any memory.
 #[derive(Debug, Clone)]
 pub struct Elf<B> {
     pub(crate) bytes: B,
-    /// As it is durable.
+    /// The header of the durable bytes.
     pub(crate) durable: Arc<ElfHeader>,
-    /// The one that leads into the copies in DRAM, if there are any.
+    /// The header that leads into the copies in DRAM, if there are any.
     pub(crate) header: Arc<ElfHeader>,
     image: Option<Arc<Image>>,
     /// IndexCopies that follow the queries.
     pub(crate) dynamic: Option<Arc<Dynamic>>,
     hashed: Option<Arc<Hashed>>,
     placed: Arc<PlacementStatus>,
-    /// What the copies count against a budget, given back with the last of them.
+    /// Reservation of the copies in a budget, released with the last of them.
     held: Option<Arc<Reservation>>,
 }
 
@@ -49,27 +49,28 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    /// How its lists are laid out.
+    /// Returns the layout of its lists.
     pub fn layout(&self) -> Layout {
         self.header.layout
     }
 
-    /// Whether rows stand in the order of their tuples, so that [`Selection::ranges`](crate::Selection::ranges) are few.
+    /// Returns true if rows are in the order of their tuples, so that [`Selection::ranges`](crate::Selection::ranges)
+    /// are few.
     pub fn is_clustered(&self) -> bool {
         self.header.geometry.is_clustered()
     }
 
-    /// Indexed rows.
+    /// Returns the number of indexed rows.
     pub fn rows(&self) -> u64 {
         self.header.geometry.rows
     }
 
-    /// Dimensions.
+    /// Returns the number of dimensions.
     pub fn dims(&self) -> usize {
         self.header.geometry.columns()
     }
 
-    /// Largest code that dimension `dim` can hold.
+    /// Returns the largest code that dimension `dim` can hold.
     ///
     /// # Panics
     /// If `dim` is not below [`dims`](Self::dims).
@@ -78,17 +79,17 @@ impl<B: Bytes> Elf<B> {
         geometry.max_codes[geometry.depth_of(dim)]
     }
 
-    /// Bytes of the index.
+    /// Returns the size of the index in bytes.
     pub fn size(&self) -> u64 {
         self.header.len
     }
 
-    /// The bytes it was opened on.
+    /// Returns the bytes it was opened on.
     pub fn bytes(&self) -> &B {
         &self.bytes
     }
 
-    /// What of it is in DRAM now.
+    /// Returns the placement in effect and its DRAM.
     pub fn placed(&self) -> PlacementStatus {
         let mut placed = (*self.placed).clone();
         if let Some(dynamic) = &self.dynamic {
@@ -98,7 +99,7 @@ impl<B: Bytes> Elf<B> {
         placed
     }
 
-    /// Whether nothing that was read of the bytes is damaged: asked before a result is believed.
+    /// Checks that no damage was read. Called before a result is returned.
     ///
     /// # Errors
     /// [`ElfError::DamagedBlock`].
@@ -114,7 +115,7 @@ impl<B: Bytes> Elf<B> {
         Arc::clone(&self.durable)
     }
 
-    /// Without any copies.
+    /// Returns the index without any copies.
     pub(crate) fn slow_only(&self) -> Self {
         Self {
             bytes: self.bytes.clone(),
@@ -128,7 +129,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// What of it is in DRAM, without the rest.
+    /// Returns its copies in DRAM.
     pub(crate) fn copies(&self) -> IndexCopies {
         IndexCopies {
             header: Arc::clone(&self.header),
@@ -140,7 +141,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// With the copies of an index of the same bytes.
+    /// Attaches the copies of an index of the same bytes.
     pub(crate) fn with_copies_of(&self, copies: &IndexCopies) -> Self {
         Self {
             bytes: self.bytes.clone(),
@@ -168,7 +169,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Where its bytes are themselves in DRAM.
+    /// Sets the status of an index whose bytes are themselves in DRAM.
     pub(crate) fn with_placed(self, placed: PlacementStatus) -> Self {
         Self {
             placed: Arc::new(placed),
@@ -208,7 +209,7 @@ impl<B: Bytes> Elf<B> {
         self.image.as_deref()
     }
 
-    /// The lists of layout `packed` without those copies that follow the queries.
+    /// Returns the lists of layout `packed` without those copies that follow the queries.
     pub(crate) fn tree(&self) -> PackedTree<'_, B> {
         self.tree_in(&self.header, self.image())
     }
@@ -224,7 +225,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// The lists of layout `published` without those copies that follow the queries.
+    /// Returns the lists of layout `published` without those copies that follow the queries.
     pub(crate) fn lists(&self) -> PublishedTree<'_, B> {
         self.lists_in(&self.header, self.image())
     }
@@ -241,8 +242,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Calls `search` with the header and the copies that `queries` queries of a kind are to use now; for a sample, with none
-    /// and the counts.
+    /// Calls `search` with the header and the copies that `queries` queries of a kind use now; for a sample, with the
+    /// counters and without copies.
     pub(crate) fn with_copies_of_now<R>(
         &self,
         kind: QueryKind,
@@ -266,7 +267,7 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    /// Calls `search`, which is no query of its own, with the header and the copies that selections are to use now.
+    /// Calls `search` with the header and the copies that selections use now, without counting it as a query.
     pub(crate) fn beside_copies<R>(&self, search: impl FnOnce(&ElfHeader, Option<&Image>) -> R) -> R {
         let Some(dynamic) = &self.dynamic else {
             return search(&self.header, self.image());
@@ -279,7 +280,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// After a sample, by a thread that uses no copies.
+    /// Renews the copies if that is due. Called after a sample by a thread that holds no copies.
     pub(crate) fn renew_if_due(&self, dynamic: &Dynamic) {
         if dynamic.is_due() {
             let plain = self.slow_only();
@@ -287,15 +288,15 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// IndexCopies that follow the queries: from now on the query at which lists are due copies them itself, not a thread beside,
-    /// so that what is in DRAM depends on the queries alone. For tests, and where time is not real.
+    /// IndexMakes renewals run on the query at which they are due instead of on a background thread, so that the copies
+    /// depend on the queries alone. For copies that follow the queries, in tests and on virtual clocks.
     pub fn copy_alone(&self) {
         if let Some(dynamic) = &self.dynamic {
             dynamic.copy_alone();
         }
     }
 
-    /// IndexCopies that follow the queries: waits until those that are being made are there.
+    /// IndexWaits for a renewal of copies that follow the queries.
     pub fn wait_for_copies(&self) {
         if let Some(dynamic) = &self.dynamic {
             dynamic.wait();

@@ -1,10 +1,10 @@
 //! Exact matches of an open index: one point, or many at once.
 //!
-//! Here is decided which way a search takes; the ways themselves are those of the layouts.
+//! This file selects the algorithm of a search; the algorithms are in the modules of the layouts.
 //!
-//! One at a time, exact matches overlap in the CPU's reorder buffer as far as that reaches. In a batch, four
-//! points at a time pass through stages (shortcut, list, comparison), some turns apart, so that about as many
-//! misses as possible are in flight all the time; larger groups gave bursts and pauses.
+//! One at a time, exact matches overlap in the CPU's reorder buffer as far as that reaches. A batch is a software
+//! pipeline (packed/batch) over groups of four points, which keeps about as many misses as possible in flight all the
+//! time; larger groups cause bursts and pauses.
 
 use crate::geometry::MAX_DIMS;
 use crate::header::ElfHeader;
@@ -25,18 +25,19 @@ use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use std::cell::Cell;
 
-/// Share of exact matches found among tuples from which on a list is not asked for before it is needed.
+/// Hit rate of the tuples from which on lists are no longer prefetched before the lookup.
 const MOSTLY: f64 = 0.5;
-/// Depths of a short point.
+/// Depths of a point that is copied to a small array.
 const SHORT: usize = 16;
 
 thread_local! {
-    /// Memory that one batch leaves to the thread's next.
+    /// Buffer that is reused by the thread's next batch.
     static POINTS: Cell<Vec<u64>> = Cell::default();
 }
 
 impl<B: Bytes> Elf<B> {
-    /// Rows that equal `point`, one code for each dimension (section 2 of the paper: exact match). O(dimensions * log n).
+    /// Returns the rows that equal `point`, one code for each dimension (section 2 of the paper: exact match).
+    /// O(dimensions * log n).
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`]; [`ElfError::Damaged`] if the search meets damage.
@@ -86,7 +87,7 @@ impl<B: Bytes> Elf<B> {
         }
         let counts = sampled.then(|| dynamic.sampled(QueryKind::Exact));
         let cached = dynamic.cached();
-        // A sample is looked up and kept whatever the way, so that tuples follow the queries.
+        // Samples use the tuple cache under every strategy, so that it follows the queries.
         let tuples = cached
             .tuples()
             .filter(|_| strategy.uses_tuples() || counts.is_some());
@@ -101,7 +102,7 @@ impl<B: Bytes> Elf<B> {
         };
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
             cache.prefetch(key.hash);
-            // Where most miss, the list is on its way while the tuple is looked for.
+            // If most lookups miss, the list is prefetched during the lookup.
             if cache.hit_rate().is_none_or(|rate| rate < MOSTLY) {
                 quick::ask_for(self.tree_in(header, image), point);
             }
@@ -113,7 +114,7 @@ impl<B: Bytes> Elf<B> {
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
             remember(cache, key, &tids);
         }
-        // Of the copies nothing may be lent beyond this query.
+        // The copies may be freed after this query, so no TIDs borrowed from them are returned.
         let found = (tids.len(), tids.first().unwrap_or(0));
         drop(cached);
         if let Some(counts) = counts {
@@ -130,7 +131,7 @@ impl<B: Bytes> Elf<B> {
     /// Counts the lists that an exact match visits.
     pub(crate) fn count_exact(&self, point: &[u64], counts: &AgedCounts) -> Result<()> {
         match self.layout() {
-            // Its shortcuts lead to the last list, which is of use to few other points.
+            // Its shortcuts lead directly to the last list, which few other points share.
             Layout::Packed => Ok(()),
             Layout::Published => {
                 let equal: Vec<CodePredicate> =
@@ -145,7 +146,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// [`exact`](Self::exact) with these copies. Nothing is found of what is damaged.
+    /// [`exact`](Self::exact) with these copies. Returns an error if damage was read.
     #[inline(always)]
     fn exact_in<'a>(
         &'a self,
@@ -207,7 +208,7 @@ impl<B: Bytes> Elf<B> {
         Ok(tree.tids(dispatch(Clustered(Exact { tree, point }))?))
     }
 
-    /// [`exact`](Self::exact) in any list of any layout.
+    /// [`exact`](Self::exact) in any list of either layout.
     #[inline(never)]
     fn exact_any<'a>(
         &'a self,
@@ -227,8 +228,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Exact matches of many points, row-major in `points`. `out` is cleared and then holds the TIDs of each point. In
-    /// layout `packed` the searches are interleaved, so that their cache misses overlap.
+    /// Finds the rows that equal each of many points, row-major in `points`. `out` is cleared and then holds the TIDs
+    /// of each point. In layout `packed` the searches are interleaved, so that their cache misses overlap.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`] if `points` is no whole number of points; [`ElfError::Damaged`].

@@ -1,4 +1,4 @@
-//! Where each dimension lies in a record.
+//! The record format: the position of each dimension.
 //!
 //! A *record* is a tuple's remaining dimensions and its TID as one little-endian integer: the TID in the lowest bits,
 //! above it the last dimension, then the one before, and so on up. Two things follow, and the whole crate rests on them:
@@ -12,8 +12,8 @@
 //! A *bucketed* tree has one depth more than there are dimensions: its values are the upper bits of the next one's
 //! ([`Buckets`]). It has no bits of its own in a record; its field is a part of that dimension's.
 //!
-//! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are consecutive, so the
-//! list says which is the first, and its records have no TID.
+//! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are consecutive, so
+//! the list stores the number of the first one, and its records have no TID.
 
 /// Most dimensions of an index.
 pub(crate) const MAX_DIMS: usize = 64;
@@ -60,7 +60,7 @@ pub(crate) struct Buckets {
     pub(crate) shift: u32,
 }
 
-/// What a list of one depth looks like.
+/// Format of the lists of one depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LevelFormat {
     /// Bytes of a value: 1, 2, 4 or 8; 0 below the last dimension.
@@ -78,15 +78,15 @@ pub(crate) struct LevelFormat {
 pub(crate) struct RecordGeometry {
     /// Rows in the index.
     pub(crate) rows: u64,
-    /// The depth that stands for no dimension.
+    /// The extra depth of a bucketed tree.
     pub(crate) buckets: Option<Buckets>,
     /// Largest value of each depth.
     pub(crate) max_codes: Vec<u64>,
     /// One field for each depth.
     pub(crate) fields: Vec<Field>,
-    /// The same for vector loads.
+    /// The fields in the form for vector loads.
     pub(crate) table: Box<FieldTable>,
-    /// Bits of a record below a list of depth `d`, for `d` in `0..=dims`.
+    /// Bits of a record in a list of depth `d`, for `d` in `0..=dims`.
     pub(crate) record_bits: Vec<usize>,
     /// One for each depth in `0..=dims`.
     pub(crate) levels: Vec<LevelFormat>,
@@ -113,13 +113,13 @@ fn mask_of(bits: usize) -> u64 {
 }
 
 impl RecordGeometry {
-    /// Records with TIDs.
+    /// Creates a format of records with TIDs.
     pub(crate) fn new(rows: u64, max_codes: Vec<u64>) -> Self {
         let tid_bits = bits_of(rows.saturating_sub(1)).max(1);
         Self::with_tids(tid_bits, rows, max_codes)
     }
 
-    /// Lists with the number of their first row, records without TIDs.
+    /// Creates a clustered format: lists with the number of their first row, records without TIDs.
     pub(crate) fn clustered(rows: u64, max_codes: Vec<u64>) -> Self {
         Self {
             base_len: bits_of(rows.saturating_sub(1)).div_ceil(8).max(1),
@@ -127,12 +127,12 @@ impl RecordGeometry {
         }
     }
 
-    /// Whether rows stand in the order of their tuples.
+    /// Returns true if rows are in the order of their tuples.
     pub(crate) fn is_clustered(&self) -> bool {
         self.base_len > 0
     }
 
-    /// The same with one depth more.
+    /// Returns the format with the depth of the buckets added.
     pub(crate) fn bucketed(self, buckets: Buckets) -> Self {
         let Self {
             rows,
@@ -238,7 +238,7 @@ impl RecordGeometry {
         self.dims() - usize::from(self.buckets.is_some())
     }
 
-    /// Whether the values of this depth are buckets.
+    /// Returns true if the values of this depth are buckets.
     #[inline]
     pub(crate) fn is_of_buckets(&self, depth: usize) -> bool {
         self.buckets.is_some_and(|buckets| buckets.depth == depth)

@@ -1,8 +1,9 @@
-//! The inner loops, once portable and once for AVX2; which one runs is decided when a search starts.
+//! The inner loops of searches, in a portable and an AVX2 implementation, one of which is selected when a search
+//! starts.
 //!
 //! Invariants: a mask has bit `k` set for value (or record) `k` of at most 64; bits at and above the count are zero.
-//! Both implementations give the same masks (tested against each other), and both read through [`View`] only, so that
-//! damaged offsets give zeros, never reads out of bounds.
+//! Both implementations return the same masks (tested against each other), and both read through [`View`] only, so that
+//! damaged offsets read as zeros, never out of bounds.
 
 use crate::geometry::{Field, RecordGeometry};
 use crate::packed::point_batch::{FieldCoefficients, NO_TAIL, PointBatch4};
@@ -36,7 +37,7 @@ pub(crate) struct Records {
     pub(crate) len: usize,
 }
 
-/// A mask of the lowest `count` bits, `count <= 64`.
+/// Returns a mask of the lowest `count` bits, `count <= 64`.
 #[inline(always)]
 pub(crate) fn low_bits(count: usize) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
@@ -44,16 +45,18 @@ pub(crate) fn low_bits(count: usize) -> u64 {
 
 /// Inner loops over up to 64 values or records.
 pub(crate) trait Kernel: Copy + 'static {
-    /// Whether records have TIDs; see [`Clustered`].
+    /// True if records have TIDs; see [`Clustered`].
     const TIDS: bool = true;
 
-    /// Which of `count` values of `len` bytes (1, 2, 4 or 8) at `at` lie in `wanted`, whose bounds fit `len` bytes.
+    /// Returns the mask of those of `count` values of `len` bytes (1, 2, 4 or 8) at `at` that lie in `wanted`, whose
+    /// bounds fit `len` bytes.
     fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: CodeRange) -> u64;
 
-    /// Which of the first `count <= 32` one-byte values behind a list's first byte lie in `wanted`.
+    /// Returns the mask of those of the first `count <= 32` one-byte values behind a list's first byte that lie in
+    /// `wanted`.
     fn between_head(head: &[u8; PAD], count: usize, wanted: CodeRange) -> u64;
 
-    /// Which of the records of `mask` have a `field` in `wanted`.
+    /// Returns the mask of those records of `mask` whose `field` lies in `wanted`.
     fn filter<B: Bytes>(
         view: View<'_, B>,
         records: Records,
@@ -62,7 +65,7 @@ pub(crate) trait Kernel: Copy + 'static {
         wanted: CodeRange,
     ) -> u64;
 
-    /// Whether the record at `at` has the codes of `point` in the dimensions from `from` on.
+    /// Returns true if the record at `at` has the codes of `point` in the dimensions from `from` on.
     fn equal<B: Bytes>(
         view: View<'_, B>,
         at: usize,
@@ -71,11 +74,12 @@ pub(crate) trait Kernel: Copy + 'static {
         point: &[u64],
     ) -> bool;
 
-    /// The codes of `point` from dimension `from` on, as they stand in a record above the TID, where they fit 64 bits.
-    /// `None` if a code does not fit its field.
+    /// Returns the codes of `point` from dimension `from` on, encoded as in a record above the TID, if they fit 64
+    /// bits; `None` if a code does not fit its field.
     fn tail(geometry: &RecordGeometry, from: usize, point: &[u64]) -> Option<u64>;
 
-    /// Which of the first `count <= 64` records have these bits above the TID, which starts at `at` (byte and shift).
+    /// Returns the mask of those of the first `count <= 64` records whose bits above the TID, from `at` (byte and
+    /// shift) on, equal `tail` under the mask `bits`.
     fn tails<B: Bytes>(
         view: View<'_, B>,
         records: Records,
@@ -85,7 +89,7 @@ pub(crate) trait Kernel: Copy + 'static {
         tail: u64,
     ) -> u64;
 
-    /// Places and tails of four points of `dims` codes each, row-major in `points`.
+    /// Computes the slot indexes and tails of four points of `dims` codes each, row-major in `points`.
     fn point_batch(coefficients: &[FieldCoefficients], dims: usize, points: &[u64]) -> PointBatch4;
 
     /// Appends the TIDs of `count` records.
@@ -192,7 +196,7 @@ impl Kernel for Portable {
     }
 }
 
-/// The same inner loops for the lists of a clustered index.
+/// A kernel for the lists of a clustered index.
 #[derive(Debug, Clone, Copy)]
 struct WithoutTids<K>(K);
 
@@ -259,8 +263,8 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     }
 }
 
-/// A search in a clustered index: compiled once more, for records without TIDs, so that no search pays for the other kind
-/// of index.
+/// A search in a clustered index. It is compiled a second time for records without TIDs, so that no search pays for the
+/// other kind of index.
 pub(crate) struct Clustered<S>(pub(crate) S);
 
 impl<S: WithKernel> WithKernel for Clustered<S> {
@@ -272,10 +276,10 @@ impl<S: WithKernel> WithKernel for Clustered<S> {
     }
 }
 
-/// A search that can be compiled for either kernel.
+/// A computation that is generic over the kernel.
 pub(crate) trait WithKernel {
     type Output;
-    /// Must be `#[inline(always)]`, so that it is compiled for the caller's instruction set.
+    /// Runs with kernel `K`. Must be `#[inline(always)]`, so that it is compiled for the caller's instruction set.
     fn run<K: Kernel>(self) -> Self::Output;
 }
 

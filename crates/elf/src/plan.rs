@@ -1,4 +1,4 @@
-//! Predicates made ready for the kernels.
+//! Predicates in the form that the kernels evaluate.
 
 use crate::geometry::{MAX_DIMS, RecordGeometry};
 use crate::kernel::CodeRange;
@@ -51,7 +51,7 @@ impl Set {
 }
 
 impl Test {
-    /// `None` if no code up to `max` matches.
+    /// Returns the test; `None` if no code up to `max` matches.
     pub(crate) fn new(predicate: &CodePredicate, max: u64) -> Option<Self> {
         let between = |lo: u64, hi: u64| {
             let hi = hi.min(max);
@@ -91,7 +91,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `None` if no row can match.
+    /// Returns the plan; `None` if no row can match.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`].
@@ -112,7 +112,7 @@ impl Plan {
         Ok(Some(Self::of(tests)))
     }
 
-    /// At most [`MAX_DIMS`] tests.
+    /// Creates a plan of at most [`MAX_DIMS`] tests.
     pub(crate) fn of(tests: Vec<Test>) -> Self {
         let (mut restricted, mut count) = ([0; MAX_DIMS], 0);
         for (dim, _) in tests
@@ -141,7 +141,7 @@ impl Plan {
         &self.restricted[..self.count]
     }
 
-    /// The restricted dimensions beyond `depth`.
+    /// Returns the restricted dimensions beyond `depth`.
     #[inline]
     pub(crate) fn rest(&self, depth: usize) -> &[u8] {
         let first = self.restricted().iter().position(|&dim| usize::from(dim) > depth);

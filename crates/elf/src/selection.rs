@@ -1,4 +1,4 @@
-//! Selections on an open index: range and partial matches, and what they are expected to cost.
+//! Selections on an open index: range and partial matches, and estimates of their cost.
 
 use crate::kernel::{Clustered, WithKernel, dispatch};
 use crate::packed::node::PackedTree;
@@ -12,18 +12,18 @@ use halocline_media::Bytes;
 use roaring::RoaringBitmap;
 use std::ops::Range;
 
-/// What a selection is expected to find and to cost; see [`Elf::estimate`].
+/// Estimated result and cost of a selection; see [`Elf::estimate`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Estimate {
     /// Rows that match.
     pub rows: f64,
     /// Lists visited.
     pub lists: f64,
-    /// Runs of neighbouring rows that they are, in a clustered index; otherwise as many as rows.
+    /// Ranges of consecutive matching rows, in a clustered index; otherwise equal to `rows`.
     pub ranges: f64,
 }
 
-/// Rows that match, not yet looked for. Their order is not specified.
+/// A selection that has not run yet. The order of its rows is not specified.
 #[derive(Debug, Clone)]
 pub struct Selection<'a, B> {
     elf: &'a Elf<B>,
@@ -42,7 +42,7 @@ impl<B: Bytes> Selection<'_, B> {
 
     fn run<S: MatchSink>(&self, sink: &mut S) -> Result<()> {
         let (elf, Some(plan)) = (self.elf, &self.plan) else {
-            // What is damaged may have been read to find that no row can match.
+            // Damaged bytes may have been read to find that no row can match.
             return self.elf.sound();
         };
         if elf.rows() == 0 {
@@ -78,8 +78,8 @@ impl<B: Bytes> Selection<'_, B> {
         sink.finish(self.elf.is_clustered())
     }
 
-    /// How many rows match. A subtree below the last restricted dimension costs one look at its list, in a clustered index
-    /// all those of neighbouring values together two.
+    /// Counts the rows that match. Of a subtree below the last restricted dimension only the top list is read; in a
+    /// clustered index, two lists for all subtrees of neighbouring values together.
     ///
     /// # Errors
     /// [`ElfError::Damaged`].
@@ -89,7 +89,7 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(sink.rows)
     }
 
-    /// The TIDs, in no particular order.
+    /// Returns the TIDs, in no particular order.
     ///
     /// # Errors
     /// [`ElfError::Damaged`].
@@ -99,17 +99,17 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(tids)
     }
 
-    /// Appends the TIDs to a vector that may be used again and again.
+    /// Appends the TIDs to a vector, which may be reused.
     ///
     /// # Errors
-    /// [`ElfError::Damaged`]; what was appended then is worthless.
+    /// [`ElfError::Damaged`]; the TIDs appended until then must be discarded.
     pub fn tids_into(&self, tids: &mut Vec<Tid>) -> Result<()> {
         let mut sink = CollectSink::new(tids, self.elf.rows());
         self.run(&mut sink)?;
         sink.finish()
     }
 
-    /// The TIDs as a bitmap.
+    /// Returns the TIDs as a bitmap.
     ///
     /// # Errors
     /// [`ElfError::Damaged`].
@@ -126,8 +126,8 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(tids.into_iter().collect())
     }
 
-    /// Calls `visit` with the matching rows as ranges, ascending, as long as they can be. In a
-    /// [clustered](Elf::is_clustered) index no row of a subtree that matches as a whole is looked at.
+    /// Calls `visit` with the matching rows as maximal ranges in ascending order. In a [clustered](Elf::is_clustered)
+    /// index the rows of a subtree that matches as a whole are not read.
     ///
     /// # Errors
     /// [`ElfError::Damaged`]; nothing has been visited then.
@@ -162,7 +162,7 @@ impl<B: Bytes> Elf<B> {
         Ok(Selection { elf: self, plan })
     }
 
-    /// What the predicates ask of each depth; `None` if no row can match.
+    /// Returns the tests of all depths; `None` if no row can match.
     pub(crate) fn plan(&self, predicates: &[CodePredicate]) -> Result<Option<Plan>> {
         if predicates.len() != self.dims() {
             return Err(ElfError::WrongDimensions {

@@ -64,7 +64,7 @@ impl<B: Bytes> Selection<'_, B> {
     /// this one. Returns true if the pool was used; this thread waits meanwhile.
     ///
     /// # Errors
-    /// [`ElfError::Damaged`](crate::ElfError::Damaged); what was appended then is worthless.
+    /// [`ElfError::Damaged`](crate::ElfError::Damaged); the TIDs appended until then must be discarded.
     pub fn tids_into_by(&self, workers: &Workers, tids: &mut Vec<Tid>) -> Result<bool> {
         let pool = workers.pool_if(|| self.is_worth_threads());
         match pool {

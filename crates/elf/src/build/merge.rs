@@ -12,12 +12,12 @@ use std::collections::binary_heap::PeekMut;
 /// Records merged before they are written.
 const BATCH: usize = 4096;
 
-/// Records in a spill area.
+/// Returns the records in a spill area.
 pub(crate) fn records<'a, const W: usize>(area: &'a (dyn SpillArea + '_)) -> Result<&'a [SortRecord<W>]> {
     Ok(area.words().map_err(ElfError::Write)?.as_chunks().0)
 }
 
-/// Zeroed records in huge pages.
+/// Allocates zeroed records in huge pages.
 pub(crate) fn memory<const W: usize>(records: usize) -> Result<HugeVec<SortRecord<W>>> {
     HugeVec::zeroed(records).map_err(|error| ElfError::Write(error.into()))
 }
@@ -51,7 +51,7 @@ pub(crate) fn sort_spilling<'s, R: Rows + ?Sized, const W: usize>(
     Ok(merged)
 }
 
-/// A run's next record; `BinaryHeap` gives the smallest.
+/// The next record of a run and those after it.
 struct RunHead<'a, const W: usize>(&'a SortRecord<W>, &'a [SortRecord<W>]);
 
 impl<const W: usize> PartialEq for RunHead<'_, W> {

@@ -1,10 +1,10 @@
 //! Building an index: rows are packed into records (record.rs), sorted (sort.rs; merge.rs beyond the memory budget), and
 //! written as lists (packed/write.rs, published/write.rs).
 //!
-//! Of the memory, lists in progress get up to a quarter, and the shortcuts what they need. Sorted runs beyond
-//! the rest spill and are merged, and so do entries of open lists beyond a sixteenth of the memory. The bytes
-//! of an index do not depend on threads or memory. Where the rows already stand in the order of their tuples,
-//! the build notices and writes a clustered index.
+//! Up to a quarter of the memory is for lists in progress; shortcuts take what they need. Sorted runs beyond the rest
+//! spill and are merged, and so do entries of open lists beyond a sixteenth of the memory. The bytes of an index do not
+//! depend on threads or memory. Where the rows already stand in the order of their tuples, the build notices and writes
+//! a clustered index.
 
 mod merge;
 pub(crate) mod output;
@@ -21,23 +21,23 @@ use crate::{ElfError, Layout, Result, Rows, packed, published};
 use output::{Buffered, Output, Spill};
 use record::{Encoder, SortRecord, code};
 
-/// How to build.
+/// Options of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// Which layout to write.
+    /// Layout of the index.
     pub layout: Layout,
     /// Threads to sort and write with.
     pub threads: usize,
-    /// Whether the lists have TIDs also where rows that stand in the order of their tuples let layout `packed` do without.
+    /// Keeps TIDs in lists even if layout `packed` could omit them, because the rows are in the order of their tuples.
     pub keep_tids: bool,
-    /// Bytes of DRAM for the sort, the open lists, the lists on their way and the shortcuts; what is beyond goes to the spill.
-    /// Some MiB are the least, up to 40 for the shortcuts of many rows; in layout `published`, the open lists on one path of
-    /// the tree and the ranks of codes beyond 31 bits come on top.
+    /// Bytes of DRAM for the sort, the open lists, the lists being written and the shortcuts; data beyond that is
+    /// spilled. A few MiB are always used, up to 40 for the shortcuts of many rows; in layout `published`, the open
+    /// lists on one path of the tree and the ranks of codes beyond 31 bits come on top.
     pub memory: usize,
 }
 
 impl Default for BuildOptions {
-    /// `packed`, no TIDs where they can be left out, all of the machine's threads, 1 GiB.
+    /// Layout `packed`, without TIDs where they can be omitted, all of the machine's threads, 1 GiB.
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
@@ -49,19 +49,19 @@ impl Default for BuildOptions {
     }
 }
 
-/// Bytes that a task of writing lists takes, about.
+/// Approximate bytes of a task that writes lists.
 const TASK_BYTES: usize = 4 << 20;
 /// Bytes of a build that are neither records nor lists nor shortcuts.
 const OTHER_BYTES: usize = 2 << 20;
 
-/// What a build did.
+/// Statistics of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BuildStats {
     /// Rows in the index.
     pub rows: u64,
     /// Bytes of the index.
     pub len: u64,
-    /// Whether it is clustered: the rows stand in the order of their tuples, and the lists have no TIDs.
+    /// True if it is clustered: the rows are in the order of their tuples, and the lists have no TIDs.
     pub clustered: bool,
     /// Sorted runs that were spilled; 0 if all fitted the memory.
     pub spilled_runs: usize,
@@ -171,12 +171,13 @@ impl IndexBuild<'_> {
         }
     }
 
-    /// Lists that are written at once; each takes up to [`TASK_BYTES`].
+    /// Returns the number of tasks that write lists at the same time, each of up to [`TASK_BYTES`].
     fn tasks(&self) -> usize {
         (self.options.memory / 4 / TASK_BYTES).clamp(1, rayon::current_num_threads() * 4)
     }
 
-    /// Bytes for records of so many rows that are sorted in memory: they stay there while the lists are written.
+    /// Returns the bytes for records of `rows` rows that are sorted in memory and stay there while the lists are
+    /// written.
     fn sort_memory(&self, rows: usize) -> usize {
         let memory = self.options.memory;
         let shortcuts = ShortcutBuilder::memory(rows);
@@ -284,7 +285,7 @@ impl IndexBuild<'_> {
         })
     }
 
-    /// Whether the sorted records are in the order of their rows, and TIDs not wanted.
+    /// Returns true if the sorted records are in the order of their rows and TIDs can be omitted.
     fn is_clustered<const W: usize>(&self, records: &[SortRecord<W>]) -> bool {
         let row = |record: &SortRecord<W>| record[0] as u32 & self.geometry.tid_mask;
         self.options.layout == Layout::Packed

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 /// A tuple and its TID, in the format of geometry.rs.
 pub(crate) type SortRecord<const W: usize> = [u64; W];
 
-/// Order of tuples, equal tuples by TID.
+/// Compares by tuple, then by TID.
 #[inline(always)]
 pub(crate) fn compare<const W: usize>(a: &SortRecord<W>, b: &SortRecord<W>) -> Ordering {
     for word in (0..W).rev() {
@@ -19,13 +19,13 @@ pub(crate) fn compare<const W: usize>(a: &SortRecord<W>, b: &SortRecord<W>) -> O
     Ordering::Equal
 }
 
-/// The code in `field`.
+/// Returns the code in `field`.
 #[inline(always)]
 pub(crate) fn code<const W: usize>(record: &SortRecord<W>, field: Field) -> u64 {
     bits(record, field.bit()) & field.mask
 }
 
-/// 64 bits from `bit` on, zeros beyond the end.
+/// Returns 64 bits from `bit` on, with zeros beyond the end.
 #[inline(always)]
 fn bits<const W: usize>(record: &SortRecord<W>, bit: usize) -> u64 {
     let (word, shift) = (bit / 64, bit % 64);
@@ -52,7 +52,7 @@ impl Differ {
         Self { depth_of_bit }
     }
 
-    /// The first depth at which the records differ; the number of depths if the tuples are equal.
+    /// Returns the first depth at which the records differ; the number of depths if the tuples are equal.
     #[inline(always)]
     pub(crate) fn first<const W: usize>(&self, a: &SortRecord<W>, b: &SortRecord<W>) -> usize {
         for word in (0..W).rev() {
@@ -115,7 +115,7 @@ impl<R: Rows + ?Sized> Encoder<'_, R> {
         Ok(())
     }
 
-    /// How many of the first dimensions reach into the highest `bits` bits.
+    /// Returns the number of leading dimensions that reach into the highest `bits` bits.
     pub(crate) fn dims_within(&self, bits: usize) -> usize {
         let from = self.geometry.bits - bits;
         self.geometry
@@ -126,7 +126,7 @@ impl<R: Rows + ?Sized> Encoder<'_, R> {
     }
 }
 
-/// The highest `bits` (at most 32) of a record.
+/// Returns the highest `bits_wanted` (at most 32) bits of a record.
 #[inline(always)]
 pub(crate) fn top_bits<const W: usize>(
     record: &SortRecord<W>,

@@ -1,7 +1,7 @@
 //! Sorting rows: scattered by their highest bits while they are read, then each bucket on its own.
 //!
 //! Invariant: between the counting and the scattering pass, each (stripe of rows, bucket) owns its own range of the
-//! destination; a stripe never writes beyond its ranges, even if the source gives other codes the second time.
+//! destination; a stripe never writes beyond its ranges, even if the source returns other codes the second time.
 #![allow(
     unsafe_code,
     reason = "threads write interleaved, disjoint places of one destination"

@@ -169,7 +169,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         }))
     }
 
-    /// The first row of the list at `at`; 0 unless the index is clustered.
+    /// Returns the first row of the list at `at`; 0 unless the index is clustered.
     #[inline(always)]
     pub(crate) fn base(&self, at: usize) -> u64 {
         let len = self.geometry().base_len;
@@ -178,8 +178,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         if len == 0 { 0 } else { self.view.uint(from, len) }
     }
 
-    /// In a clustered index the rows below the entries `first..end` of a list of dimension `depth`: two children are looked
-    /// at.
+    /// Returns the rows below the entries `first..end` of a list of dimension `depth` in a clustered index; reads two
+    /// children.
     pub(crate) fn rows_below(
         &self,
         inner: &InnerList,
@@ -224,7 +224,7 @@ fn beyond(at: usize) -> ElfError {
 }
 
 impl InnerList {
-    /// Offset of child `k`; 0 if a dense list has none there (0 is the header's offset, never a node's).
+    /// Returns the offset of child `k`; 0 if a dense list has none there (0 is the header's offset, never a node's).
     #[inline(always)]
     pub(crate) fn child<B: Bytes>(&self, view: View<'_, B>, k: usize) -> usize {
         let distance = view.uint(self.links + k * self.link_len, self.link_len) as usize;
@@ -235,7 +235,7 @@ impl InnerList {
         }
     }
 
-    /// Value of entry `k`.
+    /// Returns the value of entry `k`.
     #[inline(always)]
     pub(crate) fn value<B: Bytes>(&self, view: View<'_, B>, k: usize) -> u64 {
         match self.dense_from {
@@ -244,12 +244,12 @@ impl InnerList {
         }
     }
 
-    /// First byte after the node.
+    /// Returns the offset of the first byte after the node.
     pub(crate) fn end(&self) -> usize {
         self.links + self.entries * self.link_len
     }
 
-    /// The entries `first..end` whose values lie in `wanted`.
+    /// Returns the entries `first..end` whose values lie in `wanted`.
     #[inline(always)]
     pub(crate) fn interval<B: Bytes, K: Kernel>(
         &self,
@@ -272,12 +272,12 @@ impl InnerList {
 }
 
 impl LeafList {
-    /// First byte after the node.
+    /// Returns the offset of the first byte after the node.
     pub(crate) fn end(&self) -> usize {
         self.records.at + self.rows * self.records.len
     }
 
-    /// The rows `first..end` whose values lie in `wanted`.
+    /// Returns the rows `first..end` whose values lie in `wanted`.
     #[inline(always)]
     pub(crate) fn interval<B: Bytes, K: Kernel>(
         &self,
@@ -290,7 +290,7 @@ impl LeafList {
         interval::<B, K>(view, self.values, self.value_len, self.rows, wanted)
     }
 
-    /// The records from `first` on.
+    /// Returns the records from `first` on.
     #[inline(always)]
     pub(crate) fn records_from(&self, first: usize) -> Records {
         Records {
@@ -300,8 +300,8 @@ impl LeafList {
     }
 }
 
-/// The positions `first..end` of the sorted values that lie in `wanted`. Up to 64 values in a few vectors, more by
-/// binary search.
+/// Returns the positions `first..end` of the sorted values that lie in `wanted`: up to 64 values with vector
+/// comparisons, more by binary search.
 #[inline(always)]
 fn interval<B: Bytes, K: Kernel>(
     view: View<'_, B>,
@@ -328,7 +328,7 @@ fn long_interval<B: Bytes>(
     wanted: CodeRange,
 ) -> (usize, usize) {
     let first = partition(view, values, len, 0, count, |value| value < wanted.lo);
-    // The interval is short as a rule: its end is looked for in doubling steps.
+    // The interval is usually short, so its end is searched in doubling steps.
     let mut step = 16;
     while first + step < count && view.uint(values + (first + step) * len, len) <= wanted.hi() {
         step *= 2;
@@ -339,7 +339,7 @@ fn long_interval<B: Bytes>(
     (first, end)
 }
 
-/// First position in `from..to` whose value is not `before`.
+/// Returns the first position in `from..to` whose value is not `before`.
 fn partition<B: Bytes>(
     view: View<'_, B>,
     values: usize,

@@ -171,7 +171,7 @@ struct WrittenSubtrees {
     bytes: Vec<u8>,
     /// The children of the list above.
     entries: Vec<ListEntry>,
-    /// ShortcutBuilder of the shortcuts and what they say.
+    /// Slot indexes of the shortcuts and their contents.
     shortcuts: Vec<(usize, PlaceContent)>,
 }
 

@@ -22,7 +22,7 @@ impl TableIndex {
             let elf = segment.elf();
             IndexShare::new(elf, queries, share(elf.size()))
         });
-        // Dictionaries made for the index.
+        // Dictionaries made for the index would also be in DRAM.
         let with_dictionaries = match self.is_volatile() {
             true => segments
                 .iter()

@@ -17,22 +17,22 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// That of the table's clustering, if it begins with these columns: the segments that are clustered then need no TIDs.
-    /// Otherwise ascending number of distinct values in the first segment: prefixes are shared most.
+    /// The order of the table's clustering, if it begins with these columns: clustered segments then need no TIDs.
+    /// Otherwise by ascending number of distinct values in the first segment, so that most prefixes are shared.
     #[default]
     Auto,
     /// As the columns are listed.
     Given,
 }
 
-/// How to index a table.
+/// Options for indexing a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// How the lists are laid out.
+    /// Layout of the lists.
     pub layout: Layout,
     /// Order of the dimensions.
     pub order: Order,
-    /// Bytes of DRAM to build with; what is beyond is spilled to the pool. See [`BuildOptions::memory`].
+    /// Bytes of DRAM to build with; the rest is spilled to the pool. See [`BuildOptions::memory`].
     pub memory: usize,
     /// Threads to build with.
     pub threads: usize,
@@ -55,7 +55,7 @@ impl Default for IndexOptions {
     }
 }
 
-/// What building an index gave.
+/// Statistics of an index that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexStats {
     /// Rows of all segments.
@@ -73,14 +73,15 @@ pub struct IndexStats {
 }
 
 impl IndexStats {
-    /// Bytes in the pool.
+    /// Returns the bytes in the pool.
     pub fn bytes(&self) -> u64 {
         self.index_bytes + self.dictionary_bytes
     }
 }
 
 /// Indexes `columns` (positions in the schema) of a table of `txn`, and puts the index into the transaction: it is
-/// published when that commits. An index of the same name is replaced. Setting `cancel` from anywhere ends it. O(n log n).
+/// published when that commits. An index of the same name is replaced. Setting `cancel` from any thread ends the build.
+/// O(n log n).
 ///
 /// # Errors
 /// [`ElfError::TooLarge`] and [`ElfError::NotIndexable`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
@@ -123,7 +124,7 @@ pub fn index_table(
 /// Rows from which on the heap is trimmed between the steps of a build.
 const TRIM_ROWS: usize = 1 << 16;
 
-/// What was built for a segment.
+/// The index of a segment in the transaction.
 pub(super) struct SegmentBuild {
     /// The Elf and the dictionaries.
     pub(super) extents: Vec<ExtentRef>,
@@ -134,17 +135,17 @@ pub(super) struct SegmentBuild {
 
 /// A tree that was written, and the dictionaries made for it.
 pub(super) struct WrittenTree<O> {
-    /// Where to.
+    /// The output.
     pub(super) out: O,
     pub(super) stats: BuildStats,
-    /// In the transaction.
+    /// The dictionaries, whose extents are in the transaction.
     pub(super) dictionaries: Vec<(DictionaryMeta, ExtentRef)>,
-    /// Of tree and dictionaries.
+    /// Spilled runs of tree and dictionaries.
     pub(super) spilled_runs: usize,
 }
 
-/// Indexes a segment and adds it to `meta`. With `choose_order`, which no segment before it may rely on, it decides the
-/// order of the dimensions.
+/// Indexes a segment and adds it to `meta`. With `choose_order`, which is allowed for the first segment only, it
+/// decides the order of the dimensions.
 pub(super) fn index_segment(
     txn: &Txn,
     table: &Table,
@@ -173,8 +174,8 @@ pub(super) fn index_segment(
     })
 }
 
-/// Writes the tree of a segment to what `out` gives for about so many bytes, and as many bytes of dictionaries beside them.
-/// What is spilled, and the dictionaries, go to the transaction. Of `meta` only the order changes, as for
+/// Writes the tree of a segment to an output created by `out`, which receives the estimated bytes of the tree and the
+/// bytes of the dictionaries. Spills and dictionaries go to the transaction. Of `meta` only the order changes, as for
 /// [`index_segment`].
 #[allow(clippy::too_many_arguments, reason = "what a build takes, and where it goes")]
 pub(super) fn write_segment<O: Output + Send>(
@@ -189,7 +190,7 @@ pub(super) fn write_segment<O: Output + Send>(
 ) -> Result<WrittenTree<O>> {
     // An index of damaged rows would hide the damage: its answers would agree with its bytes.
     let segment = &segment.for_copying();
-    // What others have freed is for strings, what these have freed is for records.
+    // Trimmed twice: ranking strings and sorting records each need the memory that the step before has freed.
     let trim = || (segment.rows() > TRIM_ROWS).then(trim_heap);
     trim();
     let sources = meta
@@ -228,7 +229,7 @@ pub(super) fn write_segment<O: Output + Send>(
     let mut out = out(guess(rows.rows(), max_codes, meta.layout), beside)?;
     let spill = PoolSpill { txn, cancel };
     let tree = build(&rows, &build_options, Some(&spill), &mut out);
-    // What has cut the build short comes before what came of that.
+    // The cause of an early end is reported before its consequences.
     cancel.check()?;
     rows.failed()?;
     let stats = tree?;
@@ -240,7 +241,8 @@ pub(super) fn write_segment<O: Output + Send>(
     })
 }
 
-/// The columns in the order of the table's clustering, as positions in `columns`; `None` if it begins with others.
+/// Returns the columns in the order of the table's clustering, as positions in `columns`; `None` if it begins with
+/// others.
 fn clustering(table: &Table, columns: &[usize]) -> Option<Vec<usize>> {
     let names = table.cluster()?.get(..columns.len())?;
     let fields = table.schema().fields();
@@ -270,7 +272,7 @@ pub(super) fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the index takes as a rule; a longer one is written twice.
+/// Estimates the bytes of the index; a longer one is written twice.
 pub(super) fn guess(rows: usize, max_codes: Vec<u64>, layout: Layout) -> u64 {
     let geometry = RecordGeometry::new(rows as u64, max_codes);
     let dims = geometry.dims();

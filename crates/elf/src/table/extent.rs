@@ -1,11 +1,11 @@
-//! A build's output and spill in a pool's transaction.
+//! Output and spill of a build in a pool's transaction.
 
 use crate::build::output::{Output, Spill, SpillArea, WriteError};
 use crate::table::cancel::CancellationToken;
 use halocline_pool::{ExtentRef, ExtentWriter, FrozenScratch, Scratch, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Writes an index into an extent of a length that is guessed first; if it turns out longer, it is written again.
+/// Writes an index into an extent of an estimated length. If the index turns out longer, it is written again.
 pub(super) struct ExtentOutput<'t> {
     txn: &'t Txn,
     cancel: &'t CancellationToken<'t>,
@@ -31,13 +31,13 @@ impl<'t> ExtentOutput<'t> {
         })
     }
 
-    /// The extent, once the output is complete.
+    /// Returns the extent; called after the output is complete.
     pub(super) fn extent(self) -> Result<ExtentRef, WriteError> {
         self.extent.ok_or_else(|| "the extent was not completed".into())
     }
 
     fn store(&self, at: u64, bytes: &[u8]) {
-        // What does not fit is only counted.
+        // Bytes that do not fit are only counted; `complete` then allocates the exact length.
         if let Some(writer) = &self.writer
             && at + bytes.len() as u64 <= self.capacity
         {

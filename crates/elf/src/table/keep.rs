@@ -1,8 +1,8 @@
-//! IndexCopies that are kept from one version of an index to the next.
+//! IndexReuse of copies in the next version of an index.
 //!
-//! Invariants: a copy is used again only for the same bytes (same segment, extent and checksum); all copies of an index
-//! together never take more than its options and the budget allow; copies that are still read when they are replaced
-//! count against the budget until the last reader is gone.
+//! Invariants: a copy is reused only for the same bytes (same segment, extent and checksum); all copies of an index
+//! together never exceed its options and the budget; copies that are still read when they are replaced count against
+//! the budget until the last reader is gone.
 
 use crate::Result;
 use crate::place::{IndexCopies, PlaceOptions};
@@ -11,8 +11,8 @@ use halocline_cache::Budget;
 use halocline_pool::ExtentRef;
 use std::sync::Arc;
 
-/// What was in DRAM of the last version of an index that was placed. It keeps the copies, but not the index: the pool may
-/// free the bytes they were made of.
+/// The copies of the last version of an index that was placed. It does not keep the index itself: the pool may free the
+/// bytes that the copies were made of.
 #[derive(Debug, Default)]
 pub struct KeptCopies {
     options: PlaceOptions,
@@ -24,14 +24,15 @@ struct SegmentCopies {
     id: u64,
     extent: Option<ExtentRef>,
     copies: IndexCopies,
-    /// Whether the budget left less than there was use for.
+    /// True if the budget was too small for the placement.
     short: bool,
 }
 
 impl KeptCopies {
-    /// The index with what is asked for in DRAM, shared among its segments by their size. IndexCopies that are there are used
-    /// again, so that a version with a few more segments costs copies of these only; if they have grown to more than their
-    /// share by a quarter, they are made anew. `index` stays as it is, so queries that run on it go on.
+    /// Returns the index with the requested copies in DRAM; the limit is shared among its segments by their size.
+    /// Existing copies are reused, so that a version with a few more segments costs copies of these only; copies that
+    /// exceed their share by more than a quarter are made anew. `index` itself does not change, so queries may run on
+    /// it meanwhile.
     ///
     /// # Errors
     /// As [`TableIndex::place`]; nothing is kept then.
@@ -65,7 +66,7 @@ impl KeptCopies {
                 segment.with_copies(&kept.copies)
             }));
         }
-        // What is not used again goes before anything new comes.
+        // Copies that are not reused are freed before new ones are made, so that the budget has room.
         self.segments.clear();
         for (segment, placed) in index.segments().iter().zip(&mut segments) {
             if placed.is_none() {
@@ -95,7 +96,7 @@ impl KeptCopies {
         Ok(index.with_segments(segments))
     }
 
-    /// The index with the copies there are, none of them made now.
+    /// Returns the index with the existing copies; makes none.
     #[must_use]
     pub fn attach(&self, index: &TableIndex) -> TableIndex {
         let attach = |segment: &IndexSegment| match self.of(segment) {
@@ -105,7 +106,7 @@ impl KeptCopies {
         index.with_segments(index.segments().iter().map(attach).collect())
     }
 
-    /// Whether the budget left less than there was use for.
+    /// True if the budget was too small for the placement.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.segments.iter().any(|kept| kept.short)

@@ -1,4 +1,4 @@
-//! What an index's object says of itself: JSON metadata, and which extents belong to which segment of the table.
+//! Metadata of an index's object: JSON, and the extents of each segment of the table.
 
 use crate::table::Order;
 use crate::{ElfError, Layout, Result};
@@ -20,22 +20,22 @@ pub(super) struct IndexMeta {
     /// Positions in the table's schema, in the order of the tree's dimensions.
     pub(super) columns: Vec<usize>,
     pub(super) layout: Layout,
-    /// How the order was chosen.
+    /// Rule by which the order was chosen.
     #[serde(default)]
     pub(super) order: Order,
     /// MetaVersion 1: a hash over the table's extents, instead of `table_uid`.
     #[serde(default, skip_serializing)]
     table_hash: u64,
     pub(super) segments: Vec<IndexSegmentMeta>,
-    /// What of it is to be in DRAM, as users write it; nothing if none.
+    /// Requested placement in its text form; `None` for slow-only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) placement: Option<String>,
-    /// Bytes of DRAM for that at most.
+    /// Limit in bytes of DRAM for the placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) dram: Option<u64>,
 }
 
-/// The part of the metadata that every version has.
+/// The field of the metadata that every version has.
 #[derive(Debug, Deserialize)]
 struct MetaVersion {
     v: u32,
@@ -70,7 +70,7 @@ pub(super) fn damaged(index: &str, reason: impl Into<String>) -> ElfError {
 }
 
 impl IndexMeta {
-    /// Of an index without segments.
+    /// Creates the metadata of an index without segments.
     pub(super) fn new(
         table: &str,
         table_uid: u64,
@@ -92,7 +92,7 @@ impl IndexMeta {
         }
     }
 
-    /// The metadata of index `name` in its object.
+    /// Reads the metadata of index `name` from its object.
     ///
     /// # Errors
     /// [`ElfError::NoSuchIndex`], [`ElfError::NewerVersion`], [`ElfError::DamagedMeta`].
@@ -110,7 +110,7 @@ impl IndexMeta {
         }
         let mut meta: Self = serde_json::from_slice(object.meta()).map_err(wrong)?;
         if v < 2 {
-            // Its table had one life only, and numbered its segments from 0.
+            // Version 1 identified the table by a hash, and numbered its segments from 0.
             meta.table_uid = uid_of_version_1(&meta.table, meta.table_hash);
             meta.order = Order::Given;
             (0u64..)
@@ -142,7 +142,7 @@ impl IndexMeta {
         }
     }
 
-    /// Which of the object's extents each segment has: its Elf, then its dictionaries.
+    /// Returns the range of the object's extents that each segment has: its Elf, then its dictionaries.
     ///
     /// # Errors
     /// [`ElfError::DamagedMeta`].

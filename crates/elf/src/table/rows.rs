@@ -7,17 +7,17 @@ use halocline_pool::Txn;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
-/// One dimension: codes of the table, or of a dictionary made for the index.
+/// The codes of one dimension: those of the table, or those of a dictionary made for the index.
 pub(super) enum DimensionSource<'a> {
     Coded(&'a Column, &'a CodeSpace),
     Ranked(RankedStrings<'a>),
 }
 
 impl<'a> DimensionSource<'a> {
-    /// `memory`: bytes of DRAM for sorting strings or decimals.
+    /// Opens the codes of a column, or ranks its values within `memory` bytes of DRAM.
     ///
     /// # Errors
-    /// [`ElfError::NotIndexable`], [`ElfError::Cancelled`], or what reading the strings gives.
+    /// [`ElfError::NotIndexable`], [`ElfError::Cancelled`], or an error of reading the strings.
     pub(super) fn new(
         txn: &'a Txn,
         column: &'a Column,
@@ -52,7 +52,8 @@ impl<'a> DimensionSource<'a> {
     }
 }
 
-/// A segment's dimensions, in the order of the tree. Reading can fail, which [`Rows`] cannot say: the first error is kept.
+/// A segment's dimensions, in the order of the tree. Reading can fail, which [`Rows`] cannot report: the first error is
+/// stored.
 pub(super) struct SegmentRows<'a> {
     rows: usize,
     sources: Vec<&'a DimensionSource<'a>>,
@@ -78,7 +79,7 @@ impl<'a> SegmentRows<'a> {
         }
     }
 
-    /// The first error that reading met.
+    /// Returns the first error that reading met.
     pub(super) fn failed(self) -> Result<()> {
         self.failed.into_inner().map_or(Ok(()), |error| Err(error.into()))
     }
@@ -99,7 +100,7 @@ impl Rows for SegmentRows<'_> {
 
     fn read(&self, dim: usize, start: usize, out: &mut [u64]) {
         if self.cancel.is_heard() {
-            // Whoever asked for the build asks for the cancellation, too, and lets its result go.
+            // The build is cancelled and its result is discarded, so any codes will do.
             out.fill(0);
             return;
         }
@@ -112,7 +113,7 @@ impl Rows for SegmentRows<'_> {
                     Ok(()) => out.fill(0),
                     Err(error) => {
                         out.fill(0);
-                        // A later error tells nothing new.
+                        // Only the first error is kept.
                         let _ = self.failed.set(error);
                     }
                 }
