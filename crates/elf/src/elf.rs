@@ -22,7 +22,7 @@ pub struct Elf<B> {
     /// The header that leads into the copies in DRAM, if there are any.
     pub(crate) header: Arc<ElfHeader>,
     image: Option<Arc<Image>>,
-    /// IndexCopies that follow the queries.
+    /// Copies that follow the queries.
     pub(crate) dynamic: Option<Arc<Dynamic>>,
     hashed: Option<Arc<Hashed>>,
     placed: Arc<PlacementStatus>,

@@ -276,6 +276,7 @@ impl<B: Bytes> Elf<B> {
         let coefficients = header.coefficients.as_deref();
         let batch = Batch {
             tree,
+            dims: header.geometry.dims(),
             coefficients: coefficients.unwrap_or_default(),
             points,
             out,

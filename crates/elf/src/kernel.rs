@@ -471,6 +471,7 @@ mod tests {
         let [mut a, mut b] = [Matches::new(), Matches::new()];
         let batch = |out| Batch {
             tree,
+            dims: header.geometry.dims(),
             coefficients: &[],
             points: &points,
             out,

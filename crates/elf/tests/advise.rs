@@ -16,7 +16,7 @@ use std::time::Duration;
 
 type Index = Elf<Arc<[u8]>>;
 
-/// What the CPU works for a query.
+/// CPU time of a query.
 const CPU: Duration = Duration::from_nanos(300);
 
 /// With a cache and a buffer that are small beside these indexes.
@@ -48,7 +48,7 @@ fn index(data: &Data, layout: Layout) -> Index {
     Elf::open(Arc::<[u8]>::from(build_vec(data, &options).unwrap())).unwrap()
 }
 
-/// What is asked of the index.
+/// The queries of the index.
 #[derive(Debug, Clone, Copy)]
 enum Workload {
     /// Exact matches of rows, all as often.

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 
-/// What queries ask, and what they find in an index that is not damaged.
+/// The queries and their results in an index that is not damaged.
 struct Questions {
     points: Vec<u64>,
     exact: Vec<Vec<u32>>,

@@ -14,7 +14,7 @@ use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, PlaceOpti
 use halocline_media::keep_little_heap;
 
 const ROWS: usize = 200_000;
-/// What may come on top of a budget: pages of the heap and the stack that are written for the first time, and what the
+/// Bytes that may come on top of a budget: pages of the heap and the stack that are written for the first time, and what the
 /// allocator keeps of freed memory. As a rule it is two pages.
 const SLACK: u64 = 256 << 10;
 
@@ -125,7 +125,7 @@ fn memory_never_passes_the_budget() {
                     assert_eq!(sum, expected, "{what}");
                     most = most.max(meanwhile);
                 }
-                // CodeRange old copies and new ones there are none.
+                // Between old copies and new ones there are none.
                 placed.wait_for_copies();
                 let (grown, told) = (most.saturating_sub(before), placed.placed().dram_bytes);
                 assert!(grown <= budget + SLACK, "{what}: {grown} bytes, told are {told}");

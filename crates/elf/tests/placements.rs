@@ -34,7 +34,7 @@ fn placement(layout: Layout, rng: &mut StdRng) -> Placement {
     }
 }
 
-/// What brute force finds, each question asked of the rows once.
+/// Results of brute force, each computed once.
 struct Model<'d> {
     data: &'d Data,
     points: Vec<(Vec<u64>, Vec<u32>)>,

@@ -48,7 +48,7 @@ fn refresh(txn: &Txn, name: &str) -> RefreshStats {
     refresh_index(txn, &table, name, &IndexOptions::default(), &NEVER).expect("its table")
 }
 
-/// How many rows of each segment the index finds with `kind` = 3 and notes that start with "note 1".
+/// Counts the rows of each segment that the index finds with `kind` = 3 and notes that start with "note 1".
 fn found(txn: &Txn, name: &str) -> Vec<(u64, u64)> {
     let index = TableIndex::open_in(txn, name).expect("there");
     index.check().expect("sound");

@@ -19,7 +19,7 @@ const LINE: usize = 64;
 pub(crate) struct SubrangeSlice {
     /// The list.
     pub(crate) at: usize,
-    /// Of its place.
+    /// The row counts of its place.
     pub(crate) counts: u16,
     pub(crate) lo: u8,
     pub(crate) hi: u8,

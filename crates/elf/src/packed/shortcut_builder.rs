@@ -65,7 +65,7 @@ struct LineBuilder {
     line: Vec<PlaceContent>,
     /// The first place of that line.
     first: usize,
-    /// ShortcutBuilder of the array.
+    /// Number of places of the array.
     places: usize,
 }
 
@@ -138,7 +138,7 @@ impl ShortcutBuilder {
         }
     }
 
-    /// ShortcutBuilder are set in ascending order.
+    /// Sets the content of a place. Places are set in ascending order.
     pub(crate) fn set(&mut self, place: usize, content: PlaceContent) {
         match &mut self.lines {
             Some(lines) => lines.set(place, content),

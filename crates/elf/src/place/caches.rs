@@ -27,7 +27,7 @@ const WORTH: f64 = 0.04;
 /// Hit rate above which tuples are used without a measurement: a hit reads one line of DRAM.
 const SURE: f64 = 0.25;
 
-/// ListCopies of lists and the header whose offsets lead into them.
+/// Copies of lists and the header whose offsets lead into them.
 #[derive(Debug)]
 pub(crate) struct ListCopies {
     pub(crate) image: Arc<Image>,

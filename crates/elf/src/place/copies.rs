@@ -1,4 +1,4 @@
-//! IndexCopies detached from the index they were made of. They keep none of its bytes alive, so the pool may free
+//! Copies detached from the index they were made of. They keep none of its bytes alive, so the pool may free
 //! those, and another handle on the same bytes can attach them.
 
 use crate::Result;

@@ -87,7 +87,7 @@ impl<B: Bytes> Elf<B> {
     pub fn place(&self, options: &PlaceOptions) -> Result<Self> {
         let PlaceOptions { placement, dram } = *options;
         possible(self.layout(), placement)?;
-        // IndexCopies take whole pages.
+        // Copies take whole pages.
         let most = dram.map_or(u64::MAX, |dram| dram / PAGE * PAGE);
         let plain = self.slow_only();
         let lists_without_records = CopySelection {

@@ -29,7 +29,7 @@ struct PublishedCopier<'a, 'c, B> {
     fingerprint: u64,
 }
 
-/// The image of these lists; `None` if it has more than `most` bytes or the control does not want it.
+/// Returns the image of these lists; `None` if it exceeds `most` bytes or `control` does not approve it.
 ///
 /// # Errors
 /// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
@@ -42,7 +42,7 @@ pub(crate) fn make<B: Bytes>(
     copy_lists(PublishedCopier::new(lists, selection, most, control), control)
 }
 
-/// The image of the most probable lists that has no more than `most` bytes; `None` if there is no room for the root.
+/// Returns the image of the most probable lists of no more than `most` bytes; `None` if there is no room for the root.
 ///
 /// # Errors
 /// As [`make`].

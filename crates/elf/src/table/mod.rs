@@ -5,7 +5,7 @@
 //! dictionary. The other columns' code spaces are the table's own. Segments are identified by their ids, so an index
 //! stays correct when its table gains or loses segments: it then lacks some, or has some that are ignored.
 //!
-//! Of a volatile index the object holds no extents, and its trees are in DRAM (volatile.rs).
+//! The object of a volatile index has no extents; its trees are in DRAM (volatile.rs).
 
 mod advise;
 mod build;

@@ -40,7 +40,7 @@ impl BatchStages for GeneralStages {
     #[inline(always)]
     fn locate<K: Kernel, B: Bytes>(batch: &Batch<'_, '_, B>, points: &[u64], group: &mut Self::Group) {
         let shortcuts = &batch.tree.header.shortcuts;
-        for (descent, point) in group.iter_mut().zip(points.chunks_exact(batch.dims())) {
+        for (descent, point) in group.iter_mut().zip(points.chunks_exact(batch.dims)) {
             descent.place = shortcuts.place(point).map_or(0, |place| shortcuts.offset(place));
             batch.tree.view.prefetch(descent.place);
         }
@@ -49,7 +49,7 @@ impl BatchStages for GeneralStages {
     #[inline(always)]
     fn follow<K: Kernel, B: Bytes>(batch: &Batch<'_, '_, B>, points: &[u64], group: &mut Self::Group) {
         let (tree, shortcuts) = (batch.tree, &batch.tree.header.shortcuts);
-        for (descent, _) in group.iter_mut().zip(points.chunks_exact(batch.dims())) {
+        for (descent, _) in group.iter_mut().zip(points.chunks_exact(batch.dims)) {
             let word = match descent.place {
                 _ if shortcuts.dims() == 0 => ABOVE,
                 0 => NOWHERE,
@@ -75,7 +75,7 @@ impl BatchStages for GeneralStages {
         points: &[u64],
         group: &mut Self::Group,
     ) -> Result<(), DamagedList> {
-        let dims = batch.dims();
+        let dims = batch.dims;
         let mut live = 0_u32;
         for (i, (descent, point)) in group.iter_mut().zip(points.chunks_exact(dims)).enumerate() {
             live |= u32::from(step::<K, B>(batch.tree, descent, point)?) << i;
@@ -101,11 +101,7 @@ impl BatchStages for GeneralStages {
     ) -> Result<(), DamagedList> {
         let (tree, tid_mask) = (batch.tree, batch.tree.geometry().tid_mask);
         let (mut tids, mut count, mut single) = ([0; GROUP], 0, true);
-        for (i, (descent, point)) in group
-            .iter_mut()
-            .zip(points.chunks_exact(batch.dims()))
-            .enumerate()
-        {
+        for (i, (descent, point)) in group.iter_mut().zip(points.chunks_exact(batch.dims)).enumerate() {
             if descent.hits.mask != 0 {
                 let run = tree.equal::<K>(descent.hits, descent.depth, point);
                 descent.run = tree.run_in::<K>(descent.at, descent.hits.first, run);

@@ -59,7 +59,7 @@ impl BatchStages for MiddleStages {
             .hits
             .iter_mut()
             .zip(&group.located.at)
-            .zip(points.chunks_exact(batch.dims()))
+            .zip(points.chunks_exact(batch.dims))
         {
             view.touch(at, HEAD);
             let Some(head) = view.head(at) else { continue };
@@ -96,7 +96,7 @@ impl BatchStages for MiddleStages {
         let tree = batch.tree;
         let level = &tree.header.shortcuts.level;
         let bits = level.tail_mask.unwrap_or_default();
-        for (i, point) in points.chunks_exact(batch.dims()).enumerate().take(GROUP) {
+        for (i, point) in points.chunks_exact(batch.dims).enumerate().take(GROUP) {
             let run = match group.hits[i] {
                 Some(hits) => {
                     let tail = group.located.tails[i];

@@ -32,6 +32,8 @@ const RING: usize = 16;
 /// The points of a batch and the rows found for them.
 pub(crate) struct Batch<'a, 'p, B> {
     pub(crate) tree: PackedTree<'a, B>,
+    /// Codes of a point: the depths of the tree.
+    pub(crate) dims: usize,
     /// Coefficients of all dimensions; empty for [`GeneralStages`], which do not use them.
     pub(crate) coefficients: &'a [FieldCoefficients],
     /// Row-major.
@@ -94,7 +96,7 @@ impl<B: Bytes, S: BatchStages> WithKernel for Pipeline<'_, '_, B, S> {
     #[inline(always)]
     fn run<K: Kernel>(self) -> Self::Output {
         let Self(mut batch, _) = self;
-        let (points, dims) = (batch.points, batch.tree.geometry().dims());
+        let (points, dims) = (batch.points, batch.dims);
         let words = S::GROUP * dims;
         let groups = match S::PARTIAL {
             true => points.len().div_ceil(words),
@@ -133,10 +135,6 @@ impl<B: Bytes, S: BatchStages> WithKernel for Pipeline<'_, '_, B, S> {
 }
 
 impl<B: Bytes> Batch<'_, '_, B> {
-    fn dims(&self) -> usize {
-        self.tree.geometry().dims()
-    }
-
     /// Searches a point from the shortcut on and appends its matches.
     #[inline(always)]
     fn search_one<K: Kernel>(&mut self, point: &[u64]) -> Result<(), DamagedList> {
@@ -166,7 +164,7 @@ impl<B: Bytes> Batch<'_, '_, B> {
             return Ok(());
         }
         points
-            .chunks_exact(self.dims())
+            .chunks_exact(self.dims)
             .try_for_each(|point| self.search_one::<K>(point))
     }
 }

@@ -26,7 +26,7 @@ impl LocatedGroup {
     /// Finds the shortcuts of a group.
     #[inline(always)]
     pub(super) fn locate<K: Kernel, B: Bytes>(&mut self, batch: &Batch<'_, '_, B>, points: &[u64]) {
-        let quartet = K::point_batch(batch.coefficients, batch.dims(), points);
+        let quartet = K::point_batch(batch.coefficients, batch.dims, points);
         self.tails = quartet.tails;
         for (at, place) in self.at.iter_mut().zip(quartet.places) {
             *at = batch.tree.header.shortcuts.offset(place as usize);
@@ -81,7 +81,7 @@ impl BatchStages for QuickStages {
         let start = batch.out.tids.len();
         let (mut tids, mut ends, mut found) = ([0; GROUP], [0; GROUP], 0);
         let mut irregular = false;
-        for (i, point) in points.chunks_exact(batch.dims()).enumerate().take(GROUP) {
+        for (i, point) in points.chunks_exact(batch.dims).enumerate().take(GROUP) {
             let (at, tail) = (group.at[i], group.tails[i]);
             view.touch(at, HEAD);
             let Some(head) = view.head(at) else {

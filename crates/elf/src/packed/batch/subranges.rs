@@ -41,7 +41,7 @@ impl BatchStages for SubrangeStages {
         let (view, shortcuts) = (batch.tree.view, &batch.tree.header.shortcuts);
         let (quarters, depth, len) = (&shortcuts.quarters, shortcuts.dims(), shortcuts.level.record_len);
         let places = group.located.at.iter_mut().zip(&mut group.counts);
-        for ((at, count), point) in places.zip(points.chunks_exact(batch.dims())) {
+        for ((at, count), point) in places.zip(points.chunks_exact(batch.dims)) {
             let (list, counts) = shortcuts.quartered(view, *at);
             if list <= ABOVE || counts == IRREGULAR {
                 *count = if list == NOWHERE { 0 } else { IRREGULAR_LIST };
